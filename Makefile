@@ -1,0 +1,121 @@
+# Every verb that people and CI use; `make help` lists them. Each one does its own set-up.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+# pyo3 asks this interpreter about itself whenever cargo runs outside maturin.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export MPLBACKEND := Agg
+
+RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
+BENCHES := $(sort $(wildcard benches/*.py))
+PAPERS := $(sort $(wildcard benches/papers/*.py))
+EXAMPLES := $(sort $(wildcard examples/*.py))
+NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
+DOCUMENTS := README.md $(sort $(wildcard docs/*.md))
+
+# The requirements of the extras named in $(1), read from pyproject.toml so that they are written down once.
+extras = $(BIN)/python -c 'import sys, tomllib; \
+  table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+  print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
+
+.PHONY: help demo test lint bench stat papers docs wheel ci toolchain develop clean
+
+help: ## list the verbs
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@echo "  PYTHON=python3.12 make test   picks the interpreter (default: python3); it is kept in $(VENV)"
+
+demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits under differential privacy (DEMO_ARGS=...)
+	$(BIN)/hdp-fast demo $(DEMO_ARGS)
+
+test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
+	cargo test --release --package hdp-fast-core
+	$(BIN)/python -m pytest tests --ignore=tests/statistical $(PYTEST_ARGS)
+
+lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy python/hdp_fast
+	$(BIN)/python -m mypy.stubtest hdp_fast._core
+
+bench: develop $(STAMPS)/dev ## speed against the numpy reference and every peer found (M4RI where libm4ri-dev is installed)
+	$(BIN)/hdp-fast bench $(BENCH_ARGS)
+	@if [ -z "$(BENCHES)" ]; then echo "benches/ holds no script: nothing more to run"; fi
+	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each)
+	$(BIN)/python -m pytest tests/statistical $(PYTEST_ARGS)
+
+papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
+	@if [ -z "$(PAPERS)" ]; then echo "benches/papers/ holds no experiment yet: nothing to run"; fi
+	@for script in $(PAPERS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
+	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done
+	@for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done
+	$(BIN)/python docs/run_blocks.py $(DOCUMENTS)
+
+wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
+	rm -rf dist build/wheel-env build/sdist-env
+	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/maturin sdist --out dist
+	@for kind in wheel sdist; do \
+	  if [ $$kind = wheel ]; then file=$$(ls dist/*.whl); else file=$$(ls dist/*.tar.gz); fi; \
+	  echo "== $$file"; \
+	  $(BIN)/python -m venv build/$$kind-env; \
+	  env -u VIRTUAL_ENV -u PYO3_PYTHON build/$$kind-env/bin/python -m pip --disable-pip-version-check install --quiet "$$file"; \
+	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
+	done
+
+ci: lint test stat wheel docs ## everything that must hold before a change lands
+	@echo "ci: passed"
+
+clean: ## remove what the other verbs made
+	rm -rf $(VENV) build dist target python/hdp_fast/_core*.so
+
+# Set-up ------------------------------------------------------------------------------------------
+
+toolchain:
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
+	@for tool in rustc cargo; do command -v $$tool >/dev/null || { echo "error: $$tool not found; hdp_fast needs Rust >= 1.85, see https://rustup.rs" >&2; exit 1; }; done
+	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 85)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.85 (rustup update)" >&2; exit 1; }
+
+$(STAMPS)/venv: | toolchain
+	@$(PYTHON) -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/maturin: pyproject.toml $(STAMPS)/venv | toolchain
+	$(PIP) $$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"][0])')
+	@touch $@
+
+# An editable install: only the compiled module depends on the sources, so Python edits need no rebuild.
+$(STAMPS)/develop: $(RUST_SOURCES) pyproject.toml $(STAMPS)/maturin | toolchain
+	$(BIN)/maturin develop --release
+	@touch $@
+
+develop: $(STAMPS)/develop
+
+$(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
+	$(call extras,plot progress) > $(STAMPS)/demo.txt
+	$(PIP) --requirement $(STAMPS)/demo.txt
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
+	$(call extras,dev plot progress) > $(STAMPS)/dev.txt
+	$(PIP) --requirement $(STAMPS)/dev.txt
+	@touch $@

@@ -1,0 +1,229 @@
+"""The command line: hdp-fast demo, parity plan | learn | transfer, and bench."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import __version__, bench, demo, files, local, parity
+from .exceptions import HdpFastError, ParameterError
+
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+_DATA_HELP = (
+    ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
+    "or .csv (the last column is the label)"
+)
+
+Command = Callable[[argparse.Namespace], None]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command line like any other wrong input: in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ParameterError(message)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command of hdp-fast.
+
+    argv: the arguments, sys.argv[1:] when None.
+    Returns the exit code: 0 done, 2 bad input (one line on the error stream), 130 interrupted.
+
+    Raises: SystemExit(0) after --help and --version.
+    Cost: the command's.
+    Source: none.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+        command: Command = arguments.command
+        command(arguments)
+        sys.stdout.flush()
+    except HdpFastError as error:
+        message = " ".join(str(error).split())
+        print(f"hdp-fast: error: {message}", file=sys.stderr)
+        return _BAD_INPUT
+    except MemoryError:
+        print("hdp-fast: error: data must fit into memory", file=sys.stderr)
+        return _BAD_INPUT
+    except KeyboardInterrupt:
+        print("hdp-fast: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has had enough; Python would complain once more on exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="hdp-fast", description="Learning under differential privacy.")
+    parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
+    _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
+    return parser
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    options = demo.Options()
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders")
+    parser.add_argument("--epsilon", type=float, default=options.epsilon)
+    parser.add_argument("--alpha", type=float, default=options.alpha)
+    parser.add_argument("--beta", type=float, default=options.beta)
+    parser.add_argument("--bit", type=int, default=options.bit, help="bit of the CRC, 0 to 31")
+    parser.add_argument("--max-blocks", type=int, metavar="N", help="read at most N blocks")
+    parser.add_argument("--output", type=Path, default=options.output, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, help="repeatable, and not private")
+    parser.set_defaults(command=_demo)
+
+
+def _add_parity(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    plan = commands.add_parser("plan", help="how many records are needed, before any data")
+    plan.add_argument("--d", type=int, required=True, help="number of features")
+    plan.add_argument("--alpha", type=float, required=True, help="largest error, at most 1/2")
+    _add_mechanism(plan, _plan)
+
+    learn = commands.add_parser("learn", help="learn a parity from a file")
+    _add_data(learn)
+    _add_mechanism(learn, _learn)
+
+    transfer = commands.add_parser("transfer", help="learn from a file, verify with agents")
+    _add_data(transfer)
+    transfer.add_argument("--agents", type=Path, required=True, metavar="DATA", help="one per row")
+    transfer.add_argument("--agents-labels", type=Path, metavar="FILE")
+    transfer.add_argument("--agents-epsilon", type=float, required=True)
+    transfer.add_argument("--alpha", type=float, required=True, help="largest error, at most 1/2")
+    _add_mechanism(transfer, _transfer)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help=_DATA_HELP)
+    parser.add_argument("--labels", type=Path, metavar="FILE", help=".npy or .csv, one column")
+    parser.add_argument("--label", metavar="NAME", help="the label's column in a .csv file")
+    parser.add_argument("--affine", action="store_true", help="learn a constant as well")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
+
+
+def _add_mechanism(parser: argparse.ArgumentParser, command: Command) -> None:
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy of the records")
+    parser.add_argument("--beta", type=float, default=0.05, help="failure probability")
+    parser.add_argument("--method", choices=("loop", "batches", "paper"), default="loop")
+    parser.add_argument(
+        "--neighbours", choices=("replace_one", "add_remove"), default="replace_one"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=command)
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, nargs="+", default=list(bench.SIZES), metavar="N")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_bench)
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    names = [option.name for option in dataclasses.fields(demo.Options)]
+    options = {name: getattr(arguments, name) for name in names}
+    demo.run(demo.Options(**{**options, "paths": tuple(arguments.paths)}))
+
+
+def _bench(arguments: argparse.Namespace) -> None:
+    results = bench.run(arguments.size)
+    print(json.dumps(results, indent=2) if arguments.json else bench.table(results))
+
+
+def _plan(arguments: argparse.Namespace) -> None:
+    plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
+    _show(dataclasses.asdict(plan), arguments.json)
+
+
+def _learn(arguments: argparse.Namespace) -> None:
+    _check_output(arguments)
+    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    result = parity.learn(examples.X, examples.y, affine=arguments.affine, **_mechanism(arguments))
+    summary = {**_hypothesis(result), "alpha": result.alpha, "record": _record(result.record)}
+    _deliver(summary, arguments)
+
+
+def _transfer(arguments: argparse.Namespace) -> None:
+    _check_output(arguments)
+    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    label = arguments.label if arguments.agents.suffix == ".csv" else None
+    if arguments.agents_labels is not None:
+        label = None
+    target = files.read_examples(arguments.agents, labels=arguments.agents_labels, label=label)
+    result = parity.transfer(
+        examples.X,
+        examples.y,
+        local.Agents(target.X, target.y, epsilon=arguments.agents_epsilon),
+        alpha=arguments.alpha,
+        affine=arguments.affine,
+        **_mechanism(arguments),
+    )
+    summary = {
+        **_hypothesis(result),
+        "target_error": result.target_error,
+        "interval": None if result.interval is None else [float(end) for end in result.interval],
+        "record": _record(result.record),
+        "agents_record": _record(result.agents_record),
+    }
+    _deliver(summary, arguments)
+
+
+def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("epsilon", "beta", "method", "neighbours")}
+
+
+def _hypothesis(result: parity.ParityResult | parity.TransferResult) -> dict[str, Any]:
+    """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
+    mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
+    return {"released": result.released, "mask": mask, "intercept": result.intercept}
+
+
+def _record(record: Any) -> Any:
+    return None if record is None else json.loads(record.to_json())
+
+
+def _check_output(arguments: argparse.Namespace) -> None:
+    # Before the run: a private result that can't be written has spent its epsilon all the same.
+    if arguments.output is not None:
+        files.check_writable(arguments.output)
+
+
+def _deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
+    try:
+        if arguments.output is not None:
+            text = json.dumps(summary, indent=2) + "\n"
+            files.write_atomically(arguments.output, text.encode())
+    finally:
+        # The epsilon is spent: a full disk must not take the result with it.
+        _show(summary, arguments.json)
+
+
+def _show(summary: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    if summary.get("released") is False:
+        print("bottom: the mechanism released nothing, as privacy needs it to now and then")
+    width = max(map(len, summary))
+    for name, value in summary.items():
+        if value is not None:
+            print(f"{name:<{width}}  {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

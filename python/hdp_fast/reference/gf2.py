@@ -1,0 +1,452 @@
+"""Linear algebra over GF(2) on bit-packed rows, in plain numpy.
+
+A matrix of m rows and d columns is an array of little-endian 64-bit words, shape (m, ceil(d / 64)):
+column j is bit j % 64 of word j // 64. Bits past column d are ignored wherever they are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Words = NDArray[np.uint64]
+Bits = NDArray[np.uint8]
+
+_WORD = np.dtype("<u8")
+_WORD_BITS = 64
+_WORD_MASK = (1 << _WORD_BITS) - 1
+
+# Bits looked up at once. 8 was the fastest of 4 to 10 at 10,000 x 10,000 (7 to 11 at 5,000 and
+# 20,000): fewer bits make more passes, more bits make tables that cost more than they save.
+_TABLE_BITS = 8
+# For the at most 64 rows that become pivots a table of 2**8 would cost more than it saves.
+_SMALL_TABLE_BITS = 4
+# Rows of a sweep are taken in chunks, so that lookup and xor meet in the cache. Chunks small enough
+# for the first-level cache lose more to numpy's cost per call than the cache gives back.
+_CHUNK_BYTES = 1 << 20
+# Bounds the tables at 16 MB for very wide matrices; narrower tiles only cost time.
+_TILE_WORDS = 1024
+# The active rows stay contiguous, which lets numpy run one long xor instead of one per row; the
+# price is to drag cleared words along until this many are cut off by a copy.
+_STALE_WORDS = 8
+# A few more rows than pivots: 80 random rows of 64 bits fall short of full rank once in 2**16.
+_CANDIDATES = _WORD_BITS + 16
+
+_MAX_ENUMERATED_COLUMNS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What is known about A x = b over GF(2).
+
+    Attributes:
+        consistent: whether some x satisfies every equation.
+        rank: rank of A.
+        nullity: d - rank.
+        x: the solution whose free variables are all zero, uint8 (d,); None when there is none.
+        nullspace: basis of {v : A v = 0}, one vector per row, uint8 (nullity, d); row i has a one
+            in the i-th free column and zeros in the other free columns.
+    """
+
+    consistent: bool
+    rank: int
+    nullity: int
+    x: Bits | None
+    nullspace: Bits
+
+
+def pack(X: ArrayLike) -> Words:
+    """Pack a 0/1 matrix into 64-bit words.
+
+    X: bool or integer array of zeros and ones, shape (m, d).
+    Returns uint64 (m, ceil(d / 64)), padding bits zero.
+
+    Raises: ValueError when X is not two-dimensional, not bool or integer, or not only 0 and 1.
+    Cost: O(m d) time, m d / 8 bytes.
+    Source: definition.
+    """
+    dense = np.asarray(X)
+    if dense.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {dense.ndim}")
+    if dense.dtype.kind not in "bui":
+        raise ValueError(f"X must be bool or integer, got dtype {dense.dtype}")
+    if dense.dtype.kind != "b" and dense.size and (dense.min() < 0 or dense.max() > 1):
+        raise ValueError("X must hold only 0 and 1")
+    rows, columns = dense.shape
+    words = np.zeros((rows, _word_count(columns)), dtype=_WORD)
+    packed = np.packbits(dense, axis=1, bitorder="little")
+    words.view(np.uint8)[:, : packed.shape[1]] = packed
+    return words
+
+
+def unpack(words: Words, d: int) -> Bits:
+    """Undo pack.
+
+    words: uint64 (m, ceil(d / 64)); d: number of columns. Returns uint8 (m, d).
+
+    Raises: ValueError when words and d do not fit together.
+    Cost: O(m d) time, m d bytes.
+    Source: definition.
+    """
+    checked = np.ascontiguousarray(_checked(words, d))
+    return np.unpackbits(checked.view(np.uint8), axis=1, count=d, bitorder="little")
+
+
+def rank(words: Words, d: int) -> int:
+    """Rank of a packed matrix.
+
+    words: uint64 (m, ceil(d / 64)), left unchanged; d: number of columns.
+
+    Raises: ValueError when words and d do not fit together.
+    Cost: O(m d min(m, d) / (8 * 64)) word operations, one copy of words.
+    Source: method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
+    """
+    return int(_echelonize(_checked(words, d), d)[0].size)
+
+
+def solve(words: Words, d: int, b: ArrayLike) -> Solution:
+    """Solve A x = b and describe all solutions.
+
+    words: uint64 (m, ceil(d / 64)), left unchanged; d: number of columns; b: 0/1, shape (m,).
+    The pivots are the leftmost possible columns, so x and the null space are those of the reduced
+    row echelon form.
+
+    Raises: ValueError when words, d and b do not fit together or b is not only 0 and 1.
+    Cost: O(m d min(m, d) / (8 * 64)) word operations for the elimination and
+        O(rank^2 (1 + nullity / 64) / 8) for the back substitution; nullity * d bytes of null space.
+    Source: method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
+    """
+    matrix = _checked(words, d)
+    rows = matrix.shape[0]
+    right = _checked_bits("b", b, rows)
+    augmented = np.zeros((rows, _word_count(d + 1)), dtype=_WORD)
+    augmented[:, : matrix.shape[1]] = matrix
+    word, bit = divmod(d, _WORD_BITS)
+    augmented[:, word] &= np.uint64((1 << bit) - 1)
+    augmented[:, word] |= right.astype(np.uint64) << np.uint64(bit)
+
+    pivots, echelon, rest = _echelonize(augmented, d)
+    found = int(pivots.size)
+    consistent = not (rest[:, -1] >> np.uint64(bit)).any()
+    free = np.setdiff1d(np.arange(d), pivots, assume_unique=True)
+    dependent = _back_substitute(echelon, pivots, np.append(free, d))
+
+    x = None
+    if consistent:
+        x = np.zeros(d, dtype=np.uint8)
+        x[pivots] = dependent[:, -1]
+    nullspace = np.zeros((free.size, d), dtype=np.uint8)
+    nullspace[:, pivots] = dependent[:, :-1].T
+    nullspace[np.arange(free.size), free] = 1
+    return Solution(consistent, found, d - found, x, nullspace)
+
+
+def dot(words: Words, d: int, x: ArrayLike) -> Bits:
+    """Matrix-vector product over GF(2).
+
+    words: uint64 (m, ceil(d / 64)); d: number of columns; x: 0/1, shape (d,). Returns uint8 (m,).
+
+    Raises: ValueError when words, d and x do not fit together or x is not only 0 and 1.
+    Cost: O(m d / 64) word operations.
+    Source: definition; the parity of a sum of bit counts is the parity of the xor of the words.
+    """
+    matrix = _checked(words, d)
+    mask = pack(_checked_bits("x", x, d)[np.newaxis])[0]
+    folded = np.empty(matrix.shape[0], dtype=_WORD)
+    chunk = _chunk_rows(matrix.shape[1])
+    for start in range(0, matrix.shape[0], chunk):
+        selected = matrix[start : start + chunk] & mask
+        np.bitwise_xor.reduce(selected, axis=1, out=folded[start : start + chunk])
+    return _parity(folded)
+
+
+def enumerate_solutions(words: Words, d: int, b: ArrayLike) -> list[int]:
+    """All solutions of A x = b by trying every x; bit j of a solution is variable j.
+
+    words: uint64 (m, ceil(d / 64)); d: number of columns, at most 16; b: 0/1, shape (m,).
+    Shares no code with the elimination, so that tests can hold one against the other.
+
+    Raises: ValueError when d exceeds 16, or words, d and b do not fit together.
+    Cost: O(m 2^d) word operations.
+    Source: definition.
+    """
+    if d > _MAX_ENUMERATED_COLUMNS:
+        raise ValueError(f"d must be at most {_MAX_ENUMERATED_COLUMNS}, got {d}")
+    matrix = _checked(words, d)
+    right = _checked_bits("b", b, matrix.shape[0])
+    alive = np.arange(1 << d, dtype=np.uint64)
+    for row, bit in zip(matrix[:, 0] if d else np.zeros(right.size, _WORD), right, strict=True):
+        alive = alive[_parity(alive & row) == bit]
+    return [int(candidate) for candidate in alive]
+
+
+def rref(X: ArrayLike) -> tuple[Bits, list[int]]:
+    """Reduced row echelon form by textbook Gauss-Jordan on unpacked bits: the tests' second route.
+
+    X: 0/1, shape (m, d), left unchanged.
+    Returns the reduced matrix, uint8 (m, d), and its pivot columns.
+
+    Raises: ValueError when X is not two-dimensional.
+    Cost: O(m d min(m, d)) byte operations.
+    Source: Gauss-Jordan elimination.
+    """
+    reduced = np.array(X, dtype=np.uint8)
+    if reduced.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {reduced.ndim}")
+    pivots: list[int] = []
+    for column in range(reduced.shape[1]):
+        top = len(pivots)
+        candidates = np.flatnonzero(reduced[top:, column])
+        if not candidates.size:
+            continue
+        pivot = top + int(candidates[0])
+        reduced[[top, pivot]] = reduced[[pivot, top]]
+        others = np.flatnonzero(reduced[:, column])
+        others = others[others != top]
+        reduced[others] ^= reduced[top]
+        pivots.append(column)
+    return reduced, pivots
+
+
+def _word_count(d: int) -> int:
+    return -(-d // _WORD_BITS)
+
+
+def _chunk_rows(width: int) -> int:
+    return max(1, _CHUNK_BYTES // (8 * max(1, width)))
+
+
+def _checked(words: Words, d: int) -> Words:
+    if d < 0:
+        raise ValueError(f"d must be at least 0, got {d}")
+    matrix = np.asarray(words)
+    if matrix.dtype != np.uint64:
+        raise ValueError(f"words must be uint64, got {matrix.dtype}")
+    if matrix.ndim != 2 or matrix.shape[1] != _word_count(d):
+        raise ValueError(f"words must have shape (m, {_word_count(d)}), got {matrix.shape}")
+    return matrix.astype(_WORD, copy=False)
+
+
+def _checked_bits(name: str, bits: ArrayLike, length: int) -> Bits:
+    vector = np.asarray(bits)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} must have shape ({length},), got {vector.shape}")
+    if ((vector != 0) & (vector != 1)).any():
+        raise ValueError(f"{name} must hold only 0 and 1")
+    return vector.astype(np.uint8)
+
+
+def _parity(words: Words) -> Bits:
+    folded = words.copy()
+    for shift in (32, 16, 8, 4, 2, 1):
+        folded ^= folded >> np.uint64(shift)
+    return (folded & np.uint64(1)).astype(np.uint8)
+
+
+class _Scratch:
+    """Memory that every sweep over at most width words needs again.
+
+    Fresh arrays for each sweep would go back to the operating system and be faulted in anew, which
+    cost a fifth of the time at 1,000 columns.
+    """
+
+    def __init__(self, width: int) -> None:
+        tile = min(width, _TILE_WORDS)
+        self.tables: Words = np.empty(_WORD_BITS // _TABLE_BITS * tile << _TABLE_BITS, dtype=_WORD)
+        self.chunks: Words = np.empty((2, max(tile, _CHUNK_BYTES // 8)), dtype=_WORD)
+
+
+def _echelonize(matrix: Words, d: int) -> tuple[NDArray[np.intp], Words, Words]:
+    """Row echelon form of the first d columns; columns past d are carried along.
+
+    matrix: left unchanged. Returns the pivot columns in increasing order, the rows that hold them
+    in the same order, and what is left of the other rows (their last words only).
+
+    Works on panels of one word: the panel alone decides which rows become pivots and how they
+    combine, then one sweep of table lookups clears the panel from all other rows. Rows of one panel
+    are reduced against each other, rows of earlier panels are not reduced against later ones.
+    """
+    pivots: list[int] = []
+    echelon = np.zeros((min(matrix.shape[0], d), matrix.shape[1]), dtype=_WORD)
+    active = matrix.copy()
+    scratch = _Scratch(matrix.shape[1])
+    cut = 0
+    for word in range(_word_count(d)):
+        if word - cut == _STALE_WORDS:
+            active, cut = active[:, _STALE_WORDS:].copy(), word
+        panel = active[:, word - cut].copy()
+        if d - word * _WORD_BITS < _WORD_BITS:
+            panel &= np.uint64((1 << (d % _WORD_BITS)) - 1)
+        chosen, basis = _panel_basis(panel, scratch)
+        if not chosen:
+            continue
+        columns, combinations = zip(*sorted(basis), strict=True)
+        reduced = np.zeros((len(chosen), active.shape[1]), dtype=_WORD)
+        _add_product(
+            reduced,
+            np.array(combinations, dtype=_WORD),
+            _placed(active[chosen], range(len(chosen))),
+            _SMALL_TABLE_BITS,
+            scratch,
+        )
+        _add_product(active, panel, _placed(reduced, columns), _TABLE_BITS, scratch)
+        echelon[len(pivots) : len(pivots) + len(chosen), cut:] = reduced
+        active = _without(active, chosen)
+        pivots.extend(word * _WORD_BITS + column for column in columns)
+    return np.array(pivots, dtype=np.intp), echelon[: len(pivots)], active
+
+
+def _panel_basis(panel: Words, scratch: _Scratch) -> tuple[list[int], list[tuple[int, int]]]:
+    """Rows whose words span a panel, and how they combine into its reduced echelon form.
+
+    Returns the chosen rows, and for each pivot bit the set of chosen rows, as a bit mask over their
+    positions, whose xor has that pivot bit and no other.
+
+    A few rows nearly always span the panel, so those are reduced one by one as Python integers; the
+    others are looked at only when the few did not suffice.
+    """
+    chosen: list[int] = []
+    echelon: list[tuple[int, int]] = []
+    candidates = np.flatnonzero(panel)
+    while candidates.size:
+        batch = candidates[:_CANDIDATES]
+        _extend_basis(batch, panel[batch], chosen, echelon)
+        echelon = _reduce_basis(echelon)
+        if len(chosen) == _WORD_BITS or candidates.size <= _CANDIDATES:
+            break
+        bits = [pivot.bit_length() - 1 for pivot, _ in echelon]
+        words = np.array([[vector & _WORD_MASK] for _, vector in echelon], dtype=_WORD)
+        remainder = panel.copy()
+        target = remainder[:, np.newaxis]
+        _add_product(target, panel, _placed(words, bits), _TABLE_BITS, scratch)
+        # Distinct remainders, so that every round adds several pivots whatever the matrix.
+        distinct, first = np.unique(remainder, return_index=True)
+        candidates = first[distinct != 0]
+    return chosen, [(pivot.bit_length() - 1, vector >> _WORD_BITS) for pivot, vector in echelon]
+
+
+def _extend_basis(
+    rows: NDArray[np.intp], words: Words, chosen: list[int], echelon: list[tuple[int, int]]
+) -> None:
+    """Append to chosen the rows that are independent of those before, until they span every column.
+
+    echelon holds (pivot bit, vector): the low 64 bits of a vector are a word whose lowest set bit
+    is the pivot bit, the bits above say which chosen rows it is the xor of.
+    """
+    for row, word in zip(rows.tolist(), words.tolist(), strict=True):
+        vector = word | 1 << (_WORD_BITS + len(chosen))
+        for pivot, other in echelon:
+            if vector & pivot:
+                vector ^= other
+        left = vector & _WORD_MASK
+        if left:
+            echelon.append((left & -left, vector))
+            chosen.append(row)
+            if len(chosen) == _WORD_BITS:
+                return
+
+
+def _reduce_basis(echelon: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Clear every pivot bit from all vectors but its own; earlier pivots are absent already."""
+    reduced: list[tuple[int, int]] = []
+    for own, echelon_vector in reversed(echelon):
+        vector = echelon_vector
+        for pivot, other in reduced:
+            if vector & pivot:
+                vector ^= other
+        reduced.append((own, vector))
+    return reduced
+
+
+def _placed(rows: Words, bits: Sequence[int]) -> Words:
+    """64 rows, of which row bits[i] is rows[i] and the others are zero."""
+    placed = np.zeros((_WORD_BITS, rows.shape[1]), dtype=_WORD)
+    placed[list(bits)] = rows
+    return placed
+
+
+def _add_product(
+    target: Words, coefficients: Words, rows: Words, bits: int, scratch: _Scratch
+) -> None:
+    """Add to target the product over GF(2) of a packed (n, 64) matrix and 64 packed rows.
+
+    target: (n, w), changed in place; coefficients: (n,); rows: (64, w); bits: looked up at once.
+    """
+    digits = _digits(coefficients, bits)
+    for start in range(0, target.shape[1], _TILE_WORDS):
+        tile = slice(start, start + _TILE_WORDS)
+        tables = _tables(rows[:, tile], bits, scratch)
+        _add_lookups(target[:, tile], tables, digits, scratch)
+
+
+def _tables(rows: Words, bits: int, scratch: _Scratch) -> Words:
+    """All 2**bits xors of each group of consecutive rows: (64, w) to (64 / bits, 2**bits, w)."""
+    width = rows.shape[1]
+    groups = rows.reshape(_WORD_BITS // bits, bits, width)
+    shape = (groups.shape[0], 1 << bits, width)
+    tables = scratch.tables[: math.prod(shape)].reshape(shape)
+    tables[:, 0] = 0
+    for bit in range(bits):
+        half = 1 << bit
+        np.bitwise_xor(tables[:, :half], groups[:, bit, np.newaxis], out=tables[:, half : 2 * half])
+    return tables
+
+
+def _digits(words: Words, bits: int) -> NDArray[np.intp]:
+    """The digits of each word in base 2**bits, lowest first: (n,) to (64 / bits, n)."""
+    octets = np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8).T
+    if bits == 8:
+        return octets.astype(np.intp, order="C")
+    halves = np.stack((octets & 15, octets >> 4), axis=1).reshape(16, -1)
+    return halves.astype(np.intp)
+
+
+def _add_lookups(target: Words, tables: Words, digits: NDArray[np.intp], scratch: _Scratch) -> None:
+    """Add to row i of target the row digits[g, i] of every table g."""
+    rows, width = target.shape
+    chunk = _chunk_rows(width)
+    total, looked_up = scratch.chunks[:, : chunk * width].reshape(2, chunk, width)
+    for start in range(0, rows, chunk):
+        stop = min(start + chunk, rows)
+        first, other = total[: stop - start], looked_up[: stop - start]
+        # mode="clip" because numpy buffers the output of a checked take; digits are in range.
+        tables[0].take(digits[0, start:stop], axis=0, out=first, mode="clip")
+        for table, digit in zip(tables[1:], digits[1:], strict=True):
+            table.take(digit[start:stop], axis=0, out=other, mode="clip")
+            np.bitwise_xor(first, other, out=first)
+        np.bitwise_xor(target[start:stop], first, out=target[start:stop])
+
+
+def _without(active: Words, chosen: list[int]) -> Words:
+    """The rows that were not chosen, as a view: those on top move into the gaps below."""
+    count = len(chosen)
+    taken = set(chosen)
+    gaps = [row for row in chosen if row >= count]
+    active[gaps] = active[[row for row in range(count) if row not in taken]]
+    return active[count:]
+
+
+def _back_substitute(echelon: Words, pivots: NDArray[np.intp], columns: NDArray[np.intp]) -> Bits:
+    """The given columns of the reduced row echelon form, uint8 (rank, len(columns)).
+
+    echelon: the leading rows that _echelonize left, with its pivots.
+    """
+    wanted = np.empty((echelon.shape[0], _word_count(columns.size)), dtype=_WORD)
+    chunk = _chunk_rows(8 * echelon.shape[1])
+    for start in range(0, echelon.shape[0], chunk):
+        dense = np.unpackbits(
+            echelon[start : start + chunk].view(np.uint8), axis=1, bitorder="little"
+        )
+        wanted[start : start + chunk] = pack(dense[:, columns])
+
+    scratch = _Scratch(wanted.shape[1])
+    panels, starts = np.unique(pivots // _WORD_BITS, return_index=True)
+    stops = np.append(starts, pivots.size)[1:]
+    for word, start, stop in zip(panels[::-1], starts[::-1], stops[::-1], strict=True):
+        known = _placed(wanted[start:stop], (pivots[start:stop] % _WORD_BITS).tolist())
+        _add_product(wanted[:start], echelon[:start, word], known, _TABLE_BITS, scratch)
+    return unpack(wanted, columns.size)

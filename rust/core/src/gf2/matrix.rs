@@ -1,0 +1,116 @@
+//! The bit-packed matrix that callers own.
+
+use crate::error::{Error, Result};
+use crate::run::Run;
+
+/// A matrix over GF(2), row-major, each row a whole number of 64-bit words with column 0 in the lowest bit.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BitMatrix {
+    rows: usize,
+    columns: usize,
+    /// Bits beyond the last column are zero.
+    data: Vec<u64>,
+}
+
+/// Rows that one task packs together.
+const ROWS_PER_TASK: usize = 64;
+
+impl BitMatrix {
+    /// Packs `rows` rows; `pack(first, out)` fills the words of as many rows from `first` on as `out` holds and says
+    /// whether all entries were 0 or 1. On failure the error is the caller's to word.
+    pub fn pack<E: Send>(
+        rows: usize,
+        columns: usize,
+        run: Run<'_>,
+        pack: impl Fn(usize, &mut [u64]) -> std::result::Result<(), E> + Sync + Send,
+    ) -> std::result::Result<BitMatrix, E> {
+        let words = columns.div_ceil(64);
+        let mut data = vec![0; rows * words];
+        let failure = std::sync::Mutex::new(None);
+        if words > 0 {
+            run.for_each_chunk(&mut data, words * ROWS_PER_TASK, || (), |_, task, part| {
+                if let Err(cause) = pack(task * ROWS_PER_TASK, part) {
+                    if let Ok(mut first) = failure.lock() {
+                        first.get_or_insert(cause);
+                    }
+                }
+            });
+        }
+        match failure.into_inner() {
+            Ok(Some(cause)) => Err(cause),
+            _ => Ok(BitMatrix { rows, columns, data }),
+        }
+    }
+
+    /// The matrix of given words; bits beyond the last column are cleared.
+    pub fn from_words(rows: usize, columns: usize, mut data: Vec<u64>) -> Result<BitMatrix> {
+        let words = columns.div_ceil(64);
+        if data.len() != rows * words {
+            return Err(Error::Shape(format!(
+                "data has {} words, but {rows} rows of {columns} columns take {}",
+                data.len(),
+                rows * words
+            )));
+        }
+        if columns % 64 > 0 {
+            data.chunks_exact_mut(words).for_each(|row| row[words - 1] &= u64::MAX >> (64 - columns % 64));
+        }
+        Ok(BitMatrix { rows, columns, data })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Words in a row.
+    pub fn words(&self) -> usize {
+        self.columns.div_ceil(64)
+    }
+
+    /// The words of row i.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[u64] {
+        let words = self.words();
+        &self.data[i * words..][..words]
+    }
+
+    /// Rows `from..to` as a matrix of their own.
+    pub fn slice(&self, from: usize, to: usize) -> BitMatrix {
+        let words = self.words();
+        BitMatrix { rows: to - from, columns: self.columns, data: self.data[from * words..to * words].to_vec() }
+    }
+
+    /// The product A x over GF(2), one byte a row, for x packed like a row.
+    ///
+    /// Cost: one pass over the matrix.
+    pub fn dot(&self, x: &[u64], run: Run<'_>) -> Vec<u8> {
+        let mut result = vec![0; self.rows];
+        run.for_each_chunk(&mut result, 1024, || (), |_, task, part| {
+            if !run.cancelled() {
+                for (i, bit) in part.iter_mut().enumerate() {
+                    *bit = inner_product(self.row(task * 1024 + i), x);
+                }
+            }
+        });
+        result
+    }
+}
+
+/// The inner product of two packed vectors over GF(2).
+#[inline]
+pub(super) fn inner_product(a: &[u64], b: &[u64]) -> u8 {
+    let sum = a.iter().zip(b).fold(0, |sum, (a, b)| sum ^ (a & b));
+    (sum.count_ones() & 1) as u8
+}
+
+/// Bits 0/1, one a byte, packed like a row of a [`BitMatrix`].
+pub fn parity_bits(bits: &[u8]) -> Vec<u64> {
+    let pack = |chunk: &[u8]| chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit & 1) << i);
+    bits.chunks(64).map(pack).collect()
+}

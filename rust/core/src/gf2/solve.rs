@@ -1,0 +1,360 @@
+//! Linear systems with many more equations than unknowns.
+//!
+//! Only as many rows as there are unknowns are eliminated. Every row is then verified deterministically against the
+//! null space of what was eliminated; rows outside it are folded into a few random combinations, which join the
+//! elimination. Randomness can cost another round, never a wrong answer: privacy rests on the exact solution space.
+
+use std::sync::Mutex;
+
+use super::eliminate::{Echelon, eliminate};
+use super::matrix::{BitMatrix, inner_product};
+use super::strips::Strips;
+use crate::error::Result;
+use crate::noise::Rng;
+use crate::run::Run;
+use crate::simd::{BLOCK, Block, Tiles};
+
+/// Rows beyond the number of unknowns that make a random system regular except with probability 2^-64.
+const SLACK: usize = 64;
+
+/// Rows that are verified together.
+const ROWS_PER_CHECK: usize = 1024;
+
+/// Equations `<row, v> [+ v_last] = rhs`, from all rows of a matrix or from some of them.
+#[derive(Clone, Copy)]
+pub struct System<'a> {
+    /// The coefficients.
+    pub matrix: &'a BitMatrix,
+    /// The rows that take part, by index; all if `None`.
+    pub rows: Option<&'a [u32]>,
+    /// Whether every row is followed by a coefficient one (an affine system).
+    pub ones: bool,
+    /// The right-hand sides of all rows of the matrix, packed; zero if `None`.
+    pub rhs: Option<&'a [u64]>,
+}
+
+impl System<'_> {
+    fn len(&self) -> usize {
+        self.rows.map_or(self.matrix.rows(), <[u32]>::len)
+    }
+
+    /// Number of unknowns; the right-hand side stands in the column after the last of them.
+    fn unknowns(&self) -> usize {
+        self.matrix.columns() + usize::from(self.ones)
+    }
+
+    fn words(&self) -> usize {
+        self.unknowns() / BLOCK + 1
+    }
+
+    fn rhs(&self, row: usize) -> u64 {
+        self.rhs.map_or(0, |bits| bits[row / 64] >> (row % 64) & 1)
+    }
+
+    /// Copies words `first..` of equation i, right-hand side included, over zeros in `out`.
+    fn read(&self, i: usize, first: usize, out: &mut [u64]) {
+        let row = self.rows.map_or(i, |rows| rows[i] as usize);
+        let words = self.matrix.row(row);
+        let present = words.len().saturating_sub(first).min(out.len());
+        out[..present].copy_from_slice(&words[words.len().min(first)..][..present]);
+        let mut set = |column: usize, bit: u64| {
+            if let Some(word) = (column / 64).checked_sub(first).and_then(|w| out.get_mut(w)) {
+                *word |= bit << (column % 64);
+            }
+        };
+        if self.ones {
+            set(self.matrix.columns(), 1);
+        }
+        set(self.unknowns(), self.rhs(row));
+    }
+
+    fn gather(&self, from: usize, count: usize, stride: impl Fn(usize) -> usize + Sync, run: Run<'_>) -> Strips {
+        Strips::gather(count, self.words(), run, |i, first, out| self.read(from + stride(i), first, out))
+    }
+}
+
+/// The exact solution space of a [`System`].
+pub struct Solution {
+    unknowns: usize,
+    /// Whether there is a solution.
+    pub consistent: bool,
+    echelon: Echelon,
+}
+
+impl Solution {
+    /// Rank of the coefficients.
+    pub fn rank(&self) -> usize {
+        self.echelon.pivots.len()
+    }
+
+    /// Dimension of the null space.
+    pub fn nullity(&self) -> usize {
+        self.unknowns - self.rank()
+    }
+
+    /// Number of unknowns.
+    pub fn unknowns(&self) -> usize {
+        self.unknowns
+    }
+
+    /// The solution whose free unknowns are zero, one byte an unknown.
+    pub fn particular(&self, run: Run<'_>) -> Option<Vec<u8>> {
+        self.with_free(|_| 0, run)
+    }
+
+    /// A solution drawn uniformly from all of them, one byte an unknown.
+    pub fn sample(&self, rng: &mut Rng, run: Run<'_>) -> Option<Vec<u8>> {
+        self.with_free(|_| rng.next_u64() & 1, run)
+    }
+
+    fn with_free(&self, mut free: impl FnMut(usize) -> u64, run: Run<'_>) -> Option<Vec<u8>> {
+        if !self.consistent {
+            return None;
+        }
+        let mut vectors = self.echelon.empty_vectors();
+        for column in self.echelon.free_columns(self.unknowns) {
+            set_vector_bits(&mut vectors, column, free(column));
+        }
+        set_vector_bits(&mut vectors, self.unknowns, 1);
+        self.echelon.complete(&mut vectors, run);
+        Some((0..self.unknowns).map(|column| (vectors[column / BLOCK].row(column % BLOCK) & 1) as u8).collect())
+    }
+
+    /// A basis of the null space, packed, one vector for each free unknown in ascending order.
+    pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
+        let words = self.unknowns.div_ceil(64);
+        let mut data = vec![0; self.nullity() * words];
+        let batches = self.echelon.null_space(self.unknowns, false, run)?;
+        for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
+            for column in 0..self.unknowns {
+                let bits = vectors[column / BLOCK].row(column % BLOCK);
+                for (v, row) in part.chunks_exact_mut(words).enumerate() {
+                    row[column / 64] |= (bits >> v & 1) << (column % 64);
+                }
+            }
+        }
+        BitMatrix::from_words(self.nullity(), self.unknowns, data)
+    }
+}
+
+/// Sets coordinate `column` of 64 vectors at once; vector v takes bit v.
+fn set_vector_bits(vectors: &mut [Block], column: usize, bits: u64) {
+    vectors[column / BLOCK].set_row(column % BLOCK, bits);
+}
+
+/// Rank of a matrix. Cost: as [`solve`].
+pub fn rank(matrix: &BitMatrix, run: Run<'_>) -> Result<usize> {
+    let system = System { matrix, rows: None, ones: false, rhs: None };
+    Ok(solve(&system, true, run)?.rank())
+}
+
+/// The solution space of a system.
+///
+/// Where the system has no solution, its rank is exact if `rank_needed`, else a lower bound.
+/// Cost: an elimination of min(m, d + 64) rows, a pass over all m rows, and m * d * nullity bit operations; another
+/// elimination for each round in which rows outside the span of those eliminated turn up.
+pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Solution> {
+    let unknowns = system.unknowns();
+    let total = system.len();
+    let batch = total.min(unknowns + SLACK);
+    // Spread over all rows: neighbours in real data are alike.
+    let spread = |i: usize| if batch == total { i } else { (i as u128 * total as u128 / batch as u128) as usize };
+    let mut echelon = eliminate(system.gather(0, batch, spread, run), unknowns, run)?;
+    let mut rng = Rng::for_speed_only();
+    loop {
+        let consistent = !echelon.leftover(unknowns);
+        let solution = Solution { unknowns, consistent, echelon };
+        if batch == total || !(consistent || rank_needed) {
+            return Ok(solution);
+        }
+        let outside = find_outside(system, &solution, &mut rng, run)?;
+        if outside.is_empty() {
+            return Ok(solution);
+        }
+        let combinations = fold(system, &outside, solution.nullity() + 1 + SLACK, &mut rng);
+        echelon = eliminate(solution.echelon.join(&combinations, system.words(), run), unknowns, run)?;
+    }
+}
+
+/// Equations that do not follow from the eliminated ones: none only if every one follows.
+fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
+    if solution.nullity() == 0 {
+        return if solution.consistent { violated(system, solution, run) } else { Ok(Vec::new()) };
+    }
+    if solution.nullity() >= BLOCK {
+        // A few random null vectors find nearly every such row for a fraction of the cost of all of them.
+        let few = [solution.echelon.random_null_vectors(solution.unknowns, solution.consistent, rng, run)];
+        let found = not_orthogonal(system, &few, run)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    let all = solution.echelon.null_space(solution.unknowns, solution.consistent, run)?;
+    not_orthogonal(system, &all, run)
+}
+
+/// Equations that the only solution does not fulfil.
+fn violated(system: &System<'_>, solution: &Solution, run: Run<'_>) -> Result<Vec<u32>> {
+    let bits = solution.particular(run).unwrap_or_default();
+    let (point, constant) = bits.split_at(system.matrix.columns());
+    let point = super::parity_bits(point);
+    let constant = constant.first().copied().unwrap_or(0);
+    collect_rows(system.len(), run, |from, to, found| {
+        for i in from..to {
+            let row = system.rows.map_or(i, |rows| rows[i] as usize);
+            let left = inner_product(system.matrix.row(row), &point) ^ constant;
+            if u64::from(left) != system.rhs(row) {
+                found.push(i as u32);
+            }
+        }
+    })
+}
+
+/// Equations, right-hand side included, that are not orthogonal to all of the vectors.
+fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> Result<Vec<u32>> {
+    collect_rows(system.len(), run, |from, to, found| {
+        let strips = system.gather(from, to - from, |i| i, run.sequential());
+        let factors: Vec<&[Block]> = (0..strips.len()).map(|g| strips.strip(g)).collect();
+        let mut tiles = Tiles::new(run.isa);
+        let mut seen = vec![0u64; strips.height() * BLOCK];
+        for vectors in batches {
+            if run.cancelled() {
+                return;
+            }
+            let mut products = vec![Block::ZERO; strips.height()];
+            tiles.load(vectors);
+            tiles.add_product(&mut products, &factors);
+            for (seen, product) in seen.chunks_exact_mut(BLOCK).zip(&products) {
+                seen.iter_mut().zip(product.to_rows()).for_each(|(seen, bits)| *seen |= bits);
+            }
+        }
+        found.extend((from..to).zip(seen).filter(|&(_, bits)| bits != 0).map(|(i, _)| i as u32));
+    })
+}
+
+/// Calls `find(from, to, found)` for runs of rows, in parallel, and returns what was found in ascending order.
+fn collect_rows(
+    rows: usize,
+    run: Run<'_>,
+    find: impl Fn(usize, usize, &mut Vec<u32>) + Sync + Send,
+) -> Result<Vec<u32>> {
+    let all = Mutex::new(Vec::new());
+    let mut tasks = vec![(); rows.div_ceil(ROWS_PER_CHECK)];
+    // A unit slice only numbers the tasks.
+    run.for_each_chunk(&mut tasks, 1, Vec::new, |found, task, _| {
+        let from = task * ROWS_PER_CHECK;
+        if !run.cancelled() {
+            find(from, rows.min(from + ROWS_PER_CHECK), found);
+        }
+        if !found.is_empty() {
+            if let Ok(mut all) = all.lock() {
+                all.append(found);
+            }
+        }
+    });
+    run.check()?;
+    let mut all = all.into_inner().unwrap_or_default();
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// At most `most` sums of the given equations, each equation in exactly one sum, chosen at random.
+fn fold(system: &System<'_>, equations: &[u32], most: usize, rng: &mut Rng) -> Vec<u64> {
+    let words = system.words();
+    let count = equations.len().min(most);
+    let mut sums = vec![0; count * words];
+    let mut equation = vec![0; words];
+    for (position, &i) in equations.iter().enumerate() {
+        let bucket = if equations.len() <= most { position } else { (rng.next_u64() % count as u64) as usize };
+        equation.fill(0);
+        system.read(i as usize, 0, &mut equation);
+        sums[bucket * words..][..words].iter_mut().zip(&equation).for_each(|(sum, word)| *sum ^= word);
+    }
+    sums
+}
+
+impl Echelon {
+    /// Whether a row without a pivot has a bit in column `rhs`: then 0 = 1 follows from the rows.
+    fn leftover(&self, rhs: usize) -> bool {
+        if self.strips.len() == 0 {
+            return false;
+        }
+        let (strip, rank) = (self.strips.strip(rhs / BLOCK), self.pivots.len());
+        (rank..self.strips.rows()).any(|row| strip[row / BLOCK].row(row % BLOCK) >> (rhs % BLOCK) & 1 == 1)
+    }
+
+    fn free_columns(&self, unknowns: usize) -> impl Iterator<Item = usize> + '_ {
+        let mut pivots = self.pivots.iter().copied().peekable();
+        (0..unknowns).filter(move |&column| pivots.next_if_eq(&column).is_none())
+    }
+
+    /// 64 zero vectors with a coordinate for every column.
+    fn empty_vectors(&self) -> Vec<Block> {
+        vec![Block::ZERO; self.strips.len()]
+    }
+
+    /// All null vectors with one free coordinate, 64 to a batch; with the right-hand side as the last if `rhs`.
+    fn null_space(&self, unknowns: usize, rhs: bool, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
+        let free: Vec<usize> = self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect();
+        let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); free.len().div_ceil(BLOCK)];
+        run.for_each_chunk(&mut batches, 1, || (), |_, b, batch| {
+            if !run.cancelled() {
+                for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
+                    set_vector_bits(&mut batch[0], column, 1 << v);
+                }
+                self.complete(&mut batch[0], run);
+            }
+        });
+        run.check()?;
+        Ok(batches)
+    }
+
+    fn random_null_vectors(&self, unknowns: usize, rhs: bool, rng: &mut Rng, run: Run<'_>) -> Vec<Block> {
+        let mut vectors = self.empty_vectors();
+        for column in self.free_columns(unknowns).chain(rhs.then_some(unknowns)) {
+            set_vector_bits(&mut vectors, column, rng.next_u64());
+        }
+        self.complete(&mut vectors, run);
+        vectors
+    }
+
+    /// Sets the pivot coordinates of 64 vectors so that every row of the form is orthogonal to them.
+    fn complete(&self, vectors: &mut [Block], run: Run<'_>) {
+        let mut tiles = Tiles::new(run.isa);
+        let mut sums = vec![Block::ZERO; self.strips.height()];
+        let mut end = self.pivots.len();
+        for g in (0..self.strips.len()).rev() {
+            let start = self.pivots.partition_point(|&column| column < g * BLOCK);
+            let strip = self.strips.strip(g);
+            tiles.load(std::slice::from_ref(&vectors[g]));
+            for row in (start / BLOCK)..end.div_ceil(BLOCK) {
+                // Before its pivots are set, a strip's own rows see only its free coordinates.
+                let mut own = [sums[row]];
+                tiles.add_product(&mut own, &[&strip[row..row + 1]]);
+                for t in start.max(row * BLOCK)..end.min((row + 1) * BLOCK) {
+                    set_vector_bits(vectors, self.pivots[t], own[0].row(t % BLOCK));
+                }
+            }
+            let above = start.div_ceil(BLOCK);
+            tiles.load(std::slice::from_ref(&vectors[g]));
+            tiles.add_product(&mut sums[..above], &[&strip[..above]]);
+            end = start;
+        }
+    }
+
+    /// The rows of the form followed by further rows, `words` words each, ready to be eliminated again.
+    fn join(&self, further: &[u64], words: usize, run: Run<'_>) -> Strips {
+        let rank = self.pivots.len();
+        Strips::gather(rank + further.len() / words, words, run, |row, first, out| {
+            if row >= rank {
+                out.copy_from_slice(&further[(row - rank) * words + first..][..out.len()]);
+                return;
+            }
+            // To the left of its pivot's strip a row holds leftovers of the elimination.
+            let own = self.pivots[row] / BLOCK;
+            for (g, word) in (first..).zip(out).skip_while(|(g, _)| *g < own) {
+                *word = self.strips.strip(g)[row / BLOCK].row(row % BLOCK);
+            }
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! Kernels and mechanisms for learning under differential privacy in the hybrid model.
+//!
+//! Layers, imports only leftwards: `error`, `params` <- `view`, `noise`, `simd`, `run`, `pool` <- `gf2` <- `parity`,
+//! `local`. Nothing here knows Python.
+
+pub mod error;
+pub mod gf2;
+pub mod local;
+pub mod noise;
+pub mod params;
+pub mod parity;
+pub mod pool;
+pub mod run;
+pub mod simd;
+
+pub use error::{Error, Result};

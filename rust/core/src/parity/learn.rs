@@ -1,0 +1,169 @@
+//! The mechanisms: Poisson sampling, an exact solution space, a uniform choice in it.
+
+use super::plan::{Method, Plan};
+use super::rates::{base_rate, loop_rate};
+use crate::error::{Error, Result};
+use crate::gf2::{BitMatrix, System, parity_bits, solve};
+use crate::noise::{DiscreteLaplace, Fixed, Seed, Stream};
+use crate::params::{Epsilon, Neighbours};
+use crate::run::Run;
+
+/// Labelled examples: label i is bit i of `labels`.
+#[derive(Clone, Copy)]
+pub struct Examples<'a> {
+    /// One example a row.
+    pub matrix: &'a BitMatrix,
+    /// Packed labels.
+    pub labels: &'a [u64],
+    /// Whether the hypothesis has an intercept: every example is followed by a public one.
+    pub affine: bool,
+}
+
+/// A private mechanism with its coins fixed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mechanism {
+    method: Method,
+    neighbours: Neighbours,
+    /// Probability of no answer, before each try (LOOP) or for a batch.
+    silent: Fixed,
+    rate: Fixed,
+    batches: u64,
+    test_size: u64,
+    noise_scale: f64,
+}
+
+impl Mechanism {
+    /// The mechanism of a plan. The rate is computed here from epsilon, never taken from the plan: whatever the plan
+    /// says, the mechanism is epsilon-DP.
+    pub fn new(epsilon: Epsilon, neighbours: Neighbours, method: Method, plan: &Plan) -> Result<Mechanism> {
+        let silent = plan.g.or(plan.c).filter(|&silent| silent > 0.0 && silent < 1.0);
+        let silent = silent.ok_or_else(|| Error::parameter("plan", "without g or c", "it must come from plan()"))?;
+        let (rate, noise_scale) = match method {
+            Method::Loop => (loop_rate(epsilon, silent, neighbours), 1.0),
+            Method::Batches => (base_rate(epsilon, silent, neighbours), 1.0),
+            Method::Paper => {
+                if epsilon.get() > 0.5 || neighbours == Neighbours::AddRemove {
+                    let rule = "the paper's proof covers epsilon <= 1/2 and replaced records only; use loop or batches";
+                    return Err(Error::parameter("epsilon", epsilon.get(), rule));
+                }
+                (epsilon.get() / 4.0, plan.k.unwrap_or(1) as f64 / epsilon.get())
+            }
+        };
+        Ok(Mechanism {
+            method,
+            neighbours,
+            silent: Fixed::at_least(silent),
+            rate: Fixed::certainly_below(rate),
+            batches: plan.k.unwrap_or(1),
+            test_size: plan.test_size.unwrap_or(0),
+            noise_scale,
+        })
+    }
+}
+
+/// Runs a mechanism: the bits of the hypothesis, the intercept last if there is one, or nothing.
+///
+/// Guarantee: pure epsilon-DP for the epsilon and the neighbour relation of the mechanism, for every data set, also
+/// one that no parity fits. Cost: an exact solution space of p n equations for each try or batch.
+pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: Run<'_>) -> Result<Option<Vec<u8>>> {
+    if u32::try_from(examples.matrix.rows()).is_err() {
+        return Err(Error::parameter("n", examples.matrix.rows(), "at most 2^32 - 1 records can be learned from"));
+    }
+    let learner = Learner { examples, mechanism, seed, run };
+    match mechanism.method {
+        Method::Loop => learner.retry(),
+        Method::Batches => Ok(learner.batches(&learner.assignment())?.into_iter().flatten().next()),
+        Method::Paper => learner.paper(),
+    }
+}
+
+struct Learner<'a> {
+    examples: &'a Examples<'a>,
+    mechanism: &'a Mechanism,
+    seed: &'a Seed,
+    run: Run<'a>,
+}
+
+impl Learner<'_> {
+    /// LOOP: fresh samples of the same records until one is consistent or the coin gives up.
+    fn retry(&self) -> Result<Option<Vec<u8>>> {
+        let mut answer = self.seed.stream(Stream::Answer, 0);
+        let mut attempt = 0;
+        loop {
+            self.run.check()?;
+            if self.mechanism.silent.draw(&mut answer) {
+                return Ok(None);
+            }
+            if let Some(bits) = self.sample_and_solve(attempt, |_| true)? {
+                return Ok(Some(bits));
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Runs the base learner on every batch whose coin allows it, also after one has answered: how many systems are
+    /// solved must not depend on the data.
+    fn batches(&self, batch_of: &dyn Fn(usize) -> u64) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut answer = self.seed.stream(Stream::Answer, 0);
+        let silent: Vec<bool> = (0..self.mechanism.batches).map(|_| self.mechanism.silent.draw(&mut answer)).collect();
+        let attempt = |(j, silent): (u64, bool)| {
+            if silent { Ok(None) } else { self.sample_and_solve(j, |i| batch_of(i) == j) }
+        };
+        (0..).zip(silent).map(attempt).collect()
+    }
+
+    /// Batches by position if records are replaced; by a coin for each record if one may be added, since then no
+    /// other record may change its batch.
+    fn assignment(&self) -> Box<dyn Fn(usize) -> u64> {
+        let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
+        match self.mechanism.neighbours {
+            Neighbours::ReplaceOne => Box::new(move |i| (i as u128 * u128::from(k) / u128::from(n.max(1))) as u64),
+            Neighbours::AddRemove => {
+                let mut rng = self.seed.stream(Stream::Noise, 1);
+                let batch: Vec<u64> = (0..n).map(|_| rng.below(k)).collect();
+                Box::new(move |i| batch[i])
+            }
+        }
+    }
+
+    fn sample_and_solve(&self, attempt: u64, eligible: impl Fn(usize) -> bool) -> Result<Option<Vec<u8>>> {
+        let mut coins = self.seed.stream(Stream::Sampling, attempt);
+        let rate = self.mechanism.rate;
+        let rows = 0..self.examples.matrix.rows();
+        let sample: Vec<u32> = rows.filter(|&i| rate.draw(&mut coins) && eligible(i)).map(|i| i as u32).collect();
+        let system = System {
+            matrix: self.examples.matrix,
+            rows: Some(&sample),
+            ones: self.examples.affine,
+            rhs: Some(self.examples.labels),
+        };
+        let solution = solve(&system, false, self.run)?;
+        Ok(solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run))
+    }
+
+    /// 002's A*: the batch whose hypothesis errs least on the last records, up to noise; no answer counts as an error
+    /// on every one of them.
+    fn paper(&self) -> Result<Option<Vec<u8>>> {
+        let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
+        let test = self.mechanism.test_size.min(n);
+        let size = ((n - test) / k).max(1);
+        let mut hypotheses = self.batches(&move |i| if (i as u64) < n - test { i as u64 / size } else { u64::MAX })?;
+        let noise = DiscreteLaplace::at_least(self.mechanism.noise_scale)?;
+        let mut rng = self.seed.stream(Stream::Noise, 0);
+        let mut best = (i64::MAX, 0);
+        for (j, bits) in hypotheses.iter().enumerate() {
+            let errors = bits.as_ref().map_or(test as i64, |bits| self.errors(bits, (n - test) as usize));
+            best = best.min((errors.saturating_add(noise.draw(&mut rng)), j));
+        }
+        Ok(hypotheses.swap_remove(best.1))
+    }
+
+    /// Errors of a hypothesis on the records from `first` on.
+    fn errors(&self, bits: &[u8], first: usize) -> i64 {
+        let columns = self.examples.matrix.columns();
+        let intercept = bits.get(columns).copied().unwrap_or(0);
+        let wrong = self.examples.matrix.dot(&parity_bits(&bits[..columns]), self.run);
+        let label = |i: usize| (self.examples.labels[i / 64] >> (i % 64) & 1) as u8;
+        (first..wrong.len()).filter(|&i| wrong[i] ^ intercept != label(i)).count() as i64
+    }
+}

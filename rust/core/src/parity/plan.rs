@@ -1,0 +1,222 @@
+//! Sample sizes and parameters, from public quantities alone.
+
+use super::rates::{base_rate, loop_rate};
+use crate::error::{Error, Result};
+use crate::params::{Epsilon, Neighbours, fraction};
+
+/// How the base learner is repeated until it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Retries on the same records: fewest samples.
+    Loop,
+    /// Disjoint batches: the number of systems solved does not depend on the data.
+    Batches,
+    /// 002's A* as printed, for comparison.
+    Paper,
+}
+
+/// What is to be learned, how well, and how privately.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Number of unknown bits, the intercept included.
+    pub unknowns: usize,
+    /// Error that the hypothesis may have on the distribution of the examples.
+    pub alpha: f64,
+    /// Probability of failure, of giving no answer included.
+    pub beta: f64,
+    /// Privacy parameter.
+    pub epsilon: Epsilon,
+    /// Neighbour relation.
+    pub neighbours: Neighbours,
+}
+
+/// A number of records and the parameters that go with it; a parameter that the method has not is `None`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Records needed.
+    pub n: u64,
+    /// Sampling rate.
+    pub p: f64,
+    /// Probability of giving up before a try (LOOP).
+    pub g: Option<f64>,
+    /// Probability that a batch gives no answer.
+    pub c: Option<f64>,
+    /// Number of batches.
+    pub k: Option<u64>,
+    /// Records in a batch.
+    pub batch_size: Option<u64>,
+    /// Records in the paper's test set.
+    pub test_size: Option<u64>,
+}
+
+impl Target {
+    fn check(&self) -> Result<()> {
+        if self.unknowns == 0 {
+            return Err(Error::parameter("d", 0, "there must be at least one unknown bit"));
+        }
+        fraction("alpha", self.alpha, 0.5)?;
+        fraction("beta", self.beta, 1.0)?;
+        Ok(())
+    }
+
+    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (THEORY 2(b), minimised over s).
+    fn records(&self, p: f64, b: f64) -> f64 {
+        let d = self.unknowns as f64 - 1.0;
+        let needed = |s: f64| {
+            let log_potential = d * (1.0 - s) * std::f64::consts::LN_2 - b.ln();
+            log_potential / -(-p * self.alpha * (2.0 - s.exp2())).ln_1p()
+        };
+        minimise(needed, 0.0, 1.0).ceil()
+    }
+}
+
+/// The least value of a function with a single valley.
+fn minimise(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    for _ in 0..120 {
+        let third = (high - low) / 3.0;
+        let (left, right) = (low + third, high - third);
+        if f(left) <= f(right) { high = right } else { low = left }
+    }
+    f(low).min(f((low + high) / 2.0))
+}
+
+/// Candidates for the probability of giving up, as parts of beta.
+fn give_up(beta: f64) -> impl Iterator<Item = f64> {
+    (1..10).map(move |tenth| beta * f64::from(tenth) / 10.0)
+}
+
+/// The plan of a method; for [`Method::Paper`] with the paper's own constants.
+pub fn plan(target: &Target, method: Method) -> Result<Plan> {
+    target.check()?;
+    let best = match method {
+        Method::Loop => give_up(target.beta).map(|g| plan_loop(target, g)).min_by(fewer),
+        Method::Batches => plan_batches(target),
+        Method::Paper => Some(plan_paper(target)),
+    };
+    best.filter(|plan| plan.n < 1 << 62).ok_or_else(|| {
+        Error::Parameter(format!("epsilon = {} and alpha = {} need more than 2^62 records", target.epsilon.get(), target.alpha))
+    })
+}
+
+fn fewer(one: &Plan, other: &Plan) -> std::cmp::Ordering {
+    one.n.cmp(&other.n)
+}
+
+fn plan_loop(target: &Target, g: f64) -> Plan {
+    let p = loop_rate(target.epsilon, g, target.neighbours);
+    let n = target.records(p, (target.beta - g) / (1.0 - g)) as u64;
+    Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
+}
+
+fn plan_batches(target: &Target) -> Option<Plan> {
+    let e = target.epsilon.capped().exp();
+    let largest = match target.neighbours {
+        Neighbours::ReplaceOne => 1.0 / (e + 2.0),
+        Neighbours::AddRemove => 1.0 / (e + 1.0),
+    };
+    // A larger c than that which allows the largest rate only loses; smaller ones are tried on a grid.
+    let grid = (0..1000).map(|i| 10f64.powf(-3.0 * (1.0 - f64::from(i) / 999.0))).filter(|&c| c < largest);
+    let candidates: Vec<f64> = grid.chain([largest]).collect();
+    let plans = candidates.iter().flat_map(|&c| {
+        let first = (target.beta.ln() / c.ln()).floor().max(0.0) as u64 + 1;
+        (first..first + 3).filter_map(move |k| plan_batch(target, c, k))
+    });
+    plans.min_by(fewer)
+}
+
+fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
+    let silent = c.powi(i32::try_from(k).ok()?);
+    let b = (target.beta - silent) / (1.0 - silent);
+    if b <= 0.0 {
+        return None;
+    }
+    let p = base_rate(target.epsilon, c, target.neighbours);
+    let (n, batch_size) = match target.neighbours {
+        Neighbours::ReplaceOne => {
+            let size = target.records(p, b) as u64;
+            (size.saturating_mul(k), size)
+        }
+        // A record is in the sample of batch j with probability p/k, whatever the sizes of the batches.
+        Neighbours::AddRemove => {
+            let n = target.records(p / k as f64, b) as u64;
+            (n, n.div_ceil(k))
+        }
+    };
+    Some(Plan { n, p, g: None, c: Some(c), k: Some(k), batch_size: Some(batch_size), test_size: None })
+}
+
+/// 002 Section 4: k = log_{4/3}(1/beta'), n' = 8 (d ln 2 + ln 4) / (epsilon alpha'), and the smallest test set that
+/// the proof allows, with alpha' = alpha/5 and the beta' = beta/3 that its union bound needs.
+fn plan_paper(target: &Target) -> Plan {
+    let (alpha, beta) = (target.alpha / 5.0, target.beta / 3.0);
+    let epsilon = target.epsilon.get();
+    let k = (beta.recip().ln() / (4f64 / 3.0).ln()).ceil();
+    let batch = 8.0 * (target.unknowns as f64 * std::f64::consts::LN_2 + 4f64.ln()) / (epsilon * alpha);
+    let union = (k / beta).ln() / alpha;
+    let test = (10.0 * union).max(k * union / epsilon).ceil() as u64;
+    let (k, batch) = (k as u64, batch.ceil() as u64);
+    let n = batch.saturating_mul(k).saturating_add(test);
+    Plan { n, p: epsilon / 4.0, g: None, c: Some(0.5), k: Some(k), batch_size: Some(batch), test_size: Some(test) }
+}
+
+/// The smallest error that a method promises with `n` records, and the parameters to use; no error if none below 1/2.
+pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, Plan)> {
+    let at = |alpha: f64| plan(&Target { alpha, ..*target }, method);
+    let (mut low, mut high) = (0.0, 0.499_999);
+    let mut best = at(high)?;
+    if best.n > n {
+        return Ok((None, best));
+    }
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        match at(middle) {
+            Ok(plan) if plan.n <= n => (high, best) = (middle, plan),
+            _ => low = middle,
+        }
+    }
+    Ok((Some(high), best))
+}
+
+/// The plan for a source at chi-squared divergence `chi2` from the uniform target (001 Appendix B): with probability
+/// 1 - beta the answer is the only solution, hence right everywhere. `target.alpha` is not used.
+pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result<Plan> {
+    Target { alpha: 0.25, ..*target }.check()?;
+    if !(chi2 >= 0.0 && chi2.is_finite()) {
+        return Err(Error::parameter("chi2", chi2, "a divergence must be a finite number of at least 0"));
+    }
+    let spanning = |p: f64, b: f64| draws_until_spanning(target.unknowns, chi2, p, b) as u64;
+    let best = match method {
+        Method::Loop => give_up(target.beta)
+            .map(|g| {
+                let p = loop_rate(target.epsilon, g, target.neighbours);
+                let n = spanning(p, (target.beta - g) / (1.0 - g));
+                Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
+            })
+            .min_by(fewer),
+        Method::Batches => plan_batches(&Target { alpha: 0.25, ..*target }).map(|plan| {
+            let (c, k) = (plan.c.unwrap_or(0.5), plan.k.unwrap_or(1));
+            let silent = c.powi(k as i32);
+            let rate = if target.neighbours == Neighbours::AddRemove { plan.p / k as f64 } else { plan.p };
+            let size = spanning(rate, (target.beta - silent) / (1.0 - silent));
+            let n = if target.neighbours == Neighbours::AddRemove { size } else { size * k };
+            Plan { n, batch_size: Some(n.div_ceil(k)), ..plan }
+        }),
+        Method::Paper => return Err(Error::parameter("method", "paper", "a plan from chi2 needs loop or batches")),
+    };
+    best.ok_or_else(|| Error::parameter("beta", target.beta, "no plan reaches it"))
+}
+
+/// Chernoff bound on the draws after which a Poisson sample spans the space except with probability b: step i waits
+/// for a vector outside a space of dimension i, which comes with probability at least (1 - 2^(i-d))^2 / (chi2 + 1).
+fn draws_until_spanning(d: usize, chi2: f64, p: f64, b: f64) -> f64 {
+    let rates: Vec<f64> = (0..d).map(|i| p * (1.0 - (i as f64 - d as f64).exp2()).powi(2) / (chi2 + 1.0)).collect();
+    let slowest = rates.iter().copied().fold(1.0, f64::min);
+    let bound = |t: f64| {
+        // ln E[e^(tG)] = ln(q e^t) - ln(1 - (1-q) e^t) for each waiting time G.
+        let logs = rates.iter().map(|q| q.ln() + t - (-(1.0 - q) * t.exp()).ln_1p());
+        (logs.sum::<f64>() - b.ln()) / t
+    };
+    let limit = -(-slowest).ln_1p();
+    // Pr[G > n] = Pr[G >= n + 1], hence the one record less.
+    minimise(bound, limit * 1e-9, limit * (1.0 - 1e-9)).ceil() - 1.0
+}

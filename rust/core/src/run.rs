@@ -1,0 +1,64 @@
+//! What a kernel is told about the run it is part of: instruction set, parallelism and cancellation.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::simd::Isa;
+
+/// Instruction set, parallelism and cancel flag of one operation.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The arm that the kernels use, chosen once per operation.
+    pub isa: Isa,
+    parallel: bool,
+    cancelled: &'a AtomicBool,
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl<'a> Run<'a> {
+    /// A run that stops soon after `cancelled` becomes true. If `parallel`, the rayon pool of the caller shares the
+    /// work; else everything happens on the calling thread.
+    pub fn new(isa: Isa, parallel: bool, cancelled: &'a AtomicBool) -> Run<'a> {
+        Run { isa, parallel, cancelled }
+    }
+
+    /// A run on the calling thread that nobody stops.
+    pub fn alone(isa: Isa) -> Run<'static> {
+        Run { isa, parallel: false, cancelled: &NEVER }
+    }
+
+    /// An error if the caller asked to stop; kernels ask at least every 100 ms.
+    pub fn check(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Whether the caller asked to stop.
+    pub fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Calls `act(state, i, chunk)` for every chunk of `size` elements, with one `state` a thread.
+    pub fn for_each_chunk<T: Send, S>(
+        &self,
+        data: &mut [T],
+        size: usize,
+        state: impl Fn() -> S + Sync + Send,
+        act: impl Fn(&mut S, usize, &mut [T]) + Sync + Send,
+    ) {
+        if self.parallel {
+            let chunks = data.par_chunks_mut(size).enumerate();
+            chunks.for_each_init(state, |state, (i, chunk)| act(state, i, chunk));
+        } else {
+            let mut state = state();
+            data.chunks_mut(size).enumerate().for_each(|(i, chunk)| act(&mut state, i, chunk));
+        }
+    }
+
+    /// The same run, confined to the calling thread.
+    pub fn sequential(self) -> Run<'a> {
+        Run { parallel: false, ..self }
+    }
+}

@@ -1,0 +1,67 @@
+//! The 64 x 64 bit block that every GF(2) kernel works on.
+
+/// Rows and columns of a [`Block`].
+pub const BLOCK: usize = 64;
+
+/// A 64 x 64 bit matrix in eight byte planes: byte `64 j + r` holds columns 8j .. 8j + 8 of row r, column 8j lowest.
+///
+/// The planes make one layout serve every arm: a run of 64 bytes is one AVX-512 register of table indices, a single
+/// byte is an index into a table of 256 sums of rows, and eight neighbouring bytes are an 8 x 8 tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Block(pub [u8; BLOCK * BLOCK / 8]);
+
+impl Block {
+    /// All bits zero.
+    pub const ZERO: Block = Block([0; BLOCK * BLOCK / 8]);
+
+    /// The block whose row r is `rows[r]`, column 0 in the lowest bit.
+    pub fn from_rows(rows: &[u64; BLOCK]) -> Block {
+        let mut block = Block::ZERO;
+        for (j, plane) in block.0.chunks_exact_mut(BLOCK).enumerate() {
+            for (byte, row) in plane.iter_mut().zip(rows) {
+                *byte = (row >> (8 * j)) as u8;
+            }
+        }
+        block
+    }
+
+    /// The rows as words, column 0 in the lowest bit.
+    pub fn to_rows(&self) -> [u64; BLOCK] {
+        let mut rows = [0; BLOCK];
+        for (j, plane) in self.0.chunks_exact(BLOCK).enumerate() {
+            for (row, &byte) in rows.iter_mut().zip(plane) {
+                *row |= u64::from(byte) << (8 * j);
+            }
+        }
+        rows
+    }
+
+    /// Row r as a word.
+    #[inline]
+    pub fn row(&self, r: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|j| self.0[BLOCK * j + r]))
+    }
+
+    /// Replaces row r.
+    #[inline]
+    pub fn set_row(&mut self, r: usize, word: u64) {
+        for (j, byte) in word.to_le_bytes().into_iter().enumerate() {
+            self.0[BLOCK * j + r] = byte;
+        }
+    }
+
+    /// Copies `count` rows of `from`, starting at its row `start`, to the rows of this block starting at `at`.
+    #[inline]
+    pub fn copy_rows(&mut self, at: usize, from: &Block, start: usize, count: usize) {
+        for j in 0..8 {
+            let source = &from.0[BLOCK * j + start..][..count];
+            self.0[BLOCK * j + at..][..count].copy_from_slice(source);
+        }
+    }
+
+    /// Whether every bit is zero.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().fold(0, |seen, byte| seen | byte) == 0
+    }
+}

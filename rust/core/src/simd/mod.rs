@@ -1,0 +1,129 @@
+//! Instruction-set arms of the kernels; the only folder that may hold `unsafe`.
+//!
+//! `portable` is the definition of every kernel. An arm is chosen once per operation from an [`Isa`] and must agree
+//! with the portable body bit for bit on every input.
+
+mod block;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86_avx2;
+// The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
+#[cfg(has_gfni_intrinsics)]
+mod x86_gfni;
+
+pub use block::{BLOCK, Block};
+
+/// An instruction set that a kernel can be run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// Plain Rust, any machine.
+    Portable,
+    /// x86-64 with AVX2: products from nibble tables held in registers.
+    Avx2,
+    /// x86-64 with AVX-512 and GFNI: 8 x 8 bit products in one instruction.
+    Gfni,
+}
+
+impl Isa {
+    /// Every instruction set that this build knows, slowest first.
+    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Gfni];
+
+    /// Whether this machine can run the arm.
+    pub fn available(self) -> bool {
+        match self {
+            Isa::Portable => true,
+            Isa::Avx2 => avx2_available(),
+            Isa::Gfni => gfni_available(),
+        }
+    }
+
+    /// The fastest available arm, unless the environment variable `HDP_FAST_ISA` names another available one.
+    pub fn detect() -> Isa {
+        let named = std::env::var("HDP_FAST_ISA").unwrap_or_default();
+        let allowed = |isa: &Isa| isa.available() && (named.is_empty() || isa.name() == named);
+        Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable)
+    }
+
+    /// The name that `HDP_FAST_ISA` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Avx2 => "avx2",
+            Isa::Gfni => "gfni",
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx2_available() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn avx2_available() -> bool {
+    false
+}
+
+#[cfg(has_gfni_intrinsics)]
+fn gfni_available() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("gfni")
+}
+
+#[cfg(not(has_gfni_intrinsics))]
+fn gfni_available() -> bool {
+    false
+}
+
+/// The right factor of a product of bit matrices, stored the way one arm wants to read it.
+pub struct Tiles(Stored);
+
+enum Stored {
+    Portable(portable::Tiles),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86_avx2::Tiles),
+    #[cfg(has_gfni_intrinsics)]
+    Gfni(x86_gfni::Tiles),
+}
+
+impl Tiles {
+    /// Room for a product on the given arm; an arm that this machine lacks becomes the portable one.
+    pub fn new(isa: Isa) -> Tiles {
+        let isa = if isa.available() { isa } else { Isa::Portable };
+        Tiles(match isa {
+            Isa::Portable => Stored::Portable(portable::Tiles::default()),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => Stored::Avx2(x86_avx2::Tiles::default()),
+            #[cfg(has_gfni_intrinsics)]
+            Isa::Gfni => Stored::Gfni(x86_gfni::Tiles::default()),
+            // Not reached: an arm that was not built is not available.
+            #[cfg(not(all(target_arch = "x86_64", has_gfni_intrinsics)))]
+            _ => Stored::Portable(portable::Tiles::default()),
+        })
+    }
+
+    /// Stores the right factor B: `blocks[s]` holds its rows 64 s .. 64 s + 64, for 64 columns.
+    pub fn load(&mut self, blocks: &[Block]) {
+        match &mut self.0 {
+            Stored::Portable(tiles) => tiles.load(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Stored::Avx2(tiles) => tiles.load(blocks),
+            #[cfg(has_gfni_intrinsics)]
+            Stored::Gfni(tiles) => tiles.load(blocks),
+        }
+    }
+
+    /// Adds the product A B to C over GF(2), in place.
+    ///
+    /// `c[i]` holds rows 64 i .. 64 i + 64 of C; `a[s][i]` holds the same rows of A in columns 64 s .. 64 s + 64.
+    /// Every `a[s]` has as many blocks as `c`, and there are as many of them as blocks were loaded.
+    /// Cost: `c.len() * a.len()` products of 64 x 64 bits.
+    pub fn add_product(&self, c: &mut [Block], a: &[&[Block]]) {
+        match &self.0 {
+            Stored::Portable(tiles) => portable::add_product(c, a, tiles),
+            #[cfg(target_arch = "x86_64")]
+            Stored::Avx2(tiles) => x86_avx2::add_product(c, a, tiles),
+            #[cfg(has_gfni_intrinsics)]
+            Stored::Gfni(tiles) => x86_gfni::add_product(c, a, tiles),
+        }
+    }
+}

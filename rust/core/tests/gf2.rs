@@ -1,0 +1,178 @@
+//! Every arm of the elimination against the schoolbook method, at sizes that straddle the block.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use hdp_fast_core::gf2::{BitMatrix, System, parity_bits, rank, solve};
+use hdp_fast_core::noise::{Rng, Seed, Stream};
+use hdp_fast_core::run::Run;
+use hdp_fast_core::simd::Isa;
+
+const SIZES: [usize; 9] = [0, 1, 2, 63, 64, 65, 127, 128, 129];
+
+type Dense = Vec<Vec<u8>>;
+
+fn arms() -> impl Iterator<Item = Isa> {
+    Isa::ALL.into_iter().filter(|isa| isa.available())
+}
+
+fn matrix(dense: &Dense, columns: usize) -> BitMatrix {
+    let words = dense.iter().flat_map(|row| parity_bits(row)).collect();
+    BitMatrix::from_words(dense.len(), columns, words).unwrap()
+}
+
+/// Reduced row echelon form of [dense | rhs] by the schoolbook method: its rows with a pivot, and consistency.
+fn schoolbook(dense: &Dense, columns: usize, rhs: &[u8]) -> (Vec<usize>, Dense, bool) {
+    let mut rows: Dense = dense.iter().zip(rhs).map(|(row, &b)| [row.as_slice(), &[b]].concat()).collect();
+    let mut pivots = Vec::new();
+    for column in 0..columns {
+        let top = pivots.len();
+        let Some(found) = (top..rows.len()).find(|&i| rows[i][column] == 1) else { continue };
+        rows.swap(top, found);
+        let pivot = rows[top].clone();
+        for (i, row) in rows.iter_mut().enumerate() {
+            if i != top && row[column] == 1 {
+                row.iter_mut().zip(&pivot).for_each(|(a, b)| *a ^= b);
+            }
+        }
+        pivots.push(column);
+    }
+    let consistent = rows[pivots.len()..].iter().all(|row| row[columns] == 0);
+    rows.truncate(pivots.len());
+    (pivots, rows, consistent)
+}
+
+fn bits(rng: &mut Rng, count: usize) -> Vec<u8> {
+    (0..count).map(|_| (rng.next_u64() & 1) as u8).collect()
+}
+
+fn combine(rows: &Dense, coefficients: &[u8], columns: usize) -> Vec<u8> {
+    let mut sum = vec![0; columns];
+    for (row, _) in rows.iter().zip(coefficients).filter(|(_, c)| **c == 1) {
+        sum.iter_mut().zip(row).for_each(|(a, b)| *a ^= b);
+    }
+    sum
+}
+
+/// `count` random rows inside a random space of the given dimension; `repeat` of each row follow one another.
+fn low_rank(rng: &mut Rng, count: usize, columns: usize, dimension: usize, repeat: usize) -> Dense {
+    let basis: Dense = (0..dimension).map(|_| bits(rng, columns)).collect();
+    let mut rows: Dense = Vec::new();
+    while rows.len() < count {
+        let coefficients = bits(rng, dimension);
+        let row = combine(&basis, &coefficients, columns);
+        rows.extend(std::iter::repeat_n(row, repeat.min(count - rows.len())));
+    }
+    rows
+}
+
+fn apply(dense: &Dense, x: &[u8]) -> Vec<u8> {
+    dense.iter().map(|row| row.iter().zip(x).fold(0, |sum, (a, b)| sum ^ (a & b))).collect()
+}
+
+fn check(dense: &Dense, columns: usize, rhs: &[u8], isa: Isa) {
+    let run = Run::alone(isa);
+    let packed = matrix(dense, columns);
+    let (pivots, rows, consistent) = schoolbook(dense, columns, rhs);
+    let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(rhs)) };
+    let solution = solve(&system, true, run).unwrap();
+    let label = format!("{} x {columns}, {isa:?}", dense.len());
+    assert_eq!(solution.rank(), pivots.len(), "rank of {label}");
+    assert_eq!(solution.consistent, consistent, "consistency of {label}");
+    assert_eq!(rank(&packed, run).unwrap(), pivots.len(), "{label}");
+    let particular = solution.particular(run);
+    assert_eq!(particular.is_some(), consistent);
+    if let Some(x) = particular {
+        let mut expected = vec![0; columns];
+        pivots.iter().zip(&rows).for_each(|(&column, row)| expected[column] = row[columns]);
+        assert_eq!(x, expected, "solution of {label}");
+        let drawn = solution.sample(&mut Seed::reproducible([1; 32]).stream(Stream::Solution, 0), run).unwrap();
+        assert_eq!(apply(dense, &drawn), rhs, "sample of {label}");
+    }
+    let free: Vec<usize> = (0..columns).filter(|column| !pivots.contains(column)).collect();
+    let basis = solution.null_space(run).unwrap();
+    assert_eq!(basis.rows(), free.len());
+    for (v, &column) in free.iter().enumerate() {
+        let vector: Vec<u8> = (0..columns).map(|i| (basis.row(v)[i / 64] >> (i % 64) & 1) as u8).collect();
+        assert!(free.iter().all(|&other| vector[other] == u8::from(other == column)), "null space of {label}");
+        assert!(apply(dense, &vector).iter().all(|&bit| bit == 0), "null space of {label}");
+    }
+}
+
+#[test]
+fn every_arm_agrees_with_the_schoolbook_at_awkward_sizes() {
+    let mut rng = Seed::reproducible([7; 32]).stream(Stream::Speed, 1);
+    for isa in arms() {
+        for rows in SIZES {
+            for columns in SIZES {
+                for dimension in [0, 1, columns / 2, columns] {
+                    let dense = low_rank(&mut rng, rows, columns, dimension, 1);
+                    let x = bits(&mut rng, columns);
+                    check(&dense, columns, &apply(&dense, &x), isa);
+                    let noise = bits(&mut rng, rows);
+                    check(&dense, columns, &noise, isa);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn structured_matrices_agree_with_the_schoolbook() {
+    let mut rng = Seed::reproducible([8; 32]).stream(Stream::Speed, 2);
+    for isa in arms() {
+        for (rows, columns) in [(300, 300), (700, 330), (330, 700), (520, 257)] {
+            let identity = |i: usize, j: usize| u8::from(i == j);
+            let reversed = |i: usize, j: usize| u8::from(i + j == columns - 1);
+            let late = |i: usize, j: usize| u8::from(i + 1 > rows / 2 && (i + 1 - rows / 2) == j);
+            let lower = |i: usize, j: usize| u8::from(j <= i);
+            let entries: [&dyn Fn(usize, usize) -> u8; 4] = [&identity, &reversed, &late, &lower];
+            for entry in entries {
+                let dense: Dense = (0..rows).map(|i| (0..columns).map(|j| entry(i, j)).collect()).collect();
+                let noise = bits(&mut rng, rows);
+                check(&dense, columns, &noise, isa);
+            }
+            for repeat in [1, 7, 200] {
+                let dense = low_rank(&mut rng, rows, columns, columns / 3, repeat);
+                let x = bits(&mut rng, columns);
+                check(&dense, columns, &apply(&dense, &x), isa);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_more_rows_than_columns() {
+    let mut rng = Seed::reproducible([9; 32]).stream(Stream::Speed, 3);
+    for isa in arms() {
+        for (columns, dimension, repeat) in [(70, 70, 1), (70, 40, 1), (200, 199, 300), (200, 20, 50), (130, 129, 2000)] {
+            let mut dense = low_rank(&mut rng, 5000, columns, dimension, repeat);
+            let x = bits(&mut rng, columns);
+            check(&dense, columns, &apply(&dense, &x), isa);
+            // One row far down that nothing else implies: a new dimension, or a contradiction.
+            dense[4321] = bits(&mut rng, columns);
+            let mut rhs = apply(&dense, &x);
+            check(&dense, columns, &rhs, isa);
+            rhs[4444] ^= 1;
+            check(&dense, columns, &rhs, isa);
+        }
+    }
+}
+
+#[test]
+fn affine_systems_and_chosen_rows() {
+    let mut rng = Seed::reproducible([10; 32]).stream(Stream::Speed, 4);
+    for columns in [1, 62, 63, 64, 65, 130] {
+        let dense: Dense = (0..400).map(|_| bits(&mut rng, columns)).collect();
+        let x = bits(&mut rng, columns);
+        let rhs: Vec<u8> = apply(&dense, &x).iter().map(|bit| bit ^ 1).collect();
+        let packed = matrix(&dense, columns);
+        let rows: Vec<u32> = (0..400).step_by(2).collect();
+        let labels = parity_bits(&rhs);
+        let system = System { matrix: &packed, rows: Some(&rows), ones: true, rhs: Some(&labels) };
+        let solution = solve(&system, true, Run::alone(Isa::detect())).unwrap();
+        let chosen: Dense = rows.iter().map(|&i| [dense[i as usize].as_slice(), &[1]].concat()).collect();
+        let chosen_rhs: Vec<u8> = rows.iter().map(|&i| rhs[i as usize]).collect();
+        let bits = solution.particular(Run::alone(Isa::Portable)).unwrap();
+        assert_eq!(apply(&chosen, &bits), chosen_rhs);
+        assert_eq!(bits.len(), columns + 1);
+    }
+}

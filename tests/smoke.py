@@ -1,0 +1,61 @@
+"""What must hold where nothing but hdp_fast and numpy is installed; run it with `python -I`."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+import hdp_fast
+from hdp_fast import gf2, parity
+
+
+def installed_not_imported_from_the_checkout() -> None:
+    assert Path(hdp_fast.__file__).is_relative_to(sys.prefix), hdp_fast.__file__
+    assert (Path(hdp_fast.__file__).parent / "py.typed").is_file()
+
+
+def numpy_is_the_only_dependency() -> None:
+    required = [line for line in metadata.requires("hdp-fast") or [] if "extra ==" not in line]
+    names = {re.match(r"[A-Za-z0-9_.-]+", line).group().lower() for line in required}
+    assert names == {"numpy"}, required
+    tools = {"hdp-fast", "numpy", "pip", "setuptools", "wheel"}
+    others = {d.metadata["Name"].lower() for d in metadata.distributions()} - tools
+    assert not others, f"not an empty environment: {others}"
+
+
+def a_system_is_solved() -> None:
+    rows = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]], dtype=np.uint8)
+    solution = gf2.solve(rows, np.array([1, 0, 1], dtype=np.uint8))
+    assert solution.consistent
+    assert (solution.rank, solution.nullity) == (2, 1)
+    assert (rows @ np.asarray(solution.x) % 2).tolist() == [1, 0, 1]
+
+
+def a_parity_is_learned() -> None:
+    coins = np.random.default_rng(0)
+    secret = coins.integers(0, 2, 16, dtype=np.uint8)
+    rows = coins.integers(0, 2, (4000, 16), dtype=np.uint8)
+    results = (parity.learn(rows, rows @ secret % 2, epsilon=1.0) for _ in range(20))
+    result = next(result for result in results if result.released)
+    assert result.mask.tolist() == secret.tolist()
+    assert result.record.epsilon <= 1.0
+
+
+def the_command_runs() -> None:
+    suffix = ".exe" if sys.platform == "win32" else ""
+    command = Path(sysconfig.get_path("scripts")) / f"hdp-fast{suffix}"
+    run = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert metadata.version("hdp-fast") in run.stdout, run.stdout
+
+
+if __name__ == "__main__":
+    installed_not_imported_from_the_checkout()
+    numpy_is_the_only_dependency()
+    a_system_is_solved()
+    a_parity_is_learned()
+    the_command_runs()
+    print(f"smoke: hdp_fast {metadata.version('hdp-fast')} in {sys.prefix}: passed")
