@@ -21,7 +21,7 @@ const SCALAR_BLOCKS: usize = 3;
 /// In the strip of its pivot a row is zero in the strip's other pivot columns; what stands to the left of that strip
 /// is not part of the form.
 pub struct Echelon {
-    /// The rows `0..pivots.len()` hold the form, the others are zero in every column that was eliminated.
+    /// The rows `0..pivots.len()` hold the form; the others are reduced in the columns that were no unknowns.
     pub strips: Strips,
     /// Pivot columns, ascending.
     pub pivots: Vec<usize>,
@@ -100,6 +100,11 @@ fn factor(panel: &mut [Block], height: usize, rows: usize, mut top: usize, colum
             scatter_rows(later, &step, &reduced);
         }
         let reduced = product(&transform, &gather_rows(strip, top, step.count()), &mut tiles);
+        if width < BLOCK {
+            // The strip's last columns are no unknowns; they take the update that all strips to the right take.
+            let coefficients = strip.to_vec();
+            add_multiples(strip, &[&coefficients], &[reduced], step.bottom(), &mut tiles);
+        }
         scatter_rows(strip, &step, &reduced);
         top = step.bottom();
         steps.push(step);

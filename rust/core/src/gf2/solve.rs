@@ -276,9 +276,6 @@ fn fold(system: &System<'_>, equations: &[u32], most: usize, rng: &mut Rng) -> V
 impl Echelon {
     /// Whether a row without a pivot has a bit in column `rhs`: then 0 = 1 follows from the rows.
     fn leftover(&self, rhs: usize) -> bool {
-        if self.strips.len() == 0 {
-            return false;
-        }
         let (strip, rank) = (self.strips.strip(rhs / BLOCK), self.pivots.len());
         (rank..self.strips.rows()).any(|row| strip[row / BLOCK].row(row % BLOCK) >> (rhs % BLOCK) & 1 == 1)
     }

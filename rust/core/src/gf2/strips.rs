@@ -16,13 +16,12 @@ const STRIPS_PER_TASK: usize = 8;
 impl Strips {
     /// `rows` rows of `words` words each, where `read(row, first, out)` copies words `first..` of a row into `out`.
     pub fn gather(rows: usize, words: usize, run: Run<'_>, read: impl Fn(usize, usize, &mut [u64]) + Sync) -> Strips {
-        let height = rows.div_ceil(BLOCK);
+        // A strip of no rows still has a block, so that the number of strips is kept.
+        let height = rows.div_ceil(BLOCK).max(1);
         let mut blocks = vec![Block::ZERO; height * words];
-        if height > 0 {
-            run.for_each_chunk(&mut blocks, height * STRIPS_PER_TASK, || (), |_, task, part| {
-                fill(part, height, rows, task * STRIPS_PER_TASK, &read);
-            });
-        }
+        run.for_each_chunk(&mut blocks, height * STRIPS_PER_TASK, || (), |_, task, part| {
+            fill(part, height, rows, task * STRIPS_PER_TASK, &read);
+        });
         Strips { rows, height, blocks }
     }
 
@@ -38,7 +37,7 @@ impl Strips {
 
     /// Number of strips.
     pub fn len(&self) -> usize {
-        if self.height == 0 { 0 } else { self.blocks.len() / self.height }
+        self.blocks.len() / self.height
     }
 
     /// Strip g, columns 64 g .. 64 g + 64.
