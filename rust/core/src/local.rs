@@ -19,8 +19,13 @@ pub fn truth_probability(epsilon: Epsilon) -> Fixed {
 /// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are. Cost: one word of the stream a bit.
 pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) {
     let truth = truth_probability(epsilon);
-    run.for_each_chunk(bits, CHUNK, || (), |_, chunk, bits| {
-        let mut rng = seed.stream(Stream::Response, chunk as u64);
-        bits.iter_mut().for_each(|bit| *bit ^= u8::from(!truth.draw(&mut rng)));
-    });
+    run.for_each_chunk(
+        bits,
+        CHUNK,
+        || (),
+        |_, chunk, bits| {
+            let mut rng = seed.stream(Stream::Response, chunk as u64);
+            bits.iter_mut().for_each(|bit| *bit ^= u8::from(!truth.draw(&mut rng)));
+        },
+    );
 }

@@ -1,10 +1,16 @@
 //! The thread pool: built when first needed, and built anew in a forked child, where the parent's threads are gone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, Result};
+
+/// How often the calling thread asks whether to go on.
+const POLL: Duration = Duration::from_millis(50);
 
 struct Owned {
     process: u32,
@@ -14,13 +20,36 @@ struct Owned {
 // Lock-free: a lock that another thread holds during a fork would stay locked in the child for ever.
 static POOL: ArcSwapOption<Owned> = ArcSwapOption::const_empty();
 
-/// Calls `act` inside the pool of the given number of threads.
-pub fn install<R: Send>(threads: usize, act: impl FnOnce() -> R + Send) -> Result<R> {
+/// Calls `work` in the pool of the given number of threads, while the calling thread asks `go_on` every 50 ms.
+///
+/// Once that is false, the flag that `work` was given becomes true; the call still waits for `work` to return.
+pub fn supervise<R: Send>(
+    threads: usize,
+    work: impl FnOnce(&AtomicBool) -> R + Send,
+    mut go_on: impl FnMut() -> bool,
+) -> Result<R> {
     let owned = match POOL.load_full() {
         Some(owned) if owned.process == std::process::id() && owned.pool.current_num_threads() == threads => owned,
         stale => replace(stale, threads)?,
     };
-    Ok(owned.pool.install(act))
+    let cancelled = AtomicBool::new(false);
+    let (sender, receiver) = channel();
+    let result = owned.pool.in_place_scope(|scope| {
+        scope.spawn(|_| {
+            // The receiver waits below for as long as this task runs.
+            let _ = sender.send(work(&cancelled));
+        });
+        loop {
+            match receiver.recv_timeout(POLL) {
+                Ok(result) => return Some(result),
+                Err(RecvTimeoutError::Timeout) if !go_on() => cancelled.store(true, Ordering::Relaxed),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    });
+    // Not reached: a task that ends without a result has panicked, and the scope passes that on.
+    result.ok_or_else(|| Error::System("a task ended without a result".into()))
 }
 
 fn replace(stale: Option<Arc<Owned>>, threads: usize) -> Result<Arc<Owned>> {

@@ -143,7 +143,8 @@ fn structured_matrices_agree_with_the_schoolbook() {
 fn many_more_rows_than_columns() {
     let mut rng = Seed::reproducible([9; 32]).stream(Stream::Speed, 3);
     for isa in arms() {
-        for (columns, dimension, repeat) in [(70, 70, 1), (70, 40, 1), (200, 199, 300), (200, 20, 50), (130, 129, 2000)] {
+        for (columns, dimension, repeat) in [(70, 70, 1), (70, 40, 1), (200, 199, 300), (200, 20, 50), (130, 129, 2000)]
+        {
             let mut dense = low_rank(&mut rng, 5000, columns, dimension, repeat);
             let x = bits(&mut rng, columns);
             check(&dense, columns, &apply(&dense, &x), isa);

@@ -28,13 +28,18 @@ impl BitMatrix {
         let mut data = vec![0; rows * words];
         let failure = std::sync::Mutex::new(None);
         if words > 0 {
-            run.for_each_chunk(&mut data, words * ROWS_PER_TASK, || (), |_, task, part| {
-                if let Err(cause) = pack(task * ROWS_PER_TASK, part) {
-                    if let Ok(mut first) = failure.lock() {
-                        first.get_or_insert(cause);
+            run.for_each_chunk(
+                &mut data,
+                words * ROWS_PER_TASK,
+                || (),
+                |_, task, part| {
+                    if let Err(cause) = pack(task * ROWS_PER_TASK, part) {
+                        if let Ok(mut first) = failure.lock() {
+                            first.get_or_insert(cause);
+                        }
                     }
-                }
-            });
+                },
+            );
         }
         match failure.into_inner() {
             Ok(Some(cause)) => Err(cause),
@@ -80,6 +85,12 @@ impl BitMatrix {
         &self.data[i * words..][..words]
     }
 
+    /// The entry in row i and column j.
+    #[inline]
+    pub fn bit(&self, i: usize, j: usize) -> u8 {
+        (self.row(i)[j / 64] >> (j % 64) & 1) as u8
+    }
+
     /// Rows `from..to` as a matrix of their own.
     pub fn slice(&self, from: usize, to: usize) -> BitMatrix {
         let words = self.words();
@@ -91,13 +102,18 @@ impl BitMatrix {
     /// Cost: one pass over the matrix.
     pub fn dot(&self, x: &[u64], run: Run<'_>) -> Vec<u8> {
         let mut result = vec![0; self.rows];
-        run.for_each_chunk(&mut result, 1024, || (), |_, task, part| {
-            if !run.cancelled() {
-                for (i, bit) in part.iter_mut().enumerate() {
-                    *bit = inner_product(self.row(task * 1024 + i), x);
+        run.for_each_chunk(
+            &mut result,
+            1024,
+            || (),
+            |_, task, part| {
+                if !run.cancelled() {
+                    for (i, bit) in part.iter_mut().enumerate() {
+                        *bit = inner_product(self.row(task * 1024 + i), x);
+                    }
                 }
-            }
-        });
+            },
+        );
         result
     }
 }

@@ -294,14 +294,19 @@ impl Echelon {
     fn null_space(&self, unknowns: usize, rhs: bool, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
         let free: Vec<usize> = self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect();
         let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); free.len().div_ceil(BLOCK)];
-        run.for_each_chunk(&mut batches, 1, || (), |_, b, batch| {
-            if !run.cancelled() {
-                for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
-                    set_vector_bits(&mut batch[0], column, 1 << v);
+        run.for_each_chunk(
+            &mut batches,
+            1,
+            || (),
+            |_, b, batch| {
+                if !run.cancelled() {
+                    for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
+                        set_vector_bits(&mut batch[0], column, 1 << v);
+                    }
+                    self.complete(&mut batch[0], run);
                 }
-                self.complete(&mut batch[0], run);
-            }
-        });
+            },
+        );
         run.check()?;
         Ok(batches)
     }

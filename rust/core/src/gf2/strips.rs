@@ -19,9 +19,14 @@ impl Strips {
         // A strip of no rows still has a block, so that the number of strips is kept.
         let height = rows.div_ceil(BLOCK).max(1);
         let mut blocks = vec![Block::ZERO; height * words];
-        run.for_each_chunk(&mut blocks, height * STRIPS_PER_TASK, || (), |_, task, part| {
-            fill(part, height, rows, task * STRIPS_PER_TASK, &read);
-        });
+        run.for_each_chunk(
+            &mut blocks,
+            height * STRIPS_PER_TASK,
+            || (),
+            |_, task, part| {
+                fill(part, height, rows, task * STRIPS_PER_TASK, &read);
+            },
+        );
         Strips { rows, height, blocks }
     }
 

@@ -91,8 +91,13 @@ impl Bernoulli {
 
 /// Draws of one probability, in an order that does not depend on the number of threads.
 pub fn bernoulli_array(p: &Bernoulli, out: &mut [u8], seed: &Seed, run: Run<'_>) {
-    run.for_each_chunk(out, 1 << 14, || (), |_, chunk, out| {
-        let mut rng = seed.stream(Stream::Bernoulli, chunk as u64);
-        out.iter_mut().for_each(|bit| *bit = u8::from(p.draw(&mut rng)));
-    });
+    run.for_each_chunk(
+        out,
+        1 << 14,
+        || (),
+        |_, chunk, out| {
+            let mut rng = seed.stream(Stream::Bernoulli, chunk as u64);
+            out.iter_mut().for_each(|bit| *bit = u8::from(p.draw(&mut rng)));
+        },
+    );
 }

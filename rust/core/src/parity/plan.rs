@@ -94,7 +94,11 @@ pub fn plan(target: &Target, method: Method) -> Result<Plan> {
         Method::Paper => Some(plan_paper(target)),
     };
     best.filter(|plan| plan.n < 1 << 62).ok_or_else(|| {
-        Error::Parameter(format!("epsilon = {} and alpha = {} need more than 2^62 records", target.epsilon.get(), target.alpha))
+        Error::Parameter(format!(
+            "epsilon = {} and alpha = {} need more than 2^62 records",
+            target.epsilon.get(),
+            target.alpha
+        ))
     })
 }
 
