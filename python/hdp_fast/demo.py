@@ -281,18 +281,6 @@ def _loop_epsilon(p: float, g: float) -> float:
     return math.log((1 + p) / (1 - p) * (v + 1) / (v + 1 - p))
 
 
-def agents_needed(alpha: float, beta: float, epsilon: float) -> int:
-    """How many agents estimate an error to within alpha, but for probability beta.
-
-    alpha in (0, 1); beta in (0, 1); epsilon > 0, of each agent's randomised response.
-
-    Raises: nothing.
-    Cost: constant.
-    Source: Hoeffding's inequality on answers of variance at most coth(epsilon / 2)**2 / 4.
-    """
-    return math.ceil(math.log(2 / beta) / (2 * (alpha * math.tanh(epsilon / 2)) ** 2))
-
-
 def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str, Any]:
     """Run the demo and write hdp_fast_demo.json, and .png where matplotlib is installed.
 
@@ -452,7 +440,8 @@ def _plain(record: PrivacyRecord | None) -> Any:
 
 def _uniform_blocks(options: Options) -> tuple[gf2.BitMatrix, Bits]:
     """The agents' blocks: uniformly random, a distribution that the curator never saw."""
-    count = agents_needed(options.alpha, options.beta / 2, _AGENTS_EPSILON)
+    targets = {"alpha": options.alpha, "beta": options.beta / 2}
+    count = local.agents_needed(**targets, epsilon=_AGENTS_EPSILON)
     # Another stream than the shuffle's, which the same seed would repeat.
     seed = None if options.seed is None else [options.seed, 1]
     rows = np.random.default_rng(seed).integers(256, size=(count, BLOCK_BYTES), dtype=np.uint8)

@@ -1,0 +1,40 @@
+"""Learning under differential privacy in the hybrid model.
+
+gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
+population. local: randomised response and agents who answer once. noise: exact coins. Every
+release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+"""
+
+import logging
+
+from . import exceptions, gf2, local, noise, parity
+from ._core import __version__
+from .exceptions import (
+    AgentsExhausted,
+    BudgetExceeded,
+    CheckpointError,
+    HdpFastError,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+)
+from .record import PrivacyRecord
+
+__all__ = [
+    "AgentsExhausted",
+    "BudgetExceeded",
+    "CheckpointError",
+    "HdpFastError",
+    "InsufficientSamples",
+    "ParameterError",
+    "PrivacyRecord",
+    "ShapeError",
+    "__version__",
+    "exceptions",
+    "gf2",
+    "local",
+    "noise",
+    "parity",
+]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())

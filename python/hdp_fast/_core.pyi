@@ -1,0 +1,83 @@
+from fractions import Fraction
+from typing import Any, Final, SupportsIndex, TypeAlias, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "BitMatrix",
+    "Solution",
+    "bernoulli",
+    "dot",
+    "learn_parity",
+    "plan_parity",
+    "plan_parity_uniform_target",
+    "promise_parity",
+    "randomized_response",
+    "rank",
+    "solve",
+    "truth_probability",
+]
+__version__: Final[str]
+
+_Bits: TypeAlias = NDArray[np.uint8]
+_RandomState: TypeAlias = int | np.random.Generator | None
+PlanFields: TypeAlias = tuple[
+    int, float, float | None, float | None, int | None, int | None, int | None
+]
+
+@final
+class BitMatrix:
+    @staticmethod
+    def from_dense(X: ArrayLike) -> BitMatrix: ...
+    @staticmethod
+    def from_packed(rows: ArrayLike, ncols: SupportsIndex) -> BitMatrix: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def to_dense(self) -> _Bits: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice) -> BitMatrix: ...
+
+@final
+class Solution:
+    @property
+    def consistent(self) -> bool: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def nullity(self) -> int: ...
+    @property
+    def x(self) -> _Bits | None: ...
+    def nullspace(self) -> _Bits: ...
+    def sample(self, random_state: _RandomState = None) -> _Bits | None: ...
+
+def rank(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> int: ...
+def dot(A: ArrayLike | BitMatrix, x: ArrayLike, *, threads: int | None = None) -> _Bits: ...
+def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution: ...
+def bernoulli(
+    p: float | Fraction | tuple[int, int], size: int, random_state: _RandomState
+) -> _Bits: ...
+def randomized_response(
+    bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None
+) -> _Bits: ...
+def truth_probability(epsilon: float) -> int: ...
+def plan_parity(
+    d: SupportsIndex, alpha: float, beta: float, epsilon: float, method: str, neighbours: str
+) -> PlanFields: ...
+def plan_parity_uniform_target(
+    d: SupportsIndex, chi2: float, beta: float, epsilon: float, method: str, neighbours: str
+) -> PlanFields: ...
+def promise_parity(
+    d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbours: str
+) -> tuple[float | None, PlanFields]: ...
+def learn_parity(
+    X: ArrayLike | BitMatrix,
+    y: ArrayLike,
+    epsilon: float,
+    method: str,
+    neighbours: str,
+    plan: PlanFields,
+    affine: bool,
+    random_state: _RandomState,
+) -> _Bits | None: ...

@@ -1,0 +1,48 @@
+"""The key of a reproducible test stream."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import warnings
+
+import numpy as np
+
+from .exceptions import ParameterError
+
+_warned = False
+
+
+def key(random_state: object) -> bytes:
+    """32 bytes that determine every coin of a call, from an int or a numpy Generator.
+
+    A Generator is advanced, so that two calls with it differ. Called by the compiled module for
+    any random_state but None, once the other arguments have been checked.
+
+    Raises: ParameterError for anything else, and for a negative int.
+    """
+    if isinstance(random_state, np.random.Generator):
+        made = random_state.bytes(32)
+    else:
+        made = hashlib.sha256(f"hdp_fast {_seed(random_state)}".encode()).digest()
+    _warn_once()
+    return made
+
+
+def _seed(random_state: object) -> int:
+    rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
+    try:
+        seed = operator.index(random_state)  # type: ignore[arg-type]
+    except TypeError:
+        raise ParameterError(f"random_state = {random_state!r}, but {rule}") from None
+    if seed < 0:
+        raise ParameterError(f"random_state = {seed}, but {rule}")
+    return seed
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        text = "random_state makes the coins reproducible: whoever knows it can undo all privacy"
+        warnings.warn(text, UserWarning, stacklevel=3)

@@ -1,0 +1,31 @@
+"""What can go wrong, each class with the one thing a caller may want to do about it."""
+
+from __future__ import annotations
+
+
+class HdpFastError(Exception):
+    """Any error that hdp_fast raises on purpose; its text names the argument, its value and the rule."""
+
+
+class ShapeError(HdpFastError, ValueError):
+    """Arrays whose shapes are wrong or do not fit together."""
+
+
+class ParameterError(HdpFastError, ValueError):
+    """A value outside the domain of its argument."""
+
+
+class InsufficientSamples(HdpFastError, ValueError):
+    """Fewer records than the plan needs; the text says how many that are."""
+
+
+class AgentsExhausted(HdpFastError):
+    """More agents are asked than are left: nobody answers twice."""
+
+
+class BudgetExceeded(HdpFastError):
+    """A release would spend more privacy than is left."""
+
+
+class CheckpointError(HdpFastError):
+    """A saved state that is damaged or belongs to another run."""

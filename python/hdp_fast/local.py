@@ -1,0 +1,196 @@
+"""The local model: people who each answer one randomised question, and nobody twice."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._core import randomized_response, truth_probability
+from .exceptions import AgentsExhausted, ParameterError, ShapeError
+from .gf2 import BitMatrix
+from .record import PrivacyRecord, rng_of
+
+__all__ = ["Agents", "Estimate", "agents_needed", "estimate_mean", "randomized_response"]
+
+Bits = NDArray[np.uint8]
+RandomState = int | np.random.Generator | None
+Question = Callable[[Any, Bits], ArrayLike]
+
+SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
+
+
+class Agents:
+    """Simulated local agents: each holds one record and answers one question, once, ever.
+
+    X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
+    epsilon: of each answer, above 0. delta: accepted, in [0, 1), and not used: the answers are
+    pure.
+
+    A copy is the very same object and pickling raises, so that no agent can be asked twice.
+
+    Guarantee: each answer is pure epsilon-DP with respect to the agent's record, against
+        everybody, the curator included; exact coins.
+    Raises: ShapeError, ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    """
+
+    def __init__(self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0):
+        # Any value that is not a number fails the second comparison.
+        truth_probability(epsilon)
+        if not 0 <= delta < 1:
+            raise ParameterError(f"delta = {delta}, but it must lie in [0, 1)")
+        self._X: Any = X if isinstance(X, BitMatrix) else np.asarray(X)
+        self._y = np.asarray(y)
+        if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
+            shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
+            raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
+        self._epsilon = float(epsilon)
+        self._asked = 0
+        self._lock = threading.Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy parameter of every answer."""
+        return self._epsilon
+
+    @property
+    def remaining(self) -> int:
+        """How many agents have not been asked yet."""
+        return int(self._X.shape[0]) - self._asked
+
+    @property
+    def d(self) -> int:
+        """Number of features of an agent."""
+        return int(self._X.shape[1])
+
+    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents a question with answer 0 or 1 and return what they say.
+
+        question: called with the features and the labels of those agents, (count, d) and (count,);
+        returns their true answers, 0/1 (count,). count: how many to ask, at least 0.
+        Returns uint8 (count,), each answer randomised.
+
+        Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
+            but its own.
+        Raises: AgentsExhausted when fewer are left, and then nobody is asked; ParameterError and
+            ShapeError when the question returns anything but one bit an agent.
+        Cost: that of the question, and O(count).
+        Source: Warner 1965.
+        """
+        start = self._reserve(count)
+        true = question(self._X[start : start + count], self._y[start : start + count])
+        answers = randomized_response(true, epsilon=self._epsilon, random_state=random_state)
+        if answers.shape != (count,):
+            raise ShapeError(f"question returned shape {answers.shape}, but {count} agents were asked")
+        return answers
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each agent's answer.
+
+        random_state: the one that the answers were drawn with.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        return PrivacyRecord(
+            mechanism="local.Agents",
+            source=SOURCE,
+            neighbours="local",
+            epsilon=self._epsilon,
+            noise="binary randomised response",
+            rng=rng_of(random_state),
+        )
+
+    def _reserve(self, count: int) -> int:
+        """Marks agents as asked before their question runs: a crash leaves them spent."""
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise ParameterError(f"count = {count!r}, but it must be an int of at least 0")
+        with self._lock:
+            if count > self.remaining:
+                raise AgentsExhausted(f"count = {count}, but {self.remaining} agents are left")
+            start = self._asked
+            self._asked += int(count)
+        return start
+
+    def __len__(self) -> int:
+        return int(self._X.shape[0])
+
+    def __copy__(self) -> Agents:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Agents:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Agents can't be pickled: a copy could ask the same people again")
+
+    def __repr__(self) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+
+
+def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
+    """How many agents estimate a mean in [0, 1] to within alpha, but for probability beta.
+
+    alpha: in (0, 1); beta: in (0, 1); epsilon: of each agent's randomised response, above 0.
+
+    Raises: ParameterError.
+    Cost: constant.
+    Source: Hoeffding's inequality for the randomised answers, N = ln(2 / beta) / (2 (alpha
+        tanh(epsilon / 2))**2); improves Kohen and Sheffet, Section 3, about 28 times at epsilon = 1.
+    """
+    _check_fractions(alpha=alpha, beta=beta)
+    return math.ceil(math.log(2 / beta) / (2 * (alpha * _advantage(epsilon)) ** 2))
+
+
+class Estimate(NamedTuple):
+    """A mean and an interval that holds it.
+
+    Attributes:
+        value: the estimate, clipped to [0, 1].
+        low: lower end of the confidence interval.
+        high: its upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:
+    """The mean of the agents' true answers, from their randomised ones.
+
+    answers: 0/1 (N,), N >= 1, as Agents.ask returned them; beta: probability with which the
+    interval may miss the population's mean; epsilon: that of the answers.
+
+    Guarantee: post-processing; the interval holds for every N (no normal approximation).
+    Raises: ParameterError, ShapeError.
+    Cost: O(N).
+    Source: unbiased inversion of randomised response; Hoeffding's inequality.
+    """
+    _check_fractions(beta=beta)
+    said = np.asarray(answers)
+    if said.ndim != 1 or said.size == 0:
+        raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")
+    advantage = _advantage(epsilon)
+    mean = (float(said.mean()) - (1 - advantage) / 2) / advantage
+    half = math.sqrt(math.log(2 / beta) / (2 * said.size)) / advantage
+    return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
+
+
+def _advantage(epsilon: float) -> float:
+    """By how much truth is likelier than a lie: tanh(epsilon / 2), as the coins have it."""
+    return (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
+
+
+def _check_fractions(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ParameterError(f"{name} = {value}, but it must lie strictly between 0 and 1")

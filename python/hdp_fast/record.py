@@ -1,0 +1,72 @@
+"""The account that every release gives of its own privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from ._core import __version__
+from .exceptions import ParameterError
+
+OS_ENTROPY = "operating system entropy"
+TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyRecord:
+    """What protects a release, and how far.
+
+    Attributes:
+        mechanism: its name in hdp_fast.
+        source: paper and theorem that the guarantee rests on.
+        neighbours: which data sets are indistinguishable, "replace_one" or "add_remove" of one row,
+            or "local": one answer of one person.
+        epsilon: privacy parameter, above 0.
+        delta: privacy parameter, in [0, 1).
+        noise: the distribution that protects.
+        numerics: "exact" where coins are integers and rationals only, else "idealised".
+        rng: where the coins came from.
+        version: of hdp_fast.
+    """
+
+    mechanism: str
+    source: str
+    neighbours: Literal["replace_one", "add_remove", "local"]
+    epsilon: float
+    delta: float = 0.0
+    noise: str
+    numerics: Literal["exact", "idealised"] = "exact"
+    rng: str = OS_ENTROPY
+    version: str = __version__
+
+    def to_json(self) -> str:
+        """The record as a JSON object, its keys the attributes.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyRecord:
+        """The record that to_json wrote.
+
+        text: a JSON object with the attributes as keys.
+
+        Raises: ParameterError when it is not one.
+        Cost: constant.
+        Source: none.
+        """
+        try:
+            return cls(**json.loads(text))
+        except (TypeError, ValueError) as error:
+            rule = f"it must be what PrivacyRecord.to_json wrote ({error})"
+            raise ParameterError(f"text = {text[:80]!r}, but {rule}") from None
+
+
+def rng_of(random_state: object) -> str:
+    """What the record says of the coins drawn with this random_state."""
+    return OS_ENTROPY if random_state is None else TEST_STREAM

@@ -1,0 +1,237 @@
+//! The door for numpy arrays: checked once, packed once. The only file that names numpy's types.
+
+use hdp_fast_core::gf2::BitMatrix;
+use hdp_fast_core::run::Run;
+use hdp_fast_core::{Error, Result};
+use numpy::PyUntypedArrayMethods;
+use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray};
+use pyo3::prelude::*;
+
+use crate::error::{parameter, raise};
+use crate::run::{run, streaming_cost};
+
+const RULE: &str = "every entry must be 0 or 1";
+
+/// An integer type that may hold bits.
+trait Entry: Element + Copy + std::fmt::Display {
+    /// The lowest bit, and whether there is anything else.
+    fn split(self) -> (u8, bool);
+}
+
+impl Entry for bool {
+    fn split(self) -> (u8, bool) {
+        (u8::from(self), false)
+    }
+}
+
+macro_rules! entries {
+    ($($type:ty)*) => {$(
+        impl Entry for $type {
+            fn split(self) -> (u8, bool) {
+                (self as u8 & 1, self & !1 != 0)
+            }
+        }
+    )*};
+}
+entries!(u8 i8 u16 i16 u32 i32 u64 i64);
+
+/// Packs a matrix of 0/1 entries of any integer dtype and any strides.
+pub fn matrix(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
+    packed_entries(&checked(name, value, 2)?, &|i, j| format!("{name}[{i}, {j}]"))
+}
+
+/// Packs a vector of 0/1 entries as a matrix of one row.
+pub fn vector(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
+    let array = checked(name, value, 1)?;
+    let row = array.call_method1("reshape", ((1, array.len()),))?.cast_into()?;
+    packed_entries(&row, &|_, j| format!("{name}[{j}]"))
+}
+
+/// Where an entry stands, in words.
+type Position<'a> = &'a (dyn Fn(usize, usize) -> String + Sync);
+
+fn packed_entries(array: &Bound<'_, PyUntypedArray>, position: Position<'_>) -> PyResult<BitMatrix> {
+    macro_rules! packed_as {
+        ($($type:ty)*) => {$(
+            if let Ok(array) = array.cast::<PyArray2<$type>>() {
+                return packed(array, position);
+            }
+        )*};
+    }
+    packed_as!(bool u8 i8 u16 i16 u32 i32 u64 i64);
+    Err(wrong_type("array", array))
+}
+
+/// The rows of `numpy.packbits(X, axis=1, bitorder="little")` as a matrix.
+pub fn packed_rows(name: &str, value: &Bound<'_, PyAny>, columns: usize) -> PyResult<BitMatrix> {
+    let array = checked(name, value, 2)?;
+    let Ok(array) = array.cast::<PyArray2<u8>>() else {
+        return Err(parameter(name, format!("array of {}", array.dtype()), "packed rows must be uint8"));
+    };
+    let shape = [array.shape()[0], array.shape()[1]];
+    if shape[1] != columns.div_ceil(8) {
+        return Err(raise(Error::Shape(format!(
+            "{name} has shape {shape:?}, but {columns} columns take {} bytes a row",
+            columns.div_ceil(8)
+        ))));
+    }
+    let bytes = array.try_readonly()?;
+    let view = bytes.as_array();
+    let used = u64::MAX >> ((64 - columns % 64) % 64);
+    run(array.py(), None, streaming_cost(array.len()), |run| {
+        BitMatrix::pack(shape[0], columns, run, |first, out| {
+            run.check()?;
+            for (row, words) in
+                view.slice(s![first.., ..]).rows().into_iter().zip(out.chunks_exact_mut(columns.div_ceil(64)))
+            {
+                match row.as_slice() {
+                    Some(bytes) => bytes.chunks(8).zip(&mut *words).for_each(|(bytes, word)| *word = little(bytes)),
+                    None => (0..).zip(row).for_each(|(i, &byte)| words[i / 8] |= u64::from(byte) << (i % 8 * 8)),
+                }
+                if let Some(last) = words.last_mut() {
+                    *last &= used;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+fn little(bytes: &[u8]) -> u64 {
+    match bytes.try_into() {
+        Ok(whole) => u64::from_le_bytes(whole),
+        Err(_) => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
+}
+
+/// A uint8 matrix of numpy.
+pub type Matrix<'py> = Bound<'py, PyArray2<u8>>;
+
+/// A uint8 vector of numpy.
+pub type Vector<'py> = Bound<'py, PyArray1<u8>>;
+
+/// A matrix, one byte an entry.
+pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> Matrix<'py> {
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    let entries = py.detach(|| Array2::from_shape_fn((rows, columns), |(i, j)| matrix.bit(i, j)));
+    entries.into_pyarray(py)
+}
+
+/// A vector handed over to Python without a copy.
+pub fn returned(py: Python<'_>, values: Vec<u8>) -> Vector<'_> {
+    values.into_pyarray(py)
+}
+
+/// A count that is not negative.
+pub fn count(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    value.extract().map_err(|_| parameter(name, value, "it must be an integer of at least 0"))
+}
+
+/// The value as an array of so many dimensions, aligned and in the machine's byte order.
+fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let numpy = value.py().import("numpy")?;
+    let untouched = numpy.call_method1("asanyarray", (value,));
+    let array = untouched.map_err(|_| parameter(name, value.get_type(), "it must be an array of 0 and 1"))?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    if array.ndim() != dimensions {
+        let shape = array.getattr("shape")?;
+        return Err(raise(Error::Shape(format!(
+            "{name} has shape {shape}, but it must have {dimensions} dimension(s)"
+        ))));
+    }
+    // An empty list is an array of floats, and yet holds nothing but bits.
+    if array.len() == 0 {
+        return Ok(array.call_method1("astype", ("uint8",))?.cast_into()?);
+    }
+    if !matches!(array.dtype().kind(), b'b' | b'i' | b'u') {
+        return Err(wrong_type(name, &array));
+    }
+    let native = array.dtype().call_method1("newbyteorder", ("=",))?;
+    Ok(numpy.call_method1("require", (array, native, "A"))?.cast_into()?)
+}
+
+fn wrong_type(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyErr {
+    let rule = "its dtype must be bool or an integer type, and every entry 0 or 1";
+    parameter(name, format!("array of {}", array.dtype()), rule)
+}
+
+fn packed<T: Entry>(array: &Bound<'_, PyArray2<T>>, position: Position<'_>) -> PyResult<BitMatrix> {
+    let readable = array.try_readonly()?;
+    let view = readable.as_array();
+    let (rows, columns) = view.dim();
+    let bytes = array.len() * size_of::<T>();
+    run(array.py(), None, streaming_cost(bytes), |run| {
+        BitMatrix::pack(rows, columns, run, |first, out| pack_rows(&view, first, out, position, run))
+    })
+}
+
+/// Packs the rows from `first` on, 64 columns at a time, through a tile of bytes: whatever the strides, memory is
+/// read along the shorter one.
+fn pack_rows<T: Entry>(
+    all: &ArrayView2<'_, T>,
+    first: usize,
+    out: &mut [u64],
+    position: Position<'_>,
+    run: Run<'_>,
+) -> Result<()> {
+    run.check()?;
+    let words = all.ncols().div_ceil(64);
+    let view = all.slice(s![first..first + out.len() / words, ..]);
+    let by_columns = view.strides()[0].unsigned_abs() < view.strides()[1].unsigned_abs();
+    let mut tile = [0u8; 64 * 64];
+    let mut wrong = false;
+    for word in 0..words {
+        let part = view.slice(s![.., word * 64..all.ncols().min(word * 64 + 64)]);
+        if part.ncols() < 64 {
+            tile.fill(0);
+        }
+        if by_columns {
+            for (j, column) in part.columns().into_iter().enumerate() {
+                for (i, &entry) in column.iter().enumerate() {
+                    let (bit, more) = entry.split();
+                    tile[i * 64 + j] = bit;
+                    wrong |= more;
+                }
+            }
+        } else {
+            for (row, bits) in part.rows().into_iter().zip(tile.chunks_exact_mut(64)) {
+                wrong |= split_row(row, bits);
+            }
+        }
+        for (bits, row) in tile.chunks_exact(64).zip(out.chunks_exact_mut(words)) {
+            row[word] = pack_word(bits);
+        }
+    }
+    if wrong { Err(not_bits(all, position)) } else { Ok(()) }
+}
+
+/// Writes the lowest bits of the entries; says whether any entry holds more.
+fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool {
+    let mut wrong = false;
+    let mut put = |(bit, entry): (&mut u8, &T)| {
+        let (low, more) = entry.split();
+        *bit = low;
+        wrong |= more;
+    };
+    match entries.as_slice() {
+        // The compiler vectorises this loop.
+        Some(slice) => bits.iter_mut().zip(slice).for_each(&mut put),
+        None => bits.iter_mut().zip(entries.iter()).for_each(&mut put),
+    }
+    wrong
+}
+
+/// 64 bytes of 0 or 1 as a word: each multiplication gathers eight of them in its top byte.
+fn pack_word(bits: &[u8]) -> u64 {
+    let gather = |bytes: &[u8]| little(bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    bits.chunks_exact(8).enumerate().fold(0, |word, (i, bytes)| word | gather(bytes) << (8 * i))
+}
+
+fn not_bits<T: Entry>(view: &ArrayView2<'_, T>, position: Position<'_>) -> Error {
+    match view.indexed_iter().find(|(_, entry)| entry.split().1) {
+        Some(((i, j), value)) => Error::parameter(&position(i, j), value, RULE),
+        // Only if another thread of the caller has changed the array meanwhile.
+        None => Error::parameter("array", "changed while it was read", RULE),
+    }
+}

@@ -1,0 +1,29 @@
+//! Causes of failure as the exceptions of `hdp_fast.exceptions`.
+
+use hdp_fast_core::Error;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+
+/// The exception of a cause. A function, not `From`: the orphan rule forbids that here.
+pub fn raise(cause: Error) -> PyErr {
+    let (name, text) = match cause {
+        Error::Shape(text) => ("ShapeError", text),
+        Error::Parameter(text) => ("ParameterError", text),
+        Error::InsufficientSamples(text) => ("InsufficientSamples", text),
+        Error::Cancelled => return PyKeyboardInterrupt::new_err(()),
+        Error::System(text) => return PyOSError::new_err(text),
+    };
+    // Defined in Python, where users read and catch them.
+    Python::attach(|py| match py.import("hdp_fast.exceptions").and_then(|module| module.getattr(name)) {
+        Ok(class) => match class.call1((text,)) {
+            Ok(value) => PyErr::from_value(value),
+            Err(error) => error,
+        },
+        Err(error) => error,
+    })
+}
+
+/// A value outside the domain of its argument.
+pub fn parameter(name: &str, value: impl std::fmt::Display, rule: &str) -> PyErr {
+    raise(Error::parameter(name, value, rule))
+}

@@ -1,0 +1,49 @@
+//! `hdp_fast._core`: unpacks Python's arguments, releases the interpreter, calls hdp-fast-core, packs the result.
+//!
+//! Glue only. `array` is the only file that names numpy's types, `error` the only one that maps errors.
+
+mod array;
+mod error;
+mod gf2;
+mod local;
+mod noise;
+mod parity;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The compiled kernels of hdp_fast; the public names are in the modules of hdp_fast.
+#[pymodule(gil_used = false)]
+mod _core {
+    use super::*;
+
+    #[pymodule_export]
+    use gf2::{BitMatrix, Solution, dot, rank, solve};
+    #[pymodule_export]
+    use local::{randomized_response, truth_probability};
+    #[pymodule_export]
+    use noise::bernoulli;
+    #[pymodule_export]
+    use parity::{learn_parity, plan_parity, plan_parity_uniform_target, promise_parity};
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __all__: [&str; 12] = [
+        "BitMatrix",
+        "Solution",
+        "bernoulli",
+        "dot",
+        "learn_parity",
+        "plan_parity",
+        "plan_parity_uniform_target",
+        "promise_parity",
+        "randomized_response",
+        "rank",
+        "solve",
+        "truth_probability",
+    ];
+}
