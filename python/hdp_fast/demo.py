@@ -370,8 +370,13 @@ def _run(options: Options, stages: _Stages) -> dict[str, Any]:
 
 
 def _plan(options: Options, method: Literal["loop", "batches"]) -> parity.ParityPlan:
-    targets = {"alpha": options.alpha, "beta": options.beta, "epsilon": options.epsilon}
-    return parity.plan(UNKNOWNS, **targets, method=method)
+    return parity.plan(
+        UNKNOWNS,
+        alpha=options.alpha,
+        beta=options.beta,
+        epsilon=options.epsilon,
+        method=method,
+    )
 
 
 def _split(rows: Bits, planned: int, options: Options) -> _Data:
@@ -440,8 +445,7 @@ def _plain(record: PrivacyRecord | None) -> Any:
 
 def _uniform_blocks(options: Options) -> tuple[gf2.BitMatrix, Bits]:
     """The agents' blocks: uniformly random, a distribution that the curator never saw."""
-    targets = {"alpha": options.alpha, "beta": options.beta / 2}
-    count = local.agents_needed(**targets, epsilon=_AGENTS_EPSILON)
+    count = local.agents_needed(alpha=options.alpha, beta=options.beta / 2, epsilon=_AGENTS_EPSILON)
     # Another stream than the shuffle's, which the same seed would repeat.
     seed = None if options.seed is None else [options.seed, 1]
     rows = np.random.default_rng(seed).integers(256, size=(count, BLOCK_BYTES), dtype=np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class HdpFastError(Exception):
-    """Any error that hdp_fast raises on purpose; its text names the argument, its value and the rule."""
+    """Any error that hdp_fast raises on purpose; it names the argument, its value and the rule."""
 
 
 class ShapeError(HdpFastError, ValueError):

@@ -40,7 +40,9 @@ class Agents:
     Source: Warner 1965; Kohen and Sheffet, Section 3.
     """
 
-    def __init__(self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0):
+    def __init__(
+        self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
+    ):
         # Any value that is not a number fails the second comparison.
         truth_probability(epsilon)
         if not 0 <= delta < 1:
@@ -87,7 +89,9 @@ class Agents:
         true = question(self._X[start : start + count], self._y[start : start + count])
         answers = randomized_response(true, epsilon=self._epsilon, random_state=random_state)
         if answers.shape != (count,):
-            raise ShapeError(f"question returned shape {answers.shape}, but {count} agents were asked")
+            raise ShapeError(
+                f"question returned shape {answers.shape}, but {count} agents were asked"
+            )
         return answers
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
@@ -144,7 +148,7 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
     Raises: ParameterError.
     Cost: constant.
     Source: Hoeffding's inequality for the randomised answers, N = ln(2 / beta) / (2 (alpha
-        tanh(epsilon / 2))**2); improves Kohen and Sheffet, Section 3, about 28 times at epsilon = 1.
+        tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
     """
     _check_fractions(alpha=alpha, beta=beta)
     return math.ceil(math.log(2 / beta) / (2 * (alpha * _advantage(epsilon)) ** 2))

@@ -57,5 +57,6 @@ def _count(size: Size) -> int:
         return 1
     sides = size if isinstance(size, tuple) else (size,)
     if not all(isinstance(side, int | np.integer) and side >= 0 for side in sides):
-        raise ParameterError(f"size = {size!r}, but it must be an int of at least 0 or a tuple of them")
+        rule = "it must be an int of at least 0 or a tuple of them"
+        raise ParameterError(f"size = {size!r}, but {rule}")
     return math.prod(int(side) for side in sides)

@@ -36,10 +36,11 @@ RandomState = int | np.random.Generator | None
 Bits = NDArray[np.uint8]
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
+_BATCHES = "Poisson sampling of disjoint batches, a stop coin each, a uniform solution"
 _NOISE = {
     "loop": "Poisson sampling, a stop coin before every try, a uniform solution",
-    "batches": "Poisson sampling of disjoint batches, a stop coin each, a uniform solution",
-    "paper": "Poisson sampling of disjoint batches, a stop coin each, a uniform solution, discrete Laplace test",
+    "batches": _BATCHES,
+    "paper": f"{_BATCHES}, discrete Laplace noise on the test errors",
 }
 # Up to it the paper's own proof holds.
 _PAPER_EPSILON = 0.5
@@ -360,7 +361,7 @@ def _plan(
     epsilon: float,
     method: Method,
     neighbours: Neighbours,
-    fields: _core.PlanFields,
+    fields: _core._PlanFields,
     n_paper: int | None,
 ) -> ParityPlan:
     n, p, g, c, k, batch_size, test_size = fields
