@@ -57,6 +57,11 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Calls both functions, at the same time if there are threads for it.
+    pub fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+        if self.parallel { rayon::join(a, b) } else { (a(), b()) }
+    }
+
     /// The same run, confined to the calling thread.
     pub fn sequential(self) -> Run<'a> {
         Run { parallel: false, ..self }

@@ -31,20 +31,25 @@ pub struct Echelon {
 ///
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
 pub fn eliminate(mut strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
-    let rows = strips.rows();
-    let height = strips.height();
+    let (rows, height, last) = (strips.rows(), strips.height(), columns.div_ceil(BLOCK));
     let mut pivots = Vec::new();
-    let mut start = 0;
-    while start * BLOCK < columns && pivots.len() < rows {
+    let (mut start, mut end) = (0, PANEL.min(last));
+    let mut steps = factor(strips.split_mut(0, end, end).0, height, rows, 0, columns, run.isa);
+    while start < last {
         run.check()?;
-        let end = (start + PANEL).min(columns.div_ceil(BLOCK));
-        let (panel, trailing) = strips.split_mut(start, end);
-        let factored = factor(panel, height, rows, pivots.len(), columns - start * BLOCK, run.isa);
-        update(panel, trailing, height, &factored, run);
-        for (s, step) in factored.iter().enumerate() {
+        for (s, step) in steps.iter().enumerate() {
             pivots.extend(ones(step.columns).map(|q| (start + s) * BLOCK + q));
         }
-        start = end;
+        let top = pivots.len();
+        let next_end = if top < rows { (end + PANEL).min(last) } else { end };
+        let (panel, next, rest) = strips.split_mut(start, end, next_end);
+        // The next panel is factored, which one thread must do alone, while the other threads update the rest.
+        let look_ahead = || {
+            update(panel, next, height, &steps, run.sequential());
+            factor(next, height, rows, top, columns.saturating_sub(end * BLOCK), run.isa)
+        };
+        steps = run.join(look_ahead, || update(panel, rest, height, &steps, run)).0;
+        (start, end) = if top < rows { (end, next_end) } else { (last, last) };
     }
     Ok(Echelon { strips, pivots })
 }

@@ -10,8 +10,8 @@ pub struct Strips {
     blocks: Vec<Block>,
 }
 
-/// Strips that one task fills together: eight words are one cache line of a packed row.
-const STRIPS_PER_TASK: usize = 8;
+/// Strips that one task fills together: a few cache lines of a packed row, and blocks that fit L1.
+const STRIPS_PER_TASK: usize = 40;
 
 impl Strips {
     /// `rows` rows of `words` words each, where `read(row, first, out)` copies words `first..` of a row into `out`.
@@ -50,30 +50,31 @@ impl Strips {
         &self.blocks[g * self.height..][..self.height]
     }
 
-    /// Strips `from..to` as one run of blocks, and those after `to` as another.
-    pub fn split_mut(&mut self, from: usize, to: usize) -> (&mut [Block], &mut [Block]) {
+    /// Strips `from..middle`, `middle..to` and those after, each as a run of blocks.
+    pub fn split_mut(
+        &mut self,
+        from: usize,
+        middle: usize,
+        to: usize,
+    ) -> (&mut [Block], &mut [Block], &mut [Block]) {
         let (head, tail) = self.blocks.split_at_mut(to * self.height);
-        (&mut head[from * self.height..], tail)
+        let (first, second) = head.split_at_mut(middle * self.height);
+        (&mut first[from * self.height..], second, tail)
     }
 }
 
+/// Fills strips from `first` on. Eight rows are read at a time, each of them in one go.
 fn fill(part: &mut [Block], height: usize, rows: usize, first: usize, read: &impl Fn(usize, usize, &mut [u64])) {
     let strips = part.len() / height;
-    let mut line = [0; STRIPS_PER_TASK];
-    let mut words = [[0; BLOCK]; STRIPS_PER_TASK];
-    for i in 0..height {
-        let count = BLOCK.min(rows - BLOCK * i);
-        for r in 0..BLOCK {
-            line.fill(0);
-            if r < count {
-                read(BLOCK * i + r, first, &mut line[..strips]);
-            }
-            for (strip, word) in words.iter_mut().zip(line) {
-                strip[r] = word;
-            }
+    let mut lines = vec![0; 8 * strips];
+    for top in (0..rows).step_by(8) {
+        lines.fill(0);
+        for (row, line) in (top..rows).zip(lines.chunks_exact_mut(strips)) {
+            read(row, first, line);
         }
-        for (g, strip) in words.iter().take(strips).enumerate() {
-            part[g * height + i] = Block::from_rows(strip);
+        for g in 0..strips {
+            let words = std::array::from_fn(|r| lines[r * strips + g]);
+            part[g * height + top / BLOCK].set_eight_rows(top % BLOCK, words);
         }
     }
 }

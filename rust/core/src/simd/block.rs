@@ -18,21 +18,26 @@ impl Block {
     /// The block whose row r is `rows[r]`, column 0 in the lowest bit.
     pub fn from_rows(rows: &[u64; BLOCK]) -> Block {
         let mut block = Block::ZERO;
-        for (j, plane) in block.0.chunks_exact_mut(BLOCK).enumerate() {
-            for (byte, row) in plane.iter_mut().zip(rows) {
-                *byte = (row >> (8 * j)) as u8;
-            }
+        for at in (0..BLOCK).step_by(8) {
+            block.set_eight_rows(at, std::array::from_fn(|r| rows[at + r]));
         }
         block
+    }
+
+    /// Replaces eight rows from row `at`, a multiple of eight, on.
+    #[inline]
+    pub fn set_eight_rows(&mut self, at: usize, rows: [u64; 8]) {
+        for (plane, bytes) in self.0.chunks_exact_mut(BLOCK).zip(transpose_bytes(rows)) {
+            plane[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
+        }
     }
 
     /// The rows as words, column 0 in the lowest bit.
     pub fn to_rows(&self) -> [u64; BLOCK] {
         let mut rows = [0; BLOCK];
-        for (j, plane) in self.0.chunks_exact(BLOCK).enumerate() {
-            for (row, &byte) in rows.iter_mut().zip(plane) {
-                *row |= u64::from(byte) << (8 * j);
-            }
+        for (at, eight) in rows.chunks_exact_mut(8).enumerate() {
+            let bytes = |j: usize| std::array::from_fn(|r| self.0[BLOCK * j + 8 * at + r]);
+            eight.copy_from_slice(&transpose_bytes(std::array::from_fn(|j| u64::from_le_bytes(bytes(j)))));
         }
         rows
     }
@@ -54,6 +59,11 @@ impl Block {
     /// Copies `count` rows of `from`, starting at its row `start`, to the rows of this block starting at `at`.
     #[inline]
     pub fn copy_rows(&mut self, at: usize, from: &Block, start: usize, count: usize) {
+        if count == BLOCK {
+            // Nearly all calls copy a whole block, for which eight calls of memmove would take longer than the copy.
+            *self = *from;
+            return;
+        }
         for j in 0..8 {
             let source = &from.0[BLOCK * j + start..][..count];
             self.0[BLOCK * j + at..][..count].copy_from_slice(source);
@@ -64,4 +74,18 @@ impl Block {
     pub fn is_zero(&self) -> bool {
         self.0.iter().fold(0, |seen, byte| seen | byte) == 0
     }
+}
+
+/// Transposes 8 x 8 bytes: byte j of word r goes to byte r of word j.
+#[inline]
+fn transpose_bytes(mut words: [u64; 8]) -> [u64; 8] {
+    for (distance, mask) in [(4, 0x0000_0000_ffff_ffff), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)] {
+        for r in (0..8).filter(|r| r & distance == 0) {
+            // Exchanges the upper half of each part of one word with the lower half of the same part of the other.
+            let moved = (words[r] >> (8 * distance) ^ words[r + distance]) & mask;
+            words[r] ^= moved << (8 * distance);
+            words[r + distance] ^= moved;
+        }
+    }
+    words
 }
