@@ -9,7 +9,7 @@ use crate::array::count;
 use crate::error::raise;
 
 /// Work below this is done before another thread would have woken up.
-const HANDOVER_NANOSECONDS: f64 = 60e3;
+const HANDOVER_NANOSECONDS: f64 = 1e6;
 
 /// Work below this is over before anybody wants to interrupt it.
 const INTERRUPTIBLE_NANOSECONDS: f64 = 20e6;

@@ -13,6 +13,9 @@ use crate::simd::{BLOCK, Block, Isa, Tiles};
 /// Strips in a panel: enough that the trailing strips are read seldom, few enough that the panel stays in L2.
 const PANEL: usize = 4;
 
+/// Products of blocks, about 20 ns each, for which it pays to wake another thread.
+const SHARED_PRODUCTS: usize = 1 << 12;
+
 /// Rows that are searched for pivots one by one before whole blocks are first reduced by the pivots found so far.
 const SCALAR_BLOCKS: usize = 3;
 
@@ -43,6 +46,8 @@ pub fn eliminate(mut strips: Strips, columns: usize, run: Run<'_>) -> Result<Ech
         let top = pivots.len();
         let next_end = if top < rows { (end + PANEL).min(last) } else { end };
         let (panel, next, rest) = strips.split_mut(start, end, next_end);
+        let worth_sharing = rest.len() * steps.len() >= SHARED_PRODUCTS;
+        let run = if worth_sharing { run } else { run.sequential() };
         // The next panel is factored, which one thread must do alone, while the other threads update the rest.
         let look_ahead = || {
             update(panel, next, height, &steps, run.sequential());
