@@ -30,6 +30,11 @@ impl<'a> Run<'a> {
         Run { isa, parallel: false, cancelled: &NEVER }
     }
 
+    /// Whether several threads share the work.
+    pub fn parallel(&self) -> bool {
+        self.parallel
+    }
+
     /// An error if the caller asked to stop; kernels ask at least every 100 ms.
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }

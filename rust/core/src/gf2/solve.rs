@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::eliminate::{Echelon, eliminate};
 use super::matrix::{BitMatrix, inner_product};
 use super::strips::Strips;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
@@ -18,7 +18,14 @@ use crate::simd::{BLOCK, Block, Tiles};
 const SLACK: usize = 64;
 
 /// Rows that are verified together.
-const ROWS_PER_CHECK: usize = 1024;
+const ROWS_PER_CHECK: usize = 2048;
+
+/// Of so many rows one is looked at to see whether any are outside the span at all.
+const SAMPLING: usize = 8;
+
+/// Strips, and blocks of each, that are multiplied together in a verification.
+const STRIPS_PER_PRODUCT: usize = 4;
+const BLOCKS_PER_PRODUCT: usize = 8;
 
 /// Equations `<row, v> [+ v_last] = rhs`, from all rows of a matrix or from some of them.
 #[derive(Clone, Copy)]
@@ -53,7 +60,7 @@ impl System<'_> {
 
     /// Copies words `first..` of equation i, right-hand side included, over zeros in `out`.
     fn read(&self, i: usize, first: usize, out: &mut [u64]) {
-        let row = self.rows.map_or(i, |rows| rows[i] as usize);
+        let row = self.row(i);
         let words = self.matrix.row(row);
         let present = words.len().saturating_sub(first).min(out.len());
         out[..present].copy_from_slice(&words[words.len().min(first)..][..present]);
@@ -68,8 +75,27 @@ impl System<'_> {
         set(self.unknowns(), self.rhs(row));
     }
 
-    fn gather(&self, from: usize, count: usize, stride: impl Fn(usize) -> usize + Sync, run: Run<'_>) -> Strips {
-        Strips::gather(count, self.words(), run, |i, first, out| self.read(from + stride(i), first, out))
+    fn gather(&self, from: usize, count: usize, run: Run<'_>) -> Strips {
+        Strips::gather(count, self.words(), run, |i, first, out| self.read(from + i, first, out))
+    }
+
+    /// The row of the matrix that holds equation i.
+    fn row(&self, i: usize) -> usize {
+        self.rows.map_or(i, |rows| rows[i] as usize)
+    }
+
+    /// The rows of at most `most` equations, and those of all others. The former are spread over all: neighbours in
+    /// real data are alike.
+    fn split(&self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
+        let total = self.len() as u64;
+        if u32::try_from(self.matrix.rows()).is_err() {
+            return Err(Error::parameter("m", self.matrix.rows(), "a system may have at most 2^32 - 1 rows"));
+        }
+        let most = total.min(most as u64);
+        let chosen = |i: u64| most * (i + 1) / total > most * i / total;
+        let (first, rest): (Vec<u64>, Vec<u64>) = (0..total).partition(|&i| chosen(i));
+        let rows = |equations: Vec<u64>| equations.into_iter().map(|i| self.row(i as usize) as u32).collect();
+        Ok((rows(first), rows(rest)))
     }
 }
 
@@ -117,7 +143,7 @@ impl Solution {
         }
         set_vector_bits(&mut vectors, self.unknowns, 1);
         self.echelon.complete(&mut vectors, run);
-        Some((0..self.unknowns).map(|column| (vectors[column / BLOCK].row(column % BLOCK) & 1) as u8).collect())
+        Some((0..self.unknowns).map(|column| (vector_bits(&vectors, column) & 1) as u8).collect())
     }
 
     /// A basis of the null space, packed, one vector for each free unknown in ascending order.
@@ -127,7 +153,7 @@ impl Solution {
         let batches = self.echelon.null_space(self.unknowns, false, run)?;
         for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
             for column in 0..self.unknowns {
-                let bits = vectors[column / BLOCK].row(column % BLOCK);
+                let bits = vector_bits(vectors, column);
                 for (v, row) in part.chunks_exact_mut(words).enumerate() {
                     row[column / 64] |= (bits >> v & 1) << (column % 64);
                 }
@@ -140,6 +166,10 @@ impl Solution {
 /// Sets coordinate `column` of 64 vectors at once; vector v takes bit v.
 fn set_vector_bits(vectors: &mut [Block], column: usize, bits: u64) {
     vectors[column / BLOCK].set_row(column % BLOCK, bits);
+}
+
+fn vector_bits(vectors: &[Block], column: usize) -> u64 {
+    vectors[column / BLOCK].row(column % BLOCK)
 }
 
 /// Rank of a matrix. Cost: as [`solve`].
@@ -155,55 +185,57 @@ pub fn rank(matrix: &BitMatrix, run: Run<'_>) -> Result<usize> {
 /// elimination for each round in which rows outside the span of those eliminated turn up.
 pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Solution> {
     let unknowns = system.unknowns();
-    let total = system.len();
-    let batch = total.min(unknowns + SLACK);
-    // Spread over all rows: neighbours in real data are alike.
-    let spread = |i: usize| if batch == total { i } else { (i as u128 * total as u128 / batch as u128) as usize };
-    let mut echelon = eliminate(system.gather(0, batch, spread, run), unknowns, run)?;
+    let (first, rest) = system.split(unknowns + SLACK)?;
+    let rest = System { rows: Some(&rest), ..*system };
+    let first = System { rows: Some(&first), ..*system };
+    let mut echelon = eliminate(first.gather(0, first.len(), run), unknowns, run)?;
     let mut rng = Rng::for_speed_only();
     loop {
         let consistent = !echelon.leftover(unknowns);
         let solution = Solution { unknowns, consistent, echelon };
-        if batch == total || !(consistent || rank_needed) {
+        if rest.len() == 0 || !(consistent || rank_needed) {
             return Ok(solution);
         }
-        let outside = find_outside(system, &solution, &mut rng, run)?;
+        let outside = find_outside(&rest, &solution, &mut rng, run)?;
         if outside.is_empty() {
             return Ok(solution);
         }
-        let combinations = fold(system, &outside, solution.nullity() + 1 + SLACK, &mut rng);
+        let combinations = fold(&rest, &outside, solution.nullity() + 1 + SLACK, &mut rng);
         echelon = eliminate(solution.echelon.join(&combinations, system.words(), run), unknowns, run)?;
     }
 }
 
 /// Equations that do not follow from the eliminated ones: none only if every one follows.
 fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
+    let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
-        return if solution.consistent { violated(system, solution, run) } else { Ok(Vec::new()) };
+        let point = if consistent { solution.particular(run) } else { None };
+        return point.map_or(Ok(Vec::new()), |point| violated(system, &point, 1, run));
     }
     if solution.nullity() >= BLOCK {
-        // A few random null vectors find nearly every such row for a fraction of the cost of all of them.
-        let few = [solution.echelon.random_null_vectors(solution.unknowns, solution.consistent, rng, run)];
-        let found = not_orthogonal(system, &few, run)?;
-        if !found.is_empty() {
-            return Ok(found);
+        // If some rows are outside, one random null vector rejects half of them, and 64 of them find nearly all.
+        let few = solution.echelon.random_null_vectors(unknowns, consistent, rng, run);
+        let first: Vec<u8> = (0..=unknowns).map(|column| (vector_bits(&few, column) & 1) as u8).collect();
+        let sample: Vec<u32> = (0..system.len()).step_by(SAMPLING).map(|i| system.row(i) as u32).collect();
+        let sample = System { rows: Some(&sample), ..*system };
+        if !violated(&sample, &first[..unknowns], u64::from(first[unknowns]), run)?.is_empty() {
+            return not_orthogonal(system, &[few], run);
         }
     }
-    let all = solution.echelon.null_space(solution.unknowns, solution.consistent, run)?;
+    let all = solution.echelon.null_space(unknowns, consistent, run)?;
     not_orthogonal(system, &all, run)
 }
 
-/// Equations that the only solution does not fulfil.
-fn violated(system: &System<'_>, solution: &Solution, run: Run<'_>) -> Result<Vec<u32>> {
-    let bits = solution.particular(run).unwrap_or_default();
-    let (point, constant) = bits.split_at(system.matrix.columns());
+/// Equations that a point does not fulfil, their right-hand sides multiplied by `scale`.
+fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Result<Vec<u32>> {
+    let (point, constant) = point.split_at(system.matrix.columns());
     let point = super::parity_bits(point);
     let constant = constant.first().copied().unwrap_or(0);
     collect_rows(system.len(), run, |from, to, found| {
         for i in from..to {
-            let row = system.rows.map_or(i, |rows| rows[i] as usize);
+            let row = system.row(i);
             let left = inner_product(system.matrix.row(row), &point) ^ constant;
-            if u64::from(left) != system.rhs(row) {
+            if u64::from(left) != system.rhs(row) & scale {
                 found.push(i as u32);
             }
         }
@@ -213,22 +245,33 @@ fn violated(system: &System<'_>, solution: &Solution, run: Run<'_>) -> Result<Ve
 /// Equations, right-hand side included, that are not orthogonal to all of the vectors.
 fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> Result<Vec<u32>> {
     collect_rows(system.len(), run, |from, to, found| {
-        let strips = system.gather(from, to - from, |i| i, run.sequential());
-        let factors: Vec<&[Block]> = (0..strips.len()).map(|g| strips.strip(g)).collect();
-        let mut tiles = Tiles::new(run.isa);
-        let mut seen = vec![0u64; strips.height() * BLOCK];
-        for vectors in batches {
+        let strips = system.gather(from, to - from, run.sequential());
+        let height = strips.height();
+        let mut tiles: Vec<Tiles> = batches.iter().map(|_| Tiles::new(run.isa)).collect();
+        let mut products = vec![Block::ZERO; height * batches.len()];
+        for start in (0..strips.len()).step_by(STRIPS_PER_PRODUCT) {
+            let group = start..strips.len().min(start + STRIPS_PER_PRODUCT);
+            tiles.iter_mut().zip(batches).for_each(|(tiles, vectors)| tiles.load(&vectors[group.clone()]));
             if run.cancelled() {
                 return;
             }
-            let mut products = vec![Block::ZERO; strips.height()];
-            tiles.load(vectors);
-            tiles.add_product(&mut products, &factors);
-            for (seen, product) in seen.chunks_exact_mut(BLOCK).zip(&products) {
-                seen.iter_mut().zip(product.to_rows()).for_each(|(seen, bits)| *seen |= bits);
+            // So few blocks at a time that they stay in L1 while all vectors pass.
+            for top in (0..height).step_by(BLOCKS_PER_PRODUCT) {
+                let part = top..height.min(top + BLOCKS_PER_PRODUCT);
+                let factors: Vec<&[Block]> = group.clone().map(|g| &strips.strip(g)[part.clone()]).collect();
+                for (tiles, products) in tiles.iter().zip(products.chunks_exact_mut(height)) {
+                    tiles.add_product(&mut products[part.clone()], &factors);
+                }
             }
         }
-        found.extend((from..to).zip(seen).filter(|&(_, bits)| bits != 0).map(|(i, _)| i as u32));
+        for i in 0..height {
+            let mut seen = [0; BLOCK];
+            for product in products.iter().skip(i).step_by(height).filter(|product| !product.is_zero()) {
+                seen.iter_mut().zip(product.to_rows()).for_each(|(seen, bits)| *seen |= bits);
+            }
+            let rows = (from + BLOCK * i..to).zip(seen).filter(|&(_, bits)| bits != 0);
+            found.extend(rows.map(|(row, _)| row as u32));
+        }
     })
 }
 

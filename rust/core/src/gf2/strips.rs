@@ -10,7 +10,7 @@ pub struct Strips {
     blocks: Vec<Block>,
 }
 
-/// Strips that one task fills together: a few cache lines of a packed row, and blocks that fit L1.
+/// Strips that one of several tasks fills together: a few cache lines of a packed row, and blocks that fit L1.
 const STRIPS_PER_TASK: usize = 40;
 
 impl Strips {
@@ -19,12 +19,14 @@ impl Strips {
         // A strip of no rows still has a block, so that the number of strips is kept.
         let height = rows.div_ceil(BLOCK).max(1);
         let mut blocks = vec![Block::ZERO; height * words];
+        // On one thread whole rows: memory is read fastest in order.
+        let strips = if run.parallel() { STRIPS_PER_TASK } else { words.max(1) };
         run.for_each_chunk(
             &mut blocks,
-            height * STRIPS_PER_TASK,
+            height * strips,
             || (),
             |_, task, part| {
-                fill(part, height, rows, task * STRIPS_PER_TASK, &read);
+                fill(part, height, rows, task * strips, &read);
             },
         );
         Strips { rows, height, blocks }
@@ -51,12 +53,7 @@ impl Strips {
     }
 
     /// Strips `from..middle`, `middle..to` and those after, each as a run of blocks.
-    pub fn split_mut(
-        &mut self,
-        from: usize,
-        middle: usize,
-        to: usize,
-    ) -> (&mut [Block], &mut [Block], &mut [Block]) {
+    pub fn split_mut(&mut self, from: usize, middle: usize, to: usize) -> (&mut [Block], &mut [Block], &mut [Block]) {
         let (head, tail) = self.blocks.split_at_mut(to * self.height);
         let (first, second) = head.split_at_mut(middle * self.height);
         (&mut first[from * self.height..], second, tail)

@@ -60,14 +60,14 @@ unsafe fn add_product_gfni(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
         for (s, tiles) in tiles.0.iter().enumerate() {
             // SAFETY: s < a.len() and i < a[s].len() by this function's contract.
             let planes = unsafe { a.get_unchecked(s).get_unchecked(i) }.0.as_ptr().cast::<__m512i>();
-            for k in [0, 2, 4, 6] {
-                // SAFETY: planes k and k + 1 are inside the block; k < 8.
+            for pair in 0..4 {
+                // SAFETY: planes 2 pair and 2 pair + 1 are inside the block.
                 let (first, second) =
-                    unsafe { (_mm512_load_si512(planes.add(k)), _mm512_load_si512(planes.add(k + 1))) };
+                    unsafe { (_mm512_load_si512(planes.add(2 * pair)), _mm512_load_si512(planes.add(2 * pair + 1))) };
                 for (j, sum) in acc.iter_mut().enumerate() {
                     let tile = |k: usize| _mm512_set1_epi64(tiles[8 * j + k] as i64);
-                    let left = _mm512_gf2p8affine_epi64_epi8::<0>(first, tile(k));
-                    let right = _mm512_gf2p8affine_epi64_epi8::<0>(second, tile(k + 1));
+                    let left = _mm512_gf2p8affine_epi64_epi8::<0>(first, tile(2 * pair));
+                    let right = _mm512_gf2p8affine_epi64_epi8::<0>(second, tile(2 * pair + 1));
                     // 0x96 is the truth table of a three-way exclusive or.
                     *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, left, right);
                 }

@@ -1,0 +1,367 @@
+//! Plans against known tables, rates against the equations of privacy, and the mechanisms end to end.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use hdp_fast_core::gf2::{BitMatrix, parity_bits};
+use hdp_fast_core::noise::{Fixed, Rng, Seed, Stream};
+use hdp_fast_core::params::{Epsilon, Neighbours};
+use hdp_fast_core::parity::{
+    Examples, Mechanism, Method, Plan, Target, base_rate, learn, loop_rate, plan, plan_uniform_target, promise,
+};
+use hdp_fast_core::run::Run;
+use hdp_fast_core::simd::Isa;
+use hdp_fast_core::{Error, pool};
+
+const METHODS: [Method; 3] = [Method::Loop, Method::Batches, Method::Paper];
+const RELATIONS: [Neighbours; 2] = [Neighbours::ReplaceOne, Neighbours::AddRemove];
+const TWO_64: f64 = 18_446_744_073_709_551_616.0;
+
+fn epsilon(value: f64) -> Epsilon {
+    Epsilon::new(value).unwrap()
+}
+
+fn target(unknowns: usize, alpha: f64, beta: f64, value: f64, neighbours: Neighbours) -> Target {
+    Target { unknowns, alpha, beta, epsilon: epsilon(value), neighbours }
+}
+
+#[test]
+fn plans_at_ten_thousand_bits_reproduce_the_table() {
+    for (value, by_loop, by_batches, by_paper) in [
+        (0.1, 3_066_962, 6_176_799, 832_045_011),
+        (0.5, 630_921, 1_117_632, 166_409_003),
+        (1.0, 330_555, 446_574, 83_204_509),
+        (2.0, 186_325, 269_064, 41_603_963),
+    ] {
+        let target = target(10_000, 0.05, 0.05, value, Neighbours::ReplaceOne);
+        let sizes = METHODS.map(|method| plan(&target, method).unwrap().n);
+        assert_eq!(sizes, [by_loop, by_batches, by_paper], "epsilon = {value}");
+    }
+}
+
+#[test]
+fn plans_of_batches_and_of_the_paper_have_the_tables_parts() {
+    let target = target(10_000, 0.05, 0.05, 0.1, Neighbours::ReplaceOne);
+    let batches = plan(&target, Method::Batches).unwrap();
+    assert_eq!((batches.k, batches.batch_size, batches.g), (Some(3), Some(2_058_933), None));
+    let paper = plan(&target, Method::Paper).unwrap();
+    assert_eq!((paper.k, paper.c, paper.p), (Some(15), Some(0.5), 0.025));
+    assert_eq!(paper.n, 15 * paper.batch_size.unwrap() + paper.test_size.unwrap());
+}
+
+#[test]
+fn plans_for_a_uniform_target_stay_below_the_table() {
+    for (d, by_loop, by_batches) in [(1_000, 4_725, 6_378), (10_000, 44_852, 60_004)] {
+        let target = target(d, 0.25, 0.05, 1.0, Neighbours::ReplaceOne);
+        let size = |method| plan_uniform_target(&target, 0.35, method).unwrap().n;
+        assert!((by_loop * 9 / 10..=by_loop).contains(&size(Method::Loop)), "{}", size(Method::Loop));
+        assert!((by_batches * 9 / 10..=by_batches).contains(&size(Method::Batches)), "{}", size(Method::Batches));
+    }
+}
+
+/// What A(c, p) spends, from 1 - p as well as p: a float near one has lost the digits of the former.
+fn spent_by_base(p: f64, rest: f64, c: f64, neighbours: Neighbours) -> f64 {
+    let bottom = (p * (1.0 - c) / c).ln_1p();
+    let hypothesis = match neighbours {
+        Neighbours::ReplaceOne => p.ln_1p() - logarithm(p, rest),
+        Neighbours::AddRemove => p.ln_1p().max(-logarithm(p, rest)),
+    };
+    bottom.max(hypothesis)
+}
+
+/// What LOOP spends; (v + 1) / (v + 1 - p) = 1 / (1 - p (1 - g)).
+fn spent_by_loop(p: f64, rest: f64, g: f64, neighbours: Neighbours) -> f64 {
+    let growth = p.ln_1p() - logarithm(p * (1.0 - g), rest + p * g);
+    match neighbours {
+        Neighbours::ReplaceOne => growth - logarithm(p, rest),
+        Neighbours::AddRemove => growth.max(-logarithm(p, rest)),
+    }
+}
+
+/// ln(1 - p) = ln(rest), from whichever is more precise.
+fn logarithm(p: f64, rest: f64) -> f64 {
+    if p < 0.5 { (-p).ln_1p() } else { rest.ln() }
+}
+
+type Spent = fn(f64, f64, f64, Neighbours) -> f64;
+type Rate = fn(Epsilon, f64, Neighbours) -> f64;
+const RATES: [(&str, Rate, Spent); 2] = [("base", base_rate, spent_by_base), ("loop", loop_rate, spent_by_loop)];
+
+/// Before rounding a rate spends epsilon to 1e-12; after it, no more than epsilon and less by 1e-11 at most.
+fn check_rate(value: f64, silent: f64, neighbours: Neighbours) {
+    for (name, rate, spent) in RATES {
+        let label = format!("{name} at epsilon = {value}, {silent}, {neighbours:?}");
+        let p = rate(epsilon(value), silent, neighbours);
+        let rounded = Fixed::certainly_below(p).0;
+        let kept = rounded as f64 / TWO_64;
+        let after = spent(kept, rounded.wrapping_neg() as f64 / TWO_64, silent, neighbours);
+        assert!(after <= value, "{label}: spends {after}");
+        if value <= 5.0 {
+            let before = spent(p, 1.0 - p, silent, neighbours);
+            assert!((before - value).abs() < 1e-12 * value.max(1.0), "{label}: {before}");
+            assert!(after > value * (1.0 - 1e-11), "{label}: spends only {after}");
+        }
+    }
+}
+
+#[test]
+fn rates_spend_epsilon_and_never_more_once_rounded() {
+    for value in [1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 8.0] {
+        for silent in [1e-9, 1e-4, 0.01, 0.04, 0.2, 0.3, 0.5, 0.9] {
+            for neighbours in RELATIONS {
+                check_rate(value, silent, neighbours);
+            }
+        }
+    }
+}
+
+#[test]
+fn rates_at_a_large_epsilon_are_probabilities_that_spend_no_more() {
+    for value in [15.0, 20.0, 25.0, 30.0, 40.0, 60.0, 1e6] {
+        for silent in [1e-9, 1e-7, 1e-4, 0.01, 0.3] {
+            for neighbours in RELATIONS {
+                check_rate(value, silent, neighbours);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_silence_never_asks_for_a_smaller_rate() {
+    for value in [0.1, 1.0, 4.0] {
+        for (name, rate, _) in RATES {
+            for neighbours in RELATIONS {
+                let rates: Vec<f64> = (1..99).map(|i| rate(epsilon(value), f64::from(i) / 100.0, neighbours)).collect();
+                assert!(rates.is_sorted() && rates.iter().all(|p| *p > 0.0 && *p < 1.0), "{name} at {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_promise_is_what_the_plan_for_it_needs() {
+    for neighbours in RELATIONS {
+        for method in METHODS {
+            for alpha in [0.3, 0.05] {
+                let target = target(50, alpha, 0.1, 1.0, neighbours);
+                let planned = plan(&target, method).unwrap();
+                let (promised, used) = promise(&target, method, planned.n).unwrap();
+                assert!(promised.unwrap() <= alpha * (1.0 + 1e-9), "{method:?}: {promised:?} for {alpha}");
+                assert!(used.n <= planned.n);
+                let again = plan(&Target { alpha: promised.unwrap(), ..target }, method).unwrap();
+                assert_eq!(again, used, "{method:?}");
+                // One record less promises less: the plan asked for no more than it needs.
+                let (short, _) = promise(&target, method, planned.n - 1).unwrap();
+                assert!(short.is_none_or(|short| short > alpha * (1.0 - 1e-9)), "{method:?}: {short:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_promise_improves_with_every_record() {
+    for neighbours in RELATIONS {
+        for (method, most) in [(Method::Loop, 4000), (Method::Batches, 500), (Method::Paper, 200_000)] {
+            let target = target(20, 0.25, 0.1, 0.5, neighbours);
+            let mut last = f64::INFINITY;
+            for n in (0..=most).step_by(most as usize / 20) {
+                let (promised, used) = promise(&target, method, n).unwrap();
+                let alpha = promised.unwrap_or(0.5);
+                assert!(alpha <= last, "{method:?}, n = {n}: {alpha} after {last}");
+                assert_eq!(promised.is_some(), used.n <= n, "{method:?}, n = {n}");
+                assert!(promised.is_none_or(|alpha| alpha > 0.0 && alpha < 0.5));
+                last = alpha;
+            }
+            assert!(last < 0.5, "{method:?}: {most} records promise nothing");
+        }
+    }
+}
+
+#[test]
+fn targets_out_of_range_are_refused() {
+    let good = target(10, 0.1, 0.1, 1.0, Neighbours::ReplaceOne);
+    let bad = [
+        Target { unknowns: 0, ..good },
+        Target { alpha: 0.0, ..good },
+        Target { alpha: 0.5, ..good },
+        Target { alpha: f64::NAN, ..good },
+        Target { beta: 0.0, ..good },
+        Target { beta: 1.0, ..good },
+        Target { beta: f64::NAN, ..good },
+        Target { alpha: 1e-300, ..good },
+    ];
+    for (method, target) in METHODS.iter().flat_map(|method| bad.map(|target| (*method, target))) {
+        assert!(plan(&target, method).is_err(), "{method:?} takes {target:?}");
+    }
+    for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(Epsilon::new(value).is_err());
+    }
+    for chi2 in [-0.1, f64::NAN, f64::INFINITY] {
+        assert!(plan_uniform_target(&good, chi2, Method::Loop).is_err());
+    }
+    assert!(plan_uniform_target(&good, 0.35, Method::Paper).is_err());
+}
+
+fn bare(silent: Option<f64>) -> Plan {
+    Plan { n: 0, p: 0.5, g: None, c: silent, k: Some(1), batch_size: None, test_size: Some(1) }
+}
+
+fn made(value: f64, neighbours: Neighbours, method: Method, plan: &Plan) -> Result<Mechanism, Error> {
+    Mechanism::new(epsilon(value), neighbours, method, plan)
+}
+
+#[test]
+fn a_mechanism_without_a_probability_of_silence_is_refused() {
+    for silent in [None, Some(0.0), Some(-0.1), Some(1.0), Some(2.0), Some(f64::NAN)] {
+        for method in METHODS {
+            assert!(made(0.5, Neighbours::ReplaceOne, method, &bare(silent)).is_err(), "{method:?} takes {silent:?}");
+        }
+    }
+}
+
+#[test]
+fn the_papers_mechanism_is_refused_where_its_proof_ends() {
+    let plan = bare(Some(0.5));
+    assert!(made(0.5, Neighbours::ReplaceOne, Method::Paper, &plan).is_ok());
+    assert!(made(0.500_001, Neighbours::ReplaceOne, Method::Paper, &plan).is_err());
+    assert!(made(0.1, Neighbours::AddRemove, Method::Paper, &plan).is_err());
+}
+
+#[test]
+fn the_papers_mechanism_is_refused_with_less_silence_than_its_rate_needs() {
+    // 1 - p + p/c is 13.4 here, e^epsilon 1.65.
+    assert!(made(0.5, Neighbours::ReplaceOne, Method::Paper, &bare(Some(0.01))).is_err());
+}
+
+#[test]
+fn a_mechanism_without_batches_is_refused() {
+    let plan = Plan { k: Some(0), ..bare(Some(0.5)) };
+    for method in [Method::Batches, Method::Paper] {
+        assert!(made(0.5, Neighbours::ReplaceOne, method, &plan).is_err(), "{method:?}");
+    }
+}
+
+#[test]
+fn the_rate_of_a_plan_changes_no_mechanism() {
+    for method in METHODS {
+        let rates = [0.0, 0.9, f64::NAN].map(|p| Plan { p, n: 99, batch_size: Some(7), ..bare(Some(0.5)) });
+        let [one, other, third] = rates.map(|plan| made(0.5, Neighbours::ReplaceOne, method, &plan).unwrap());
+        assert!(one == other && one == third, "{method:?}");
+    }
+}
+
+struct Data {
+    matrix: BitMatrix,
+    labels: Vec<u64>,
+    truth: Vec<u8>,
+}
+
+/// Uniform records with the labels of a random hypothesis, its intercept last.
+fn data(records: u64, columns: usize, rng: &mut Rng) -> Data {
+    let mut bits = |count: usize| -> Vec<u8> { (0..count).map(|_| (rng.next_u64() & 1) as u8).collect() };
+    let truth = bits(columns + 1);
+    let rows: Vec<Vec<u8>> = (0..records).map(|_| bits(columns)).collect();
+    let label = |row: &Vec<u8>| row.iter().zip(&truth).fold(truth[columns], |sum, (x, r)| sum ^ (x & r));
+    let labels = parity_bits(&rows.iter().map(label).collect::<Vec<u8>>());
+    let words = rows.iter().flat_map(|row| parity_bits(row)).collect();
+    Data { matrix: BitMatrix::from_words(rows.len(), columns, words).unwrap(), labels, truth }
+}
+
+#[test]
+fn the_truth_is_learned_or_nothing_is() {
+    for (method, value) in [(Method::Loop, 1.0), (Method::Batches, 1.0), (Method::Paper, 0.5)] {
+        let target = target(13, 0.1, 0.05, value, Neighbours::ReplaceOne);
+        let planned = plan(&target, method).unwrap();
+        let mechanism = made(value, Neighbours::ReplaceOne, method, &planned).unwrap();
+        let data = data(planned.n, 12, &mut Seed::reproducible([3; 32]).stream(Stream::Speed, 0));
+        let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: true };
+        let run = Run::alone(Isa::detect());
+        let outcomes = (0..40).map(|i| learn(&examples, &mechanism, &Seed::reproducible([i; 32]), run).unwrap());
+        let right = outcomes.filter(|outcome| outcome.as_ref() == Some(&data.truth)).count();
+        assert!(right >= 34, "{method:?}: right in {right} of 40");
+    }
+}
+
+#[test]
+fn a_key_determines_the_outcome_whatever_the_threads() {
+    let data = data(300, 40, &mut Seed::reproducible([4; 32]).stream(Stream::Speed, 0));
+    let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: true };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    let flag = AtomicBool::new(false);
+    for (method, neighbours) in
+        [(Method::Loop, RELATIONS[0]), (Method::Batches, RELATIONS[0]), (Method::Batches, RELATIONS[1])]
+    {
+        let mechanism = made(0.5, neighbours, method, &Plan { k: Some(3), ..bare(Some(0.3)) }).unwrap();
+        let outcomes: Vec<_> = (0..20)
+            .map(|i| {
+                let seed = Seed::reproducible([i; 32]);
+                let alone = learn(&examples, &mechanism, &seed, Run::alone(Isa::Portable)).unwrap();
+                let run = Run::new(Isa::detect(), true, &flag);
+                assert_eq!(pool.install(|| learn(&examples, &mechanism, &seed, run)).unwrap(), alone);
+                alone
+            })
+            .collect();
+        assert!(outcomes.iter().any(|outcome| *outcome != outcomes[0]), "{method:?}: keys change nothing");
+    }
+}
+
+#[test]
+fn a_cancelled_call_releases_nothing() {
+    let data = data(50, 5, &mut Seed::reproducible([5; 32]).stream(Stream::Speed, 0));
+    let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: false };
+    let mechanism = made(1.0, Neighbours::ReplaceOne, Method::Loop, &bare(Some(1e-6))).unwrap();
+    let flag = AtomicBool::new(true);
+    let outcome = learn(&examples, &mechanism, &Seed::reproducible([6; 32]), Run::new(Isa::detect(), false, &flag));
+    assert_eq!(outcome, Err(Error::Cancelled));
+}
+
+#[test]
+fn supervise_returns_the_result_of_work_done_in_a_pool_of_that_size() {
+    for threads in [1, 2, 3, 2] {
+        let result = pool::supervise(threads, |_| (rayon::current_num_threads(), 40 + 2), || true);
+        assert_eq!(result, Ok((threads, 42)));
+    }
+    assert_eq!(pool::supervise(2, |_| Err::<(), _>(Error::Cancelled), || true), Ok(Err(Error::Cancelled)));
+}
+
+#[test]
+fn supervise_honours_a_wish_to_stop_and_waits_for_the_work() {
+    let asked = AtomicUsize::new(0);
+    let work = |cancelled: &AtomicBool| {
+        while !cancelled.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        asked.load(Ordering::Relaxed)
+    };
+    let result = pool::supervise(2, work, || asked.fetch_add(1, Ordering::Relaxed) < 2);
+    assert_eq!(result, Ok(3), "times that it asked before it stopped");
+}
+
+#[test]
+fn supervise_does_not_stop_work_that_nobody_wants_to_stop() {
+    let work = |cancelled: &AtomicBool| {
+        std::thread::sleep(Duration::from_millis(180));
+        cancelled.load(Ordering::Relaxed)
+    };
+    assert_eq!(pool::supervise(1, work, || true), Ok(false));
+}
+
+#[test]
+fn supervise_passes_on_a_panic_of_the_work() {
+    let (sender, receiver) = channel();
+    // On a thread of its own: what is tested is that the call returns at all.
+    std::thread::spawn(move || {
+        let call =
+            || pool::supervise(2, |_| [0; 2].iter().position(|&x| x == 1).expect("a panic of the test"), || true);
+        let _ = sender.send(std::panic::catch_unwind(call).is_err());
+    });
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(5)), Ok(true), "the call hangs");
+}
+
+#[test]
+fn the_number_of_threads_must_be_positive() {
+    assert_eq!(pool::threads(Some(3)), Ok(3));
+    assert!(pool::threads(Some(0)).is_err());
+}
