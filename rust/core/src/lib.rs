@@ -1,7 +1,7 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `view`, `noise`, `simd`, `run`, `pool` <- `gf2` <- `parity`,
-//! `local`. Nothing here knows Python.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2` <- `parity`, `local`.
+//! Nothing here knows Python.
 
 pub mod error;
 pub mod gf2;
