@@ -27,7 +27,7 @@ LAYERS = [
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
 # Modules of the Python package that the mechanisms must not know.
-TOOLS = {"bench", "cli", "demo", "files", "plotting", "reference"}
+TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
     "local.Agents",

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 
-from hdp_fast import demo
+from hdp_fast import blocks, demo
 from hdp_fast.cli import main
 from hdp_fast.exceptions import InsufficientSamples, ParameterError
 
@@ -37,38 +37,38 @@ def run(tmp_path, *paths, **options):
 @pytest.mark.parametrize("bit", [0, 31])
 @pytest.mark.parametrize("size", [1, 1_250])
 def test_crc_is_the_affine_parity_claimed(bit, size):
-    mask, intercept = demo.true_parity(bit, size)
-    blocks = np.random.default_rng(4).integers(256, size=(50, size), dtype=np.uint8)
-    bits = np.unpackbits(blocks, axis=1, bitorder="little").astype(int)
-    labels = [zlib.crc32(block.tobytes()) >> bit & 1 for block in blocks]
+    mask, intercept = blocks.true_parity(bit, size)
+    rows = np.random.default_rng(4).integers(256, size=(50, size), dtype=np.uint8)
+    bits = np.unpackbits(rows, axis=1, bitorder="little").astype(int)
+    labels = [zlib.crc32(row.tobytes()) >> bit & 1 for row in rows]
     np.testing.assert_array_equal((bits @ mask + intercept) % 2, labels)
-    np.testing.assert_array_equal(demo.crc_bit(blocks, bit), labels)
+    np.testing.assert_array_equal(blocks.crc_bit(rows, bit), labels)
 
 
 def test_duplicates_are_dropped(source):
-    blocks = demo.collect((source,), 100_000)
-    assert blocks.read == BLOCKS + 1
-    assert blocks.rows.shape == (BLOCKS, 1_250)
-    assert len(np.unique(blocks.rows, axis=0)) == BLOCKS
+    found = blocks.collect((source,), 100_000)
+    assert found.read == BLOCKS + 1
+    assert found.rows.shape == (BLOCKS, 1_250)
+    assert len(np.unique(found.rows, axis=0)) == BLOCKS
 
 
 def test_reading_stops_at_the_number_wanted(source):
-    assert len(demo.collect((source,), 7).rows) == 7
-    twice = demo.collect((source / "a.bin", source / "a.bin"), 100_000)
+    assert len(blocks.collect((source,), 7).rows) == 7
+    twice = blocks.collect((source / "a.bin", source / "a.bin"), 100_000)
     assert (twice.read, len(twice.rows)) == (20_000, 10_000)
 
 
 def test_a_source_without_paths_is_found():
-    blocks = demo.collect((), 100)
-    assert len(blocks.rows) == 100
-    assert "librar" in blocks.source
+    found = blocks.collect((), 100)
+    assert len(found.rows) == 100
+    assert "librar" in found.source
 
 
 def test_without_a_toolchain_numpys_library_serves(monkeypatch):
-    monkeypatch.setattr(demo, "_toolchain_libraries", list)
-    if not demo._openblas():
+    monkeypatch.setattr(blocks, "_toolchain_libraries", list)
+    if not blocks._openblas():
         pytest.skip("this numpy was built without a library of its own")
-    assert "numpy" in demo.collect((), 10).source
+    assert "numpy" in blocks.collect((), 10).source
 
 
 @pytest.mark.parametrize("n", [13_000, 20_000, 300_000])
@@ -154,7 +154,7 @@ def test_bad_options(source, tmp_path, capsys, options, message):
 
 def test_bad_paths(tmp_path):
     with pytest.raises(ParameterError, match="must exist"):
-        demo.collect((tmp_path / "missing",), 1)
+        blocks.collect((tmp_path / "missing",), 1)
     (tmp_path / "short").write_bytes(b"short")
     with pytest.raises(ParameterError, match="1,250 bytes"):
-        demo.collect((tmp_path,), 1)
+        blocks.collect((tmp_path,), 1)
