@@ -254,8 +254,7 @@ def learn(
     n, d = X.shape
     unknowns = d + bool(affine)
     if plan is None:
-        promised, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbours)
-        alpha = promised if neighbours == "replace_one" else None
+        alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbours)
     else:
         _check_plan(plan, n, unknowns, epsilon, method, neighbours)
         method, neighbours, alpha = plan.method, plan.neighbours, plan.alpha

@@ -34,15 +34,16 @@ pub fn supervise<R: Send>(
     };
     let cancelled = AtomicBool::new(false);
     let (sender, receiver) = channel();
+    let flag = &cancelled;
     let result = owned.pool.in_place_scope(|scope| {
-        scope.spawn(|_| {
-            // The receiver waits below for as long as this task runs.
-            let _ = sender.send(work(&cancelled));
+        // The task owns the sender: if it panics, the receiver below learns that there will be no result.
+        scope.spawn(move |_| {
+            let _ = sender.send(work(flag));
         });
         loop {
             match receiver.recv_timeout(POLL) {
                 Ok(result) => return Some(result),
-                Err(RecvTimeoutError::Timeout) if !go_on() => cancelled.store(true, Ordering::Relaxed),
+                Err(RecvTimeoutError::Timeout) if !go_on() => flag.store(true, Ordering::Relaxed),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }

@@ -36,8 +36,19 @@ impl Mechanism {
     /// The mechanism of a plan. The rate is computed here from epsilon, never taken from the plan: whatever the plan
     /// says, the mechanism is epsilon-DP.
     pub fn new(epsilon: Epsilon, neighbours: Neighbours, method: Method, plan: &Plan) -> Result<Mechanism> {
-        let silent = plan.g.or(plan.c).filter(|&silent| silent > 0.0 && silent < 1.0);
-        let silent = silent.ok_or_else(|| Error::parameter("plan", "without g or c", "it must come from plan()"))?;
+        let silent = match method {
+            Method::Loop => plan.g,
+            Method::Batches => plan.c,
+            // The paper's rate is too large for a smaller one.
+            Method::Paper => plan.c.filter(|&silent| silent >= 0.5),
+        };
+        let silent = silent.filter(|&silent| silent > 0.0 && silent < 1.0);
+        let batches = if method == Method::Loop { Some(1) } else { plan.k.filter(|&k| k > 0) };
+        let (Some(silent), Some(batches)) = (silent, batches) else {
+            let text =
+                format!("plan has g = {:?}, c = {:?}, k = {:?}, but it must come from plan()", plan.g, plan.c, plan.k);
+            return Err(Error::Parameter(text));
+        };
         let (rate, noise_scale) = match method {
             Method::Loop => (loop_rate(epsilon, silent, neighbours), 1.0),
             Method::Batches => (base_rate(epsilon, silent, neighbours), 1.0),
@@ -46,7 +57,7 @@ impl Mechanism {
                     let rule = "the paper's proof covers epsilon <= 1/2 and replaced records only; use loop or batches";
                     return Err(Error::parameter("epsilon", epsilon.get(), rule));
                 }
-                (epsilon.get() / 4.0, plan.k.unwrap_or(1) as f64 / epsilon.get())
+                (epsilon.get() / 4.0, batches as f64 / epsilon.get())
             }
         };
         Ok(Mechanism {
@@ -54,7 +65,7 @@ impl Mechanism {
             neighbours,
             silent: Fixed::at_least(silent),
             rate: Fixed::certainly_below(rate),
-            batches: plan.k.unwrap_or(1),
+            batches,
             test_size: plan.test_size.unwrap_or(0),
             noise_scale,
         })

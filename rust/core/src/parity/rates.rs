@@ -23,11 +23,14 @@ pub fn base_rate(epsilon: Epsilon, c: f64, neighbours: Neighbours) -> f64 {
 pub fn loop_rate(epsilon: Epsilon, g: f64, neighbours: Neighbours) -> f64 {
     let e = epsilon.capped();
     let (power, growth) = (e.exp(), e.exp_m1());
-    let survival = g / (1.0 - g) + 1.0;
+    let v = g / (1.0 - g);
+    let survival = v + 1.0;
     match neighbours {
         Neighbours::ReplaceOne => {
             let linear = power * (survival + 1.0) + survival;
-            let root = (linear * linear - 4.0 * power * survival * growth).sqrt();
+            // linear^2 - 4 power survival growth, as a sum of positive terms.
+            let discriminant = (power * v).powi(2) + 2.0 * power * survival * (survival + 3.0) + survival * survival;
+            let root = discriminant.sqrt();
             2.0 * survival * growth / (linear + root)
         }
         Neighbours::AddRemove => (-(-e).exp_m1()).min(survival * growth / (survival + power)),
