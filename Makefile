@@ -111,11 +111,11 @@ $(STAMPS)/develop: $(RUST_SOURCES) pyproject.toml $(STAMPS)/maturin | toolchain
 develop: $(STAMPS)/develop
 
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
-	$(call extras,plot progress) > $(STAMPS)/demo.txt
+	@$(call extras,plot progress) > $(STAMPS)/demo.txt
 	$(PIP) --requirement $(STAMPS)/demo.txt
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
-	$(call extras,dev plot progress) > $(STAMPS)/dev.txt
+	@$(call extras,dev plot progress) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
 	@touch $@

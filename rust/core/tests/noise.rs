@@ -106,7 +106,7 @@ fn ratios_are_compared_exactly_with_the_digits_of_the_stream() {
         for index in 0..300 {
             let digits = words(&mut stream(index), 2);
             let d = u128::from(denominator);
-            let below = ((u128::from(digits[0]) * d + (u128::from(digits[1]) * d >> 64)) >> 64) as u64;
+            let below = ((u128::from(digits[0]) * d + ((u128::from(digits[1]) * d) >> 64)) >> 64) as u64;
             assert!(!Bernoulli::ratio(below, denominator).draw(&mut stream(index)), "{below}/{denominator}");
             assert!(Bernoulli::ratio(below + 1, denominator).draw(&mut stream(index)), "{below}/{denominator}");
         }
