@@ -39,17 +39,17 @@ def bernoulli(
 
 
 def _exact(p: float | Fraction) -> float | tuple[int, int]:
-    if isinstance(p, Fraction) and 0 <= p <= 1:
-        if p.denominator >= 1 << 64:
-            raise ParameterError(f"p = {p}, but a Fraction's denominator must be below 2**64")
-        return p.numerator, p.denominator
     try:
-        value = float(p)
-    except (TypeError, ValueError):
+        value = p if isinstance(p, Fraction) else float(p)
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not 0 <= value <= 1:
         raise ParameterError(f"p = {p!r}, but a probability must lie in [0, 1]")
-    return value
+    if not isinstance(value, Fraction):
+        return value
+    if value.denominator >= 1 << 64:
+        raise ParameterError(f"p = {p}, but a Fraction's denominator must be below 2**64")
+    return value.numerator, value.denominator
 
 
 def _count(size: Size) -> int:

@@ -1,8 +1,8 @@
 //! The thread pool: built when first needed, and built anew in a forked child, where the parent's threads are gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -70,6 +70,9 @@ fn replace(stale: Option<Arc<Owned>>, threads: usize) -> Result<Arc<Owned>> {
     Ok(owned)
 }
 
+/// Counted once: the answer takes longer than many a call.
+static CORES: OnceLock<usize> = OnceLock::new();
+
 /// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else all cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
     if let Some(count) = argument {
@@ -81,5 +84,5 @@ pub fn threads(argument: Option<usize>) -> Result<usize> {
             return count.ok_or_else(|| Error::parameter(name, text, "the variable must be a positive integer"));
         }
     }
-    Ok(std::thread::available_parallelism().map_or(1, usize::from))
+    Ok(*CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)))
 }

@@ -5,7 +5,7 @@ use super::rng::Rng;
 use crate::error::{Error, Result};
 
 /// Integers with Pr[X = x] proportional to exp(-|x| / scale), for a positive rational scale.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiscreteLaplace {
     numerator: u64,
     denominator: u64,

@@ -29,7 +29,7 @@ pub struct Mechanism {
     rate: Fixed,
     batches: u64,
     test_size: u64,
-    noise_scale: f64,
+    noise: DiscreteLaplace,
 }
 
 impl Mechanism {
@@ -67,7 +67,7 @@ impl Mechanism {
             rate: Fixed::certainly_below(rate),
             batches,
             test_size: plan.test_size.unwrap_or(0),
-            noise_scale,
+            noise: DiscreteLaplace::at_least(noise_scale)?,
         })
     }
 }
@@ -128,7 +128,9 @@ impl Learner<'_> {
     fn assignment(&self) -> Box<dyn Fn(usize) -> u64> {
         let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
         match self.mechanism.neighbours {
-            Neighbours::ReplaceOne => Box::new(move |i| (i as u128 * u128::from(k) / u128::from(n.max(1))) as u64),
+            Neighbours::ReplaceOne => {
+                Box::new(move |i| (((i as u128 + 1) * u128::from(k) - 1) / u128::from(n.max(1))) as u64)
+            }
             Neighbours::AddRemove => {
                 let mut rng = self.seed.stream(Stream::Noise, 1);
                 let batch: Vec<u64> = (0..n).map(|_| rng.below(k)).collect();
@@ -159,7 +161,7 @@ impl Learner<'_> {
         let test = self.mechanism.test_size.min(n);
         let size = ((n - test) / k).max(1);
         let mut hypotheses = self.batches(&move |i| if (i as u64) < n - test { i as u64 / size } else { u64::MAX })?;
-        let noise = DiscreteLaplace::at_least(self.mechanism.noise_scale)?;
+        let noise = self.mechanism.noise;
         let mut rng = self.seed.stream(Stream::Noise, 0);
         let mut best = (i64::MAX, 0);
         for (j, bits) in hypotheses.iter().enumerate() {

@@ -1,0 +1,96 @@
+"""Randomised responses against their exact law, with coins of the operating system."""
+
+import itertools
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import local
+
+from .frequencies import FALSE_ALARM, Case, misfits, two_sided
+
+COUNT = 1 << 21
+# Responses that share one stream of the generator.
+CHUNK = 1 << 14
+EPSILONS = [1e-12, 0.01, 0.3, 1.0, 4.0, 9.0, 45.0, 1e6]
+
+
+def truth(epsilon):
+    return Fraction(local.truth_probability(epsilon), 2**64)
+
+
+def lies(bit, epsilon):
+    bits = np.full(COUNT, bit, np.uint8)
+    return int(np.count_nonzero(local.randomized_response(bits, epsilon=epsilon) != bit))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_truth_probability_is_rounded_towards_a_half(epsilon):
+    with localcontext() as context:
+        context.prec = 60
+        value = Fraction(1 / (1 + (-Decimal(epsilon)).exp()))
+    assert Fraction(1, 2) <= truth(epsilon) <= value
+    # A relative margin, and epsilon itself is capped.
+    assert value - truth(epsilon) <= (value - Fraction(1, 2)) / 2**44 + Fraction(1, 2**64)
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_lies_come_at_their_rate(bit):
+    p_values = [two_sided(lies(bit, epsilon), COUNT, 1 - truth(epsilon)) for epsilon in EPSILONS]
+    assert min(p_values) > FALSE_ALARM / len(EPSILONS)
+
+
+def test_epsilon_two_percent_larger_would_be_seen():
+    assert two_sided(lies(1, 1.02), COUNT, 1 - truth(1.0)) < FALSE_ALARM
+
+
+def pairs(answers, distance):
+    """Counts of (answer, answer `distance` later), no answer in two pairs."""
+    both = answers[: len(answers) // (2 * distance) * 2 * distance].reshape(-1, 2, distance)
+    joint = np.bincount((2 * both[:, 0] + both[:, 1]).ravel(), minlength=4)
+    return dict(enumerate(joint.tolist()))
+
+
+def pair_law(one):
+    return {2 * a + b: (one if a else 1 - one) * (one if b else 1 - one) for a, b in BITS}
+
+
+BITS = list(itertools.product((0, 1), repeat=2))
+DISTANCES = [1, 2, 8, 64, 1000, CHUNK, 2 * CHUNK]
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1.0])
+def test_neighbouring_answers_are_independent(epsilon):
+    answers = local.randomized_response(np.zeros(COUNT, np.uint8), epsilon=epsilon)
+    law = pair_law(1 - truth(epsilon))
+    assert misfits([Case(pairs(answers, distance), law) for distance in DISTANCES]) == []
+
+
+def test_answers_to_the_same_bits_are_independent_from_call_to_call():
+    bits = np.zeros(COUNT, np.uint8)
+    calls = np.stack([local.randomized_response(bits, epsilon=1.0) for _ in range(2)])
+    assert misfits([Case(pairs(calls.ravel(), COUNT), pair_law(1 - truth(1.0)))]) == []
+
+
+@pytest.mark.parametrize("distance", [1, CHUNK])
+def test_a_few_repeated_coins_would_be_seen(distance):
+    answers = local.randomized_response(np.zeros(COUNT, np.uint8), epsilon=1.0)
+    both = answers.reshape(-1, 2, distance)
+    both[: len(both) // 50, 1] = both[: len(both) // 50, 0]
+    assert misfits([Case(pairs(answers, distance), pair_law(1 - truth(1.0)))])
+
+
+def test_agents_answer_by_randomised_response_and_their_mean_is_estimated_without_bias():
+    epsilon, rng = 0.7, np.random.default_rng(1)
+    X, y = rng.integers(0, 2, (COUNT, 1), np.uint8), (rng.random(COUNT) < 0.3).astype(np.uint8)
+    agents = local.Agents(X, y, epsilon=epsilon)
+    said = agents.ask(lambda X, y: y, COUNT)
+    lied = int(np.count_nonzero(said != y))
+    assert two_sided(lied, COUNT, 1 - truth(epsilon)) > FALSE_ALARM / 2
+    estimate = local.estimate_mean(said, beta=FALSE_ALARM / 2, epsilon=epsilon)
+    assert estimate.low <= y.mean() <= estimate.high
+    half = math.sqrt(math.log(4 / FALSE_ALARM) / (2 * COUNT)) / math.tanh(epsilon / 2)
+    assert estimate.high - estimate.low == pytest.approx(2 * half)

@@ -1,0 +1,312 @@
+"""The compiled PARITY mechanisms against their exact laws, and an audit of their epsilon.
+
+All coins come from the operating system: a fixed seed could hide a bias that others have. The
+data sets are tiny, so that the law of the output is a sum over all samples.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from hdp_fast import _core, parity
+from hdp_fast.gf2 import BitMatrix
+from hdp_fast.reference import parity as exact
+
+from .frequencies import FALSE_ALARM, Case, misfits, power
+
+DRAWS = 10_000
+AUDIT_DRAWS = 100_000
+RELATIONS = ["replace_one", "add_remove"]
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism with parameters that suit a handful of records."""
+
+    method: str
+    epsilon: float
+    neighbours: str = "replace_one"
+    g: float | None = None
+    c: float | None = None
+    k: int | None = None
+    test_size: int | None = None
+
+    def plan(self, unknowns):
+        planned = parity.plan(
+            unknowns, alpha=0.4, beta=0.5, epsilon=self.epsilon, method=self.method,
+            neighbours=self.neighbours,
+        )  # fmt: skip
+        return replace(planned, n=0, g=self.g, c=self.c, k=self.k, test_size=self.test_size)
+
+    def law(self, records, d):
+        if self.method == "paper":
+            epsilon = Fraction(self.epsilon)
+            return exact.distribution_paper(records, d, epsilon, self.k, self.test_size)
+        if self.method == "loop":
+            g = exact.round_up(Fraction(self.g))
+            return exact.distribution_loop(records, d, self.rate(), g)
+        c = exact.round_up(Fraction(self.c))
+        return exact.distribution_batches(records, d, self.rate(), c, self.k, self.neighbours)
+
+    def rate(self):
+        return rounded_down(exact.rate(self.epsilon, self.neighbours, c=self.c, g=self.g))
+
+    def counts(self, records, d, draws=DRAWS, affine=False):
+        X = [[x >> j & 1 for j in range(d)] for x, _ in records]
+        X = BitMatrix.from_dense(np.array(X, np.uint8).reshape(len(records), d))
+        y = np.array([label for _, label in records], np.uint8)
+        plan = self.plan(d + affine)
+        return tally(
+            lambda: parity.learn(X, y, epsilon=self.epsilon, plan=plan, affine=affine), draws
+        )
+
+    def case(self, records, d):
+        return Case(self.counts(records, d), self.law(records, d))
+
+
+def rounded_down(p):
+    """As the compiled mechanism does it."""
+    return Fraction(int(p * (1 - 2**-45) * 2**64), 2**64)
+
+
+def tally(learn, draws):
+    """How often each hypothesis comes: the bits of its mask, the intercept above them."""
+    raw = Counter()
+    for _ in range(draws):
+        result = learn()
+        raw[(result.mask.tobytes(), result.intercept) if result.released else None] += 1
+    return {None if key is None else number(*key): count for key, count in raw.items()}
+
+
+def number(mask, intercept):
+    return sum(bit << j for j, bit in enumerate(mask)) | intercept << len(mask)
+
+
+def best_c(epsilon, neighbours):
+    """The c of the largest rate."""
+    return float(exact.rounded_bottom(Fraction(epsilon), neighbours))
+
+
+def base(epsilon, neighbours="replace_one"):
+    """One batch: the base learner, whose bounds a single record attains."""
+    return Setting("batches", epsilon, neighbours, c=best_c(epsilon, neighbours), k=1)
+
+
+LOOPS = [
+    Setting("loop", epsilon, relation, g=g)
+    for epsilon, g in [(0.5, 0.1), (1.0, 0.04), (3.0, 0.2)]
+    for relation in RELATIONS
+]
+BATCHES = [
+    Setting("batches", epsilon, relation, c=c or best_c(epsilon, relation), k=k)
+    for epsilon, c, k in [(0.5, None, 1), (1.0, 0.1, 2), (2.0, 0.05, 3)]
+    for relation in RELATIONS
+]
+
+SMALLEST = [
+    (d, records) for d, n in [(1, 1), (1, 2), (2, 1)] for records in exact.all_datasets(d, n)
+]
+CHOSEN = [
+    (2, ()),
+    (1, ((1, 0), (1, 1), (1, 1))),
+    (1, ((0, 1), (0, 1), (1, 1))),
+    (1, ((0, 0), (0, 0), (0, 1))),
+    (2, ((1, 0), (1, 1))),
+    (2, ((1, 1), (2, 0))),
+    (2, ((3, 1), (1, 1))),
+    # Any two of these agree with some hypothesis, all three with none.
+    (2, ((1, 0), (2, 1), (3, 0))),
+    (2, ((1, 1), (2, 1), (3, 0))),
+    (2, ((1, 0), (1, 1), (0, 1))),
+]
+
+
+def named(setting):
+    return f"{setting.method}-{setting.epsilon:g}-{setting.neighbours}"
+
+
+DATA_SETS = SMALLEST + CHOSEN
+
+
+@pytest.mark.parametrize("setting", LOOPS + BATCHES, ids=named)
+def test_frequencies_follow_the_exact_law(setting):
+    assert misfits([setting.case(records, d) for d, records in DATA_SETS]) == []
+
+
+@pytest.mark.parametrize("setting", LOOPS + BATCHES, ids=named)
+def test_parameters_that_are_a_fifth_off_would_be_seen(setting):
+    silent = {name: 1.2 * value for name in ("g", "c") if (value := getattr(setting, name))}
+    for changed in ({"epsilon": 1.2 * setting.epsilon}, silent):
+        other = replace(setting, **changed)
+        pairs = [(other.law(z, d), setting.law(z, d)) for d, z in DATA_SETS]
+        assert power(pairs, DRAWS) > 0.999, changed
+
+
+def test_uneven_batches_are_cut_by_position():
+    setting = Setting("batches", 3.0, c=0.04, k=2)
+    records = ((1, 1), (1, 1), (1, 0))
+    counts = setting.counts(records, 1, 4 * DRAWS)
+    assert misfits([Case(counts, setting.law(records, 1))]) == []
+    # (0, 0) says nothing: the halves of these four are the batches if the first one were larger.
+    assert misfits([Case(counts, setting.law((*records, (0, 0)), 1))]) != []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [Setting("loop", 1.0, g=0.04), Setting("batches", 2.0, "add_remove", c=0.1, k=2)],
+    ids=named,
+)
+def test_affine_hypotheses_follow_the_law_of_one_more_feature(setting):
+    cases = []
+    for d, records in [
+        *SMALLEST[:4],
+        (1, ((0, 1), (1, 1))),
+        (2, ((1, 0), (1, 1))),
+        (1, ((0, 0), (0, 1))),
+    ]:
+        with_constant = tuple((x | 1 << d, y) for x, y in records)
+        law = setting.law(with_constant, d + 1)
+        cases.append(Case(setting.counts(records, d, affine=True), law))
+    assert misfits(cases) == []
+
+
+PAPER = [
+    (Setting("paper", 0.5, c=0.5, k=2, test_size=0), ((1, 1), (1, 0))),
+    (Setting("paper", 0.5, c=0.5, k=2, test_size=1), ((1, 1), (1, 0), (1, 1))),
+    (Setting("paper", 0.5, c=0.5, k=1, test_size=1), ((1, 1), (0, 1), (1, 1))),
+    # Five records that choose, and one too many for two batches.
+    (Setting("paper", 0.5, c=0.5, k=2, test_size=5), ((1, 1), (1, 0), (1, 0), *((1, 1),) * 5)),
+    (Setting("paper", 0.5, c=0.5, k=3, test_size=8), ((0, 1), (0, 1), (1, 1), *((1, 1),) * 8)),
+    (Setting("paper", 0.25, c=0.5, k=2, test_size=12), ((1, 1), (1, 0), *((1, 0),) * 12)),
+]
+
+
+def test_the_papers_mechanism_follows_its_law():
+    cases = [
+        Case(setting.counts(records, 1, 2 * DRAWS), setting.law(records, 1))
+        for setting, records in PAPER
+    ]
+    assert misfits(cases) == []
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(2)], ids=str)
+def test_other_noise_in_the_papers_mechanism_would_be_seen(factor, monkeypatch):
+    laws = [setting.law(records, 1) for setting, records in PAPER]
+    noisy_argmin = exact._noisy_argmin
+    monkeypatch.setattr(exact, "_noisy_argmin", lambda counts, b: noisy_argmin(counts, factor * b))
+    others = [setting.law(records, 1) for setting, records in PAPER]
+    assert power(list(zip(others, laws, strict=True)), 2 * DRAWS) > 0.999
+
+
+def test_parameters_chosen_without_a_plan_give_the_same_law():
+    records, d, epsilon, failure = ((1, 1), (3, 1), (3, 0)), 2, 1.0, 0.3
+    _, (_, _, g, *_) = _core.promise_parity(d, 3, failure, epsilon, "loop", "replace_one")
+    X = np.array([[1, 0], [1, 1], [1, 1]], np.uint8)
+    counts = tally(lambda: parity.learn(X, [1, 1, 0], epsilon=epsilon, beta=failure), DRAWS)
+    assert misfits([Case(counts, Setting("loop", epsilon, g=g).law(records, d))]) == []
+
+
+@pytest.mark.parametrize("setting", [LOOPS[2], BATCHES[3]], ids=named)
+def test_frequencies_of_another_mechanism_are_rejected(setting):
+    d, records = 2, ((1, 0), (1, 1), (3, 1))
+    flipped = (*records[:-1], (3, 0))
+    larger = replace(setting, epsilon=1.2 * setting.epsilon)
+    counts = setting.counts(records, d, 10 * DRAWS)
+    assert misfits([Case(counts, setting.law(records, d))]) == []
+    assert misfits([Case(counts, setting.law(flipped, d))])
+    assert misfits([Case(counts, larger.law(records, d))])
+
+
+def worst_pair(setting, d, n):
+    """Neighbours of n records and the outcome whose probabilities differ most, by their laws."""
+    law = cache(lambda records: {o: float(mass) for o, mass in setting.law(records, d).items()})
+
+    def ratio(found):
+        first, second, outcome = found
+        return law(first)[outcome] / law(second)[outcome]
+
+    pairs = [
+        pair
+        for records in exact.all_datasets(d, n)
+        for other in exact.neighbours_of(records, d, setting.neighbours)
+        for pair in [(records, other), (other, records)]
+        if len(other) <= n
+    ]
+    return max(((*pair, outcome) for pair in pairs for outcome in law(())), key=ratio)
+
+
+def least_epsilon(setting, d, found, share):
+    """Clopper-Pearson lower bound, at false alarm `share`, on what the mechanism really spends."""
+    first, second, outcome = found
+    hits = setting.counts(first, d, AUDIT_DRAWS).get(outcome, 0)
+    misses = setting.counts(second, d, AUDIT_DRAWS).get(outcome, 0)
+    low = beta.ppf(share / 2, hits, AUDIT_DRAWS - hits + 1)
+    high = beta.isf(share / 2, misses + 1, AUDIT_DRAWS - misses)
+    return math.log(low / high)
+
+
+BOTTOM = (((0, 1),), ((0, 0),), exact.BOT)
+HYPOTHESIS = (((1, 1),), ((1, 0),), 1)
+REMOVED = ((), ((1, 0),), 1)
+ADDED = (((0, 1),), (), exact.BOT)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_audit_of_one_batch_comes_close_to_epsilon_and_not_above(epsilon):
+    for relation, found in [
+        ("replace_one", BOTTOM),
+        ("replace_one", HYPOTHESIS),
+        ("add_remove", REMOVED),
+        ("add_remove", ADDED),
+    ]:
+        spent = least_epsilon(base(epsilon, relation), 1, found, FALSE_ALARM / 4)
+        assert 0.8 * epsilon < spent <= epsilon, (relation, found)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_audit_of_loop_on_three_records_stays_below_epsilon(relation):
+    setting = Setting("loop", 1.0, relation, g=0.04)
+    found = worst_pair(setting, 1, 3)
+    assert 0.7 < least_epsilon(setting, 1, found, FALSE_ALARM) <= 1
+
+
+def test_audit_exposes_a_mechanism_that_spends_a_fifth_more():
+    for found in (BOTTOM, HYPOTHESIS):
+        assert least_epsilon(base(1.2), 1, found, FALSE_ALARM / 2) > 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 4.0, 8.0, 20.0, 30.0, 40.0, 100.0])
+def test_compiled_rates_never_exceed_the_exact_ones(epsilon, relation):
+    for failure in (1e-6, 0.05, 0.5):
+        check_rates(epsilon, failure, relation)
+
+
+def check_rates(epsilon, failure, relation):
+    for method in ("loop", "batches"):
+        _, p, g, c, *_ = _core.plan_parity(9, 0.4, failure, epsilon, method, relation)
+        silent = {name: exact.round_up(Fraction(x)) for name, x in [("g", g), ("c", c)] if x}
+        best = exact.rounded_rate(Fraction(epsilon), relation, **silent)
+        assert best * (1 - Fraction(1, 2**40)) - Fraction(1, 2**63) < rounded_down(p) <= best
+
+
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_parameters_do_not_depend_on_a_private_number_of_records(method, monkeypatch):
+    """Where no record says anything, loop is silent with probability g: two n must share it.
+
+    The best g for an error that n records promise would be .05 at n = 7 and .25 at n = 8 here.
+    """
+    used = []
+    monkeypatch.setattr(_core, "learn_parity", lambda *arguments: used.append(arguments[5]))
+    for n in range(12):
+        X = np.zeros((n, 3), np.uint8)
+        parity.learn(X, X[:, 0], epsilon=1.0, beta=0.5, method=method, neighbours="add_remove")
+    assert len({(g, c, k) for _, _, g, c, k, _, _ in used}) == 1

@@ -1,0 +1,241 @@
+"""Every public function with every kind of bad argument: one clear error that names it."""
+
+import math
+import re
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import gf2, local, noise, parity
+from hdp_fast.exceptions import HdpFastError
+from hdp_fast.local import Agents
+
+EYE = np.eye(4, dtype=np.uint8)
+ONES = np.ones(4, dtype=np.uint8)
+
+
+def transfer(**changes):
+    X = np.zeros((2_000, 4), np.uint8)
+    agents = Agents(X, X[:, 0], epsilon=2)
+    call = {"X": EYE, "y": ONES, "agents": agents, "epsilon": 1, "alpha": 0.1, "beta": 0.1}
+    return parity.transfer(**call | changes)
+
+
+def ask(**changes):
+    call = {"question": lambda X, y: y, "count": 2}
+    return Agents(EYE, ONES, epsilon=1).ask(**call | changes)
+
+
+# Each function with arguments that it accepts.
+CALLS = {
+    "rank": (gf2.rank, {"A": EYE}),
+    "dot": (gf2.dot, {"A": EYE, "x": ONES}),
+    "solve": (gf2.solve, {"A": EYE, "b": ONES}),
+    "sample": (gf2.solve(EYE, ONES).sample, {}),
+    "from_dense": (gf2.BitMatrix.from_dense, {"X": EYE}),
+    "from_packed": (gf2.BitMatrix.from_packed, {"rows": np.zeros((3, 2), np.uint8), "ncols": 9}),
+    "bernoulli": (noise.bernoulli, {"p": 0.5}),
+    "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),
+    "Agents": (Agents, {"X": EYE, "y": ONES, "epsilon": 1}),
+    "ask": (ask, {}),
+    "agents_needed": (local.agents_needed, {"alpha": 0.1, "beta": 0.1, "epsilon": 1}),
+    "estimate_mean": (local.estimate_mean, {"answers": ONES, "beta": 0.1, "epsilon": 1}),
+    "plan": (parity.plan, {"d": 4, "alpha": 0.1, "beta": 0.1, "epsilon": 1}),
+    "plan_transfer": (
+        parity.plan_transfer,
+        {"d": 4, "alpha": 0.1, "beta": 0.1, "epsilon": 1, "agents_epsilon": 1},
+    ),
+    "plan_transfer, chi2": (
+        parity.plan_transfer,
+        {"d": 4, "alpha": 0.1, "beta": 0.1, "epsilon": 1, "agents_epsilon": 1, "chi2": 0.3},
+    ),
+    "learn": (parity.learn, {"X": EYE, "y": ONES, "epsilon": 1}),
+    "transfer": (transfer, {}),
+}
+
+NOT_BITS = {
+    "2": lambda bits: bits * 2,
+    "-1": lambda bits: -bits.astype(int),
+    "256": lambda bits: bits.astype(np.uint16) * 256,
+    "float": lambda bits: bits.astype(float),
+    "nan": lambda bits: bits * math.nan,
+    "complex": lambda bits: bits.astype(complex),
+    "object": lambda bits: bits.astype(object),
+    "str": lambda bits: bits.astype(str),
+    "date": lambda bits: bits.astype("M8[s]"),
+    "ragged": lambda bits: [[1], [1, 0], *bits[2:].tolist()],
+}
+NO_ARRAY = {"None": None, "text": "0110", "number": 1, "set": {1}}
+MATRICES = (
+    {name: change(EYE) for name, change in NOT_BITS.items()}
+    | NO_ARRAY
+    | {"1-d": ONES, "3-d": EYE[None], "empty": []}
+)
+ANY_LENGTH = {name: change(ONES) for name, change in NOT_BITS.items()} | NO_ARRAY | {"2-d": EYE}
+VECTORS = ANY_LENGTH | {"short": ONES[:3], "long": [1] * 5, "empty": []}
+EPSILONS = [0, -1, math.nan, math.inf, -math.inf]
+NO_NUMBERS = ["1", None, [1], 1j, 10**400]
+PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf]
+STATES = {"-1": -1, "0.5": 0.5, "text": "1", "list": [1], "RandomState": np.random.RandomState(0)}
+COUNTS = [-1, 1.5, "2", 2**70]
+
+# Bad values by function and argument; "absurd" ones may be a TypeError of Python's own making.
+TABLE = {
+    ("rank", "A"): MATRICES,
+    ("rank", "threads"): [0, *COUNTS],
+    ("dot", "A"): MATRICES,
+    ("dot", "x"): VECTORS,
+    ("dot", "threads"): [0, *COUNTS],
+    ("solve", "A"): MATRICES,
+    ("solve", "b"): VECTORS,
+    ("solve", "threads"): [0, *COUNTS],
+    ("sample", "random_state"): STATES,
+    ("from_dense", "X"): MATRICES,
+    ("from_packed", "rows"): MATRICES | {"int8": np.zeros((3, 2), np.int8)},
+    ("from_packed", "ncols"): [None, *COUNTS],
+    ("bernoulli", "p"): [
+        *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, 10**400),
+        *(Fraction(3, 2), Fraction(-1, 2), Fraction(1, 2**64), Fraction(10**400)),
+    ],
+    ("bernoulli", "size"): [[2, 3], (2, -1), (2, 1.5), "3", 2**62, (2**40, 2**40), *COUNTS],
+    ("bernoulli", "random_state"): STATES,
+    ("randomized_response", "bits"): ANY_LENGTH,
+    ("randomized_response", "epsilon"): EPSILONS,
+    ("randomized_response", "random_state"): STATES,
+    ("Agents", "X"): NO_ARRAY
+    | {"1-d": ONES, "3-d": EYE[None], "empty": [], "ragged": [[1], [1, 0]]},
+    ("Agents", "y"): VECTORS,
+    ("Agents", "epsilon"): EPSILONS,
+    ("Agents", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("ask", "count"): [None, *COUNTS[:-1]],
+    ("ask", "random_state"): STATES,
+    ("agents_needed", "alpha"): [*PROBABILITIES, 1e-300],
+    ("agents_needed", "beta"): [*PROBABILITIES, 5e-324],
+    ("agents_needed", "epsilon"): [*EPSILONS, 1e-30],
+    ("estimate_mean", "answers"): ANY_LENGTH | {"empty": []},
+    ("estimate_mean", "beta"): PROBABILITIES,
+    ("estimate_mean", "epsilon"): EPSILONS,
+    ("plan", "d"): [0, None, 2**62, *COUNTS],
+    ("plan", "alpha"): [*PROBABILITIES, 0.5, 1e-300],
+    ("plan", "beta"): PROBABILITIES,
+    ("plan", "epsilon"): [*EPSILONS, 1e-300],
+    ("plan", "method"): ["Loop", "loop ", ""],
+    ("plan", "neighbours"): ["replace", "ADD_REMOVE", ""],
+    ("plan_transfer", "d"): [0, None, 2**62, *COUNTS],
+    ("plan_transfer", "alpha"): [*PROBABILITIES, 0.5],
+    ("plan_transfer", "beta"): PROBABILITIES,
+    ("plan_transfer", "epsilon"): EPSILONS,
+    ("plan_transfer", "agents_epsilon"): EPSILONS,
+    ("plan_transfer", "chi2"): [-0.1, math.nan, math.inf, 1e20, 1e300],
+    ("plan_transfer", "method"): ["Loop", ""],
+    ("plan_transfer", "neighbours"): ["replace", ""],
+    ("plan_transfer, chi2", "d"): [0, None, 2**62, *COUNTS],
+    ("plan_transfer, chi2", "beta"): PROBABILITIES,
+    ("plan_transfer, chi2", "epsilon"): [*EPSILONS, 5e-324],
+    ("plan_transfer, chi2", "method"): ["Loop", "paper", ""],
+    ("learn", "X"): MATRICES,
+    ("learn", "y"): VECTORS,
+    ("learn", "epsilon"): EPSILONS,
+    ("learn", "beta"): PROBABILITIES,
+    ("learn", "method"): ["Loop", ""],
+    ("learn", "neighbours"): ["replace", ""],
+    ("learn", "plan"): [3, "loop", {}],
+    ("learn", "random_state"): STATES,
+    ("transfer", "X"): MATRICES,
+    ("transfer", "y"): VECTORS,
+    ("transfer", "agents"): [None, [], (EYE, ONES)],
+    ("transfer", "epsilon"): EPSILONS,
+    ("transfer", "alpha"): [*PROBABILITIES, 1e-300],
+    ("transfer", "beta"): PROBABILITIES,
+    ("transfer", "method"): ["Loop", ""],
+    ("transfer", "neighbours"): ["replace", ""],
+    ("transfer", "plan"): [3, "loop", {}],
+    ("transfer", "random_state"): STATES,
+}
+SCALARS = {"epsilon", "agents_epsilon", "alpha", "beta", "delta", "chi2"}
+ABSURD = {
+    pair: [value for value in NO_NUMBERS if pair[1] != "chi2" or value is not None]
+    for pair in TABLE
+    if pair[1] in SCALARS
+} | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbours"}}
+
+
+def named(values):
+    return values if isinstance(values, dict) else {str(value)[:20]: value for value in values}
+
+
+def rows(table):
+    return [
+        pytest.param(function, argument, value, id=f"{function}-{argument}-{name}")
+        for (function, argument), values in table.items()
+        for name, value in named(values).items()
+    ]
+
+
+def call(name, **changes):
+    function, arguments = CALLS[name]
+    return function(**arguments | changes)
+
+
+def names(argument, text):
+    """Whether a text names the argument; one of two epsilons may leave out whose it is."""
+    return re.search(rf"\b({argument}|{argument.split('_')[-1]})\b", text) and "\n" not in text
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_good_arguments_are_accepted(name):
+    call(name)
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), rows(TABLE))
+def test_a_bad_value_is_one_error_that_names_its_argument(name, argument, value):
+    with pytest.raises(HdpFastError) as error:
+        call(name, **{argument: value})
+    assert names(argument, str(error.value))
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), rows(ABSURD))
+def test_an_absurd_scalar_is_an_error_at_the_door(name, argument, value):
+    with pytest.raises((HdpFastError, TypeError)):
+        call(name, **{argument: value})
+
+
+def test_a_halved_beta_is_shown_as_it_was_given():
+    for name in "plan_transfer", "plan_transfer, chi2", "transfer":
+        with pytest.raises(HdpFastError, match=re.escape("beta = -0.5,")):
+            call(name, beta=-0.5)
+
+
+def test_a_divergence_beyond_any_plan_is_refused():
+    for neighbours in "replace_one", "add_remove":
+        for chi2 in 1e18, sys.float_info.max:
+            with pytest.raises(HdpFastError, match="chi2"):
+                call("plan_transfer", chi2=chi2, method="batches", neighbours=neighbours)
+
+
+# Run apart, where neither a hang nor an abort would take the tests along.
+FATAL = {
+    "no batches": """
+plan = parity.plan(4, alpha=.4, beta=.3, epsilon=.5, method="paper")
+X = np.zeros((200_000, 4), int)
+parity.learn(X, X[:, 0], epsilon=.5, plan=dataclasses.replace(plan, k=0))
+""",
+    "negative n": """
+plan = parity.plan(4, alpha=.4, beta=.3, epsilon=.5)
+parity.learn(np.eye(4, dtype=int), [1] * 4, epsilon=.5, plan=dataclasses.replace(plan, n=-1))
+""",
+    "huge d": "parity.plan_transfer(2**45, alpha=.1, beta=.1, epsilon=1, agents_epsilon=1, chi2=1)",
+    "huge size": "noise.bernoulli(.5, 2**56)",
+}
+
+
+@pytest.mark.parametrize("program", FATAL.values(), ids=FATAL)
+def test_nothing_hangs_or_aborts(program):
+    header = "import dataclasses, numpy as np\nfrom hdp_fast import gf2, noise, parity\n"
+    command = [sys.executable, "-c", header + program]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert run.returncode == 1
+    assert re.search(r"^(hdp_fast\.exceptions\.\w+: |MemoryError)", run.stderr, re.MULTILINE)

@@ -1,0 +1,391 @@
+"""The compiled GF(2) kernels against the numpy twin and brute force; every layout they accept."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from hdp_fast import gf2
+from hdp_fast.exceptions import ParameterError, ShapeError
+from hdp_fast.reference import gf2 as reference
+
+ARMS = ["portable", "avx2", "gfni"]
+SIZES = [0, 1, 63, 64, 65, 127, 128, 129]
+
+
+@pytest.fixture(params=ARMS)
+def arm(request, monkeypatch):
+    monkeypatch.setenv("HDP_FAST_ISA", request.param)
+    return request.param
+
+
+def bits(rng, *shape):
+    return rng.integers(2, size=shape, dtype=np.uint8)
+
+
+def product(A, B):
+    return (A.astype(np.float32) @ B.astype(np.float32) % 2).astype(np.uint8)
+
+
+def low_rank(rng, m, d, dimension):
+    return product(bits(rng, m, dimension), bits(rng, dimension, d))
+
+
+def solvable(rng, A):
+    return A, product(A, bits(rng, A.shape[1]))
+
+
+def flipped(b, i):
+    b = b.copy()
+    b[i] ^= 1
+    return b
+
+
+def contradicted(A, b):
+    """The same system; where it has rows, its last one repeats the first with another label."""
+    A, b = A.copy(), b.copy()
+    A[-1:], b[-1:] = A[:1], 1 - b[:1]
+    return A, b
+
+
+SYSTEMS = {
+    "random": lambda rng, m, d: (bits(rng, m, d), bits(rng, m)),
+    "solvable": lambda rng, m, d: solvable(rng, bits(rng, m, d)),
+    "deficient": lambda rng, m, d: solvable(rng, low_rank(rng, m, d, min(m, d) // 3)),
+    "duplicated": lambda rng, m, d: solvable(rng, np.repeat(bits(rng, m, d), 3, axis=0)[:m]),
+    "contradicted": lambda rng, m, d: contradicted(*solvable(rng, bits(rng, m, d))),
+    "deficient and contradicted": lambda rng, m, d: contradicted(
+        *solvable(rng, low_rank(rng, m, d, min(m, d) // 2))
+    ),
+    "zero": lambda rng, m, d: (np.zeros((m, d), np.uint8), np.zeros(m, np.uint8)),
+    "zero, not solvable": lambda rng, m, d: (np.zeros((m, d), np.uint8), np.ones(m, np.uint8)),
+    "sparse": lambda rng, m, d: solvable(
+        rng, (rng.random((m, d)) < 1.5 / (d + 1)).astype(np.uint8)
+    ),
+}
+
+
+@functools.cache
+def case(kind, m, d):
+    A, b = SYSTEMS[kind](np.random.default_rng([m, d, len(kind)]), m, d)
+    return A, b, reference.solve(reference.pack(A), d, b)
+
+
+def check_nullspace(A, basis, nullity):
+    d = A.shape[1]
+    assert basis.shape == (nullity, d)
+    assert not product(A, basis.T).any()
+    assert reference.rank(reference.pack(basis), d) == nullity
+
+
+def check(A, b, expected, **options):
+    """Everything that is said of a system; the numpy twin's free columns are the leftmost too."""
+    found = gf2.solve(A, b, **options)
+    assert found.consistent is expected.consistent
+    assert (found.rank, found.nullity) == (expected.rank, expected.nullity)
+    assert gf2.rank(A, **options) == expected.rank
+    check_nullspace(A, found.nullspace(), expected.nullity)
+    assert np.array_equal(found.nullspace(), expected.nullspace)
+    if expected.consistent:
+        assert np.array_equal(found.x, expected.x)
+        assert np.array_equal(gf2.dot(A, found.x, **options), b)
+        assert np.array_equal(product(A, found.sample()), b)
+    else:
+        assert found.x is None
+        assert found.sample() is None
+
+
+@pytest.mark.parametrize("kind", SYSTEMS)
+@pytest.mark.usefixtures("arm")
+def test_solve_agrees_with_the_numpy_twin(kind):
+    for m in SIZES:
+        for d in SIZES:
+            check(*case(kind, m, d), threads=1)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 9])
+def test_solutions_are_exactly_those_found_by_trying_all(d):
+    rng = np.random.default_rng(d)
+    weights = 1 << np.arange(d)
+    for m in range(12):
+        A = low_rank(rng, m, d, max(1, d - 1))
+        for b in (product(A, bits(rng, d)), bits(rng, m)):
+            found = gf2.solve(A, b)
+            all_of_them = reference.enumerate_solutions(reference.pack(A), d, b)
+            assert found.consistent is bool(all_of_them)
+            if found.consistent:
+                free = (np.arange(2**found.nullity)[:, None] >> np.arange(found.nullity)) & 1
+                mine = (found.x + free @ found.nullspace()) % 2 @ weights
+                assert sorted(mine.tolist()) == all_of_them
+
+
+HIDDEN = {
+    "first": 0,
+    "middle": 1501,
+    "last": 2999,
+    "all odd": slice(1, None, 2),
+    "last thousand": slice(2000, None),
+}
+
+
+@functools.cache
+def tall(d, where, label):
+    """3,000 rows in a subspace but for the hidden ones; the labels fit, or not in a hidden row."""
+    rng = np.random.default_rng([d, len(where)])
+    A = low_rank(rng, 3000, d, d // 3)
+    A[HIDDEN[where]] = bits(rng, *A[HIDDEN[where]].shape)
+    A, b = solvable(rng, A)
+    b[HIDDEN[where]] ^= label
+    return A, b, reference.solve(reference.pack(A), d, b)
+
+
+@pytest.mark.parametrize("label", [0, 1], ids=["fits", "flipped"])
+@pytest.mark.parametrize("where", HIDDEN)
+@pytest.mark.usefixtures("arm")
+def test_no_row_of_a_tall_system_is_overlooked(where, label):
+    for d in (65, 200):
+        check(*tall(d, where, label), threads=1)
+
+
+def test_one_contradiction_among_many_rows_is_found():
+    rng = np.random.default_rng(3)
+    A, b = solvable(rng, bits(rng, 3000, 65))
+    for i in (0, 1, 63, 64, 1499, 2998, 2999):
+        assert not gf2.solve(A, flipped(b, i)).consistent, i
+    assert gf2.solve(A, b).consistent
+
+
+@functools.cache
+def large(m, d):
+    """Work enough to be handed to the pool; the first 100 rows come again as the last."""
+    rng = np.random.default_rng([m, d])
+    A, b = solvable(rng, bits(rng, m, d))
+    A[-100:], b[-100:] = A[:100], b[:100]
+    return A, b, reference.solve(reference.pack(A), d, b)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("size", [(1900, 1850), (2600, 1700)], ids=str)
+@pytest.mark.usefixtures("arm")
+def test_threads_do_not_change_a_large_system(size, threads, monkeypatch):
+    A, b, expected = large(*size)
+    monkeypatch.setenv("HDP_FAST_NUM_THREADS", str(threads))
+    assert gf2.rank(A, threads=threads) == expected.rank
+    found = gf2.solve(A, b, threads=threads)
+    assert (found.consistent, found.rank) == (True, expected.rank)
+    assert np.array_equal(found.x, expected.x)
+    assert np.array_equal(found.nullspace(), expected.nullspace)
+    found = gf2.solve(A, flipped(b, -100), threads=threads)
+    assert (found.consistent, found.rank, found.x) == (False, expected.rank, None)
+    assert np.array_equal(found.nullspace(), expected.nullspace)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rank_of_a_matrix_that_even_one_thread_hands_to_the_pool(threads):
+    rng = np.random.default_rng(4)
+    packed = np.frombuffer(rng.bytes(4800 * 600), np.uint8).reshape(4800, 600).copy()
+    packed[4700:] = packed[:100]
+    expected = reference.rank(packed.view(np.uint64), 4800)
+    assert expected <= 4700
+    assert gf2.rank(gf2.BitMatrix.from_packed(packed, 4800), threads=threads) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_dot_is_the_product(threads):
+    rng = np.random.default_rng(5)
+    for m, d in [(m, d) for m in SIZES for d in SIZES] + [(40_000, 1_800)]:
+        rows = np.frombuffer(rng.bytes(m * -(-d // 64) * 8), "<u8").reshape(m, -(-d // 64))
+        packed = gf2.BitMatrix.from_packed(rows.view(np.uint8)[:, : -(-d // 8)], d)
+        x = bits(rng, d)
+        assert np.array_equal(gf2.dot(packed, x, threads=threads), reference.dot(rows, d, x))
+
+
+def test_results_are_plain_uint8_arrays():
+    solution = gf2.solve([[1, 0, 1]], [1])
+    for value in (solution.x, solution.sample(), solution.nullspace(), gf2.dot([[1, 0]], [1, 1])):
+        assert value.dtype == np.uint8
+        assert value.flags.writeable
+    assert "rank 1" in repr(solution)
+    assert "2**2" in repr(solution)
+    assert "inconsistent" in repr(gf2.solve([[0]], [1]))
+
+
+# Quantile of chi-squared with 7 degrees of freedom that is passed with probability 1e-6.
+CHI2_7 = 40.53
+
+
+def test_sample_is_uniform_on_the_solutions():
+    solution = gf2.solve([[1, 1, 0, 0, 1], [0, 1, 1, 0, 0]], [1, 0])
+    coins, draws = np.random.default_rng(6), 8000
+    codes = [int(solution.sample(coins) @ (1 << np.arange(5))) for _ in range(draws)]
+    values, counts = np.unique(codes, return_counts=True)
+    assert values.size == 8
+    assert ((counts - draws / 8) ** 2).sum() / (draws / 8) < CHI2_7
+
+
+@pytest.mark.usefixtures("arm")
+def test_seeded_samples_repeat_whatever_the_threads(monkeypatch):
+    A, b, _ = large(1900, 1850)
+    drawn = []
+    for threads in (1, 2):
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", str(threads))
+        drawn += [gf2.solve(A, b).sample(random_state=7).tolist() for _ in range(2)]
+    assert all(one == drawn[0] for one in drawn)
+    assert np.array_equal(product(A, np.array(drawn[0])), b)
+
+
+def test_unseeded_samples_and_advancing_generators_differ():
+    solution = gf2.solve(np.zeros((1, 200), np.uint8), [0])
+    coins = np.random.default_rng(8)
+    drawn = [solution.sample() for _ in range(2)] + [solution.sample(coins) for _ in range(2)]
+    drawn += [solution.sample(seed) for seed in (1, 2)]
+    assert len({x.tobytes() for x in drawn}) == 6
+
+
+# Packing ------------------------------------------------------------------------------------------
+
+DTYPES = [np.bool_] + [
+    f"{order}{kind}{size}" for order in "<>" for kind in "iu" for size in (1, 2, 4, 8)
+]
+
+
+def field_of_packed_records(X):
+    records = np.zeros(X.shape, dtype=[("pad", "u1"), ("x", X.dtype)])
+    records["x"] = X
+    assert X.itemsize == 1 or not records["x"].flags.aligned
+    return records["x"]
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "transposed": lambda X: X.T,
+    "every second column": lambda X: X[:, ::2],
+    "every second row": lambda X: X[::2],
+    "rows reversed": lambda X: X[::-1],
+    "columns reversed": lambda X: X[:, ::-1],
+    "both reversed, step 2": lambda X: np.asfortranarray(X)[::-2, ::-2],
+    "offset": lambda X: X[3:, 5:],
+    "one row repeated": lambda X: np.broadcast_to(X[0], X.shape),
+    "one column repeated": lambda X: np.broadcast_to(X[:, :1], X.shape),
+    "one entry repeated": lambda X: np.broadcast_to(X[0, 0], X.shape),
+    "read-only": read_only,
+    "unaligned": field_of_packed_records,
+    "no rows": lambda X: X[:0],
+    "no columns": lambda X: X[:, :0],
+}
+
+
+@functools.cache
+def sample_of(dtype):
+    return bits(np.random.default_rng(9), 300, 200).astype(dtype)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).str)
+def test_from_dense_packs_any_layout_of_any_integer_dtype(dtype, layout):
+    X = LAYOUTS[layout](sample_of(dtype))
+    packed = gf2.BitMatrix.from_dense(X)
+    assert packed.shape == X.shape
+    assert np.array_equal(packed.to_dense(), X)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_functions_take_the_same_layouts(layout):
+    X = LAYOUTS[layout](sample_of("<i8"))
+    x = bits(np.random.default_rng(10), X.shape[1])
+    assert gf2.rank(X) == gf2.rank(gf2.BitMatrix.from_dense(X))
+    assert np.array_equal(gf2.dot(X, x), product(X, x))
+    doubled = np.repeat(x, 2).astype(">i4")[::2]
+    assert gf2.solve(X, gf2.dot(X, doubled)).consistent
+
+
+def test_lists_and_empty_lists_are_arrays_too():
+    assert gf2.rank([[1, 1], [1, 0]]) == 2
+    assert gf2.rank([[True, True], [False, False]]) == 1
+    assert gf2.rank([[]]) == 0
+    assert gf2.solve(np.zeros((0, 3)), []).nullity == 3
+    assert gf2.solve(np.zeros((2, 0), int), [0, 1]).consistent is False
+
+
+@pytest.mark.parametrize("at", [(0, 0), (63, 64), (299, 199)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_from_dense_names_the_place_of_an_entry_that_is_no_bit(dtype, at):
+    info = np.iinfo(dtype)
+    for value in {info.min, info.max, 2, info.max // 2 + 1} - {0, 1}:
+        for order in "CF":
+            X = sample_of(dtype).copy(order)
+            X[at] = value
+            with pytest.raises(ParameterError) as error:
+                gf2.BitMatrix.from_dense(X)
+            assert str(error.value).startswith(f"X[{at[0]}, {at[1]}] = {value}, ")
+
+
+@pytest.mark.parametrize("d", [0, 1, 7, 8, 9, 63, 64, 65, 128, 200])
+def test_from_packed_takes_rows_of_packbits_and_ignores_padding(d):
+    X = bits(np.random.default_rng(d), 300, d)
+    rows = np.packbits(X, axis=1, bitorder="little")
+    rows[:, -1:] |= np.uint8(0xFF << d % 8 & 0xFF) if d % 8 else np.uint8(0)
+    for layout in (
+        rows,
+        np.asfortranarray(rows),
+        np.repeat(rows, 2, axis=1)[:, ::2],
+        np.repeat(rows, 2, axis=0)[::2],
+        rows[::-1, ::-1].copy()[::-1, ::-1],
+        read_only(rows),
+    ):
+        packed = gf2.BitMatrix.from_packed(layout, d)
+        assert packed.shape == (300, d)
+        assert np.array_equal(packed.to_dense(), X)
+        assert gf2.rank(packed) == gf2.rank(X)
+
+
+def test_bit_matrix_is_sliced_by_rows_and_shown_like_an_array():
+    X = bits(np.random.default_rng(11), 130, 70)
+    A = gf2.BitMatrix.from_dense(X)
+    assert (len(A), A.shape) == (130, (130, 70))
+    assert repr(A) == "BitMatrix(130 x 70 over GF(2), 2080 bytes)"
+    for rows in (
+        slice(None),
+        slice(3, 70),
+        slice(-5, None),
+        slice(120, 999),
+        slice(7, 2),
+        slice(None, np.int64(4)),
+    ):
+        assert np.array_equal(A[rows].to_dense(), X[rows])
+        assert len(A[rows]) == len(X[rows])
+    assert np.array_equal(np.asarray(A), X)
+    assert np.asarray(A).dtype == np.uint8
+    assert np.array_equal(np.array(A, dtype=bool), X.astype(bool))
+
+
+def test_bit_matrix_does_not_follow_its_source():
+    X = np.zeros((3, 3), np.uint8)
+    A = gf2.BitMatrix.from_dense(X)
+    X[:] = 1
+    A.to_dense()[:] = 1
+    assert gf2.rank(A) == 0
+
+
+@pytest.mark.parametrize("rows", [0, slice(None, None, 2), slice(None, None, -1), "a", (0, 0)])
+def test_bit_matrix_refuses_any_other_index(rows):
+    with pytest.raises(ParameterError, match="index"):
+        gf2.BitMatrix.from_dense([[1, 0]])[rows]
+
+
+def test_bit_matrix_is_never_a_view():
+    with pytest.raises(ParameterError, match="copy"):
+        np.asarray(gf2.BitMatrix.from_dense([[1]]), copy=False)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [((4, 1), 9), ((4, 2), 8), ((4, 1), 0), ((0, 3), 4)])
+def test_from_packed_wants_exactly_the_bytes_of_a_row(rows, columns):
+    with pytest.raises(ShapeError, match="rows"):
+        gf2.BitMatrix.from_packed(np.zeros(rows, np.uint8), columns)

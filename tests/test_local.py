@@ -1,0 +1,227 @@
+"""Randomised response, agents who answer once, and what their answers tell."""
+
+import copy
+import math
+import pickle
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import gf2, local
+from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
+from hdp_fast.local import Agents
+from hdp_fast.reference.parity import exp_bounds
+
+ID_BITS = 12
+
+
+def numbered(count, *, epsilon=1.0, kind=np.asarray):
+    """Agents whose features are their number in binary."""
+    X = (np.arange(count)[:, None] >> np.arange(ID_BITS) & 1).astype(np.uint8)
+    return Agents(kind(X), X[:, 0], epsilon=epsilon)
+
+
+def who(X):
+    return (np.asarray(X) @ (1 << np.arange(ID_BITS))).tolist()
+
+
+def labels(X, y):
+    return y
+
+
+# Randomised response ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-9, 0.1, 0.5, 1.0, 10.0, 43.0, 44.5, 60.0, 700.0])
+def test_truth_is_at_most_exp_epsilon_times_as_likely_as_a_lie(epsilon):
+    truth = Fraction(local.truth_probability(epsilon), 2**64)
+    assert truth / (1 - truth) <= exp_bounds(Fraction(epsilon))[0]
+    assert float(truth) == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_each_bit_is_flipped_with_the_probability_of_a_lie(epsilon):
+    n, lie = 200_000, 1 / (1 + math.exp(epsilon))
+    for bit in 0, 1:
+        said = local.randomized_response(np.full(n, bit), epsilon=epsilon, random_state=bit)
+        # 4.9 standard deviations are passed with probability below 1e-6.
+        assert abs((said != bit).mean() - lie) <= 4.9 * math.sqrt(lie * (1 - lie) / n)
+
+
+def test_flips_do_not_depend_on_the_bits():
+    bits = np.random.default_rng(0).integers(2, size=50_000, dtype=np.uint8)
+    first, second = (
+        local.randomized_response(true, epsilon=0.5, random_state=1) ^ true
+        for true in (bits, 1 - bits)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_any_bits_are_taken_and_left_alone():
+    for bits in ([1, 0, 1], np.array([True, False]), np.ones(6, ">i4")[::-2], []):
+        before = list(bits)
+        said = local.randomized_response(bits, epsilon=1000.0)
+        assert said.dtype == np.uint8
+        assert said.tolist() == before == list(bits)
+
+
+# Agents -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.asarray, gf2.BitMatrix.from_dense], ids=["array", "BitMatrix"])
+def test_each_agent_answers_once_in_turn(kind):
+    agents, asked = numbered(10, kind=kind), []
+
+    def question(X, y):
+        asked.extend(who(X))
+        return y
+
+    for count in 3, 0, np.int64(5), 2:
+        assert agents.ask(question, count).shape == (count,)
+    assert asked == list(range(10))
+    assert agents.remaining == 0
+
+
+def test_answers_are_those_of_the_question_when_nobody_lies():
+    agents = numbered(100, epsilon=1000.0)
+    assert agents.ask(labels, 40).tolist() == [i % 2 for i in range(40)]
+    assert agents.ask(lambda X, y: X[:, 1] == 1, 8).tolist() == [0, 0, 1, 1] * 2
+
+
+def test_too_many_raises_and_nobody_is_asked():
+    agents = numbered(5)
+    agents.ask(labels, 2)
+    with pytest.raises(AgentsExhausted, match=r"4\b.*\b3"):
+        agents.ask(lambda X, y: pytest.fail("somebody was asked"), 4)
+    assert agents.remaining == 3
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [
+        (lambda X, y: y[:-1], ShapeError),
+        (lambda X, y: [*y, 1], ShapeError),
+        (lambda X, y: y[:, None], ShapeError),
+        (lambda X, y: 1, ShapeError),
+        (lambda X, y: None, ShapeError),
+        (lambda X, y: y + 1, ParameterError),
+        (lambda X, y: -y.astype(int), ParameterError),
+        (lambda X, y: y.astype(float), ParameterError),
+        (lambda X, y: y.astype(str), ParameterError),
+    ],
+    ids=["too few", "too many", "a column", "a scalar", "None", "2", "-1", "float", "str"],
+)
+def test_a_question_must_return_one_bit_an_agent(question, error):
+    agents = numbered(6)
+    with pytest.raises(error):
+        agents.ask(question, 4)
+    assert agents.remaining == 2
+
+
+def test_agents_stay_asked_when_a_question_fails():
+    agents = numbered(6)
+    with pytest.raises(ZeroDivisionError):
+        agents.ask(lambda X, y: 1 // 0, 4)
+    assert agents.remaining == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "state"), [(-1, None), (1.5, None), ("1", None), (1, -1), (1, 0.5), (1, "seed")]
+)
+def test_nobody_is_asked_with_a_bad_argument(count, state):
+    agents = numbered(6)
+    name = "count" if state is None else "random_state"
+    with pytest.raises(ParameterError, match=name):
+        agents.ask(lambda X, y: pytest.fail("somebody was asked"), count, random_state=state)
+    assert agents.remaining == 6
+
+
+def test_a_copy_is_the_same_agents():
+    agents = numbered(6)
+    assert copy.copy(agents) is agents
+    assert copy.deepcopy([agents])[0] is agents
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_agents_cannot_be_pickled(protocol):
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(numbered(6), protocol)
+
+
+def test_racing_threads_never_reach_the_same_agent():
+    agents, asked, refused = numbered(4000), [], []
+
+    def question(X, y):
+        asked.extend(who(X))
+        return y
+
+    def racer(count):
+        try:
+            while True:
+                agents.ask(question, count)
+        except AgentsExhausted:
+            refused.append(count)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        racers = [threading.Thread(target=racer, args=(count,)) for count in (1, 1, 1, 2, 3, 5)]
+        for thread in racers:
+            thread.start()
+        for thread in racers:
+            thread.join(30)
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(asked) == list(range(4000))
+    assert len(refused) == 6
+    assert agents.remaining == 0
+
+
+def test_agents_describe_themselves():
+    agents = numbered(1234, epsilon=0.5)
+    agents.ask(labels, 1034)
+    assert (len(agents), agents.remaining, agents.d, agents.epsilon) == (1234, 200, ID_BITS, 0.5)
+    assert repr(agents) == "Agents(12 features, epsilon=0.5, 1,034 of 1,234 asked)"
+    record = agents.record()
+    assert (record.neighbours, record.epsilon, record.delta) == ("local", 0.5, 0.0)
+
+
+def test_seeded_answers_repeat():
+    first, second = (numbered(500).ask(labels, 500, random_state=3) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, numbered(500).ask(labels, 500, random_state=4))
+
+
+# Estimation ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.5, 17_666), (1, 4_963), (2, 1_827)])
+def test_agents_needed(epsilon, count):
+    assert local.agents_needed(alpha=0.05, beta=0.01, epsilon=epsilon) == count
+
+
+@pytest.mark.parametrize("truth", [0.0, 0.03, 0.5, 1.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_interval_holds_the_mean_and_is_as_narrow_as_planned(epsilon, truth):
+    alpha, beta = 0.1, 0.05
+    n = local.agents_needed(alpha=alpha, beta=beta, epsilon=epsilon)
+    coins = np.random.default_rng(int(100 * truth))
+    missed = 0
+    for _ in range(100):
+        said = local.randomized_response(
+            coins.random(n) < truth, epsilon=epsilon, random_state=coins
+        )
+        found = local.estimate_mean(said, beta=beta, epsilon=epsilon)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        assert found.high - found.low <= 2 * alpha
+        missed += not found.low <= truth <= found.high
+    assert missed <= 100 * beta
+
+
+def test_a_handful_of_answers_gives_an_interval_and_no_error():
+    found = local.estimate_mean([1], beta=0.1, epsilon=0.1)
+    assert found == local.Estimate(1.0, 0.0, 1.0)
+    assert local.estimate_mean(np.array([True, False]), beta=0.1, epsilon=1).value == 0.5

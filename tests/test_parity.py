@@ -1,0 +1,549 @@
+"""Plans against the numpy twin, learning and transfer as a caller meets them."""
+
+import dataclasses
+import itertools
+import logging
+
+import numpy as np
+import pytest
+
+from hdp_fast import gf2, local, parity
+from hdp_fast.exceptions import (
+    AgentsExhausted,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+)
+from hdp_fast.local import Agents
+from hdp_fast.reference import parity as reference
+
+RELATIONS = ["replace_one", "add_remove"]
+# The printed mechanism has a proof for replaced records only.
+RUNS = [("loop", "replace_one"), ("loop", "add_remove"), ("batches", "replace_one")]
+RUNS += [("batches", "add_remove"), ("paper", "replace_one")]
+# Sizes are ceilings of floats that the twin gets from another minimiser and another logarithm:
+# where the real number is next to an integer, the last digit decides between two neighbours.
+ROUNDING = 1
+
+
+def bits(rng, *shape):
+    return rng.integers(2, size=shape, dtype=np.uint8)
+
+
+# Plans --------------------------------------------------------------------------------------------
+
+
+def check_sizes(found, expected, records_in_step):
+    assert abs(found.n - expected.n) <= ROUNDING * records_in_step
+    assert found.p == pytest.approx(expected.p, rel=1e-9)
+    assert abs(found.n_paper - expected.n_paper) <= ROUNDING * 2
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 4.0])
+def test_loop_plans_agree_with_the_twin(epsilon, relation):
+    for d, alpha, beta in itertools.product([1, 2, 33, 10_000], [0.01, 0.1, 0.49], [0.2, 0.001]):
+        found = parity.plan(d, alpha=alpha, beta=beta, epsilon=epsilon, neighbours=relation)
+        expected = reference.plan_loop(d, alpha, beta, float(epsilon), relation)
+        check_sizes(found, expected, 1)
+        assert found.n_paper_valid is expected.n_paper_valid
+        assert found.g == pytest.approx(expected.g, rel=1e-9)
+        assert (found.c, found.k, found.batch_size, found.test_size) == (None,) * 4
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "targets", [(1, 0.1, 0.2, 0.1), (33, 0.3, 0.05, 4.0), (10_000, 0.05, 0.01, 1.0)], ids=str
+)
+def test_batch_plans_agree_with_the_twin(targets, relation):
+    d, alpha, beta, epsilon = targets
+    found = parity.plan(
+        d, alpha=alpha, beta=beta, epsilon=epsilon, method="batches", neighbours=relation
+    )
+    expected = reference.plan_batches(*targets, relation)
+    assert found.k == expected.k
+    check_sizes(found, expected, found.k if relation == "replace_one" else 1)
+    assert found.c == pytest.approx(expected.c, rel=1e-9)
+    assert found.batch_size == -(-found.n // found.k)
+    assert (found.g, found.test_size) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "targets", [(1, 0.1, 0.2, 0.1), (33, 0.3, 0.05, 0.5), (10_000, 0.05, 0.05, 2)]
+)
+def test_paper_plans_agree_with_the_twin(targets):
+    d, alpha, beta, epsilon = targets
+    found = parity.plan(d, alpha=alpha, beta=beta, epsilon=epsilon, method="paper")
+    expected = reference.plan_paper(*targets, "replace_one")
+    check_sizes(found, expected, found.k + 1)
+    assert (found.k, found.c, found.g) == (expected.k, 0.5, None)
+    assert found.n == found.n_paper == found.k * found.batch_size + found.test_size
+    assert found.n_paper_valid is expected.n_paper_valid
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("beta", [0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [0.5, 0.51])
+def test_the_papers_proof_covers_what_the_twin_says(epsilon, beta, relation):
+    found = parity.plan(9, alpha=0.1, beta=beta, epsilon=epsilon, neighbours=relation)
+    assert (
+        found.n_paper_valid is reference.plan_paper(9, 0.1, beta, epsilon, relation).n_paper_valid
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "loop", "batches", "paper"),
+    [
+        (0.1, 3_066_962, 6_176_799, 832_045_011),
+        (0.5, 630_921, 1_117_632, 166_409_003),
+        (1, 330_555, 446_574, 83_204_509),
+        (2, 186_325, 269_064, 41_603_963),
+    ],
+)
+def test_the_table_of_the_readme(epsilon, loop, batches, paper):
+    targets = {"alpha": 0.05, "beta": 0.05, "epsilon": epsilon}
+    for method, n in ("loop", loop), ("batches", batches), ("paper", paper):
+        found = parity.plan(10_000, **targets, method=method)
+        assert (found.n, found.n_paper) == (n, paper)
+        assert found.n_paper_valid is (epsilon <= 0.5)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_plans_from_chi2_agree_with_the_twin(method, relation):
+    for d, chi2, beta in itertools.product([1, 2, 1_000], [0, 0.35, 7.0], [0.5, 0.02]):
+        planned = parity.plan_transfer(
+            *(d,),
+            alpha=0.1,
+            beta=beta,
+            epsilon=1,
+            agents_epsilon=1,
+            chi2=chi2,
+            method=method,
+            neighbours=relation,
+        ).curator
+        silent = planned.g if method == "loop" else planned.c**planned.k
+        failure = (beta / 2 - silent) / (1 - silent)
+        together = method == "loop" or relation == "add_remove"
+        rate = planned.p / planned.k if method == "batches" and together else planned.p
+        size = reference.samples_uniform_target(d, chi2, rate, failure)
+        found = planned.n if together else planned.batch_size
+        assert abs(found - size) <= ROUNDING
+        assert planned.n == (found if together else planned.k * found)
+        assert (planned.alpha, planned.n_paper) == (None, None)
+
+
+def test_a_loop_plan_from_chi2_gives_up_where_that_costs_least():
+    targets = {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "agents_epsilon": 1.0}
+    planned = parity.plan_transfer(1_000, **targets, chi2=0.35).curator
+    sizes = []
+    for g in (0.05 * tenths / 10 for tenths in range(1, 10)):
+        rate = reference.rate(1.0, "replace_one", g=g)
+        sizes.append(reference.samples_uniform_target(1_000, 0.35, rate, (0.05 - g) / (1 - g)))
+    assert abs(planned.n - min(sizes)) <= ROUNDING
+
+
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_sizes_grow_with_chi2_as_the_waiting_times_do(method):
+    targets = {"alpha": 0.1, "beta": 0.1, "epsilon": 1.0, "agents_epsilon": 1.0, "method": method}
+
+    def scaled(chi2):
+        return parity.plan_transfer(20, **targets, chi2=chi2).curator.n / (chi2 + 1)
+
+    for chi2 in 1e9, 1e11, 1e13:
+        assert scaled(chi2) == pytest.approx(scaled(1e5), rel=1e-3)
+
+
+def test_transfer_plans_share_beta():
+    targets = {"alpha": 0.1, "beta": 0.02, "epsilon": 0.7}
+    planned = parity.plan_transfer(30, **targets, agents_epsilon=2, neighbours="add_remove")
+    curator = parity.plan(30, alpha=0.1, beta=0.01, epsilon=0.7, neighbours="add_remove")
+    agents = local.agents_needed(alpha=0.1, beta=0.01, epsilon=2)
+    assert planned == parity.TransferPlan(curator, agents, 0.1, 0.02)
+
+
+# Learning -----------------------------------------------------------------------------------------
+
+
+def promised(d, method, relation, *, beta=0.05):
+    """The weakest promise that rules every wrong parity out where bits are uniform."""
+    return parity.plan(d, alpha=0.45, beta=beta, epsilon=0.5, method=method, neighbours=relation)
+
+
+def examples(n, d, *, intercept=0, seed=0):
+    rng = np.random.default_rng([n, d, seed])
+    X, secret = bits(rng, n, d), bits(rng, d)
+    return X, (X @ secret + intercept & 1).astype(np.uint8), secret
+
+
+@pytest.mark.parametrize("intercept", [None, 0, 1], ids=["linear", "affine 0", "affine 1"])
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+def test_the_planned_records_give_the_secret(method, relation, intercept):
+    affine = intercept is not None
+    planned = promised(8 + affine, method, relation, beta=0.1)
+    X, y, secret = examples(planned.n, 8, intercept=intercept or 0)
+    right = 0
+    for seed in range(40):
+        result = parity.learn(X, y, epsilon=0.5, plan=planned, affine=affine, random_state=seed)
+        assert result.released is (result.mask is not None) is (result.intercept is not None)
+        right += result.released and (result.mask.tolist(), result.intercept) == (
+            secret.tolist(),
+            intercept or 0,
+        )
+    # Of 40 runs at least 36 are right on average; fewer than 24 are with probability below 1e-6.
+    assert right >= 24
+
+
+def test_any_kind_of_array_gives_the_same_result():
+    X, y, _ = examples(300, 8)
+    for kind in (
+        lambda X: X.astype(bool),
+        lambda X: np.asfortranarray(X, dtype=">i8"),
+        lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+        np.ndarray.tolist,
+        gf2.BitMatrix.from_dense,
+    ):
+        for seed in range(3):
+            one = parity.learn(X, y, epsilon=1, random_state=seed)
+            other = parity.learn(kind(X), y.astype("<i4").tolist(), epsilon=1, random_state=seed)
+            assert same(one, other)
+
+
+def same(one, other):
+    """Whether two results say the same."""
+    return one.record == other.record and repr(one) == repr(other) and mask(one) == mask(other)
+
+
+def mask(result):
+    return result.mask if result.mask is None else result.mask.tolist()
+
+
+@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+def test_a_seed_repeats_whatever_the_threads_and_the_arm(method, relation, arm, monkeypatch):
+    X, y = wide()
+    options = {"epsilon": 0.5, "method": method, "neighbours": relation}
+    results = [parity.learn(X, y, **options, random_state=seed) for seed in range(3)]
+    assert any(result.released for result in results)
+    monkeypatch.setenv("HDP_FAST_ISA", arm)
+    for threads in "1", "2":
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        again = [parity.learn(X, y, **options, random_state=seed) for seed in range(3)]
+        assert all(map(same, results, again))
+
+
+def wide():
+    """Enough for the pool, and far too few records for a unique solution."""
+    rng = np.random.default_rng(1)
+    X = gf2.BitMatrix.from_packed(
+        np.frombuffer(rng.bytes(3000 * 250), np.uint8).reshape(3000, 250), 2000
+    )
+    return X, gf2.dot(X, bits(rng, 2000))
+
+
+def test_runs_differ_without_a_seed_and_with_a_shared_generator():
+    X = np.zeros((1, 200), np.uint8)
+    coins = np.random.default_rng(2)
+    options = {"epsilon": 1, "method": "batches", "beta": 1e-9}
+    results = [parity.learn(X, [0], **options) for _ in range(2)]
+    results += [parity.learn(X, [0], **options, random_state=coins) for _ in range(2)]
+    assert len({str(mask(result)) for result in results}) == 4
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["few", "planned"])
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+def test_labels_that_no_parity_fits_are_an_ordinary_run(method, relation, planned, caplog, capfd):
+    plan = promised(7, method, relation, beta=0.2) if planned else None
+    X, _, _ = examples(plan.n if planned else 9, 6)
+    y = bits(np.random.default_rng(3), len(X))
+    options = {"method": method, "neighbours": relation, "plan": plan, "affine": True}
+    with caplog.at_level(logging.DEBUG):
+        results = [parity.learn(X, y, epsilon=0.5, **options) for _ in range(10)]
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+    assert len({(result.record, result.alpha) for result in results}) == 1
+    assert {type(result.released) for result in results} == {bool}
+
+
+def test_labels_far_from_every_parity_release_nothing():
+    X, y = examples(4_000, 6)[0], bits(np.random.default_rng(3), 4_000)
+    results = [parity.learn(X, y, epsilon=0.5) for _ in range(5)]
+    assert [result.released for result in results] == [False] * 5
+    assert repr(results[0]).startswith("ParityResult(no release, ")
+
+
+@pytest.mark.parametrize("method", ["loop", "batches", "paper"])
+def test_no_records_are_an_ordinary_run(method):
+    for affine in False, True:
+        options = {"epsilon": 0.5, "method": method, "affine": affine}
+        results = [parity.learn(np.zeros((0, 3), int), [], **options) for _ in range(5)]
+        assert {result.alpha for result in results} == {None}
+        assert all(result.mask.shape == (3,) for result in results if result.released)
+
+
+def test_results_and_records_have_public_fields_only():
+    fit, noisy = examples(60, 6)[:2], (examples(60, 6)[0], bits(np.random.default_rng(4), 60))
+    few = np.zeros((60, 6), np.uint8), np.zeros(60, np.uint8)
+    results = [parity.learn(X, y, epsilon=1, beta=0.3) for X, y in (fit, noisy, few)]
+    assert len({result.record for result in results}) == 1
+    for result in results:
+        assert set(vars(result)) == {"mask", "intercept", "released", "alpha", "record"}
+        assert set(vars(result.record)) == {
+            "mechanism",
+            "source",
+            "neighbours",
+            "epsilon",
+            "delta",
+            "noise",
+            "numerics",
+            "rng",
+            "version",
+        }
+
+
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+def test_the_record_says_what_was_run(method, relation):
+    X, y, _ = examples(40, 4)
+    for state, rng in (None, "operating system"), (1, "test stream"):
+        options = {"method": method, "neighbours": relation, "random_state": state}
+        record = parity.learn(X, y, epsilon=np.float64(0.25), **options).record
+        assert record.mechanism == f"parity.learn, method={method}"
+        assert (record.neighbours, record.epsilon, record.delta) == (relation, 0.25, 0)
+        assert (type(record.epsilon), record.numerics) == (float, "exact")
+        assert rng in record.rng
+
+
+def test_a_plan_stands_in_for_what_is_not_said():
+    X, y, _ = examples(2_000, 8)
+    for method, relation in RUNS[1:4]:
+        planned = promised(8, method, relation)
+        for beta in 0.05, 0.9:
+            result = parity.learn(X, y, epsilon=0.5, beta=beta, plan=planned)
+            assert result.record.mechanism.endswith(method)
+            assert result.record.neighbours == relation
+            assert result.alpha == planned.alpha
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"epsilon": 0.25}, "epsilon"),
+        ({"epsilon": "0.5"}, "epsilon"),
+        ({"method": "batches"}, "method"),
+        ({"neighbours": "add_remove"}, "neighbours"),
+        ({"affine": True}, "plan"),
+        ({"X": np.zeros((2_000, 7), int)}, "plan"),
+        ({"plan": "loop"}, "plan"),
+        ({"plan": 3}, "plan"),
+    ],
+    ids=str,
+)
+def test_a_call_that_contradicts_its_plan_is_refused(changes, name):
+    X, y, _ = examples(2_000, 8)
+    call = {"X": X, "y": y, "epsilon": 0.5, "plan": promised(8, "loop", "replace_one")} | changes
+    with pytest.raises(ParameterError, match=rf"\b{name}\b"):
+        parity.learn(**call)
+
+
+def test_too_few_records_for_a_plan_are_named():
+    planned = parity.plan(300, alpha=0.1, beta=0.05, epsilon=1)
+    X, y, _ = examples(planned.n - 1, 300)
+    with pytest.raises(InsufficientSamples, match=rf"{planned.n - 1:,}\b.*\b{planned.n:,}\b"):
+        parity.learn(X, y, epsilon=1, plan=planned)
+    parity.learn(np.vstack([X, X[:1]]), [*y, y[0]], epsilon=1, plan=planned)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"y": [0, 1]},
+        {"y": [2] * 50},
+        {"X": np.zeros((50, 0), int)},
+        {"epsilon": 0},
+        {"beta": 1},
+        {"method": "paper"},
+        {"plan": parity.plan(4, alpha=0.1, beta=0.1, epsilon=1)},
+    ],
+    ids=str,
+)
+def test_everything_is_checked_before_a_coin_is_drawn(changes):
+    X, y, _ = examples(50, 4)
+    coins = np.random.default_rng(5)
+    before = coins.bit_generator.state
+    with pytest.raises(ValueError, match="but"):
+        parity.learn(**{"X": X, "y": y, "epsilon": 1, "random_state": coins} | changes)
+    assert coins.bit_generator.state == before
+
+
+@pytest.mark.parametrize(("method", "epsilon"), [("loop", 1), ("paper", 0.5)])
+def test_without_a_plan_alpha_is_the_least_that_the_records_promise(method, epsilon):
+    targets = {"beta": 0.05, "epsilon": epsilon, "method": method}
+    fewest = parity.plan(4, alpha=0.499_999, **targets).n
+    for n in fewest - 1, fewest, 10 * fewest:
+        alpha = parity.learn(*examples(n, 4)[:2], **targets).alpha
+        if n < fewest:
+            assert alpha is None
+        else:
+            assert parity.plan(4, alpha=alpha, **targets).n <= n
+            assert parity.plan(4, alpha=alpha * 0.999, **targets).n > n
+
+
+def test_alpha_does_not_tell_a_private_number_of_records():
+    X, y, _ = examples(5_000, 4)
+    planned = promised(4, "loop", "add_remove")
+    assert parity.learn(X, y, epsilon=0.5, neighbours="add_remove").alpha is None
+    assert parity.learn(X, y, epsilon=0.5, plan=planned).alpha == planned.alpha
+
+
+# Transfer -----------------------------------------------------------------------------------------
+
+D = 8
+TRANSFER = {"epsilon": 4.0, "alpha": 0.1, "beta": 0.1}
+
+
+def people(count, *, flips=0.0, epsilon=2.0, seed=0):
+    """Agents with mostly zeros, labelled by the secret of source() but for some flipped labels."""
+    rng = np.random.default_rng([6, seed])
+    X = (rng.random((count, D)) < 0.3).astype(np.uint8)
+    y = (X @ source()[2] & 1).astype(np.uint8) ^ (rng.random(count) < flips)
+    return Agents(X, y, epsilon=epsilon)
+
+
+def source(n=400):
+    """A curator's records with mostly ones."""
+    rng = np.random.default_rng(7)
+    X, secret = (rng.random((n, D)) < 0.7).astype(np.uint8), bits(np.random.default_rng(8), D)
+    return X, (X @ secret & 1).astype(np.uint8), secret
+
+
+@pytest.mark.parametrize("flips", [0.0, 0.25])
+def test_the_interval_holds_the_error_on_a_shifted_target(flips):
+    X, y, secret = source()
+    needed = local.agents_needed(alpha=0.1, beta=0.05, epsilon=2)
+    missed = 0
+    for seed in range(20):
+        agents = people(needed + 5, flips=flips, seed=seed)
+        result = parity.transfer(X, y, agents, **TRANSFER, random_state=seed)
+        assert agents.remaining == 5 + needed * (not result.released)
+        if result.released:
+            low, high = result.interval
+            assert result.mask.tolist() == secret.tolist()
+            assert 0 <= low <= result.target_error <= high <= min(1, low + 0.2)
+            missed += not low <= flips <= high
+    assert missed <= 1
+
+
+def test_a_wrong_hypothesis_is_found_out():
+    X, y, _ = source()
+    agents = people(1_000)
+    result = parity.transfer(X, 1 - y, agents, **TRANSFER, affine=True, random_state=0)
+    assert result.intercept == 1
+    assert result.interval[0] > 0.8
+
+
+def test_packed_agents_are_agents():
+    X, y, _ = source()
+    results = []
+    for kind in np.asarray, gf2.BitMatrix.from_dense:
+        target = np.random.default_rng(9).integers(2, size=(900, D), dtype=np.uint8)
+        agents = Agents(kind(target), gf2.dot(target, source()[2]), epsilon=2)
+        results.append(parity.transfer(kind(X), y, agents, **TRANSFER, random_state=0))
+    assert results[0].released
+    assert repr(results[0]) == repr(results[1])
+
+
+def test_agents_are_left_alone_without_a_release():
+    X, agents = source()[0], people(900)
+    y = bits(np.random.default_rng(10), len(X))
+    result = parity.transfer(X, y, agents, **TRANSFER)
+    assert not result.released
+    assert agents.remaining == 900
+    assert result.record.epsilon == 4
+    empty = [result.mask, result.intercept, result.target_error, result.interval]
+    assert [*empty, result.agents_record] == [None] * 5
+
+
+def test_both_sides_have_a_record():
+    X, y, _ = source()
+    result = parity.transfer(X, y, people(900, epsilon=3), **TRANSFER, random_state=0)
+    assert (result.record.epsilon, result.record.neighbours) == (4, "replace_one")
+    assert (result.agents_record.epsilon, result.agents_record.neighbours) == (3, "local")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "name"),
+    [
+        ({"agents": people(100)}, AgentsExhausted, "100"),
+        ({"agents": people(0)}, AgentsExhausted, "agents"),
+        ({"X": source()[0][:, :-1]}, ShapeError, "features"),
+        ({"y": source()[1][:-1]}, ShapeError, "y"),
+        ({"y": source()[1] + 1}, ParameterError, "y"),
+        ({"agents": source()[:2]}, ParameterError, "agents"),
+        ({"plan": parity.plan(D, alpha=0.01, beta=0.1, epsilon=4)}, InsufficientSamples, "X"),
+        ({"beta": 1.5}, ParameterError, "beta = 1.5"),
+        ({"random_state": -1}, ParameterError, "random_state"),
+    ],
+    ids=["100 agents", "no agents", "d", "len(y)", "y", "tuple", "n", "beta", "seed"],
+)
+def test_transfer_checks_everything_before_anything(changes, error, name):
+    X, y, _ = source()
+    coins = np.random.default_rng(11)
+    before = coins.bit_generator.state
+    call = {"X": X, "y": y, "agents": people(900), "random_state": coins} | TRANSFER | changes
+    remaining = getattr(call["agents"], "remaining", None)
+    with pytest.raises(error, match=rf"\b{name}\b"):
+        parity.transfer(**call)
+    assert coins.bit_generator.state == before
+    assert getattr(call["agents"], "remaining", None) == remaining
+
+
+def test_agents_whose_features_are_no_bits_are_refused_unasked():
+    X, y, _ = source()
+    agents = []
+
+    def transfer():
+        agents.append(Agents(np.full((900, D), 0.5), np.zeros(900, int), epsilon=2))
+        parity.transfer(X, y, agents[0], **TRANSFER, random_state=0)
+
+    with pytest.raises(ParameterError, match=r"\b(agents|X)\b"):
+        transfer()
+    assert [left.remaining for left in agents] in ([], [900])
+
+
+@pytest.mark.parametrize("chi2", [None, 0.4])
+def test_a_plan_of_both_sides_is_followed(chi2):
+    options = {"neighbours": "add_remove", "method": "batches"}
+    planned = parity.plan_transfer(D, **TRANSFER, agents_epsilon=2, chi2=chi2, **options)
+    X, y, secret = source(planned.curator.n)
+    for plan in planned, planned.curator:
+        agents = people(planned.agents)
+        results = [parity.transfer(X, y, agents, **TRANSFER, plan=plan, random_state=1)]
+        assert results[0].mask.tolist() == secret.tolist()
+        assert results[0].record.neighbours == "add_remove"
+        assert "batches" in results[0].record.mechanism
+        assert agents.remaining == 0
+    with pytest.raises(InsufficientSamples, match=f"{planned.curator.n:,}"):
+        parity.transfer(X[1:], y[1:], people(planned.agents), **TRANSFER, plan=planned)
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+def test_results_and_plans_are_frozen():
+    X, y, _ = source()
+    planned = parity.plan_transfer(D, **TRANSFER, agents_epsilon=2)
+    learned = parity.learn(X, y, epsilon=4, random_state=0)
+    transferred = parity.transfer(X, y, people(900), **TRANSFER, random_state=0)
+    for value in planned, planned.curator, learned, transferred, learned.record:
+        for field in dataclasses.fields(value):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(value, field.name, None)
+
+
+def test_results_are_shown_without_their_bits():
+    X, y, secret = source()
+    learned = parity.learn(X, y, epsilon=4, affine=True, random_state=0)
+    assert f"{secret.sum()} of 8 features, intercept 0" in repr(learned)
+    assert "epsilon=4 (replace_one)" in repr(learned)
+    assert "no release" in repr(dataclasses.replace(learned, mask=None))
+    assert "target_error=" in repr(parity.transfer(X, y, people(900), **TRANSFER, random_state=0))

@@ -1,0 +1,99 @@
+"""The account that a release gives of itself, and its text."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import hdp_fast
+from hdp_fast import PrivacyRecord, local, parity
+from hdp_fast.exceptions import ParameterError
+
+FULL = PrivacyRecord(
+    mechanism="any",
+    source="Théorème 1",
+    neighbours="add_remove",
+    epsilon=0.1,
+    delta=1e-9,
+    noise='"quoted"\n',
+    numerics="idealised",
+    rng="dice",
+    version="0.0.0",
+)
+
+
+def records():
+    X = np.eye(3, dtype=np.uint8)
+    learned = parity.learn(X, X[0], epsilon=1 / 3)
+    answered = local.Agents(X, X[0], epsilon=1).record(random_state=1)
+    return [FULL, learned.record, answered]
+
+
+def text(**changes):
+    fields = dataclasses.asdict(FULL) | changes
+    return json.dumps({name: value for name, value in fields.items() if value is not None})
+
+
+def test_json_gives_back_the_same_record():
+    for record in records():
+        written = record.to_json()
+        assert PrivacyRecord.from_json(written) == record
+        assert json.loads(written) == dataclasses.asdict(record)
+
+
+def test_defaults_are_the_strongest_claims():
+    record = PrivacyRecord(mechanism="m", source="s", neighbours="local", epsilon=1.0, noise="n")
+    assert (record.delta, record.numerics) == (0.0, "exact")
+    assert record.rng == "operating system entropy"
+    assert record.version == hdp_fast.__version__
+
+
+def test_a_seed_is_written_down():
+    _, learned, answered = records()
+    assert learned.rng == "operating system entropy"
+    assert "test stream" in answered.rng
+
+
+def test_a_record_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FULL.epsilon = 0.01
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "epsilon=1",
+        "null",
+        "3",
+        "[1]",
+        "{}",
+        text(epsilon=None),
+        text(surprise=1),
+        text()[:-1],
+        "[" * 100_000,
+    ],
+    ids=lambda bad: bad[:12] or "empty",
+)
+def test_anything_else_is_refused(bad):
+    with pytest.raises(ParameterError, match="text"):
+        PrivacyRecord.from_json(bad)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": "1"},
+        {"epsilon": -1.0},
+        {"epsilon": float("nan")},
+        {"delta": 1.5},
+        {"neighbours": "swap"},
+        {"numerics": "precise"},
+        {"mechanism": 3},
+    ],
+    ids=str,
+)
+def test_a_text_whose_values_no_release_could_have_is_refused(changes):
+    with pytest.raises(ParameterError, match=next(iter(changes))):
+        PrivacyRecord.from_json(text(**changes))

@@ -1,0 +1,254 @@
+"""Forks, Ctrl-C and threads: what a kernel does with the process that it runs in."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+
+from hdp_fast import gf2, local, noise, parity
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.reference import gf2 as reference
+
+forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def random_matrix(size, seed=0):
+    rows = np.frombuffer(np.random.default_rng(seed).bytes(size * size // 8), np.uint8)
+    return gf2.BitMatrix.from_packed(rows.reshape(size, size // 8), size)
+
+
+def low_rank_matrix(size, rank, seed):
+    """A matrix of that rank whose elimination is handed to the pool."""
+    rng = np.random.default_rng(seed)
+    left, right = (
+        rng.integers(2, size=shape) for shape in ((size - rank, rank), (rank, size - rank))
+    )
+    top = np.hstack([np.eye(rank, dtype=int), right])
+    return gf2.BitMatrix.from_dense(
+        np.vstack([top, (left.astype(np.float32) @ top % 2).astype(int)])
+    )
+
+
+# Forks --------------------------------------------------------------------------------------------
+
+
+def forked(work, seconds=20):
+    """What work() returns in a forked child, as bytes; a child that hangs is killed."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns of any fork beside threads; that it works here is what is tested.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(writing, work())
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.close(writing)
+    watchdog = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
+    watchdog.start()
+    with os.fdopen(reading, "rb") as pipe:
+        sent = pipe.read()
+    _, status = os.waitpid(child, 0)
+    watchdog.cancel()
+    assert os.waitstatus_to_exitcode(status) == 0
+    return sent
+
+
+@forking
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_forked_child_runs_kernels_after_its_parent_did(threads):
+    A = low_rank_matrix(2_000, 1_700, 1)
+    assert gf2.rank(A, threads=2) == 1_700
+    for _ in range(3):
+        assert forked(lambda: str(gf2.rank(A, threads=threads)).encode()) == b"1700"
+    assert gf2.rank(A, threads=2) == 1_700
+
+
+@forking
+def test_a_child_of_a_child_runs_kernels():
+    A = low_rank_matrix(2_000, 1_700, 2)
+    assert gf2.rank(A, threads=2) == 1_700
+
+    def child():
+        return b"%d " % gf2.rank(A, threads=2) + forked(lambda: b"%d" % gf2.rank(A, threads=2))
+
+    assert forked(child) == b"1700 1700"
+
+
+@forking
+def test_a_child_forked_while_a_kernel_runs_is_well():
+    A, small = random_matrix(12_000), low_rank_matrix(2_000, 1_700, 3)
+    running = threading.Thread(target=gf2.rank, args=(A,), kwargs={"threads": 2})
+    running.start()
+    time.sleep(0.02)
+    assert forked(lambda: b"%d" % gf2.rank(small, threads=2)) == b"1700"
+    running.join(60)
+    assert not running.is_alive()
+
+
+def coins():
+    zeros = np.zeros((1, 256), np.uint8)
+    learned = parity.learn(zeros, [0], epsilon=1, beta=1e-9, method="batches")
+    return b"".join(
+        [
+            noise.bernoulli(0.5, 256).tobytes(),
+            gf2.solve(zeros, [0]).sample().tobytes(),
+            local.randomized_response(zeros[0], epsilon=0.1).tobytes(),
+            np.asarray(learned.mask).tobytes(),
+        ]
+    )
+
+
+@forking
+def test_forked_children_draw_different_coins():
+    drawn = [coins(), forked(coins), forked(coins), coins()]
+    parts = [whole[i : i + 256] for whole in drawn for i in range(0, 1024, 256)]
+    assert len(set(parts)) == 16
+
+
+# Ctrl-C -------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import time
+import numpy as np
+from hdp_fast import gf2, parity
+
+def timed(work):
+    start = time.monotonic()
+    work()
+    return time.monotonic() - start
+
+{setting}
+print("started", flush=True)
+try:
+    work()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+else:
+    print("ended", flush=True)
+"""
+
+# The matrix is 64 times the work of the small one, which tells how long it would take.
+RANK = """
+def matrix(size):
+    rows = np.frombuffer(np.random.default_rng(0).bytes(size * size // 8), np.uint8)
+    return gf2.BitMatrix.from_packed(rows.reshape(size, size // 8), size)
+
+small, large = matrix(8_000), matrix(32_000)
+print(64 * timed(lambda: gf2.rank(small, threads={threads})))
+work = lambda: gf2.rank(large, threads={threads})
+"""
+
+# No parity fits these labels, so that only the stop coin ends the loop, after a million tries.
+LOOP = """
+X = np.random.default_rng(0).integers(2, size=(20_000, 100), dtype=np.uint8)
+y = np.random.default_rng(1).integers(2, size=20_000, dtype=np.uint8)
+work = lambda: parity.learn(X, y, epsilon=1, beta=1e-5)
+print(1e9)
+"""
+
+
+def interrupt(setting, **environment):
+    """What a program prints when Ctrl-C is pressed, after how long, and how long it would take."""
+    command = [sys.executable, "-c", INTERRUPTED.replace("{setting}", setting)]
+    options = {"stdout": subprocess.PIPE, "text": True, "env": os.environ | environment}
+    with subprocess.Popen(command, **options) as process:
+        try:
+            needed = float(process.stdout.readline())
+            assert process.stdout.readline() == "started\n"
+            start = time.monotonic()
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            printed, _ = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    return printed.strip(), time.monotonic() - start, needed
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_a_long_rank(threads):
+    printed, took, needed = interrupt(RANK.format(threads=threads), HDP_FAST_ISA="portable")
+    assert needed > 3
+    assert printed == "interrupted"
+    assert took < max(needed / 2, 2)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_a_loop_of_many_short_tries(threads):
+    printed, _, _ = interrupt(LOOP, HDP_FAST_NUM_THREADS=threads)
+    assert printed == "interrupted"
+
+
+# Threads ------------------------------------------------------------------------------------------
+
+
+def test_python_threads_with_their_own_thread_counts_get_right_answers():
+    matrices = [(low_rank_matrix(1_800, rank, rank), rank) for rank in (1_300, 1_500, 1_700)]
+    x = np.random.default_rng(4).integers(2, size=1_800, dtype=np.uint8)
+    wrong = []
+
+    def caller(threads):
+        for A, rank in matrices:
+            b = gf2.dot(A, x, threads=threads)
+            solution = gf2.solve(A, b, threads=threads)
+            if (solution.rank, gf2.rank(A, threads=threads)) != (rank, rank):
+                wrong.append((threads, rank))
+            if not np.array_equal(gf2.dot(A, solution.x), b):
+                wrong.append((threads, "solution"))
+
+    callers = [threading.Thread(target=caller, args=(threads,)) for threads in (1, 2, 3, 2, 4)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in callers)
+    assert wrong == []
+
+
+def test_threads_may_exceed_the_cores():
+    A = low_rank_matrix(1_800, 1_500, 5)
+    assert gf2.rank(A, threads=17) == 1_500
+
+
+@pytest.mark.parametrize("name", ["HDP_FAST_NUM_THREADS", "RAYON_NUM_THREADS"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "", "9" * 30])
+def test_a_variable_that_is_no_number_of_threads_is_named(name, text, monkeypatch):
+    monkeypatch.delenv("HDP_FAST_NUM_THREADS", raising=False)
+    monkeypatch.setenv(name, text)
+    for call in (
+        lambda: gf2.rank([[1]]),
+        lambda: noise.bernoulli(0.5),
+        lambda: parity.learn([[1]], [1], epsilon=1),
+        lambda: local.randomized_response([1], epsilon=1),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(f"{name} = {text},")):
+            call()
+
+
+def test_an_argument_wins_over_the_variables(monkeypatch):
+    monkeypatch.setenv("RAYON_NUM_THREADS", "none")
+    monkeypatch.setenv("HDP_FAST_NUM_THREADS", " 2 ")
+    assert gf2.rank([[1]]) == 1
+    monkeypatch.setenv("HDP_FAST_NUM_THREADS", "none")
+    assert gf2.rank([[1]], threads=1) == 1
+
+
+def test_an_unknown_or_absent_arm_falls_back(monkeypatch):
+    A = low_rank_matrix(300, 200, 6)
+    words = reference.pack(A.to_dense())
+    for arm in "neon", "", "GFNI":
+        monkeypatch.setenv("HDP_FAST_ISA", arm)
+        assert gf2.rank(A) == reference.rank(words, 300) == 200
