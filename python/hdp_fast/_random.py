@@ -29,6 +29,15 @@ def key(random_state: object) -> bytes:
     return made
 
 
+def check(random_state: object) -> None:
+    """Refuse what key would refuse, without drawing anything.
+
+    Raises: ParameterError.
+    """
+    if random_state is not None and not isinstance(random_state, np.random.Generator):
+        _seed(random_state)
+
+
 def _seed(random_state: object) -> int:
     rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
     try:

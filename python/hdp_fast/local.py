@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _random
+from ._checks import array, bits, fraction
+from ._checks import count as checked_count
 from ._core import randomized_response, truth_probability
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
@@ -20,6 +23,9 @@ __all__ = ["Agents", "Estimate", "agents_needed", "estimate_mean", "randomized_r
 Bits = NDArray[np.uint8]
 RandomState = int | np.random.Generator | None
 Question = Callable[[Any, Bits], ArrayLike]
+
+# No population is larger.
+_MOST_AGENTS = 1e18
 
 SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
 
@@ -43,12 +49,10 @@ class Agents:
     def __init__(
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
-        # Any value that is not a number fails the second comparison.
-        truth_probability(epsilon)
-        if not 0 <= delta < 1:
-            raise ParameterError(f"delta = {delta}, but it must lie in [0, 1)")
-        self._X: Any = X if isinstance(X, BitMatrix) else np.asarray(X)
-        self._y = np.asarray(y)
+        _advantage(epsilon)
+        fraction("delta", delta, zero=True)
+        self._X: Any = X if isinstance(X, BitMatrix) else array("X", X)
+        self._y = bits("y", y)
         if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
             shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
@@ -85,6 +89,7 @@ class Agents:
         Cost: that of the question, and O(count).
         Source: Warner 1965.
         """
+        _random.check(random_state)
         start = self._reserve(count)
         true = question(self._X[start : start + count], self._y[start : start + count])
         answers = randomized_response(true, epsilon=self._epsilon, random_state=random_state)
@@ -93,6 +98,19 @@ class Agents:
                 f"question returned shape {answers.shape}, but {count} agents were asked"
             )
         return answers
+
+    def require_bits(self) -> None:
+        """Refuse features that are not bits, before anybody is asked about them.
+
+        Raises: ParameterError for entries other than 0 and 1.
+        Cost: one pass over X.
+        Source: none.
+        """
+        if not isinstance(self._X, BitMatrix):
+            try:
+                BitMatrix.from_dense(self._X)
+            except ParameterError as error:
+                raise ParameterError(f"agents: {error}") from None
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What protects each agent's answer.
@@ -114,13 +132,12 @@ class Agents:
 
     def _reserve(self, count: int) -> int:
         """Marks agents as asked before their question runs: a crash leaves them spent."""
-        if not isinstance(count, int | np.integer) or count < 0:
-            raise ParameterError(f"count = {count!r}, but it must be an int of at least 0")
+        wanted = checked_count("count", count)
         with self._lock:
-            if count > self.remaining:
-                raise AgentsExhausted(f"count = {count}, but {self.remaining} agents are left")
+            if wanted > self.remaining:
+                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
             start = self._asked
-            self._asked += int(count)
+            self._asked += wanted
         return start
 
     def __len__(self) -> int:
@@ -150,8 +167,13 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
     Source: Hoeffding's inequality for the randomised answers, N = ln(2 / beta) / (2 (alpha
         tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
     """
-    _check_fractions(alpha=alpha, beta=beta)
-    return math.ceil(math.log(2 / beta) / (2 * (alpha * _advantage(epsilon)) ** 2))
+    width, failure = fraction("alpha", alpha), fraction("beta", beta)
+    spread = 2 * (width * _advantage(epsilon)) ** 2
+    needed = math.log(2) - math.log(failure)
+    if needed >= spread * _MOST_AGENTS:
+        wanted = f"alpha = {alpha} and epsilon = {epsilon}"
+        raise ParameterError(f"{wanted} need more than {_MOST_AGENTS:.0e} agents, but be larger")
+    return math.ceil(needed / spread)
 
 
 class Estimate(NamedTuple):
@@ -179,22 +201,20 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     Cost: O(N).
     Source: unbiased inversion of randomised response; Hoeffding's inequality.
     """
-    _check_fractions(beta=beta)
-    said = np.asarray(answers)
-    if said.ndim != 1 or said.size == 0:
+    failure, advantage = fraction("beta", beta), _advantage(epsilon)
+    said = bits("answers", answers)
+    if said.size == 0:
         raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")
-    advantage = _advantage(epsilon)
     mean = (float(said.mean()) - (1 - advantage) / 2) / advantage
-    half = math.sqrt(math.log(2 / beta) / (2 * said.size)) / advantage
+    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * said.size)) / advantage
     return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
 
 
 def _advantage(epsilon: float) -> float:
     """By how much truth is likelier than a lie: tanh(epsilon / 2), as the coins have it."""
-    return (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
-
-
-def _check_fractions(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise ParameterError(f"{name} = {value}, but it must lie strictly between 0 and 1")
+    advantage = (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
+    if advantage == 0:
+        raise ParameterError(
+            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
+        )
+    return advantage

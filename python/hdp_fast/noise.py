@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from ._checks import count, number
 from .exceptions import ParameterError
 
 __all__ = ["bernoulli"]
@@ -34,15 +35,13 @@ def bernoulli(
     Cost: one 64-bit word of the random stream for nearly every draw.
     Source: comparison of uniform bits with the binary expansion of p, until they differ.
     """
-    draws = _core.bernoulli(_exact(p), _count(size), random_state)
-    return int(draws[0]) if size is None else draws.reshape(size)
+    shape = () if size is None else _shape(size)
+    draws = _core.bernoulli(_exact(p), math.prod(shape), random_state)
+    return int(draws[0]) if size is None else draws.reshape(shape)
 
 
 def _exact(p: float | Fraction) -> float | tuple[int, int]:
-    try:
-        value = p if isinstance(p, Fraction) else float(p)
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
+    value = p if isinstance(p, Fraction) else number("p", p)
     if not 0 <= value <= 1:
         raise ParameterError(f"p = {p!r}, but a probability must lie in [0, 1]")
     if not isinstance(value, Fraction):
@@ -52,11 +51,5 @@ def _exact(p: float | Fraction) -> float | tuple[int, int]:
     return value.numerator, value.denominator
 
 
-def _count(size: Size) -> int:
-    if size is None:
-        return 1
-    sides = size if isinstance(size, tuple) else (size,)
-    if not all(isinstance(side, int | np.integer) and side >= 0 for side in sides):
-        rule = "it must be an int of at least 0 or a tuple of them"
-        raise ParameterError(f"size = {size!r}, but {rule}")
-    return math.prod(int(side) for side in sides)
+def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(count("size", side) for side in (size if isinstance(size, tuple) else (size,)))

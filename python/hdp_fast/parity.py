@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, local
+from ._checks import fraction, number
 from .exceptions import AgentsExhausted, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix, dot
 from .local import Agents
@@ -42,8 +43,9 @@ _NOISE = {
     "batches": _BATCHES,
     "paper": f"{_BATCHES}, discrete Laplace noise on the test errors",
 }
-# Up to it the paper's own proof holds.
+# Up to these the paper's own proof holds (its Lemmas 4.2 and 4.6).
 _PAPER_EPSILON = 0.5
+_PAPER_BETA = 0.25
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class ParityPlan:
         batch_size: batches and paper: records a batch.
         test_size: paper: records that choose among the batches' hypotheses.
         n_paper: records needed with the paper's constants (logarithm's base mended).
-        n_paper_valid: whether the paper's proof covers this epsilon and neighbour relation.
+        n_paper_valid: whether the paper's proof covers this epsilon, beta and neighbour relation.
     """
 
     d: int
@@ -207,15 +209,16 @@ def plan_transfer(
     Source: Kohen and Sheffet, Appendix B, with a Chernoff bound on the sum of the waiting times in
         place of its union bound; Hoeffding's inequality for the agents.
     """
-    agents = local.agents_needed(alpha=alpha, beta=beta / 2, epsilon=agents_epsilon)
+    half = fraction("beta", beta) / 2
+    agents = local.agents_needed(alpha=alpha, beta=half, epsilon=agents_epsilon)
     if chi2 is None:
         curator = plan(
-            d, alpha=alpha, beta=beta / 2, epsilon=epsilon, method=method, neighbours=neighbours
+            d, alpha=alpha, beta=half, epsilon=epsilon, method=method, neighbours=neighbours
         )
     else:
-        fields = _core.plan_parity_uniform_target(d, chi2, beta / 2, epsilon, method, neighbours)
-        curator = _plan(d, None, beta / 2, epsilon, method, neighbours, fields, None)
-    return TransferPlan(curator, agents, alpha, beta)
+        fields = _core.plan_parity_uniform_target(d, chi2, half, epsilon, method, neighbours)
+        curator = _plan(d, None, half, epsilon, method, neighbours, fields, None)
+    return TransferPlan(curator, agents, float(alpha), float(beta))
 
 
 def learn(
@@ -311,7 +314,9 @@ def transfer(
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     if agents.d != X.shape[1]:
         raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
-    count = local.agents_needed(alpha=alpha, beta=beta / 2, epsilon=agents.epsilon)
+    agents.require_bits()
+    half = fraction("beta", beta) / 2
+    count = local.agents_needed(alpha=alpha, beta=half, epsilon=agents.epsilon)
     if agents.remaining < count:
         promise = f"alpha = {alpha:g} and beta = {beta:g} need {count:,}"
         raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {promise}")
@@ -319,14 +324,14 @@ def transfer(
         X,
         y,
         epsilon=epsilon,
-        beta=beta / 2,
+        beta=half,
         method=method,
         neighbours=neighbours,
         plan=plan.curator if isinstance(plan, TransferPlan) else plan,
         affine=affine,
         random_state=random_state,
     )
-    estimate = _verify(learned, agents, count, beta / 2, random_state)
+    estimate = _verify(learned, agents, count, half, random_state)
     return TransferResult(
         mask=learned.mask,
         intercept=learned.intercept,
@@ -346,7 +351,7 @@ def _verify(
         return None
 
     def errs(X: Any, y: Bits) -> Bits:
-        wrong: Bits = dot(X, mask) ^ np.uint8(intercept or 0) ^ y.astype(np.uint8)
+        wrong: Bits = dot(X, mask) ^ np.uint8(intercept or 0) ^ y
         return wrong
 
     answers = agents.ask(errs, count, random_state=random_state)
@@ -364,10 +369,11 @@ def _plan(
     n_paper: int | None,
 ) -> ParityPlan:
     n, p, g, c, k, batch_size, test_size = fields
+    covered = epsilon <= _PAPER_EPSILON and beta < _PAPER_BETA
     return ParityPlan(
         d=int(d),
-        alpha=alpha,
-        beta=beta,
+        alpha=None if alpha is None else float(alpha),
+        beta=float(beta),
         epsilon=float(epsilon),
         method=method,
         neighbours=neighbours,
@@ -379,7 +385,7 @@ def _plan(
         batch_size=batch_size,
         test_size=test_size,
         n_paper=n_paper,
-        n_paper_valid=epsilon <= _PAPER_EPSILON and neighbours == "replace_one",
+        n_paper_valid=covered and neighbours == "replace_one",
     )
 
 
@@ -390,7 +396,7 @@ def _check_plan(
         rule = "it must come from hdp_fast.parity.plan"
         raise ParameterError(f"plan = {type(plan).__name__}, but {rule}")
     for name, given, default in (
-        ("epsilon", epsilon, None),
+        ("epsilon", number("epsilon", epsilon), None),
         ("method", method, "loop"),
         ("neighbours", neighbours, "replace_one"),
     ):

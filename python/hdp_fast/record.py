@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ._checks import fraction, number
 from ._core import __version__
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
+_WORDS = {
+    "neighbours": ("replace_one", "add_remove", "local"),
+    "numerics": ("exact", "idealised"),
+}
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 
@@ -41,6 +47,19 @@ class PrivacyRecord:
     rng: str = OS_ENTROPY
     version: str = __version__
 
+    def __post_init__(self) -> None:
+        """Refuse what no release could say."""
+        for name in ("mechanism", "source", "noise", "rng", "version"):
+            if not isinstance(getattr(self, name), str):
+                raise ParameterError(f"{name} = {getattr(self, name)!r}, but it must be a text")
+        for name, allowed in _WORDS.items():
+            if getattr(self, name) not in allowed:
+                rule = f"it must be one of {', '.join(allowed)}"
+                raise ParameterError(f"{name} = {getattr(self, name)!r}, but {rule}")
+        fraction("delta", self.delta, zero=True)
+        if not 0 < number("epsilon", self.epsilon) < math.inf:
+            raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
+
     def to_json(self) -> str:
         """The record as a JSON object, its keys the attributes.
 
@@ -62,7 +81,9 @@ class PrivacyRecord:
         """
         try:
             return cls(**json.loads(text))
-        except (TypeError, ValueError) as error:
+        except ParameterError:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:
             rule = f"it must be what PrivacyRecord.to_json wrote ({error})"
             raise ParameterError(f"text = {text[:80]!r}, but {rule}") from None
 

@@ -647,7 +647,8 @@ def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
     q = p * (1 - 2.0 ** (np.arange(d) - d)) ** 2 / (chi2 + 1)
 
     def bound(ts: np.ndarray) -> np.ndarray:
-        generating = [float(np.sum(np.log(q) + t - np.log1p(-(1 - q) * math.exp(t)))) for t in ts]
+        # ln E exp(t G) = -ln(1 - (1 - exp(-t)) / q) for a geometric G of rate q.
+        generating = [-float(np.sum(np.log1p(math.expm1(-t) / q))) for t in ts]
         bounds: np.ndarray = (np.array(generating) - math.log(b)) / ts
         return bounds
 

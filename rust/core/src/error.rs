@@ -15,6 +15,8 @@ pub enum Error {
     Cancelled,
     /// The operating system gave no entropy or no thread.
     System(String),
+    /// There is no room for so many bytes.
+    Memory(usize),
 }
 
 /// Result of a fallible operation of this crate.
@@ -27,12 +29,20 @@ impl Error {
     }
 }
 
+/// The count, or an error where allocating so many elements would abort the process.
+pub fn fitting<T>(count: Option<usize>) -> Result<usize> {
+    let count = count.unwrap_or(usize::MAX);
+    let failed = Vec::<T>::new().try_reserve_exact(count).is_err();
+    if failed { Err(Error::Memory(count.saturating_mul(size_of::<T>()))) } else { Ok(count) }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Shape(text) | Error::Parameter(text) | Error::InsufficientSamples(text) | Error::System(text) => {
                 f.write_str(text)
             }
+            Error::Memory(bytes) => write!(f, "{bytes} bytes are not available"),
             Error::Cancelled => f.write_str("cancelled by the caller"),
         }
     }

@@ -9,6 +9,9 @@ use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, Result};
 
+/// More could not help on any machine, and would only take its memory.
+const MOST_THREADS: usize = 1024;
+
 /// How often the calling thread asks whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -75,13 +78,15 @@ static CORES: OnceLock<usize> = OnceLock::new();
 
 /// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else all cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
+    let allowed = |count: &usize| (1..=MOST_THREADS).contains(count);
+    let rule = format!("it must be an integer from 1 to {MOST_THREADS}");
     if let Some(count) = argument {
-        return if count > 0 { Ok(count) } else { Err(Error::parameter("threads", 0, "it must be at least 1")) };
+        return Some(count).filter(allowed).ok_or_else(|| Error::parameter("threads", count, &rule));
     }
     for name in ["HDP_FAST_NUM_THREADS", "RAYON_NUM_THREADS"] {
         if let Ok(text) = std::env::var(name) {
-            let count = text.trim().parse::<usize>().ok().filter(|&count| count > 0);
-            return count.ok_or_else(|| Error::parameter(name, text, "the variable must be a positive integer"));
+            let count = text.trim().parse().ok().filter(allowed);
+            return count.ok_or_else(|| Error::parameter(name, text, &rule));
         }
     }
     Ok(*CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)))

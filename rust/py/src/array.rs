@@ -1,8 +1,8 @@
 //! The door for numpy arrays: checked once, packed once. The only file that names numpy's types.
 
+use hdp_fast_core::error::{Error, Result, fitting};
 use hdp_fast_core::gf2::BitMatrix;
 use hdp_fast_core::run::Run;
-use hdp_fast_core::{Error, Result};
 use numpy::PyUntypedArrayMethods;
 use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray};
@@ -36,26 +36,33 @@ macro_rules! entries {
 }
 entries!(u8 i8 u16 i16 u32 i32 u64 i64);
 
+/// The argument `threads`.
+pub type Threads<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
 /// Packs a matrix of 0/1 entries of any integer dtype and any strides.
-pub fn matrix(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-    packed_entries(&checked(name, value, 2)?, &|i, j| format!("{name}[{i}, {j}]"))
+pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    packed_entries(&checked(name, value, 2)?, threads, &|i, j| format!("{name}[{i}, {j}]"))
 }
 
 /// Packs a vector of 0/1 entries as a matrix of one row.
 pub fn vector(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
     let array = checked(name, value, 1)?;
     let row = array.call_method1("reshape", ((1, array.len()),))?.cast_into()?;
-    packed_entries(&row, &|_, j| format!("{name}[{j}]"))
+    packed_entries(&row, None, &|_, j| format!("{name}[{j}]"))
 }
 
 /// Where an entry stands, in words.
 type Position<'a> = &'a (dyn Fn(usize, usize) -> String + Sync);
 
-fn packed_entries(array: &Bound<'_, PyUntypedArray>, position: Position<'_>) -> PyResult<BitMatrix> {
+fn packed_entries(
+    array: &Bound<'_, PyUntypedArray>,
+    threads: Threads<'_, '_>,
+    position: Position<'_>,
+) -> PyResult<BitMatrix> {
     macro_rules! packed_as {
         ($($type:ty)*) => {$(
             if let Ok(array) = array.cast::<PyArray2<$type>>() {
-                return packed(array, position);
+                return packed(array, threads, position);
             }
         )*};
     }
@@ -112,20 +119,16 @@ pub type Matrix<'py> = Bound<'py, PyArray2<u8>>;
 pub type Vector<'py> = Bound<'py, PyArray1<u8>>;
 
 /// A matrix, one byte an entry.
-pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> Matrix<'py> {
+pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
+    fitting::<u8>(rows.checked_mul(columns)).map_err(raise)?;
     let entries = py.detach(|| Array2::from_shape_fn((rows, columns), |(i, j)| matrix.bit(i, j)));
-    entries.into_pyarray(py)
+    Ok(entries.into_pyarray(py))
 }
 
 /// A vector handed over to Python without a copy.
 pub fn returned(py: Python<'_>, values: Vec<u8>) -> Vector<'_> {
     values.into_pyarray(py)
-}
-
-/// A count that is not negative.
-pub fn count(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    value.extract().map_err(|_| parameter(name, value, "it must be an integer of at least 0"))
 }
 
 /// The value as an array of so many dimensions, aligned and in the machine's byte order.
@@ -156,12 +159,16 @@ fn wrong_type(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyErr {
     parameter(name, format!("array of {}", array.dtype()), rule)
 }
 
-fn packed<T: Entry>(array: &Bound<'_, PyArray2<T>>, position: Position<'_>) -> PyResult<BitMatrix> {
+fn packed<T: Entry>(
+    array: &Bound<'_, PyArray2<T>>,
+    threads: Threads<'_, '_>,
+    position: Position<'_>,
+) -> PyResult<BitMatrix> {
     let readable = array.try_readonly()?;
     let view = readable.as_array();
     let (rows, columns) = view.dim();
     let bytes = array.len() * size_of::<T>();
-    run(array.py(), None, streaming_cost(bytes), |run| {
+    run(array.py(), threads, streaming_cost(bytes), |run| {
         BitMatrix::pack(rows, columns, run, |first, out| pack_rows(&view, first, out, position, run))
     })
 }

@@ -1,7 +1,7 @@
 //! Causes of failure as the exceptions of `hdp_fast.exceptions`.
 
 use hdp_fast_core::Error;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// The exception of a cause. A function, not `From`: the orphan rule forbids that here.
@@ -12,6 +12,7 @@ pub fn raise(cause: Error) -> PyErr {
         Error::InsufficientSamples(text) => ("InsufficientSamples", text),
         Error::Cancelled => return PyKeyboardInterrupt::new_err(()),
         Error::System(text) => return PyOSError::new_err(text),
+        Error::Memory(bytes) => return PyMemoryError::new_err(format!("{bytes} bytes are not available")),
     };
     // Defined in Python, where users read and catch them.
     Python::attach(|py| match py.import("hdp_fast.exceptions").and_then(|module| module.getattr(name)) {

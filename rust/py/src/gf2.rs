@@ -6,10 +6,11 @@ use hdp_fast_core::gf2 as core;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use crate::array::{self, Matrix, Vector, count};
+use crate::array::{self, Matrix, Threads, Vector};
 use crate::error::{parameter, raise};
 use crate::noise::seed;
 use crate::run::{elimination_cost, run, streaming_cost};
+use crate::scalar::count;
 
 /// A bit-packed matrix over GF(2), taken by every function of hdp_fast in place of a 0/1 array.
 ///
@@ -30,7 +31,7 @@ impl BitMatrix {
     #[staticmethod]
     #[allow(non_snake_case)]
     fn from_dense(X: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        Ok(BitMatrix(Arc::new(array::matrix("X", X)?)))
+        Ok(BitMatrix(Arc::new(array::matrix("X", X, None)?)))
     }
 
     /// Takes the rows of numpy.packbits(X, axis=1, bitorder="little").
@@ -42,7 +43,7 @@ impl BitMatrix {
     /// Source: none.
     #[staticmethod]
     fn from_packed(rows: &Bound<'_, PyAny>, ncols: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        Ok(BitMatrix(Arc::new(array::packed_rows("rows", rows, count("ncols", ncols)?)?)))
+        Ok(BitMatrix(Arc::new(array::packed_rows("rows", rows, count("ncols", ncols, 0)?)?)))
     }
 
     /// Numbers of rows and columns.
@@ -56,7 +57,7 @@ impl BitMatrix {
     /// Raises: MemoryError.
     /// Cost: m d bytes.
     /// Source: none.
-    fn to_dense<'py>(&self, py: Python<'py>) -> Matrix<'py> {
+    fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
         array::unpacked(py, &self.0)
     }
 
@@ -70,7 +71,7 @@ impl BitMatrix {
         if copy == Some(false) {
             return Err(parameter("copy", "False", "unpacking a BitMatrix always makes a copy"));
         }
-        let dense = self.to_dense(py).into_any();
+        let dense = self.to_dense(py)?.into_any();
         dtype.map_or(Ok(dense.clone()), |dtype| dense.call_method1("astype", (dtype,)))
     }
 
@@ -96,10 +97,10 @@ impl BitMatrix {
 }
 
 /// The argument as a packed matrix.
-pub fn matrix(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Arc<core::BitMatrix>> {
+pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<Arc<core::BitMatrix>> {
     match value.cast::<BitMatrix>() {
         Ok(packed) => Ok(packed.get().0.clone()),
-        Err(_) => Ok(Arc::new(array::matrix(name, value)?)),
+        Err(_) => Ok(Arc::new(array::matrix(name, value, threads)?)),
     }
 }
 
@@ -125,7 +126,7 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>, length: usize, what: &str) -
 #[pyo3(signature = (A, *, threads=None))]
 #[allow(non_snake_case)]
 pub fn rank(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let matrix = matrix("A", A)?;
+    let matrix = matrix("A", A, threads)?;
     run(py, threads, elimination_cost(matrix.rows(), matrix.columns()), |run| core::rank(&matrix, run))
 }
 
@@ -145,7 +146,7 @@ pub fn dot<'py>(
     x: &Bound<'py, PyAny>,
     threads: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
-    let matrix = matrix("A", A)?;
+    let matrix = matrix("A", A, threads)?;
     let x = vector("x", x, matrix.columns(), "the number of columns of A")?;
     let cost = streaming_cost(matrix.rows() * matrix.words() * 8);
     let product = run(py, threads, cost, |run| {
@@ -173,7 +174,7 @@ pub fn solve<'py>(
     b: &Bound<'py, PyAny>,
     threads: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Solution> {
-    let matrix = matrix("A", A)?;
+    let matrix = matrix("A", A, threads)?;
     let b = vector("b", b, matrix.rows(), "the number of rows of A")?;
     let cost = elimination_cost(matrix.rows(), matrix.columns());
     let system = core::System { matrix: &matrix, rows: None, ones: false, rhs: Some(b.row(0)) };
@@ -218,7 +219,7 @@ impl Solution {
     /// Source: back substitution.
     fn nullspace<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
         let basis = run(py, None, self.cost(self.0.nullity()), |run| self.0.null_space(run))?;
-        Ok(array::unpacked(py, &basis))
+        array::unpacked(py, &basis)
     }
 
     /// A solution drawn uniformly from all of them, uint8 (d,); None if there is none.

@@ -9,6 +9,7 @@ mod local;
 mod noise;
 mod parity;
 mod run;
+mod scalar;
 
 use pyo3::prelude::*;
 

@@ -1,13 +1,12 @@
 //! Glue of `hdp_fast.local`.
 
 use hdp_fast_core::local;
-use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
 use crate::array::{self, Vector};
-use crate::error::raise;
 use crate::noise::seed;
 use crate::run::{run, streaming_cost};
+use crate::scalar;
 
 /// Binary randomised response: each bit kept with probability e^epsilon / (1 + e^epsilon), flipped otherwise.
 ///
@@ -23,10 +22,10 @@ use crate::run::{run, streaming_cost};
 pub fn randomized_response<'py>(
     py: Python<'py>,
     bits: &Bound<'py, PyAny>,
-    epsilon: f64,
+    epsilon: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
-    let epsilon = Epsilon::new(epsilon).map_err(raise)?;
+    let epsilon = scalar::epsilon(epsilon)?;
     let packed = array::vector("bits", bits)?;
     let seed = seed(py, random_state)?;
     let responses = run(py, None, streaming_cost(64 * packed.columns()), |run| {
@@ -39,6 +38,6 @@ pub fn randomized_response<'py>(
 
 /// The probability with which randomised response tells the truth: numerator of a fraction over 2**64.
 #[pyfunction]
-pub fn truth_probability(epsilon: f64) -> PyResult<u64> {
-    Ok(local::truth_probability(Epsilon::new(epsilon).map_err(raise)?).0)
+pub fn truth_probability(epsilon: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(local::truth_probability(scalar::epsilon(epsilon)?).0)
 }

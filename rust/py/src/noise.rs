@@ -3,9 +3,10 @@
 use hdp_fast_core::noise::{self, Bernoulli, Seed};
 use pyo3::prelude::*;
 
-use crate::array::{self, Vector, count};
+use crate::array::{self, Vector};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
+use crate::scalar::{bytes, count};
 
 /// The key of a call: from the operating system, or for tests from what the caller gives.
 pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult<Seed> {
@@ -37,10 +38,10 @@ pub fn bernoulli<'py>(
         Probability::Ratio(numerator, denominator) => Bernoulli::ratio(numerator, denominator),
         Probability::Float(p) => Bernoulli::float(p),
     };
-    let size = count("size", size)?;
+    let size = count("size", size, 0)?;
     let seed = seed(py, random_state)?;
-    let draws = run(py, None, streaming_cost(64 * size), |run| {
-        let mut draws = vec![0; size];
+    let mut draws = bytes(size)?;
+    let draws = run(py, None, streaming_cost(size.saturating_mul(64)), |run| {
         noise::bernoulli_array(&p, &mut draws, &seed, run);
         run.check().map(|()| draws)
     })?;

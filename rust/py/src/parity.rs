@@ -1,14 +1,17 @@
 //! Glue of `hdp_fast.parity`.
 
-use hdp_fast_core::params::{Epsilon, Neighbours};
+use hdp_fast_core::params::Neighbours;
 use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Plan, Target};
 use pyo3::prelude::*;
 
-use crate::array::{self, Vector, count};
-use crate::error::{parameter, raise};
+use crate::array::{self, Vector};
+use crate::error::raise;
 use crate::gf2::{matrix, vector};
 use crate::noise::seed;
 use crate::run::{elimination_cost, run, streaming_cost};
+use crate::scalar::{count, epsilon, not_a_plan, number, word};
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// n, p, g, c, k, batch_size, test_size of a plan.
 type PlanFields = (u64, f64, Option<f64>, Option<f64>, Option<u64>, Option<u64>, Option<u64>);
@@ -21,65 +24,63 @@ fn plan_of((n, p, g, c, k, batch_size, test_size): PlanFields) -> Plan {
     Plan { n, p, g, c, k, batch_size, test_size }
 }
 
-fn method_of(name: &str) -> PyResult<Method> {
-    match name {
-        "loop" => Ok(Method::Loop),
-        "batches" => Ok(Method::Batches),
-        "paper" => Ok(Method::Paper),
-        _ => Err(parameter("method", name, "it must be 'loop', 'batches' or 'paper'")),
-    }
+fn method_of(name: Any<'_, '_>) -> PyResult<Method> {
+    word("method", name, &[("loop", Method::Loop), ("batches", Method::Batches), ("paper", Method::Paper)])
 }
 
-fn neighbours_of(name: &str) -> PyResult<Neighbours> {
-    match name {
-        "replace_one" => Ok(Neighbours::ReplaceOne),
-        "add_remove" => Ok(Neighbours::AddRemove),
-        _ => Err(parameter("neighbours", name, "it must be 'replace_one' or 'add_remove'")),
-    }
+fn neighbours_of(name: Any<'_, '_>) -> PyResult<Neighbours> {
+    word("neighbours", name, &[("replace_one", Neighbours::ReplaceOne), ("add_remove", Neighbours::AddRemove)])
 }
 
-fn target(d: &Bound<'_, PyAny>, alpha: f64, beta: f64, epsilon: f64, neighbours: &str) -> PyResult<Target> {
-    let epsilon = Epsilon::new(epsilon).map_err(raise)?;
-    Ok(Target { unknowns: count("d", d)?, alpha, beta, epsilon, neighbours: neighbours_of(neighbours)? })
+fn target(
+    d: Any<'_, '_>,
+    alpha: f64,
+    beta: Any<'_, '_>,
+    eps: Any<'_, '_>,
+    neighbours: Any<'_, '_>,
+) -> PyResult<Target> {
+    let (unknowns, beta) = (count("d", d, 1)?, number("beta", beta)?);
+    Ok(Target { unknowns, alpha, beta, epsilon: epsilon(eps)?, neighbours: neighbours_of(neighbours)? })
 }
 
 /// The plan of a method.
 #[pyfunction]
+#[pyo3(signature = (d, alpha, beta, epsilon, method, neighbours))]
 pub fn plan_parity(
-    d: &Bound<'_, PyAny>,
-    alpha: f64,
-    beta: f64,
-    epsilon: f64,
-    method: &str,
-    neighbours: &str,
+    d: Any<'_, '_>,
+    alpha: Any<'_, '_>,
+    beta: Any<'_, '_>,
+    epsilon: Any<'_, '_>,
+    method: Any<'_, '_>,
+    neighbours: Any<'_, '_>,
 ) -> PyResult<PlanFields> {
-    let target = target(d, alpha, beta, epsilon, neighbours)?;
+    let target = target(d, number("alpha", alpha)?, beta, epsilon, neighbours)?;
     parity::plan(&target, method_of(method)?).map(fields).map_err(raise)
 }
 
 /// The plan for a source at a given chi-squared divergence from the uniform target.
 #[pyfunction]
 pub fn plan_parity_uniform_target(
-    d: &Bound<'_, PyAny>,
-    chi2: f64,
-    beta: f64,
-    epsilon: f64,
-    method: &str,
-    neighbours: &str,
+    d: Any<'_, '_>,
+    chi2: Any<'_, '_>,
+    beta: Any<'_, '_>,
+    epsilon: Any<'_, '_>,
+    method: Any<'_, '_>,
+    neighbours: Any<'_, '_>,
 ) -> PyResult<PlanFields> {
     let target = target(d, 0.25, beta, epsilon, neighbours)?;
-    parity::plan_uniform_target(&target, chi2, method_of(method)?).map(fields).map_err(raise)
+    parity::plan_uniform_target(&target, number("chi2", chi2)?, method_of(method)?).map(fields).map_err(raise)
 }
 
 /// The least error that n records promise, if any, and the plan to use with them.
 #[pyfunction]
 pub fn promise_parity(
-    d: &Bound<'_, PyAny>,
+    d: Any<'_, '_>,
     n: u64,
-    beta: f64,
-    epsilon: f64,
-    method: &str,
-    neighbours: &str,
+    beta: Any<'_, '_>,
+    epsilon: Any<'_, '_>,
+    method: Any<'_, '_>,
+    neighbours: Any<'_, '_>,
 ) -> PyResult<(Option<f64>, PlanFields)> {
     let target = target(d, 0.25, beta, epsilon, neighbours)?;
     let (alpha, plan) = parity::promise(&target, method_of(method)?, n).map_err(raise)?;
@@ -92,23 +93,24 @@ pub fn promise_parity(
 #[allow(non_snake_case, clippy::too_many_arguments)]
 pub fn learn_parity<'py>(
     py: Python<'py>,
-    X: &Bound<'py, PyAny>,
-    y: &Bound<'py, PyAny>,
-    epsilon: f64,
-    method: &str,
-    neighbours: &str,
-    plan: PlanFields,
+    X: Any<'_, 'py>,
+    y: Any<'_, 'py>,
+    epsilon: Any<'_, 'py>,
+    method: Any<'_, 'py>,
+    neighbours: Any<'_, 'py>,
+    plan: Any<'_, 'py>,
     affine: bool,
-    random_state: Option<&Bound<'py, PyAny>>,
+    random_state: Option<Any<'_, 'py>>,
 ) -> PyResult<Option<Vector<'py>>> {
-    let epsilon = Epsilon::new(epsilon).map_err(raise)?;
-    let mechanism = Mechanism::new(epsilon, neighbours_of(neighbours)?, method_of(method)?, &plan_of(plan));
-    let mechanism = mechanism.map_err(raise)?;
-    let matrix = matrix("X", X)?;
+    let epsilon = crate::scalar::epsilon(epsilon)?;
+    let plan = plan_of(plan.extract().map_err(not_a_plan)?);
+    let mechanism = Mechanism::new(epsilon, neighbours_of(neighbours)?, method_of(method)?, &plan).map_err(raise)?;
+    let matrix = matrix("X", X, None)?;
     let y = vector("y", y, matrix.rows(), "the number of rows of X")?;
     let seed = seed(py, random_state)?;
     let examples = Examples { matrix: &matrix, labels: y.row(0), affine };
-    let cost = elimination_cost(matrix.rows(), matrix.columns()) + streaming_cost(64 * matrix.rows());
+    let once = elimination_cost(matrix.rows(), matrix.columns()) + streaming_cost(64 * matrix.rows());
+    let cost = mechanism.systems() * (once + 1e3);
     let hypothesis = run(py, None, cost, |run| parity::learn(&examples, &mechanism, &seed, run))?;
     Ok(hypothesis.map(|bits| array::returned(py, bits)))
 }

@@ -5,8 +5,8 @@ use hdp_fast_core::simd::Isa;
 use hdp_fast_core::{Result, pool};
 use pyo3::prelude::*;
 
-use crate::array::count;
 use crate::error::raise;
+use crate::scalar::count;
 
 /// Work below this is done before another thread would have woken up.
 const HANDOVER_NANOSECONDS: f64 = 1e6;
@@ -21,7 +21,7 @@ pub fn run<R: Send>(
     nanoseconds: f64,
     work: impl FnOnce(Run<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let threads = threads.map(|value| count("threads", value)).transpose()?;
+    let threads = threads.map(|value| count("threads", value, 1)).transpose()?;
     let threads = pool::threads(threads).map_err(raise)?;
     let isa = Isa::detect();
     let limit = if threads == 1 { INTERRUPTIBLE_NANOSECONDS } else { HANDOVER_NANOSECONDS };
@@ -45,10 +45,10 @@ pub fn run<R: Send>(
     }
 }
 
-/// A rough cost of eliminating an m x d system, in nanoseconds.
+/// A rough cost of an m x d system, in nanoseconds; an upper bound, since it grows with the rank that is missing.
 pub fn elimination_cost(m: usize, d: usize) -> f64 {
     let (m, d) = (m as f64, d as f64);
-    m.min(d) * m.min(d) * d / 4096.0 + m * d / 256.0
+    m * d * m.min(d) / 4096.0 + m * d / 256.0
 }
 
 /// A rough cost of a pass over so many bytes, in nanoseconds.

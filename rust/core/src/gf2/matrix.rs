@@ -1,6 +1,6 @@
 //! The bit-packed matrix that callers own.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fitting};
 use crate::run::Run;
 
 /// A matrix over GF(2), row-major, each row a whole number of 64-bit words with column 0 in the lowest bit.
@@ -16,35 +16,29 @@ pub struct BitMatrix {
 const ROWS_PER_TASK: usize = 64;
 
 impl BitMatrix {
-    /// Packs `rows` rows; `pack(first, out)` fills the words of as many rows from `first` on as `out` holds and says
-    /// whether all entries were 0 or 1. On failure the error is the caller's to word.
-    pub fn pack<E: Send>(
+    /// Packs `rows` rows; `pack(first, out)` fills the words of as many rows from `first` on as `out` holds.
+    pub fn pack(
         rows: usize,
         columns: usize,
         run: Run<'_>,
-        pack: impl Fn(usize, &mut [u64]) -> std::result::Result<(), E> + Sync + Send,
-    ) -> std::result::Result<BitMatrix, E> {
+        pack: impl Fn(usize, &mut [u64]) -> Result<()> + Sync + Send,
+    ) -> Result<BitMatrix> {
         let words = columns.div_ceil(64);
-        let mut data = vec![0; rows * words];
-        let failure = std::sync::Mutex::new(None);
-        if words > 0 {
-            run.for_each_chunk(
-                &mut data,
-                words * ROWS_PER_TASK,
-                || (),
-                |_, task, part| {
-                    if let Err(cause) = pack(task * ROWS_PER_TASK, part) {
-                        if let Ok(mut first) = failure.lock() {
-                            first.get_or_insert(cause);
-                        }
-                    }
-                },
-            );
-        }
-        match failure.into_inner() {
-            Ok(Some(cause)) => Err(cause),
-            _ => Ok(BitMatrix { rows, columns, data }),
-        }
+        let mut data = vec![0; fitting::<u64>(rows.checked_mul(words))?];
+        let failure = std::sync::Mutex::new(Ok(()));
+        run.for_each_chunk(
+            &mut data,
+            words.max(1) * ROWS_PER_TASK,
+            || (),
+            |_, task, part| {
+                let packed = pack(task * ROWS_PER_TASK, part);
+                if let (Err(_), Ok(mut failure)) = (&packed, failure.lock()) {
+                    *failure = packed;
+                }
+            },
+        );
+        let failure = failure.into_inner().unwrap_or(Ok(()));
+        failure.map(|()| BitMatrix { rows, columns, data })
     }
 
     /// The matrix of given words; bits beyond the last column are cleared.

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use super::eliminate::{Echelon, eliminate};
 use super::matrix::{BitMatrix, inner_product};
 use super::strips::Strips;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fitting};
 use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
@@ -75,7 +75,7 @@ impl System<'_> {
         set(self.unknowns(), self.rhs(row));
     }
 
-    fn gather(&self, from: usize, count: usize, run: Run<'_>) -> Strips {
+    fn gather(&self, from: usize, count: usize, run: Run<'_>) -> Result<Strips> {
         Strips::gather(count, self.words(), run, |i, first, out| self.read(from + i, first, out))
     }
 
@@ -149,7 +149,7 @@ impl Solution {
     /// A basis of the null space, packed, one vector for each free unknown in ascending order.
     pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
         let words = self.unknowns.div_ceil(64);
-        let mut data = vec![0; self.nullity() * words];
+        let mut data = vec![0; fitting::<u64>(self.nullity().checked_mul(words))?];
         let batches = self.echelon.null_space(self.unknowns, false, run)?;
         for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
             for column in 0..self.unknowns {
@@ -188,7 +188,7 @@ pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Sol
     let (first, rest) = system.split(unknowns + SLACK)?;
     let rest = System { rows: Some(&rest), ..*system };
     let first = System { rows: Some(&first), ..*system };
-    let mut echelon = eliminate(first.gather(0, first.len(), run), unknowns, run)?;
+    let mut echelon = eliminate(first.gather(0, first.len(), run)?, unknowns, run)?;
     let mut rng = Rng::for_speed_only();
     loop {
         let consistent = !echelon.leftover(unknowns);
@@ -201,7 +201,7 @@ pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Sol
             return Ok(solution);
         }
         let combinations = fold(&rest, &outside, solution.nullity() + 1 + SLACK, &mut rng);
-        echelon = eliminate(solution.echelon.join(&combinations, system.words(), run), unknowns, run)?;
+        echelon = eliminate(solution.echelon.join(&combinations, system.words(), run)?, unknowns, run)?;
     }
 }
 
@@ -239,22 +239,21 @@ fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Resu
                 found.push(i as u32);
             }
         }
+        Ok(())
     })
 }
 
 /// Equations, right-hand side included, that are not orthogonal to all of the vectors.
 fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> Result<Vec<u32>> {
     collect_rows(system.len(), run, |from, to, found| {
-        let strips = system.gather(from, to - from, run.sequential());
+        let strips = system.gather(from, to - from, run.sequential())?;
         let height = strips.height();
         let mut tiles: Vec<Tiles> = batches.iter().map(|_| Tiles::new(run.isa)).collect();
         let mut products = vec![Block::ZERO; height * batches.len()];
         for start in (0..strips.len()).step_by(STRIPS_PER_PRODUCT) {
             let group = start..strips.len().min(start + STRIPS_PER_PRODUCT);
             tiles.iter_mut().zip(batches).for_each(|(tiles, vectors)| tiles.load(&vectors[group.clone()]));
-            if run.cancelled() {
-                return;
-            }
+            run.check()?;
             // So few blocks at a time that they stay in L1 while all vectors pass.
             for top in (0..height).step_by(BLOCKS_PER_PRODUCT) {
                 let part = top..height.min(top + BLOCKS_PER_PRODUCT);
@@ -272,6 +271,7 @@ fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> 
             let rows = (from + BLOCK * i..to).zip(seen).filter(|&(_, bits)| bits != 0);
             found.extend(rows.map(|(row, _)| row as u32));
         }
+        Ok(())
     })
 }
 
@@ -279,24 +279,23 @@ fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> 
 fn collect_rows(
     rows: usize,
     run: Run<'_>,
-    find: impl Fn(usize, usize, &mut Vec<u32>) + Sync + Send,
+    find: impl Fn(usize, usize, &mut Vec<u32>) -> Result<()> + Sync + Send,
 ) -> Result<Vec<u32>> {
-    let all = Mutex::new(Vec::new());
+    let all = Mutex::new(Ok(Vec::new()));
     let mut tasks = vec![(); rows.div_ceil(ROWS_PER_CHECK)];
     // A unit slice only numbers the tasks.
     run.for_each_chunk(&mut tasks, 1, Vec::new, |found, task, _| {
         let from = task * ROWS_PER_CHECK;
-        if !run.cancelled() {
-            find(from, rows.min(from + ROWS_PER_CHECK), found);
-        }
-        if !found.is_empty() {
-            if let Ok(mut all) = all.lock() {
-                all.append(found);
+        let done = run.check().and_then(|()| find(from, rows.min(from + ROWS_PER_CHECK), found));
+        if let (false, Ok(mut all)) = (done.is_ok() && found.is_empty(), all.lock()) {
+            match (&mut *all, done) {
+                (Ok(all), Ok(())) => all.append(found),
+                (_, Err(cause)) => *all = Err(cause),
+                (Err(_), Ok(())) => {}
             }
         }
     });
-    run.check()?;
-    let mut all = all.into_inner().unwrap_or_default();
+    let mut all = all.into_inner().unwrap_or(Err(Error::Cancelled))?;
     all.sort_unstable();
     Ok(all)
 }
@@ -336,7 +335,10 @@ impl Echelon {
     /// All null vectors with one free coordinate, 64 to a batch; with the right-hand side as the last if `rhs`.
     fn null_space(&self, unknowns: usize, rhs: bool, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
         let free: Vec<usize> = self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect();
-        let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); free.len().div_ceil(BLOCK)];
+        let count = free.len().div_ceil(BLOCK);
+        // Asked for in one piece: the batches are many small ones.
+        fitting::<Block>(count.checked_mul(self.strips.len()))?;
+        let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); count];
         run.for_each_chunk(
             &mut batches,
             1,
@@ -388,7 +390,7 @@ impl Echelon {
     }
 
     /// The rows of the form followed by further rows, `words` words each, ready to be eliminated again.
-    fn join(&self, further: &[u64], words: usize, run: Run<'_>) -> Strips {
+    fn join(&self, further: &[u64], words: usize, run: Run<'_>) -> Result<Strips> {
         let rank = self.pivots.len();
         Strips::gather(rank + further.len() / words, words, run, |row, first, out| {
             if row >= rank {

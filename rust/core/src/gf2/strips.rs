@@ -1,5 +1,6 @@
 //! The working layout of the elimination: strips of 64 columns, each contiguous over the rows.
 
+use crate::error::{Result, fitting};
 use crate::run::Run;
 use crate::simd::{BLOCK, Block};
 
@@ -15,10 +16,15 @@ const STRIPS_PER_TASK: usize = 40;
 
 impl Strips {
     /// `rows` rows of `words` words each, where `read(row, first, out)` copies words `first..` of a row into `out`.
-    pub fn gather(rows: usize, words: usize, run: Run<'_>, read: impl Fn(usize, usize, &mut [u64]) + Sync) -> Strips {
+    pub fn gather(
+        rows: usize,
+        words: usize,
+        run: Run<'_>,
+        read: impl Fn(usize, usize, &mut [u64]) + Sync,
+    ) -> Result<Strips> {
         // A strip of no rows still has a block, so that the number of strips is kept.
         let height = rows.div_ceil(BLOCK).max(1);
-        let mut blocks = vec![Block::ZERO; height * words];
+        let mut blocks = vec![Block::ZERO; fitting::<Block>(height.checked_mul(words))?];
         // On one thread whole rows: memory is read fastest in order.
         let strips = if run.parallel() { STRIPS_PER_TASK } else { words.max(1) };
         run.for_each_chunk(
@@ -29,7 +35,7 @@ impl Strips {
                 fill(part, height, rows, task * strips, &read);
             },
         );
-        Strips { rows, height, blocks }
+        Ok(Strips { rows, height, blocks })
     }
 
     /// Number of rows, without the padding.

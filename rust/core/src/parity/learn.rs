@@ -70,6 +70,14 @@ impl Mechanism {
             noise: DiscreteLaplace::at_least(noise_scale)?,
         })
     }
+
+    /// How many systems a run solves; an upper bound on the expectation if that depends on the data.
+    pub fn systems(&self) -> f64 {
+        match self.method {
+            Method::Loop => self.silent.to_f64().recip(),
+            Method::Batches | Method::Paper => self.batches as f64,
+        }
+    }
 }
 
 /// Runs a mechanism: the bits of the hypothesis, the intercept last if there is one, or nothing.

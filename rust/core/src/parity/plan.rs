@@ -49,13 +49,21 @@ pub struct Plan {
     pub test_size: Option<u64>,
 }
 
+const MOST_UNKNOWNS: usize = 1 << 32;
+
+/// Below it the coins of 64 bits would be too coarse, and the waiting for a release too long.
+const LEAST_BETA: f64 = 1e-15;
+
 impl Target {
     fn check(&self) -> Result<()> {
-        if self.unknowns == 0 {
-            return Err(Error::parameter("d", 0, "there must be at least one unknown bit"));
+        if !(1..=MOST_UNKNOWNS).contains(&self.unknowns) {
+            return Err(Error::parameter("d", self.unknowns, "there must be 1 to 2^32 unknown bits"));
         }
         fraction("alpha", self.alpha, 0.5)?;
         fraction("beta", self.beta, 1.0)?;
+        if self.beta < LEAST_BETA {
+            return Err(Error::parameter("beta", self.beta, "it must be at least 1e-15"));
+        }
         Ok(())
     }
 
@@ -216,25 +224,36 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
             let silent = c.powi(k as i32);
             let rate = if target.neighbours == Neighbours::AddRemove { plan.p / k as f64 } else { plan.p };
             let size = spanning(rate, (target.beta - silent) / (1.0 - silent));
-            let n = if target.neighbours == Neighbours::AddRemove { size } else { size * k };
+            let n = if target.neighbours == Neighbours::AddRemove { size } else { size.saturating_mul(k) };
             Plan { n, batch_size: Some(n.div_ceil(k)), ..plan }
         }),
         Method::Paper => return Err(Error::parameter("method", "paper", "a plan from chi2 needs loop or batches")),
     };
-    best.ok_or_else(|| Error::parameter("beta", target.beta, "no plan reaches it"))
+    let best = best.ok_or_else(|| Error::parameter("beta", target.beta, "no plan reaches it"))?;
+    if best.n < 1 << 62 {
+        return Ok(best);
+    }
+    let epsilon = target.epsilon.get();
+    Err(Error::Parameter(format!("epsilon = {epsilon} and chi2 = {chi2} need more than 2^62 records")))
 }
 
 /// Chernoff bound on the draws after which a Poisson sample spans the space except with probability b: step i waits
 /// for a vector outside a space of dimension i, which comes with probability at least (1 - 2^(i-d))^2 / (chi2 + 1).
 fn draws_until_spanning(d: usize, chi2: f64, p: f64, b: f64) -> f64 {
-    let rates: Vec<f64> = (0..d).map(|i| p * (1.0 - (i as f64 - d as f64).exp2()).powi(2) / (chi2 + 1.0)).collect();
-    let slowest = rates.iter().copied().fold(1.0, f64::min);
+    let rate = |missing: f64| p * (1.0 - (-missing).exp2()).powi(2) / (chi2 + 1.0);
+    // Up to 64 dimensions from the end every step has the same rate, to the last bit of a float.
+    let (alike, rates) = (d.saturating_sub(64), (1..=d.min(64)).map(|missing| rate(missing as f64)));
+    let mut steps: Vec<(f64, f64)> = rates.map(|q| (1.0, q)).collect();
+    steps.push((alike as f64, rate(64.0)));
     let bound = |t: f64| {
-        // ln E[e^(tG)] = ln(q e^t) - ln(1 - (1-q) e^t) for each waiting time G.
-        let logs = rates.iter().map(|q| q.ln() + t - (-(1.0 - q) * t.exp()).ln_1p());
+        // ln E[e^(tG)] = -ln(1 - (1 - e^-t) / q) for each waiting time G.
+        let logs = steps.iter().map(|(count, q)| -count * ((-t).exp_m1() / q).ln_1p());
         (logs.sum::<f64>() - b.ln()) / t
     };
-    let limit = -(-slowest).ln_1p();
+    let limit = -(-rate(1.0)).ln_1p();
+    if limit <= f64::MIN_POSITIVE {
+        return f64::INFINITY;
+    }
     // Pr[G > n] = Pr[G >= n + 1], hence the one record less.
     minimise(bound, limit * 1e-9, limit * (1.0 - 1e-9)).ceil() - 1.0
 }

@@ -1,0 +1,78 @@
+"""Checks of arguments that never reach the compiled module."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .exceptions import ParameterError, ShapeError
+
+
+def number(name: str, value: Any) -> float:
+    """The value as a float, NaN included.
+
+    Raises: ParameterError unless it is a real number.
+    """
+    try:
+        return math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{name} = {value!r}, but it must be a real number") from None
+
+
+def fraction(name: str, value: Any, *, zero: bool = False) -> float:
+    """The value as a float strictly between 0 and 1, or 0 where that is allowed.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if 0 < found < 1 or (zero and found == 0):
+        return found
+    rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
+    raise ParameterError(f"{name} = {value!r}, but it must {rule}")
+
+
+def count(name: str, value: Any) -> int:
+    """The value as an int of at least 0.
+
+    Raises: ParameterError otherwise.
+    """
+    try:
+        found = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise ParameterError(f"{name} = {value!r}, but it must be an integer of at least 0")
+    return found
+
+
+def array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array.
+
+    Raises: ShapeError when its rows differ in length.
+    """
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ShapeError(f"{name} has rows that differ in length") from None
+
+
+def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
+    """The value as a vector of 0 and 1.
+
+    Raises: ShapeError unless it has one dimension, ParameterError for anything but 0 and 1.
+    """
+    found = array(name, value)
+    if found.ndim != 1:
+        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
+    if found.size and found.dtype.kind not in "bui":
+        raise ParameterError(
+            f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
+        )
+    wrong = found[(found != 0) & (found != 1)]
+    if wrong.size:
+        raise ParameterError(f"{name} holds {wrong[0]}, but every entry must be 0 or 1")
+    return found.astype(np.uint8)

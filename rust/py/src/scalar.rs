@@ -1,0 +1,50 @@
+//! The door for scalars: whatever Python hands over becomes a checked number or one clear error.
+
+use hdp_fast_core::error::{Error, fitting};
+use hdp_fast_core::params::Epsilon;
+use pyo3::prelude::*;
+
+use crate::error::{parameter, raise};
+
+/// A real number; NaN and infinities are left to the rule of the argument.
+pub fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    value.extract().map_err(|_| parameter(name, shown(value), "it must be a real number"))
+}
+
+/// An integer of at least `least`.
+pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usize> {
+    let found = value.extract::<usize>().ok().filter(|&count| count >= least);
+    found.ok_or_else(|| parameter(name, shown(value), &format!("it must be an integer of at least {least}")))
+}
+
+/// One of a few words.
+pub fn word<T: Copy>(name: &str, value: &Bound<'_, PyAny>, words: &[(&str, T)]) -> PyResult<T> {
+    let given = value.extract::<String>().unwrap_or_default();
+    let found = words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| *meaning);
+    let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    found.ok_or_else(|| parameter(name, shown(value), &format!("it must be one of {}", allowed.join(", "))))
+}
+
+/// A privacy parameter.
+pub fn epsilon(value: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
+    Epsilon::new(number("epsilon", value)?).map_err(raise)
+}
+
+/// Zero bytes, or MemoryError.
+pub fn bytes(count: usize) -> PyResult<Vec<u8>> {
+    fitting::<u8>(Some(count)).map(|count| vec![0; count]).map_err(raise)
+}
+
+/// The value as Python shows it, cut where it is long.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let whole = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+    match whole.char_indices().nth(80) {
+        Some((end, _)) => format!("{}...", &whole[..end]),
+        None => whole,
+    }
+}
+
+/// The error of a plan whose fields are not those that plan() made.
+pub fn not_a_plan(_: PyErr) -> PyErr {
+    raise(Error::Parameter("plan has a field out of range, but it must come from plan()".into()))
+}
