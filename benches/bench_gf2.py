@@ -86,23 +86,24 @@ def _take_turns(
 ) -> tuple[dict[str, float], bool | None]:
     """Like medians, with M4RI's routes, which its own process times, joining every round.
 
-    M4RI runs on one thread, as Debian builds it.
+    M4RI runs on one thread, as Debian builds it. Every route's second run of two is timed: while
+    the others take their turn, its caches and the second core go cold.
     """
     times: dict[str, list[float]] = {}
     openmp = None
-    for turn in range(rounds + 1):
+    for _ in range(rounds):
         found = {name: _seconds(action) for name, action in routes.items()}
         if words is not None:
-            peer = m4ri.report(words, size, 1)
+            peer = m4ri.report(words, size, 2)
             openmp = peer.openmp
-            found |= {f"M4RI {route}": each[0] for route, each in peer.seconds.items()}
-        # The first round only warms caches and threads.
-        for name, value in found.items() if turn else ():
+            found |= {f"M4RI {route}": each[1] for route, each in peer.seconds.items()}
+        for name, value in found.items():
             times.setdefault(name, []).append(value)
     return {name: statistics.median(each) for name, each in times.items()}, openmp
 
 
 def _seconds(action: Action) -> float:
+    action()
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

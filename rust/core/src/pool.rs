@@ -1,4 +1,5 @@
-//! The thread pool: built when first needed, and built anew in a forked child, where the parent's threads are gone.
+//! The thread pools, one for each number of threads: built when first needed, and built anew in a forked child, where
+//! the parent's threads are gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -15,13 +16,14 @@ const MOST_THREADS: usize = 1024;
 /// How often the calling thread asks whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
-struct Owned {
+#[derive(Clone)]
+struct Pools {
     process: u32,
-    pool: rayon::ThreadPool,
+    pools: Vec<Arc<rayon::ThreadPool>>,
 }
 
 // Lock-free: a lock that another thread holds during a fork would stay locked in the child for ever.
-static POOL: ArcSwapOption<Owned> = ArcSwapOption::const_empty();
+static POOLS: ArcSwapOption<Pools> = ArcSwapOption::const_empty();
 
 /// Calls `work` in the pool of the given number of threads, while the calling thread asks `go_on` every 50 ms.
 ///
@@ -31,14 +33,11 @@ pub fn supervise<R: Send>(
     work: impl FnOnce(&AtomicBool) -> R + Send,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<R> {
-    let owned = match POOL.load_full() {
-        Some(owned) if owned.process == std::process::id() && owned.pool.current_num_threads() == threads => owned,
-        stale => replace(stale, threads)?,
-    };
+    let pool = of_size(threads)?;
     let cancelled = AtomicBool::new(false);
     let (sender, receiver) = channel();
     let flag = &cancelled;
-    let result = owned.pool.in_place_scope(|scope| {
+    let result = pool.in_place_scope(|scope| {
         // The task owns the sender: if it panics, the receiver below learns that there will be no result.
         scope.spawn(move |_| {
             let _ = sender.send(work(flag));
@@ -56,21 +55,30 @@ pub fn supervise<R: Send>(
     result.ok_or_else(|| Error::System("a task ended without a result".into()))
 }
 
-fn replace(stale: Option<Arc<Owned>>, threads: usize) -> Result<Arc<Owned>> {
+fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
+    let process = std::process::id();
+    let known = POOLS.load_full();
+    let mut pools = match known.as_deref() {
+        Some(known) if known.process == process => known.clone(),
+        _ => Pools { process, pools: Vec::new() },
+    };
+    if let Some(pool) = pools.pools.iter().find(|pool| pool.current_num_threads() == threads) {
+        return Ok(pool.clone());
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|i| format!("hdp-fast-{i}"))
         .build()
         .map_err(|cause| Error::System(format!("could not start {threads} threads: {cause}")))?;
-    let owned = Arc::new(Owned { process: std::process::id(), pool });
-    let previous = POOL.swap(Some(owned.clone()));
-    // Dropping a pool of the parent would wait for threads that do not exist here.
-    for old in [stale, previous].into_iter().flatten() {
-        if old.process != std::process::id() {
+    let pool = Arc::new(pool);
+    pools.pools.push(pool.clone());
+    // Dropping pools of the parent would wait for threads that do not exist here.
+    for old in [known, POOLS.swap(Some(Arc::new(pools)))].into_iter().flatten() {
+        if old.process != process {
             std::mem::forget(old);
         }
     }
-    Ok(owned)
+    Ok(pool)
 }
 
 /// Counted once: the answer takes longer than many a call.
