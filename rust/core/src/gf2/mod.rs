@@ -3,7 +3,9 @@
 mod eliminate;
 mod matrix;
 mod solve;
+mod space;
 mod strips;
 
 pub use matrix::{BitMatrix, parity_bits};
-pub use solve::{Solution, System, rank, solve};
+pub use solve::{System, rank, solve};
+pub use space::Solution;

@@ -6,10 +6,11 @@
 
 use std::sync::Mutex;
 
-use super::eliminate::{Echelon, eliminate};
+use super::eliminate::eliminate;
 use super::matrix::{BitMatrix, inner_product};
+use super::space::{Solution, vector_bits};
 use super::strips::Strips;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
 use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
@@ -97,79 +98,6 @@ impl System<'_> {
         let rows = |equations: Vec<u64>| equations.into_iter().map(|i| self.row(i as usize) as u32).collect();
         Ok((rows(first), rows(rest)))
     }
-}
-
-/// The exact solution space of a [`System`].
-pub struct Solution {
-    unknowns: usize,
-    /// Whether there is a solution.
-    pub consistent: bool,
-    echelon: Echelon,
-}
-
-impl Solution {
-    /// Rank of the coefficients.
-    pub fn rank(&self) -> usize {
-        self.echelon.pivots.len()
-    }
-
-    /// Dimension of the null space.
-    pub fn nullity(&self) -> usize {
-        self.unknowns - self.rank()
-    }
-
-    /// Number of unknowns.
-    pub fn unknowns(&self) -> usize {
-        self.unknowns
-    }
-
-    /// The solution whose free unknowns are zero, one byte an unknown.
-    pub fn particular(&self, run: Run<'_>) -> Option<Vec<u8>> {
-        self.with_free(|_| 0, run)
-    }
-
-    /// A solution drawn uniformly from all of them, one byte an unknown.
-    pub fn sample(&self, rng: &mut Rng, run: Run<'_>) -> Option<Vec<u8>> {
-        self.with_free(|_| rng.next_u64() & 1, run)
-    }
-
-    fn with_free(&self, mut free: impl FnMut(usize) -> u64, run: Run<'_>) -> Option<Vec<u8>> {
-        if !self.consistent {
-            return None;
-        }
-        let mut vectors = self.echelon.empty_vectors();
-        for column in self.echelon.free_columns(self.unknowns) {
-            set_vector_bits(&mut vectors, column, free(column));
-        }
-        set_vector_bits(&mut vectors, self.unknowns, 1);
-        self.echelon.complete(&mut vectors, run);
-        Some((0..self.unknowns).map(|column| (vector_bits(&vectors, column) & 1) as u8).collect())
-    }
-
-    /// A basis of the null space, packed, one vector for each free unknown in ascending order.
-    pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
-        let words = self.unknowns.div_ceil(64);
-        let mut data = vec![0; fitting::<u64>(self.nullity().checked_mul(words))?];
-        let batches = self.echelon.null_space(self.unknowns, false, run)?;
-        for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
-            for column in 0..self.unknowns {
-                let bits = vector_bits(vectors, column);
-                for (v, row) in part.chunks_exact_mut(words).enumerate() {
-                    row[column / 64] |= (bits >> v & 1) << (column % 64);
-                }
-            }
-        }
-        BitMatrix::from_words(self.nullity(), self.unknowns, data)
-    }
-}
-
-/// Sets coordinate `column` of 64 vectors at once; vector v takes bit v.
-fn set_vector_bits(vectors: &mut [Block], column: usize, bits: u64) {
-    vectors[column / BLOCK].set_row(column % BLOCK, bits);
-}
-
-fn vector_bits(vectors: &[Block], column: usize) -> u64 {
-    vectors[column / BLOCK].row(column % BLOCK)
 }
 
 /// Rank of a matrix. Cost: as [`solve`].
@@ -313,95 +241,4 @@ fn fold(system: &System<'_>, equations: &[u32], most: usize, rng: &mut Rng) -> V
         sums[bucket * words..][..words].iter_mut().zip(&equation).for_each(|(sum, word)| *sum ^= word);
     }
     sums
-}
-
-impl Echelon {
-    /// Whether a row without a pivot has a bit in column `rhs`: then 0 = 1 follows from the rows.
-    fn leftover(&self, rhs: usize) -> bool {
-        let (strip, rank) = (self.strips.strip(rhs / BLOCK), self.pivots.len());
-        (rank..self.strips.rows()).any(|row| strip[row / BLOCK].row(row % BLOCK) >> (rhs % BLOCK) & 1 == 1)
-    }
-
-    fn free_columns(&self, unknowns: usize) -> impl Iterator<Item = usize> + '_ {
-        let mut pivots = self.pivots.iter().copied().peekable();
-        (0..unknowns).filter(move |&column| pivots.next_if_eq(&column).is_none())
-    }
-
-    /// 64 zero vectors with a coordinate for every column.
-    fn empty_vectors(&self) -> Vec<Block> {
-        vec![Block::ZERO; self.strips.len()]
-    }
-
-    /// All null vectors with one free coordinate, 64 to a batch; with the right-hand side as the last if `rhs`.
-    fn null_space(&self, unknowns: usize, rhs: bool, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
-        let free: Vec<usize> = self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect();
-        let count = free.len().div_ceil(BLOCK);
-        // Asked for in one piece: the batches are many small ones.
-        fitting::<Block>(count.checked_mul(self.strips.len()))?;
-        let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); count];
-        run.for_each_chunk(
-            &mut batches,
-            1,
-            || (),
-            |_, b, batch| {
-                if !run.cancelled() {
-                    for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
-                        set_vector_bits(&mut batch[0], column, 1 << v);
-                    }
-                    self.complete(&mut batch[0], run);
-                }
-            },
-        );
-        run.check()?;
-        Ok(batches)
-    }
-
-    fn random_null_vectors(&self, unknowns: usize, rhs: bool, rng: &mut Rng, run: Run<'_>) -> Vec<Block> {
-        let mut vectors = self.empty_vectors();
-        for column in self.free_columns(unknowns).chain(rhs.then_some(unknowns)) {
-            set_vector_bits(&mut vectors, column, rng.next_u64());
-        }
-        self.complete(&mut vectors, run);
-        vectors
-    }
-
-    /// Sets the pivot coordinates of 64 vectors so that every row of the form is orthogonal to them.
-    fn complete(&self, vectors: &mut [Block], run: Run<'_>) {
-        let mut tiles = Tiles::new(run.isa);
-        let mut sums = vec![Block::ZERO; self.strips.height()];
-        let mut end = self.pivots.len();
-        for g in (0..self.strips.len()).rev() {
-            let start = self.pivots.partition_point(|&column| column < g * BLOCK);
-            let strip = self.strips.strip(g);
-            tiles.load(std::slice::from_ref(&vectors[g]));
-            for row in (start / BLOCK)..end.div_ceil(BLOCK) {
-                // Before its pivots are set, a strip's own rows see only its free coordinates.
-                let mut own = [sums[row]];
-                tiles.add_product(&mut own, &[&strip[row..row + 1]]);
-                for t in start.max(row * BLOCK)..end.min((row + 1) * BLOCK) {
-                    set_vector_bits(vectors, self.pivots[t], own[0].row(t % BLOCK));
-                }
-            }
-            let above = start.div_ceil(BLOCK);
-            tiles.load(std::slice::from_ref(&vectors[g]));
-            tiles.add_product(&mut sums[..above], &[&strip[..above]]);
-            end = start;
-        }
-    }
-
-    /// The rows of the form followed by further rows, `words` words each, ready to be eliminated again.
-    fn join(&self, further: &[u64], words: usize, run: Run<'_>) -> Result<Strips> {
-        let rank = self.pivots.len();
-        Strips::gather(rank + further.len() / words, words, run, |row, first, out| {
-            if row >= rank {
-                out.copy_from_slice(&further[(row - rank) * words + first..][..out.len()]);
-                return;
-            }
-            // To the left of its pivot's strip a row holds leftovers of the elimination.
-            let own = self.pivots[row] / BLOCK;
-            for (g, word) in (first..).zip(out).skip_while(|(g, _)| *g < own) {
-                *word = self.strips.strip(g)[row / BLOCK].row(row % BLOCK);
-            }
-        })
-    }
 }
