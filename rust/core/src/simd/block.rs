@@ -78,7 +78,7 @@ impl Block {
 
 /// Transposes 8 x 8 bytes: byte j of word r goes to byte r of word j.
 #[inline]
-fn transpose_bytes(mut words: [u64; 8]) -> [u64; 8] {
+pub(super) fn transpose_bytes(mut words: [u64; 8]) -> [u64; 8] {
     for (distance, mask) in [(4, 0x0000_0000_ffff_ffff), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)] {
         for r in (0..8).filter(|r| r & distance == 0) {
             // Exchanges the upper half of each part of one word with the lower half of the same part of the other.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::block::{BLOCK, Block};
+use super::block::{BLOCK, Block, transpose_bytes};
 
 /// For each group k of eight rows and each byte j of columns: sums over subsets of the lower four rows, then of the
 /// upper four.
@@ -21,10 +21,10 @@ impl Tiles {
             let rows = block.to_rows();
             for (k, group) in rows.chunks_exact(8).enumerate() {
                 let sums = [subset_sums(&group[..4]), subset_sums(&group[4..])];
-                for j in 0..8 {
-                    let table = &mut tables[8 * k + j].0;
-                    for (entry, sum) in table.iter_mut().zip(sums.iter().flatten()) {
-                        *entry = (sum >> (8 * j)) as u8;
+                for (at, eight) in sums.as_flattened().chunks_exact(8).enumerate() {
+                    let bytes = transpose_bytes(std::array::from_fn(|i| eight[i]));
+                    for (table, bytes) in tables[8 * k..].iter_mut().zip(bytes) {
+                        table.0[8 * at..8 * at + 8].copy_from_slice(&bytes.to_le_bytes());
                     }
                 }
             }
