@@ -201,11 +201,11 @@ def test_csv_in_chunks_and_other_spellings(tmp_path, examples, monkeypatch):
         ("1,0\n0,nan\n", "line 2, column 2 .* got 'nan'"),
         ("a,b\n1,0\n\n2,1\n", "line 4, column 1 .* got '2'"),
         ("1,0\n1,inf\n", "got 'inf'"),
-        ("1,0\n1,\n", "got ''"),
-        ("1,0\n1,x\n", "got 'x'"),
-        ("1,x\n1,0\n", "all names or all 0 and 1, got 'x'"),
+        ("1,0\n1,\n", "got text"),
+        ("1,0\n1,x\n", "got text"),
+        ("1,x\n1,0\n", "all names or all 0 and 1$"),
         ("1,0\n0.5,1\n", "got '0.5'"),
-        ("1,0\n# 1,0\n", "got '# 1'"),
+        ("1,0\n# 1,0\n", "got text"),
     ],
 )
 def test_bad_csv(tmp_path, text, message):

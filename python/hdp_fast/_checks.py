@@ -54,6 +54,8 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError when its rows differ in length.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ParameterError(f"{name} is a masked array, but masked entries have no value")
     try:
         return np.asarray(value)
     except ValueError:

@@ -89,7 +89,7 @@ def _add_parity(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     plan = commands.add_parser("plan", help="how many records are needed, before any data")
     plan.add_argument("--d", type=int, required=True, help="number of features")
-    plan.add_argument("--alpha", type=float, required=True, help="largest error, at most 1/2")
+    plan.add_argument("--alpha", type=float, required=True, help="largest error, below 1/2")
     _add_mechanism(plan, _plan)
 
     learn = commands.add_parser("learn", help="learn a parity from a file")
@@ -101,7 +101,9 @@ def _add_parity(parser: argparse.ArgumentParser) -> None:
     transfer.add_argument("--agents", type=Path, required=True, metavar="DATA", help="one per row")
     transfer.add_argument("--agents-labels", type=Path, metavar="FILE")
     transfer.add_argument("--agents-epsilon", type=float, required=True)
-    transfer.add_argument("--alpha", type=float, required=True, help="largest error, at most 1/2")
+    transfer.add_argument(
+        "--alpha", type=float, required=True, help="half width of the interval of the error"
+    )
     _add_mechanism(transfer, _transfer)
 
 

@@ -47,7 +47,7 @@ class Options:
     Attributes:
         paths: files, or folders searched for files; none means the Rust toolchain's libraries.
         epsilon: the curator's privacy where there are blocks enough for the plan.
-        alpha: error that the plan promises not to exceed, at most 1/2.
+        alpha: error that the plan promises not to exceed, below 1/2.
         beta: probability with which that promise may fail.
         bit: which of the 32 bits of the CRC is the label.
         max_blocks: read no more distinct blocks than this.

@@ -278,8 +278,7 @@ def _csv_header(handle: IO[str], path: Path) -> tuple[str, list[str] | None]:
         return first, None
     if any(numeric):
         # Taking such a line for a header would silently drop a damaged row of values.
-        name = fields[numeric.index(False)]
-        raise ParameterError(f"line 1 of {path} must be all names or all 0 and 1, got {name!r}")
+        raise ParameterError(f"line 1 of {path} must be all names or all 0 and 1")
     return first, fields
 
 
@@ -326,5 +325,7 @@ def _csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception
         for column, field in enumerate(fields, start=1):
             if not _is_number(field) or float(field) not in (0, 1):
                 where = f"line {number}, column {column} of {path}"
-                return ParameterError(f"{where} must be 0 or 1, got {field[:40]!r}")
+                # A cell that is no number may be anybody's name.
+                found = repr(field[:40]) if _is_number(field) else "text"
+                return ParameterError(f"{where} must be 0 or 1, got {found}")
     return ParameterError(f"{path} must be a table of 0 and 1 separated by commas")

@@ -51,7 +51,7 @@ class Agents:
     ):
         _advantage(epsilon)
         fraction("delta", delta, zero=True)
-        self._X: Any = X if isinstance(X, BitMatrix) else array("X", X)
+        self._X: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
         self._y = bits("y", y)
         if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
             shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
@@ -90,6 +90,8 @@ class Agents:
         Source: Warner 1965.
         """
         _random.check(random_state)
+        if not callable(question):
+            raise ParameterError(f"question = {question!r}, but it must be callable")
         start = self._reserve(count)
         true = question(self._X[start : start + count], self._y[start : start + count])
         answers = randomized_response(true, epsilon=self._epsilon, random_state=random_state)
@@ -155,6 +157,13 @@ class Agents:
     def __repr__(self) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+
+
+def _read_only(X: NDArray[Any]) -> NDArray[Any]:
+    """A view through which no question can change the agents."""
+    view = X.view()
+    view.flags.writeable = False
+    return view
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:

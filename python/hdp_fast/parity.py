@@ -54,7 +54,8 @@ class ParityPlan:
 
     Attributes:
         d: unknown bits, the constant of an affine hypothesis included.
-        alpha: error promised on the distribution of the records; None if 0 everywhere is (chi2).
+        alpha: error promised on the distribution of the records; None for a plan from chi2, which
+            promises error 0 everywhere.
         beta: probability with which the promise may fail, no release included.
         epsilon: privacy parameter.
         method: "loop", "batches" or "paper".
@@ -64,9 +65,10 @@ class ParityPlan:
         g: loop: probability of stopping without a release before each try.
         c: batches and paper: probability that a batch is not used.
         k: batches and paper: number of batches.
-        batch_size: batches and paper: records a batch.
+        batch_size: batches and paper: records per batch.
         test_size: paper: records that choose among the batches' hypotheses.
-        n_paper: records needed with the paper's constants (logarithm's base mended).
+        n_paper: records needed with the paper's constants (logarithm's base mended); None for a
+            plan from chi2 and above 2**62.
         n_paper_valid: whether the paper's proof covers this epsilon, beta and neighbour relation.
     """
 
@@ -134,8 +136,9 @@ class TransferResult:
         mask: uint8 (d,), which features are summed; None without a release.
         intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
         released: whether there is a hypothesis.
-        target_error: estimated error on the agents' population, in [0, 1]; None without a release.
-        interval: (low, high) that holds the true target error; None without a release.
+        target_error: estimated error on the agents' population, in [0, 1]; None without a release,
+            or when others have asked the agents meanwhile.
+        interval: (low, high) that holds the true target error; None as target_error.
         record: what protects the curator's records.
         agents_record: what protects each agent's answer; None if none was asked.
     """
@@ -178,7 +181,11 @@ def plan(
         2**((d-1)(1-s)) (1 - p alpha (2 - 2**s))**n <= beta for the best s in [0, 1).
     """
     fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbours)
-    n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")[0]
+    try:
+        n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")[0]
+    except ParameterError:
+        # More than 2**62, though fewer do for this method.
+        n_paper = None
     return _plan(d, alpha, beta, epsilon, method, neighbours, fields, n_paper)
 
 
@@ -253,6 +260,8 @@ def learn(
         word operations at most; memory beside X two bit matrices of d x d.
     Source: Kasiviswanathan et al., Section 4, Algorithm A and its amplification.
     """
+    if not isinstance(affine, bool | np.bool_):
+        raise ParameterError(f"affine = {affine!r}, but it must be True or False")
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     n, d = X.shape
     unknowns = d + bool(affine)
@@ -262,6 +271,7 @@ def learn(
         _check_plan(plan, n, unknowns, epsilon, method, neighbours)
         method, neighbours, alpha = plan.method, plan.neighbours, plan.alpha
         fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
+    affine = bool(affine)
     bits = _core.learn_parity(X, y, epsilon, method, neighbours, fields, affine, random_state)
     return ParityResult(
         mask=None if bits is None else bits[:d],
@@ -285,7 +295,7 @@ def transfer(
     agents: Agents,
     *,
     epsilon: float,
-    alpha: float,
+    alpha: float | None = None,
     beta: float = 0.05,
     method: Method = "loop",
     neighbours: Neighbours = "replace_one",
@@ -298,7 +308,8 @@ def transfer(
     X, y, epsilon, method, neighbours, affine, random_state: as learn, for the curator's records.
     agents: from the target population, N of them with N from plan_transfer(); their own epsilon
     protects them. alpha: half width wanted for the interval around the target error, in (0, 1);
-    beta: failure probability, half for each side. plan: of the curator's learner or of both.
+    beta: failure probability, half for each side. plan: of the curator's learner, or of both sides:
+    then alpha and beta are the plan's.
 
     Guarantee: pure epsilon-DP for each row of X; pure agents.epsilon-DP, locally, for each agent.
         With probability 1 - beta / 2 the target error lies in the interval; what the hypothesis
@@ -315,6 +326,12 @@ def transfer(
     if agents.d != X.shape[1]:
         raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
     agents.require_bits()
+    if isinstance(plan, TransferPlan):
+        if alpha not in (None, plan.alpha):
+            raise ParameterError(f"alpha = {alpha!r}, but the plan is for {plan.alpha!r}")
+        alpha, beta, plan = plan.alpha, plan.beta, plan.curator
+    if alpha is None:
+        raise ParameterError("alpha = None, but it must be given unless a TransferPlan is")
     half = fraction("beta", beta) / 2
     count = local.agents_needed(alpha=alpha, beta=half, epsilon=agents.epsilon)
     if agents.remaining < count:
@@ -327,7 +344,7 @@ def transfer(
         beta=half,
         method=method,
         neighbours=neighbours,
-        plan=plan.curator if isinstance(plan, TransferPlan) else plan,
+        plan=plan,
         affine=affine,
         random_state=random_state,
     )
@@ -354,7 +371,11 @@ def _verify(
         wrong: Bits = dot(X, mask) ^ np.uint8(intercept or 0) ^ y
         return wrong
 
-    answers = agents.ask(errs, count, random_state=random_state)
+    try:
+        answers = agents.ask(errs, count, random_state=random_state)
+    except AgentsExhausted:
+        # Asked by others since the check: the hypothesis is paid for and must not be lost.
+        return None
     return local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
 
 

@@ -56,9 +56,12 @@ class PrivacyRecord:
             if getattr(self, name) not in allowed:
                 rule = f"it must be one of {', '.join(allowed)}"
                 raise ParameterError(f"{name} = {getattr(self, name)!r}, but {rule}")
-        fraction("delta", self.delta, zero=True)
-        if not 0 < number("epsilon", self.epsilon) < math.inf:
+        epsilon = number("epsilon", self.epsilon)
+        if not 0 < epsilon < math.inf:
             raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
+        # Plain floats, whatever number was given: JSON knows no other.
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", fraction("delta", self.delta, zero=True))
 
     def to_json(self) -> str:
         """The record as a JSON object, its keys the attributes.
@@ -85,7 +88,7 @@ class PrivacyRecord:
             raise
         except (TypeError, ValueError, RecursionError) as error:
             rule = f"it must be what PrivacyRecord.to_json wrote ({error})"
-            raise ParameterError(f"text = {text[:80]!r}, but {rule}") from None
+            raise ParameterError(f"text = {repr(text)[:80]}, but {rule}") from None
 
 
 def rng_of(random_state: object) -> str:

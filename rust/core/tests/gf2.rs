@@ -73,7 +73,7 @@ fn check(dense: &Dense, columns: usize, rhs: &[u8], isa: Isa) {
     let packed = matrix(dense, columns);
     let (pivots, rows, consistent) = schoolbook(dense, columns, rhs);
     let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(rhs)) };
-    let solution = solve(&system, true, run).unwrap();
+    let solution = solve(&system, run).unwrap();
     let label = format!("{} x {columns}, {isa:?}", dense.len());
     assert_eq!(solution.rank(), pivots.len(), "rank of {label}");
     assert_eq!(solution.consistent, consistent, "consistency of {label}");
@@ -169,7 +169,7 @@ fn affine_systems_and_chosen_rows() {
         let rows: Vec<u32> = (0..400).step_by(2).collect();
         let labels = parity_bits(&rhs);
         let system = System { matrix: &packed, rows: Some(&rows), ones: true, rhs: Some(&labels) };
-        let solution = solve(&system, true, Run::alone(Isa::detect())).unwrap();
+        let solution = solve(&system, Run::alone(Isa::detect())).unwrap();
         let chosen: Dense = rows.iter().map(|&i| [dense[i as usize].as_slice(), &[1]].concat()).collect();
         let chosen_rhs: Vec<u8> = rows.iter().map(|&i| rhs[i as usize]).collect();
         let bits = solution.particular(Run::alone(Isa::Portable)).unwrap();

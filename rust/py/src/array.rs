@@ -137,6 +137,9 @@ fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyR
     let untouched = numpy.call_method1("asanyarray", (value,));
     let array = untouched.map_err(|_| parameter(name, value.get_type(), "it must be an array of 0 and 1"))?;
     let array = array.cast_into::<PyUntypedArray>()?;
+    if array.hasattr("mask")? {
+        return Err(parameter(name, "masked array", "masked entries are neither 0 nor 1: fill them first"));
+    }
     if array.ndim() != dimensions {
         let shape = array.getattr("shape")?;
         return Err(raise(Error::Shape(format!(
@@ -155,7 +158,7 @@ fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyR
 }
 
 fn wrong_type(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyErr {
-    let rule = "its dtype must be bool or an integer type, and every entry 0 or 1";
+    let rule = "its dtype must be bool or an integer type, as after .astype('uint8'), and every entry 0 or 1";
     parameter(name, format!("array of {}", array.dtype()), rule)
 }
 

@@ -75,6 +75,20 @@ impl BitMatrix {
         dtype.map_or(Ok(dense.clone()), |dtype| dense.call_method1("astype", (dtype,)))
     }
 
+    /// Refuses numpy's operators: over the integers they would give wrong answers without a word.
+    #[classattr]
+    fn __array_ufunc__() -> Option<Py<PyAny>> {
+        None
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __len__(&self) -> usize {
         self.0.rows()
     }
@@ -116,7 +130,8 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>, length: usize, what: &str) -
 
 /// The rank of a matrix over GF(2).
 ///
-/// A: 0/1 array (m, d) or BitMatrix. threads: how many to use; None means HDP_FAST_NUM_THREADS, else all cores.
+/// A: 0/1 array (m, d) or BitMatrix. threads: 1 to 1024; None means HDP_FAST_NUM_THREADS, else
+/// RAYON_NUM_THREADS, else all cores.
 /// No privacy: the rank is that of the very rows given.
 ///
 /// Raises: ShapeError, ParameterError.
@@ -132,7 +147,7 @@ pub fn rank(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyA
 
 /// The product A x over GF(2).
 ///
-/// A: 0/1 array (m, d) or BitMatrix; x: 0/1 array (d,). Returns uint8 (m,). No privacy.
+/// A: 0/1 array (m, d) or BitMatrix; x: 0/1 array (d,); threads: as rank. Returns uint8 (m,). No privacy.
 ///
 /// Raises: ShapeError, ParameterError.
 /// Cost: one pass over A.
@@ -158,7 +173,8 @@ pub fn dot<'py>(
 
 /// The exact set of solutions of A x = b over GF(2).
 ///
-/// A: 0/1 array (m, d) or BitMatrix; b: 0/1 array (m,). Returns a Solution; a system without one is no error.
+/// A: 0/1 array (m, d) or BitMatrix; b: 0/1 array (m,); threads: as rank. Returns a Solution; a system without one is
+/// no error.
 /// No privacy: use hdp_fast.parity for that.
 ///
 /// Raises: ShapeError, ParameterError.
@@ -178,7 +194,7 @@ pub fn solve<'py>(
     let b = vector("b", b, matrix.rows(), "the number of rows of A")?;
     let cost = elimination_cost(matrix.rows(), matrix.columns());
     let system = core::System { matrix: &matrix, rows: None, ones: false, rhs: Some(b.row(0)) };
-    run(py, threads, cost, |run| core::solve(&system, true, run)).map(Solution)
+    run(py, threads, cost, |run| core::solve(&system, run)).map(Solution)
 }
 
 /// All solutions of a linear system over GF(2): one of them and the null space.

@@ -24,6 +24,9 @@ const ROWS_PER_CHECK: usize = 2048;
 /// Of so many rows one is looked at to see whether any are outside the span at all.
 const SAMPLING: usize = 8;
 
+/// Null vectors that are verified against in one pass over the rows.
+const VECTORS_PER_PASS: usize = 16 * BLOCK;
+
 /// Strips, and blocks of each, that are multiplied together in a verification.
 const STRIPS_PER_PRODUCT: usize = 4;
 const BLOCKS_PER_PRODUCT: usize = 8;
@@ -103,15 +106,16 @@ impl System<'_> {
 /// Rank of a matrix. Cost: as [`solve`].
 pub fn rank(matrix: &BitMatrix, run: Run<'_>) -> Result<usize> {
     let system = System { matrix, rows: None, ones: false, rhs: None };
-    Ok(solve(&system, true, run)?.rank())
+    Ok(solve(&system, run)?.rank())
 }
 
 /// The solution space of a system.
 ///
-/// Where the system has no solution, its rank is exact if `rank_needed`, else a lower bound.
+/// A system without a solution is treated like any other, and its rank is exact, too: leaving early would tell by the
+/// time that there is none.
 /// Cost: an elimination of min(m, d + 64) rows, a pass over all m rows, and m * d * nullity bit operations; another
 /// elimination for each round in which rows outside the span of those eliminated turn up.
-pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Solution> {
+pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
     let unknowns = system.unknowns();
     let (first, rest) = system.split(unknowns + SLACK)?;
     let rest = System { rows: Some(&rest), ..*system };
@@ -121,7 +125,7 @@ pub fn solve(system: &System<'_>, rank_needed: bool, run: Run<'_>) -> Result<Sol
     loop {
         let consistent = !echelon.leftover(unknowns);
         let solution = Solution { unknowns, consistent, echelon };
-        if rest.len() == 0 || !(consistent || rank_needed) {
+        if rest.len() == 0 {
             return Ok(solution);
         }
         let outside = find_outside(&rest, &solution, &mut rng, run)?;
@@ -150,8 +154,14 @@ fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Ru
             return not_orthogonal(system, &[few], run);
         }
     }
-    let all = solution.echelon.null_space(unknowns, consistent, run)?;
-    not_orthogonal(system, &all, run)
+    // A limited number at a time: how much memory is used must not depend on private rows.
+    for free in solution.echelon.free(unknowns, consistent).chunks(VECTORS_PER_PASS) {
+        let found = not_orthogonal(system, &solution.echelon.null_vectors(free, run)?, run)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// Equations that a point does not fulfil, their right-hand sides multiplied by `scale`.

@@ -59,7 +59,7 @@ impl Solution {
     pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
         let words = self.unknowns.div_ceil(64);
         let mut data = vec![0; fitting::<u64>(self.nullity().checked_mul(words))?];
-        let batches = self.echelon.null_space(self.unknowns, false, run)?;
+        let batches = self.echelon.null_vectors(&self.echelon.free(self.unknowns, false), run)?;
         for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
             for column in 0..self.unknowns {
                 let bits = vector_bits(vectors, column);
@@ -98,9 +98,13 @@ impl Echelon {
         vec![Block::ZERO; self.strips.len()]
     }
 
-    /// All null vectors with one free coordinate, 64 to a batch; with the right-hand side as the last if `rhs`.
-    pub(super) fn null_space(&self, unknowns: usize, rhs: bool, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
-        let free: Vec<usize> = self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect();
+    /// The free columns, and the right-hand side after them if `rhs`.
+    pub(super) fn free(&self, unknowns: usize, rhs: bool) -> Vec<usize> {
+        self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect()
+    }
+
+    /// For each of the given free columns the null vector with a bit in no other one, 64 to a batch.
+    pub(super) fn null_vectors(&self, free: &[usize], run: Run<'_>) -> Result<Vec<Vec<Block>>> {
         let count = free.len().div_ceil(BLOCK);
         // Asked for in one piece: the batches are many small ones.
         fitting::<Block>(count.checked_mul(self.strips.len()))?;
@@ -124,7 +128,7 @@ impl Echelon {
 
     pub(super) fn random_null_vectors(&self, unknowns: usize, rhs: bool, rng: &mut Rng, run: Run<'_>) -> Vec<Block> {
         let mut vectors = self.empty_vectors();
-        for column in self.free_columns(unknowns).chain(rhs.then_some(unknowns)) {
+        for column in self.free(unknowns, rhs) {
             set_vector_bits(&mut vectors, column, rng.next_u64());
         }
         self.complete(&mut vectors, run);

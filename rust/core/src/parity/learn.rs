@@ -158,7 +158,7 @@ impl Learner<'_> {
             ones: self.examples.affine,
             rhs: Some(self.examples.labels),
         };
-        let solution = solve(&system, false, self.run)?;
+        let solution = solve(&system, self.run)?;
         Ok(solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run))
     }
 
