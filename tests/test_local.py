@@ -225,3 +225,23 @@ def test_a_handful_of_answers_gives_an_interval_and_no_error():
     found = local.estimate_mean([1], beta=0.1, epsilon=0.1)
     assert found == local.Estimate(1.0, 0.0, 1.0)
     assert local.estimate_mean(np.array([True, False]), beta=0.1, epsilon=1).value == 0.5
+
+
+def test_a_question_cannot_change_the_agents():
+    X = np.zeros((5, 2), dtype=np.uint8)
+    agents = Agents(X, np.zeros(5, dtype=int), epsilon=1)
+
+    def overwrite(features, labels):
+        features[:] = 1
+        return labels
+
+    with pytest.raises(ValueError, match="read-only"):
+        agents.ask(overwrite, 2)
+    assert X.sum() == 0
+
+
+def test_masked_entries_are_neither_0_nor_1():
+    hidden = np.ma.masked_array([[1, 0]], mask=[[0, 1]])
+    for call in (lambda: gf2.rank(hidden), lambda: Agents(hidden, [1], epsilon=1)):
+        with pytest.raises(ParameterError, match="masked"):
+            call()

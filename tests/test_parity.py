@@ -526,6 +526,39 @@ def test_a_plan_of_both_sides_is_followed(chi2):
         parity.transfer(X[1:], y[1:], people(planned.agents), **TRANSFER, plan=planned)
 
 
+def test_a_plan_of_both_sides_brings_its_targets():
+    planned = parity.plan_transfer(D, alpha=0.2, beta=0.3, epsilon=4, agents_epsilon=2)
+    X, y, _ = source(planned.curator.n)
+    agents = people(planned.agents)
+    parity.transfer(X, y, agents, epsilon=4, plan=planned, random_state=1)
+    assert agents.remaining == 0
+    with pytest.raises(ParameterError, match=r"alpha = 0\.1"):
+        parity.transfer(X, y, people(900), epsilon=4, alpha=0.1, plan=planned)
+    with pytest.raises(ParameterError, match="alpha = None"):
+        parity.transfer(X, y, people(900), epsilon=4)
+
+
+def test_a_paid_hypothesis_outlives_agents_asked_by_others(monkeypatch):
+    X, y, secret = source()
+    agents = people(900)
+    learn = parity.learn
+
+    def while_others_ask(*arguments, **options):
+        agents.ask(lambda X, y: y, agents.remaining, random_state=0)
+        return learn(*arguments, **options)
+
+    monkeypatch.setattr(parity, "learn", while_others_ask)
+    result = parity.transfer(X, y, agents, **TRANSFER, random_state=0)
+    assert result.mask.tolist() == secret.tolist()
+    assert result.target_error is result.interval is result.agents_record is None
+
+
+def test_a_large_n_of_the_paper_spoils_no_plan():
+    planned = parity.plan(10_000, alpha=0.05, beta=0.05, epsilon=1e-11)
+    assert planned.n_paper is None
+    assert planned.n < 1 << 62
+
+
 # Results ------------------------------------------------------------------------------------------
 
 

@@ -159,6 +159,25 @@ fn many_more_rows_than_columns() {
 }
 
 #[test]
+fn null_spaces_of_several_passes_are_verified_whole() {
+    let mut rng = Seed::reproducible([9; 32]).stream(Stream::Speed, 5);
+    // All rows but one lie in a small space; the odd one has its bit where only one pass looks.
+    for last in [40, 1100, 2100, 2199] {
+        let mut dense: Dense = low_rank(&mut rng, 2500, 30, 20, 1);
+        dense.iter_mut().for_each(|row| row.resize(2200, 0));
+        dense[2003][last] = 1;
+        for (isa, value) in arms().flat_map(|isa| [(isa, 0), (isa, 1)]) {
+            let mut rhs = apply(&dense, &bits(&mut rng, 2200));
+            rhs[77] ^= value;
+            let packed = matrix(&dense, 2200);
+            let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(&rhs)) };
+            let solution = solve(&system, Run::alone(isa)).unwrap();
+            assert_eq!((solution.rank(), solution.consistent), (21, value == 0), "{last}, {isa:?}");
+        }
+    }
+}
+
+#[test]
 fn affine_systems_and_chosen_rows() {
     let mut rng = Seed::reproducible([10; 32]).stream(Stream::Speed, 4);
     for columns in [1, 62, 63, 64, 65, 130] {
