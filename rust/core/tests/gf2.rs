@@ -188,7 +188,7 @@ fn affine_systems_and_chosen_rows() {
         let rows: Vec<u32> = (0..400).step_by(2).collect();
         let labels = parity_bits(&rhs);
         let system = System { matrix: &packed, rows: Some(&rows), ones: true, rhs: Some(&labels) };
-        let solution = solve(&system, Run::alone(Isa::detect())).unwrap();
+        let solution = solve(&system, Run::alone(Isa::detect().unwrap())).unwrap();
         let chosen: Dense = rows.iter().map(|&i| [dense[i as usize].as_slice(), &[1]].concat()).collect();
         let chosen_rhs: Vec<u8> = rows.iter().map(|&i| rhs[i as usize]).collect();
         let bits = solution.particular(Run::alone(Isa::Portable)).unwrap();

@@ -258,7 +258,7 @@ fn discrete_laplace_rounds_its_scale_up_by_little() {
 fn alone_and_together(act: impl Fn(Run<'_>) -> Vec<u8> + Sync) -> [Vec<u8>; 2] {
     let flag = AtomicBool::new(false);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    [act(Run::alone(Isa::Portable)), pool.install(|| act(Run::new(Isa::detect(), true, &flag)))]
+    [act(Run::alone(Isa::Portable)), pool.install(|| act(Run::new(Isa::detect().unwrap(), true, &flag)))]
 }
 
 fn epsilon(value: f64) -> Epsilon {

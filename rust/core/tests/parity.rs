@@ -294,7 +294,7 @@ fn the_truth_is_learned_or_nothing_is() {
         let mechanism = made(value, Neighbours::ReplaceOne, method, &planned).unwrap();
         let data = data(planned.n, 12, &mut Seed::reproducible([3; 32]).stream(Stream::Speed, 0));
         let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: true };
-        let run = Run::alone(Isa::detect());
+        let run = Run::alone(Isa::detect().unwrap());
         let outcomes = (0..40).map(|i| learn(&examples, &mechanism, &Seed::reproducible([i; 32]), run).unwrap());
         let right = outcomes.filter(|outcome| outcome.as_ref() == Some(&data.truth)).count();
         assert!(right >= 34, "{method:?}: right in {right} of 40");
@@ -315,7 +315,7 @@ fn a_key_determines_the_outcome_whatever_the_threads() {
             .map(|i| {
                 let seed = Seed::reproducible([i; 32]);
                 let alone = learn(&examples, &mechanism, &seed, Run::alone(Isa::Portable)).unwrap();
-                let run = Run::new(Isa::detect(), true, &flag);
+                let run = Run::new(Isa::detect().unwrap(), true, &flag);
                 assert_eq!(pool.install(|| learn(&examples, &mechanism, &seed, run)).unwrap(), alone);
                 alone
             })
@@ -330,7 +330,8 @@ fn a_cancelled_call_releases_nothing() {
     let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: false };
     let mechanism = made(1.0, Neighbours::ReplaceOne, Method::Loop, &bare(Some(1e-6))).unwrap();
     let flag = AtomicBool::new(true);
-    let outcome = learn(&examples, &mechanism, &Seed::reproducible([6; 32]), Run::new(Isa::detect(), false, &flag));
+    let outcome =
+        learn(&examples, &mechanism, &Seed::reproducible([6; 32]), Run::new(Isa::detect().unwrap(), false, &flag));
     assert_eq!(outcome, Err(Error::Cancelled));
 }
 

@@ -23,7 +23,7 @@ pub fn run<R: Send>(
 ) -> PyResult<R> {
     let threads = threads.map(|value| count("threads", value, 1)).transpose()?;
     let threads = pool::threads(threads).map_err(raise)?;
-    let isa = Isa::detect();
+    let isa = Isa::detect().map_err(raise)?;
     let limit = if threads == 1 { INTERRUPTIBLE_NANOSECONDS } else { HANDOVER_NANOSECONDS };
     if nanoseconds < limit {
         return py.detach(|| work(Run::alone(isa))).map_err(raise);

@@ -13,6 +13,8 @@ mod x86_gfni;
 
 pub use block::{BLOCK, Block};
 
+use crate::error::{Error, Result};
+
 /// An instruction set that a kernel can be run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
@@ -37,11 +39,15 @@ impl Isa {
         }
     }
 
-    /// The fastest available arm, unless the environment variable `HDP_FAST_ISA` names another available one.
-    pub fn detect() -> Isa {
+    /// The fastest available arm, unless the environment variable `HDP_FAST_ISA` names another one; portable if that
+    /// is not available.
+    pub fn detect() -> Result<Isa> {
         let named = std::env::var("HDP_FAST_ISA").unwrap_or_default();
+        if !named.is_empty() && Isa::ALL.iter().all(|isa| isa.name() != named) {
+            return Err(Error::parameter("HDP_FAST_ISA", named, "it must be portable, avx2 or gfni"));
+        }
         let allowed = |isa: &Isa| isa.available() && (named.is_empty() || isa.name() == named);
-        Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable)
+        Ok(Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable))
     }
 
     /// The name that `HDP_FAST_ISA` takes.
