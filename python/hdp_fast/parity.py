@@ -271,8 +271,7 @@ def learn(
         _check_plan(plan, n, unknowns, epsilon, method, neighbours)
         method, neighbours, alpha = plan.method, plan.neighbours, plan.alpha
         fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
-    affine = bool(affine)
-    bits = _core.learn_parity(X, y, epsilon, method, neighbours, fields, affine, random_state)
+    bits = _core.learn_parity(X, y, epsilon, method, neighbours, fields, bool(affine), random_state)
     return ParityResult(
         mask=None if bits is None else bits[:d],
         intercept=None if bits is None else int(bits[d:].sum()),

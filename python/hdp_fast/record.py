@@ -13,11 +13,12 @@ from ._core import __version__
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
+TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
+
 _WORDS = {
     "neighbours": ("replace_one", "add_remove", "local"),
     "numerics": ("exact", "idealised"),
 }
-TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 
 @dataclass(frozen=True, kw_only=True)

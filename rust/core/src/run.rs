@@ -62,6 +62,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Calls `act(i, chunk)` for every chunk of `size` elements until one fails or the caller asks to stop.
+    pub fn try_for_each_chunk<T: Send>(
+        &self,
+        data: &mut [T],
+        size: usize,
+        act: impl Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let checked = |(i, chunk): (usize, &mut [T])| self.check().and_then(|()| act(i, chunk));
+        if self.parallel {
+            data.par_chunks_mut(size).enumerate().try_for_each(checked)
+        } else {
+            data.chunks_mut(size).enumerate().try_for_each(checked)
+        }
+    }
+
     /// Calls both functions, at the same time if there are threads for it.
     pub fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
         if self.parallel { rayon::join(a, b) } else { (a(), b()) }

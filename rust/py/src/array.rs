@@ -2,7 +2,6 @@
 
 use hdp_fast_core::error::{Error, Result, fitting};
 use hdp_fast_core::gf2::BitMatrix;
-use hdp_fast_core::run::Run;
 use numpy::PyUntypedArrayMethods;
 use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray};
@@ -88,7 +87,6 @@ pub fn packed_rows(name: &str, value: &Bound<'_, PyAny>, columns: usize) -> PyRe
     let used = u64::MAX >> ((64 - columns % 64) % 64);
     run(array.py(), None, streaming_cost(array.len()), |run| {
         BitMatrix::pack(shape[0], columns, run, |first, out| {
-            run.check()?;
             for (row, words) in
                 view.slice(s![first.., ..]).rows().into_iter().zip(out.chunks_exact_mut(columns.div_ceil(64)))
             {
@@ -172,20 +170,13 @@ fn packed<T: Entry>(
     let (rows, columns) = view.dim();
     let bytes = array.len() * size_of::<T>();
     run(array.py(), threads, streaming_cost(bytes), |run| {
-        BitMatrix::pack(rows, columns, run, |first, out| pack_rows(&view, first, out, position, run))
+        BitMatrix::pack(rows, columns, run, |first, out| pack_rows(&view, first, out, position))
     })
 }
 
 /// Packs the rows from `first` on, 64 columns at a time, through a tile of bytes: whatever the strides, memory is
 /// read along the shorter one.
-fn pack_rows<T: Entry>(
-    all: &ArrayView2<'_, T>,
-    first: usize,
-    out: &mut [u64],
-    position: Position<'_>,
-    run: Run<'_>,
-) -> Result<()> {
-    run.check()?;
+fn pack_rows<T: Entry>(all: &ArrayView2<'_, T>, first: usize, out: &mut [u64], position: Position<'_>) -> Result<()> {
     let words = all.ncols().div_ceil(64);
     let view = all.slice(s![first..first + out.len() / words, ..]);
     let by_columns = view.strides()[0].unsigned_abs() < view.strides()[1].unsigned_abs();

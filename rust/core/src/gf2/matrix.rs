@@ -25,20 +25,8 @@ impl BitMatrix {
     ) -> Result<BitMatrix> {
         let words = columns.div_ceil(64);
         let mut data = vec![0; fitting::<u64>(rows.checked_mul(words))?];
-        let failure = std::sync::Mutex::new(Ok(()));
-        run.for_each_chunk(
-            &mut data,
-            words.max(1) * ROWS_PER_TASK,
-            || (),
-            |_, task, part| {
-                let packed = pack(task * ROWS_PER_TASK, part);
-                if let (Err(_), Ok(mut failure)) = (&packed, failure.lock()) {
-                    *failure = packed;
-                }
-            },
-        );
-        let failure = failure.into_inner().unwrap_or(Ok(()));
-        failure.map(|()| BitMatrix { rows, columns, data })
+        run.try_for_each_chunk(&mut data, words.max(1) * ROWS_PER_TASK, |task, part| pack(task * ROWS_PER_TASK, part))?;
+        Ok(BitMatrix { rows, columns, data })
     }
 
     /// The matrix of given words; bits beyond the last column are cleared.

@@ -4,8 +4,6 @@
 //! null space of what was eliminated; rows outside it are folded into a few random combinations, which join the
 //! elimination. Randomness can cost another round, never a wrong answer: privacy rests on the exact solution space.
 
-use std::sync::Mutex;
-
 use super::eliminate::eliminate;
 use super::matrix::{BitMatrix, inner_product};
 use super::space::{Solution, vector_bits};
@@ -219,23 +217,13 @@ fn collect_rows(
     run: Run<'_>,
     find: impl Fn(usize, usize, &mut Vec<u32>) -> Result<()> + Sync + Send,
 ) -> Result<Vec<u32>> {
-    let all = Mutex::new(Ok(Vec::new()));
-    let mut tasks = vec![(); rows.div_ceil(ROWS_PER_CHECK)];
-    // A unit slice only numbers the tasks.
-    run.for_each_chunk(&mut tasks, 1, Vec::new, |found, task, _| {
+    // One slot a task: what it finds needs no lock, and is in order already.
+    let mut found = vec![Vec::new(); rows.div_ceil(ROWS_PER_CHECK)];
+    run.try_for_each_chunk(&mut found, 1, |task, found| {
         let from = task * ROWS_PER_CHECK;
-        let done = run.check().and_then(|()| find(from, rows.min(from + ROWS_PER_CHECK), found));
-        if let (false, Ok(mut all)) = (done.is_ok() && found.is_empty(), all.lock()) {
-            match (&mut *all, done) {
-                (Ok(all), Ok(())) => all.append(found),
-                (_, Err(cause)) => *all = Err(cause),
-                (Err(_), Ok(())) => {}
-            }
-        }
-    });
-    let mut all = all.into_inner().unwrap_or(Err(Error::Cancelled))?;
-    all.sort_unstable();
-    Ok(all)
+        find(from, rows.min(from + ROWS_PER_CHECK), &mut found[0])
+    })?;
+    Ok(found.concat())
 }
 
 /// At most `most` sums of the given equations, each equation in exactly one sum, chosen at random.

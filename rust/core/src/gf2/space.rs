@@ -109,20 +109,13 @@ impl Echelon {
         // Asked for in one piece: the batches are many small ones.
         fitting::<Block>(count.checked_mul(self.strips.len()))?;
         let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); count];
-        run.for_each_chunk(
-            &mut batches,
-            1,
-            || (),
-            |_, b, batch| {
-                if !run.cancelled() {
-                    for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
-                        set_vector_bits(&mut batch[0], column, 1 << v);
-                    }
-                    self.complete(&mut batch[0], run);
-                }
-            },
-        );
-        run.check()?;
+        run.try_for_each_chunk(&mut batches, 1, |b, batch| {
+            for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
+                set_vector_bits(&mut batch[0], column, 1 << v);
+            }
+            self.complete(&mut batch[0], run);
+            Ok(())
+        })?;
         Ok(batches)
     }
 
