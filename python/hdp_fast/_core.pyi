@@ -6,10 +6,11 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "BitMatrix",
+    "ParityTask",
     "Solution",
     "bernoulli",
+    "check_bits",
     "dot",
-    "learn_parity",
     "plan_parity",
     "plan_parity_uniform_target",
     "promise_parity",
@@ -43,6 +44,20 @@ class BitMatrix:
     def __getitem__(self, key: slice, /) -> BitMatrix: ...
 
 @final
+class ParityTask:
+    def __new__(
+        cls,
+        X: ArrayLike | BitMatrix,
+        y: ArrayLike,
+        epsilon: float,
+        method: str,
+        neighbours: str,
+        plan: _PlanFields,
+        affine: bool,
+    ) -> ParityTask: ...
+    def learn(self, random_state: _RandomState) -> _Bits | None: ...
+
+@final
 class Solution:
     @property
     def consistent(self) -> bool: ...
@@ -61,6 +76,7 @@ def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None)
 def bernoulli(
     p: float | Fraction | tuple[int, int], size: int, random_state: _RandomState
 ) -> _Bits: ...
+def check_bits(bits: ArrayLike) -> None: ...
 def randomized_response(
     bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None
 ) -> _Bits: ...
@@ -74,13 +90,3 @@ def plan_parity_uniform_target(
 def promise_parity(
     d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbours: str
 ) -> tuple[float | None, _PlanFields]: ...
-def learn_parity(
-    X: ArrayLike | BitMatrix,
-    y: ArrayLike,
-    epsilon: float,
-    method: str,
-    neighbours: str,
-    plan: _PlanFields,
-    affine: bool,
-    random_state: _RandomState,
-) -> _Bits | None: ...

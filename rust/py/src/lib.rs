@@ -21,11 +21,11 @@ mod _core {
     #[pymodule_export]
     use gf2::{BitMatrix, Solution, dot, rank, solve};
     #[pymodule_export]
-    use local::{randomized_response, truth_probability};
+    use local::{check_bits, randomized_response, truth_probability};
     #[pymodule_export]
     use noise::bernoulli;
     #[pymodule_export]
-    use parity::{learn_parity, plan_parity, plan_parity_uniform_target, promise_parity};
+    use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -33,12 +33,13 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 12] = [
+    const __all__: [&str; 13] = [
         "BitMatrix",
+        "ParityTask",
         "Solution",
         "bernoulli",
+        "check_bits",
         "dot",
-        "learn_parity",
         "plan_parity",
         "plan_parity_uniform_target",
         "promise_parity",
