@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import gf2, local, noise, parity
+from hdp_fast import audit, budget, gf2, local, noise, parity
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.local import Agents
 
@@ -38,6 +38,18 @@ CALLS = {
     "from_dense": (gf2.BitMatrix.from_dense, {"X": EYE}),
     "from_packed": (gf2.BitMatrix.from_packed, {"rows": np.zeros((3, 2), np.uint8), "ncols": 9}),
     "bernoulli": (noise.bernoulli, {"p": 0.5}),
+    "Budget": (budget.Budget, {"epsilon": 1}),
+    "Budget.reserve": (
+        budget.Budget(10).reserve,
+        {"record": Agents(EYE, ONES, epsilon=1).record()},
+    ),
+    "Budget.sequential": (budget.Budget(10).sequential, {"epsilon": 1}),
+    "Budget.parallel": (budget.Budget(10).parallel, {}),
+    "Parallel.part": (budget.Budget(10).parallel().part, {"name": "a"}),
+    "lower_bound": (
+        audit.lower_bound,
+        {"mechanism": abs, "data": 1, "neighbour": 2, "runs": 8, "confidence": 0.9},
+    ),
     "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),
     "Agents": (Agents, {"X": EYE, "y": ONES, "epsilon": 1}),
     "ask": (ask, {}),
@@ -102,9 +114,25 @@ TABLE = {
     ],
     ("bernoulli", "size"): [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS],
     ("bernoulli", "random_state"): STATES,
+    ("Budget", "epsilon"): EPSILONS,
+    ("Budget", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("Budget", "neighbours"): ["replace", "local", ""],
+    ("Budget.reserve", "record"): [None, 1, {"epsilon": 1}],
+    ("Budget.sequential", "epsilon"): EPSILONS,
+    ("Budget.sequential", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("Budget.sequential", "name"): [1, b"a"],
+    ("Budget.parallel", "name"): [1, b"a"],
+    ("Parallel.part", "name"): [None, 1.5, (1,)],
+    ("lower_bound", "mechanism"): [None, "learn", lambda data: {1}],
+    ("lower_bound", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("lower_bound", "event"): [3, "x"],
+    ("lower_bound", "runs"): [None, 0, 3, *COUNTS[:-1]],
+    ("lower_bound", "confidence"): PROBABILITIES,
+    ("lower_bound", "threads"): [0, *COUNTS[:-1]],
     ("randomized_response", "bits"): ANY_LENGTH,
     ("randomized_response", "epsilon"): EPSILONS,
     ("randomized_response", "random_state"): STATES,
+    ("randomized_response", "budget"): [1, "ledger"],
     ("Agents", "X"): NO_ARRAY
     | {"1-d": ONES, "3-d": EYE[None], "empty": [], "ragged": [[1], [1, 0]]},
     ("Agents", "y"): VECTORS,
@@ -144,6 +172,7 @@ TABLE = {
     ("learn", "neighbours"): ["replace", ""],
     ("learn", "plan"): [3, "loop", {}],
     ("learn", "random_state"): STATES,
+    ("learn", "budget"): [1, "ledger"],
     ("transfer", "X"): MATRICES,
     ("transfer", "y"): VECTORS,
     ("transfer", "agents"): [None, [], (EYE, ONES)],
@@ -154,6 +183,7 @@ TABLE = {
     ("transfer", "neighbours"): ["replace", ""],
     ("transfer", "plan"): [3, "loop", {}],
     ("transfer", "random_state"): STATES,
+    ("transfer", "budget"): [1, "ledger"],
 }
 SCALARS = {"epsilon", "agents_epsilon", "alpha", "beta", "delta", "chi2"}
 ABSURD = {
@@ -161,6 +191,10 @@ ABSURD = {
     for pair in TABLE
     if pair[1] in SCALARS
 } | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbours"}}
+
+
+# Those that take a budget.
+SPENDERS = {"randomized_response", "learn", "transfer"}
 
 
 def named(values):
@@ -175,7 +209,7 @@ def rows(table):
     ]
 
 
-def call(name, **changes):
+def call(name, /, **changes):
     function, arguments = CALLS[name]
     return function(**arguments | changes)
 
@@ -195,6 +229,19 @@ def test_a_bad_value_is_one_error_that_names_its_argument(name, argument, value)
     with pytest.raises(HdpFastError) as error:
         call(name, **{argument: value})
     assert names(argument, str(error.value))
+
+
+SPENDING = {pair: values for pair, values in TABLE.items() if pair[0] in SPENDERS}
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), rows(SPENDING))
+def test_a_bad_value_spends_nothing_and_draws_no_coin(name, argument, value):
+    spending, coins = budget.Budget(10), np.random.default_rng(1)
+    changes = {"budget": spending, "random_state": coins, argument: value}
+    with pytest.raises(HdpFastError):
+        call(name, **changes)
+    assert spending.records == ()
+    assert coins.random() == np.random.default_rng(1).random()
 
 
 @pytest.mark.parametrize(("name", "argument", "value"), rows(ABSURD))

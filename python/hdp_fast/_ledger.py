@@ -144,8 +144,7 @@ class _Books:
 
     def accounts(self) -> dict[int, Account]:
         """By number, which puts parents first."""
-        rows = self._connection.execute(f"{_ACCOUNTS} ORDER BY id")
-        return {row[0]: _account(*row) for row in rows}
+        return {row[0]: _account(*row) for row in self._all(f"{_ACCOUNTS} ORDER BY id")}
 
     def account(self, number: int) -> Account:
         return _account(*self._one(f"{_ACCOUNTS} WHERE id = ?", number))
@@ -154,7 +153,7 @@ class _Books:
         query = "SELECT account, time, state, record FROM entry ORDER BY id"
         return [
             Row(account, time, state, PrivacyRecord.from_json(record))
-            for account, time, state, record in self._connection.execute(query)
+            for account, time, state, record in self._all(query)
         ]
 
     def name(self) -> tuple[str, str]:
@@ -163,8 +162,12 @@ class _Books:
         return key, neighbours
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...]:
-        (row,) = self._connection.execute(query, values)
-        return tuple(row)
+        (row,) = self._all(query, *values)
+        return row
+
+    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        # A cursor left halfway, by an error, would keep the connection from closing.
+        return self._connection.execute(query, values).fetchall()
 
     def write(self, query: str, *values: object) -> int:
         return self._connection.execute(query, values).lastrowid or 0
@@ -411,7 +414,7 @@ def _check_header(path: Path) -> None:
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:
-    found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check")]
+    found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
     if found != ["ok"]:
         raise ValueError(found[0])
 
