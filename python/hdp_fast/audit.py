@@ -190,7 +190,11 @@ def _outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) ->
     stop = threading.Event()
 
     def chunk(size: int) -> list[Outcome]:
-        drawn = [draw() for _ in range(size) if not stop.is_set()]
+        try:
+            drawn = [draw() for _ in range(size) if not stop.is_set()]
+        except BaseException:
+            stop.set()
+            raise
         if bar is not None:
             bar.update(size)
         return drawn
@@ -203,7 +207,7 @@ def _outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) ->
         try:
             return [outcome for part in pool.map(chunk, sizes) for outcome in part]
         finally:
-            # After Ctrl-C or an error nothing more is begun.
+            # After Ctrl-C nothing more is begun, either.
             stop.set()
             pool.shutdown(cancel_futures=True)
 
