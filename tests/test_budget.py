@@ -156,6 +156,14 @@ def test_a_reservation_that_nobody_enters_stays_spent(make):
         budget.reserve(record(0.5))
 
 
+def test_a_reservation_pays_for_one_run(make):
+    reservation = make(1).reserve(record(0.5))
+    with reservation:
+        pass
+    with pytest.raises(ParameterError, match="paid"), reservation:
+        pytest.fail("it ran twice")
+
+
 def test_without_a_budget_nothing_is_recorded():
     with spend(None, record(1)):
         pass
@@ -506,8 +514,14 @@ def forked(work):
     return child
 
 
-def exit_code(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def exit_code(child, seconds=10):
+    """Of a child, which is killed if it hangs."""
+    watchdog = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
+    watchdog.start()
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        watchdog.cancel()
 
 
 @forking

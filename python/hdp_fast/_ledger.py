@@ -271,7 +271,7 @@ class Ledger:
 
     def settle(self, entry: int, state: str) -> None:
         """Notes how a reserved entry ended; it stays spent whatever happens here."""
-        query = "UPDATE entry SET state = ? WHERE id = ? AND state = 'reserved'"
+        query = "UPDATE entry SET state = ? WHERE id = ?"
         try:
             with self._transaction() as books:
                 books.write(query, state, entry)

@@ -63,7 +63,7 @@ class Entry:
 
 
 class Reservation:
-    """What a budget has set aside for one release; entered while the mechanism runs.
+    """What a budget has set aside for one release; entered, once, while the mechanism runs.
 
     Attributes:
         record: what was reserved.
@@ -73,8 +73,12 @@ class Reservation:
         self.record = record
         self._ledger = ledger
         self._entry = entry
+        self._used = False
 
     def __enter__(self) -> Self:
+        if self._used:
+            raise ParameterError("reservation has been used, but every run must be paid for")
+        self._used = True
         return self
 
     def __exit__(
