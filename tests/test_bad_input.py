@@ -125,7 +125,7 @@ TABLE = {
     ("Parallel.part", "name"): [None, 1.5, (1,)],
     ("lower_bound", "mechanism"): [None, "learn", lambda data: {1}],
     ("lower_bound", "delta"): [-0.1, 1, 1.5, math.nan],
-    ("lower_bound", "event"): [3, "x"],
+    ("lower_bound", "event"): [0, 3, "x", ""],
     ("lower_bound", "runs"): [None, 0, 3, *COUNTS[:-1]],
     ("lower_bound", "confidence"): PROBABILITIES,
     ("lower_bound", "threads"): [0, *COUNTS[:-1]],

@@ -70,7 +70,7 @@ def lower_bound(
     Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020, Auditing Differentially
         Private Machine Learning; ranked on a quarter, chosen on a quarter, tested on a half.
     """
-    for name, value in (("mechanism", mechanism), ("event", event or bool)):
+    for name, value in (("mechanism", mechanism), ("event", bool if event is None else event)):
         if not callable(value):
             raise ParameterError(f"{name} = {value!r}, but it must be callable")
     delta, share = fraction("delta", delta, zero=True), (1 - fraction("confidence", confidence)) / 2
