@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use local::{randomized_response, truth_probability};
     #[pymodule_export]
-    use noise::bernoulli;
+    use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
     use parity::{learn_parity, plan_parity, plan_parity_uniform_target, promise_parity};
 
@@ -33,18 +33,22 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 12] = [
+    const __all__: [&str; 16] = [
         "BitMatrix",
         "Solution",
         "bernoulli",
         "dot",
+        "integer_noise",
         "learn_parity",
         "plan_parity",
         "plan_parity_uniform_target",
         "promise_parity",
         "randomized_response",
         "rank",
+        "select",
         "solve",
         "truth_probability",
+        "uniform_integers",
+        "weighted_draws",
     ];
 }

@@ -15,7 +15,7 @@ use crate::scalar;
 ///
 /// Guarantee: pure epsilon-DP for each bit, whatever the others are; exact coins, the probability rounded towards 1/2.
 /// Raises: ShapeError, ParameterError.
-/// Cost: O(n), 8 bytes of the random stream a bit.
+/// Cost: O(n), little more than a byte of the random stream a bit.
 /// Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
 #[pyfunction]
 #[pyo3(signature = (bits, *, epsilon, random_state=None))]
@@ -26,12 +26,11 @@ pub fn randomized_response<'py>(
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let packed = array::vector("bits", bits)?;
+    let mut bits = array::bits("bits", bits)?;
     let seed = seed(py, random_state)?;
-    let responses = run(py, None, streaming_cost(64 * packed.columns()), |run| {
-        let mut bits: Vec<u8> = (0..packed.columns()).map(|j| packed.bit(0, j)).collect();
-        local::randomized_response(&mut bits, epsilon, &seed, run);
-        run.check().map(|()| bits)
+    let responses = run(py, None, streaming_cost(16 * bits.len()), |run| {
+        local::randomized_response(&mut bits, epsilon, &seed, run)?;
+        Ok(bits)
     })?;
     Ok(array::returned(py, responses))
 }
