@@ -72,23 +72,26 @@ def cells_of(draws, starts):
     return dict(enumerate(found.tolist()))
 
 
+def coarse(starts):
+    """Cells so few that a small error of the scale is not lost among them."""
+    return starts[:: max(1, len(starts) // 10)]
+
+
 def few(sampler, scale):
     """As many draws by the construction that serves short arrays."""
     return np.concatenate([sampler(scale, 1_000) for _ in range(400)])
 
 
+@pytest.mark.parametrize("cells", [list, coarse])
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_noise_follows_its_law_into_the_tails(name):
+def test_noise_follows_its_law_into_the_tails(name, cells):
     cases = []
     for scale in SCALES:
-        starts = edges(name, scale)
+        starts = cells(edges(name, scale))
         law = cell_law(name, scale, starts)
         assert abs(sum(law.values()) - 1) < 1e-12
-        sampler = SAMPLERS[name]
-        cases += [
-            Case(cells_of(draws, starts), law)
-            for draws in (sampler(scale, COUNT), few(sampler, scale))
-        ]
+        for draws in SAMPLERS[name](scale, COUNT), few(SAMPLERS[name], scale):
+            cases.append(Case(cells_of(draws, starts), law))
     assert misfits(cases) == []
 
 
@@ -96,8 +99,8 @@ def test_noise_follows_its_law_into_the_tails(name):
 def test_a_scale_that_is_slightly_wrong_would_be_seen(name):
     pairs = []
     for scale in (2.0, 1e4):
-        starts = edges(name, scale)
-        pairs.append(tuple(cell_law(name, s, starts) for s in (scale * 1.01, scale)))
+        starts = coarse(edges(name, scale))
+        pairs.append(tuple(cell_law(name, s, starts) for s in (scale * 1.006, scale)))
     assert power(pairs, COUNT) > 0.999
 
 
