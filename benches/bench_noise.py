@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdp_fast import local, noise
 from hdp_fast.bench import Action, medians
+from hdp_fast.reference import noise as reference
 
 DRAWS = 1_000_000
 PEER_DRAWS = 20_000
@@ -39,12 +39,15 @@ def main() -> None:
         for law, scales in SCALES.items()
         for scale in scales
     ]
-    bits, sizes = time_bits(arguments.repeats), time_sizes(arguments.repeats)
+    bits, choices = time_bits(arguments.repeats), time_choices(arguments.repeats)
+    sizes = time_sizes(arguments.repeats)
     if arguments.json:
-        print(json.dumps({"noise": noises, "bits": bits, "sizes": sizes}, indent=2))
+        tables = {"noise": noises, "bits": bits, "choices": choices, "sizes": sizes}
+        print(json.dumps(tables, indent=2))
         return
     print_noises(noises)
     print_bits(bits)
+    print_choices(choices)
     print_sizes(sizes)
 
 
@@ -60,24 +63,18 @@ def with_threads(count: int, action: Action) -> Action:
 
 def time_noise(law: str, scale: float, repeats: int) -> dict[str, Any]:
     """Nanoseconds a draw, all routes taking turns."""
-    draw = noise.discrete_laplace if law == "laplace" else noise.discrete_gaussian
+    draw, inexact = (getattr(module, f"discrete_{law}") for module in (noise, reference))
     coins = np.random.default_rng()
     routes: dict[str, Action] = {
         "1 thread": with_threads(1, lambda: draw(scale, DRAWS)),
         "2 threads": with_threads(2, lambda: draw(scale, DRAWS)),
-        "numpy": lambda: inexact(coins, law, scale),
+        "numpy": lambda: inexact(scale, DRAWS, coins),
     }
     measured = {name: time / DRAWS for name, time in medians(routes, repeats=repeats).items()}
     peer = opendp_noise(law, scale)
     if peer is not None:
         measured["OpenDP"] = medians({"OpenDP": peer}, repeats=3)["OpenDP"] / PEER_DRAWS
     return {"law": law, "scale": scale, **{name: 1e9 * time for name, time in measured.items()}}
-
-
-def inexact(coins: np.random.Generator, law: str, scale: float) -> NDArray[np.int64]:
-    """Rounded floats: fast, and not private in finite precision (Mironov 2012)."""
-    draws = coins.laplace if law == "laplace" else coins.normal
-    return np.rint(draws(0.0, scale, DRAWS)).astype(np.int64)
 
 
 def opendp_noise(law: str, scale: float) -> Callable[[], Any] | None:
@@ -104,9 +101,33 @@ def time_bits(repeats: int) -> dict[str, float]:
         "1 thread": with_threads(1, lambda: local.randomized_response(bits, epsilon=1)),
         "2 threads": with_threads(2, lambda: local.randomized_response(bits, epsilon=1)),
         "numpy, random(n) < p": lambda: coins.random(BITS) < lie,
-        "numpy, response": lambda: bits ^ (coins.random(BITS) < lie),
+        "numpy, response": lambda: reference.randomized_response(bits, 1, coins),
     }
     return medians(routes, repeats=repeats)
+
+
+def time_choices(repeats: int) -> dict[str, dict[str, float]]:
+    """Seconds for one selection among a million candidates and a million weighted draws."""
+    coins = np.random.default_rng()
+    scores, weights = (
+        coins.integers(0, 1_000, DRAWS),
+        coins.integers(0, 1 << 40, DRAWS).astype(np.uint64),
+    )
+    routes: dict[str, dict[str, Action]] = {
+        "permute_and_flip": {
+            "hdp_fast": lambda: noise.permute_and_flip(scores, epsilon=0.1),
+            "numpy": lambda: reference.permute_and_flip(scores, 0.05, coins),
+        },
+        "exponential_mechanism": {
+            "hdp_fast": lambda: noise.exponential_mechanism(scores, epsilon=0.1),
+            "numpy": lambda: reference.exponential_mechanism(scores, 0.05, coins),
+        },
+        "weighted_draws": {
+            "hdp_fast": with_threads(2, lambda: noise.weighted_draws(weights, DRAWS)),
+            "numpy": lambda: reference.weighted_draws(weights, DRAWS, coins),
+        },
+    }
+    return {name: medians(pair, repeats=repeats) for name, pair in routes.items()}
 
 
 def time_sizes(repeats: int) -> list[dict[str, Any]]:
@@ -139,6 +160,16 @@ def print_bits(times: dict[str, float]) -> None:
         ratio = times["numpy, random(n) < p"] / time
         figures = f"{1e3 * time:6.1f} ms, {1e9 * time / BITS:5.2f} ns a bit"
         print(f"{name:>22}: {figures}, numpy / this {ratio:5.2f}")
+
+
+def print_choices(times: dict[str, dict[str, float]]) -> None:
+    """Milliseconds and their ratio."""
+    print(f"\nOne choice among {DRAWS:,} candidates; {DRAWS:,} draws with as many weights\n")
+    for name, pair in times.items():
+        ours, theirs = pair["hdp_fast"], pair["numpy"]
+        print(
+            f"{name:>22}: {1e3 * ours:7.2f} ms, numpy {1e3 * theirs:7.1f} ms, {theirs / ours:6.1f}"
+        )
 
 
 def print_sizes(rows: list[dict[str, Any]]) -> None:

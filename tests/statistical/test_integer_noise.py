@@ -3,12 +3,14 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, logsumexp
 
 from hdp_fast import noise
+from hdp_fast.reference import noise as reference
 
 from .frequencies import Case, misfits, power
 
@@ -192,26 +194,13 @@ def test_weighted_draws_come_at_their_weights():
     assert misfits(cases) == []
 
 
-def permute_and_flip_law(scores, rate):
-    """By all orders in which candidates can be tried."""
-    accept = [math.exp(-rate * (max(scores) - score)) for score in scores]
-    law = dict.fromkeys(range(len(scores)), 0.0)
-    for order in itertools.permutations(range(len(scores))):
-        rejected = 1.0
-        for i in order:
-            law[i] += rejected * accept[i] / math.factorial(len(scores))
-            rejected *= 1 - accept[i]
-    return law
-
-
-def softmax(scores, rate):
-    weights = [math.exp(rate * score) for score in scores]
-    return {i: weight / sum(weights) for i, weight in enumerate(weights)}
+def outcomes(law):
+    return {i: float(p) for i, p in enumerate(law)}
 
 
 SELECTIONS = {
-    "permute_and_flip": (noise.permute_and_flip, permute_and_flip_law),
-    "exponential_mechanism": (noise.exponential_mechanism, softmax),
+    "permute_and_flip": (noise.permute_and_flip, reference.permute_and_flip_law),
+    "exponential_mechanism": (noise.exponential_mechanism, reference.exponential_mechanism_law),
 }
 
 
@@ -222,12 +211,12 @@ def test_candidates_are_chosen_by_their_law(name):
     cases = []
     for scores, epsilon in (([0, 0], 1), ([3, -1, 3, 2, 0], 0.8), ([10, 9, 0, 4], 2), ([5] * 6, 3)):
         counts = Counter(select(scores, epsilon=epsilon) for _ in range(30_000))
-        cases.append(Case(counts, law(scores, epsilon / 2)))
+        cases.append(Case(counts, outcomes(law(scores, Fraction(epsilon) / 2))))
     assert misfits(cases) == []
 
 
 @pytest.mark.usefixtures("one_thread")
 def test_one_selection_is_not_taken_for_the_other():
-    scores, rate = [3, -1, 3, 2, 0], 0.4
-    laws = [law(scores, rate) for _, law in SELECTIONS.values()]
-    assert power([tuple(laws)], 30_000) > 0.999
+    scores, rate = [3, -1, 3, 2, 0], Fraction(2, 5)
+    laws = tuple(outcomes(law(scores, rate)) for _, law in SELECTIONS.values())
+    assert power([laws], 30_000) > 0.999
