@@ -30,6 +30,10 @@ RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in module
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
+    "audit.lower_bound",
+    "budget.Budget",
+    "budget.Budget.parallel",
+    "budget.Parallel.part",
     "local.Agents",
     "local.Agents.ask",
     "local.randomized_response",
@@ -105,7 +109,7 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    for module in ["gf2", "local", "noise", "parity", "record"]:
+    for module in ["audit", "budget", "gf2", "local", "noise", "parity", "record"]:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):
             value = getattr(space, name)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import gf2, local, noise, parity
+from hdp_fast import audit, budget, gf2, local, noise, parity
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.local import Agents
 
@@ -47,6 +47,18 @@ CALLS = {
     "weighted_draws": (noise.weighted_draws, {"weights": [1, 2]}),
     "permute_and_flip": (noise.permute_and_flip, {"scores": [1, 2], "epsilon": 1}),
     "exponential_mechanism": (noise.exponential_mechanism, {"scores": [1, 2], "epsilon": 1}),
+    "Budget": (budget.Budget, {"epsilon": 1}),
+    "Budget.reserve": (
+        budget.Budget(10).reserve,
+        {"record": Agents(EYE, ONES, epsilon=1).record()},
+    ),
+    "Budget.sequential": (budget.Budget(10).sequential, {"epsilon": 1}),
+    "Budget.parallel": (budget.Budget(10).parallel, {}),
+    "Parallel.part": (budget.Budget(10).parallel().part, {"name": "a"}),
+    "lower_bound": (
+        audit.lower_bound,
+        {"mechanism": abs, "data": 1, "neighbour": 2, "runs": 8, "confidence": 0.9},
+    ),
     "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),
     "Agents": (Agents, {"X": EYE, "y": ONES, "epsilon": 1}),
     "ask": (ask, {}),
@@ -136,11 +148,29 @@ TABLE = {
     **{(name, "scores"): NO_INTEGERS | {"large": [2**63]} for name in SELECTIONS},
     **{(name, "epsilon"): EPSILONS for name in SELECTIONS},
     **{(name, "sensitivity"): [0, -1, math.nan, math.inf, Fraction(-1, 2)] for name in SELECTIONS},
+    **{(name, "monotonic"): [None, 1, "yes"] for name in SELECTIONS},
+    **{(name, "neighbours"): ["replace", ""] for name in SELECTIONS},
     **{(name, "random_state"): STATES for name in (*SIZED, *SELECTIONS, "poisson_mask")},
     **{(name, "size"): SIZES for name in SIZED},
+    ("Budget", "epsilon"): EPSILONS,
+    ("Budget", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("Budget", "neighbours"): ["replace", "local", ""],
+    ("Budget.reserve", "record"): [None, 1, {"epsilon": 1}],
+    ("Budget.sequential", "epsilon"): EPSILONS,
+    ("Budget.sequential", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("Budget.sequential", "name"): [1, b"a"],
+    ("Budget.parallel", "name"): [1, b"a"],
+    ("Parallel.part", "name"): [None, 1.5, (1,)],
+    ("lower_bound", "mechanism"): [None, "learn", lambda data: {1}],
+    ("lower_bound", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("lower_bound", "event"): [3, "x"],
+    ("lower_bound", "runs"): [None, 0, 3, *COUNTS[:-1]],
+    ("lower_bound", "confidence"): PROBABILITIES,
+    ("lower_bound", "threads"): [0, *COUNTS[:-1]],
     ("randomized_response", "bits"): ANY_LENGTH,
     ("randomized_response", "epsilon"): EPSILONS,
     ("randomized_response", "random_state"): STATES,
+    ("randomized_response", "budget"): [1, "ledger"],
     ("Agents", "X"): NO_ARRAY
     | {"1-d": ONES, "3-d": EYE[None], "empty": [], "ragged": [[1], [1, 0]]},
     ("Agents", "y"): VECTORS,
@@ -180,6 +210,7 @@ TABLE = {
     ("learn", "neighbours"): ["replace", ""],
     ("learn", "plan"): [3, "loop", {}],
     ("learn", "random_state"): STATES,
+    ("learn", "budget"): [1, "ledger"],
     ("transfer", "X"): MATRICES,
     ("transfer", "y"): VECTORS,
     ("transfer", "agents"): [None, [], (EYE, ONES)],
@@ -190,6 +221,7 @@ TABLE = {
     ("transfer", "neighbours"): ["replace", ""],
     ("transfer", "plan"): [3, "loop", {}],
     ("transfer", "random_state"): STATES,
+    ("transfer", "budget"): [1, "ledger"],
 }
 SCALARS = {"epsilon", "agents_epsilon", "alpha", "beta", "delta", "chi2"}
 ABSURD = {
@@ -197,6 +229,10 @@ ABSURD = {
     for pair in TABLE
     if pair[1] in SCALARS
 } | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbours"}}
+
+
+# Those that take a budget.
+SPENDERS = {"randomized_response", "learn", "transfer"}
 
 
 def named(values):
@@ -211,7 +247,7 @@ def rows(table):
     ]
 
 
-def call(name, **changes):
+def call(name, /, **changes):
     function, arguments = CALLS[name]
     return function(**arguments | changes)
 
@@ -231,6 +267,19 @@ def test_a_bad_value_is_one_error_that_names_its_argument(name, argument, value)
     with pytest.raises(HdpFastError) as error:
         call(name, **{argument: value})
     assert names(argument, str(error.value))
+
+
+SPENDING = {pair: values for pair, values in TABLE.items() if pair[0] in SPENDERS}
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), rows(SPENDING))
+def test_a_bad_value_spends_nothing_and_draws_no_coin(name, argument, value):
+    spending, coins = budget.Budget(10), np.random.default_rng(1)
+    changes = {"budget": spending, "random_state": coins, argument: value}
+    with pytest.raises(HdpFastError):
+        call(name, **changes)
+    assert spending.records == ()
+    assert coins.random() == np.random.default_rng(1).random()
 
 
 @pytest.mark.parametrize(("name", "argument", "value"), rows(ABSURD))

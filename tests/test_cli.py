@@ -169,6 +169,55 @@ def test_transfer(capsys, npz, tmp_path, examples):
     assert result["agents_record"]["epsilon"] == 4
 
 
+def shown_budget(capsys, *argv):
+    assert main(["budget", *map(str, argv), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_budget_is_made_and_shown(capsys, tmp_path):
+    path = tmp_path / "ledger"
+    assert "FILE" in fails(capsys, "budget")
+    assert "epsilon" in fails(capsys, "budget", path)
+    made = shown_budget(capsys, path, "--epsilon", "20", "--delta", "1e-6")
+    assert made["limit"] == {"epsilon": 20, "delta": 1e-6}
+    assert made == shown_budget(capsys, path)
+    assert "20.0" in fails(capsys, "budget", path, "--epsilon", "30")
+    assert main(["budget", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "remaining" in out
+    assert "records" in out
+
+
+def test_learn_and_transfer_spend_from_a_budget(capsys, npz, tmp_path):
+    path = tmp_path / "ledger"
+    shown_budget(capsys, path, "--epsilon", "20")
+    common = [npz, "--epsilon", "8", "--budget", path]
+    transfer = ["--agents", npz, "--agents-epsilon", "4", "--alpha", ".2"]
+    for command in (["learn", *common], ["transfer", *common, *transfer]):
+        assert main(["parity", *map(str, command)]) == 0
+    capsys.readouterr()
+    found = shown_budget(capsys, path)
+    assert found["spent"]["epsilon"] == 16
+    assert [entry["state"] for entry in found["records"]] == ["committed"] * 2
+    line = fails(capsys, "parity", "learn", *common)
+    assert all(number in line for number in ("16.0", "20.0", "8.0"))
+    assert shown_budget(capsys, path) == found
+
+
+def test_a_command_that_fails_spends_nothing(capsys, npz, tmp_path):
+    path = tmp_path / "ledger"
+    assert "epsilon" in fails(capsys, "parity", "learn", npz, "--epsilon", "1", "--budget", path)
+    shown_budget(capsys, path, "--epsilon", "20")
+    missing = ["parity", "learn", tmp_path / "none.npz", "--epsilon", "1", "--budget", path]
+    fails(capsys, *missing)
+    fails(capsys, "parity", "learn", npz, "--epsilon", "-1", "--budget", path)
+    relation = ["--neighbours", "add_remove"]
+    assert "replace_one" in fails(
+        capsys, "parity", "learn", npz, "--epsilon", "1", "--budget", path, *relation
+    )
+    assert shown_budget(capsys, path)["records"] == []
+
+
 @pytest.mark.parametrize("header", [None, "a,b,c,d,e,f,label"])
 @pytest.mark.parametrize("ending", ["", "\n\n", " \n"])
 def test_csv_is_read_exactly(tmp_path, examples, header, ending):

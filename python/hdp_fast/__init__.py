@@ -1,14 +1,16 @@
 """Learning under differential privacy in the hybrid model.
 
 gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
-population. local: randomised response and agents who answer once. noise: exact coins. Every
-release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+population. local: randomised response and agents who answer once. noise: exact coins. budget: one
+ledger for all releases about the same records. audit: how much privacy a mechanism spends at least.
+Every release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
 """
 
 import logging
 
-from . import exceptions, gf2, local, noise, parity
+from . import audit, budget, exceptions, gf2, local, noise, parity
 from ._core import __version__
+from .budget import Budget
 from .exceptions import (
     AgentsExhausted,
     BudgetExceeded,
@@ -22,6 +24,7 @@ from .record import PrivacyRecord
 
 __all__ = [
     "AgentsExhausted",
+    "Budget",
     "BudgetExceeded",
     "CheckpointError",
     "HdpFastError",
@@ -30,6 +33,8 @@ __all__ = [
     "PrivacyRecord",
     "ShapeError",
     "__version__",
+    "audit",
+    "budget",
     "exceptions",
     "gf2",
     "local",

@@ -5,11 +5,12 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "BitMatrix",
+    "ParityTask",
     "Solution",
     "bernoulli",
+    "check_bits",
     "dot",
     "integer_noise",
-    "learn_parity",
     "plan_parity",
     "plan_parity_uniform_target",
     "promise_parity",
@@ -48,6 +49,20 @@ class BitMatrix:
     def __getitem__(self, key: slice, /) -> BitMatrix: ...
 
 @final
+class ParityTask:
+    def __new__(
+        cls,
+        X: ArrayLike | BitMatrix,
+        y: ArrayLike,
+        epsilon: float,
+        method: str,
+        neighbours: str,
+        plan: _PlanFields,
+        affine: bool,
+    ) -> ParityTask: ...
+    def learn(self, random_state: _RandomState) -> _Bits | None: ...
+
+@final
 class Solution:
     @property
     def consistent(self) -> bool: ...
@@ -74,6 +89,7 @@ def weighted_draws(
     weights: NDArray[np.uint64], size: SupportsIndex, random_state: _RandomState
 ) -> _Integers: ...
 def select(method: str, scores: _Integers, rate: _Ratio, random_state: _RandomState) -> int: ...
+def check_bits(bits: ArrayLike) -> None: ...
 def randomized_response(
     bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None
 ) -> _Bits: ...
@@ -87,13 +103,3 @@ def plan_parity_uniform_target(
 def promise_parity(
     d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbours: str
 ) -> tuple[float | None, _PlanFields]: ...
-def learn_parity(
-    X: ArrayLike | BitMatrix,
-    y: ArrayLike,
-    epsilon: float,
-    method: str,
-    neighbours: str,
-    plan: _PlanFields,
-    affine: bool,
-    random_state: _RandomState,
-) -> _Bits | None: ...

@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity plan | learn | transfer, and bench."""
+"""The command line: hdp-fast demo, parity plan | learn | transfer, budget, and bench."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import __version__, bench, demo, files, local, parity
+from .budget import Budget
 from .exceptions import HdpFastError, ParameterError
 
 _BAD_INPUT = 2
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
     _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
     return parser
 
@@ -113,6 +115,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", metavar="NAME", help="the label's column in a .csv file")
     parser.add_argument("--affine", action="store_true", help="learn a constant as well")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
 
 
 def _add_mechanism(parser: argparse.ArgumentParser, command: Command) -> None:
@@ -124,6 +127,15 @@ def _add_mechanism(parser: argparse.ArgumentParser, command: Command) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=command)
+
+
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
+    parser.add_argument("--epsilon", type=float, help="limit of all releases together")
+    parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
+    parser.add_argument("--neighbours", choices=("replace_one", "add_remove"))
+    parser.add_argument("--json", action="store_true", help="print JSON, with every release")
+    parser.set_defaults(command=_budget)
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
@@ -143,6 +155,18 @@ def _bench(arguments: argparse.Namespace) -> None:
     print(json.dumps(results, indent=2) if arguments.json else bench.table(results))
 
 
+def _budget(arguments: argparse.Namespace) -> None:
+    limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbours")}
+    summary = json.loads(Budget.open(arguments.file, **limits).to_json())
+    if not arguments.json:
+        summary["records"] = len(summary["records"])
+    _show(summary, arguments.json)
+
+
+def _opened(arguments: argparse.Namespace) -> Budget | None:
+    return None if arguments.budget is None else Budget.open(arguments.budget)
+
+
 def _plan(arguments: argparse.Namespace) -> None:
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
     _show(dataclasses.asdict(plan), arguments.json)
@@ -150,14 +174,18 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 def _learn(arguments: argparse.Namespace) -> None:
     _check_output(arguments)
+    budget = _opened(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
-    result = parity.learn(examples.X, examples.y, affine=arguments.affine, **_mechanism(arguments))
+    result = parity.learn(
+        examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
+    )
     summary = {**_hypothesis(result), "alpha": result.alpha, "record": _record(result.record)}
     _deliver(summary, arguments)
 
 
 def _transfer(arguments: argparse.Namespace) -> None:
     _check_output(arguments)
+    budget = _opened(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
     label = arguments.label if arguments.agents.suffix == ".csv" else None
     if arguments.agents_labels is not None:
@@ -169,6 +197,7 @@ def _transfer(arguments: argparse.Namespace) -> None:
         local.Agents(target.X, target.y, epsilon=arguments.agents_epsilon),
         alpha=arguments.alpha,
         affine=arguments.affine,
+        budget=budget,
         **_mechanism(arguments),
     )
     summary = {

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _random
+from . import _core, _random
 from ._checks import array, bits, fraction
 from ._checks import count as checked_count
-from ._core import randomized_response, truth_probability
+from ._core import truth_probability
+from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
 from .record import PrivacyRecord, rng_of
@@ -94,7 +95,7 @@ class Agents:
             raise ParameterError(f"question = {question!r}, but it must be callable")
         start = self._reserve(count)
         true = question(self._X[start : start + count], self._y[start : start + count])
-        answers = randomized_response(true, epsilon=self._epsilon, random_state=random_state)
+        answers = _core.randomized_response(true, epsilon=self._epsilon, random_state=random_state)
         if answers.shape != (count,):
             raise ShapeError(
                 f"question returned shape {answers.shape}, but {count} agents were asked"
@@ -123,14 +124,7 @@ class Agents:
         Cost: constant.
         Source: as the class.
         """
-        return PrivacyRecord(
-            mechanism="local.Agents",
-            source=SOURCE,
-            neighbours="local",
-            epsilon=self._epsilon,
-            noise="binary randomised response",
-            rng=rng_of(random_state),
-        )
+        return _record("local.Agents", self._epsilon, random_state)
 
     def _reserve(self, count: int) -> int:
         """Marks agents as asked before their question runs: a crash leaves them spent."""
@@ -164,6 +158,46 @@ def _read_only(X: NDArray[Any]) -> NDArray[Any]:
     view = X.view()
     view.flags.writeable = False
     return view
+
+
+def randomized_response(
+    bits: ArrayLike,
+    *,
+    epsilon: float,
+    random_state: RandomState = None,
+    budget: Budget | None = None,
+) -> Bits:
+    """Binary randomised response: each bit is told truly or flipped.
+
+    bits: 0/1 array (n,); epsilon: above 0; a bit is kept with probability exp(epsilon) / (1 +
+    exp(epsilon)). random_state: None draws from the operating system, an int or a numpy Generator
+    makes a reproducible test stream that protects nobody who knows it. budget: charged epsilon
+    once, for bits that come from one record each. Returns uint8 (n,).
+
+    Guarantee: pure epsilon-DP for each bit, whatever the others are; exact coins, the probability
+        rounded towards 1/2.
+    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
+    Cost: O(n), little more than a byte of the random stream a bit.
+    Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
+    """
+    record = _record("local.randomized_response", epsilon, random_state)
+    if budget is not None:
+        # What the call below refuses must be refused before anything is spent.
+        _random.check(random_state)
+        _core.check_bits(bits)
+    with spend(budget, record):
+        return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
+
+
+def _record(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
+    return PrivacyRecord(
+        mechanism=mechanism,
+        source=SOURCE,
+        neighbours="local",
+        epsilon=epsilon,
+        noise="binary randomised response",
+        rng=rng_of(random_state),
+    )
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:

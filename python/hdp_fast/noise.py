@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._checks import count, integers, number
+from .budget import Budget, Neighbours, spend
 from .exceptions import ParameterError
+from .record import PrivacyRecord, rng_of
 
 __all__ = [
     "bernoulli",
@@ -187,21 +189,25 @@ def permute_and_flip(
     epsilon: float,
     sensitivity: float | Fraction = 1,
     monotonic: bool = False,
+    neighbours: Neighbours = "replace_one",
     random_state: RandomState = None,
+    budget: Budget | None = None,
 ) -> int:
     """Index of a candidate with a high score, chosen privately.
 
     scores: integers (k,), k >= 1, the higher the better. epsilon: above 0. sensitivity: the most by
     which one record changes a score, above 0. monotonic: whether a change of one record never moves
     two scores in opposite directions (so for counts under add_remove, seldom under replace_one):
-    half the noise. random_state: as for bernoulli.
+    half the noise. neighbours: the relation that sensitivity and monotonic speak of. random_state:
+    as for bernoulli. budget: charged epsilon, before anything is drawn.
 
-    Guarantee: pure epsilon-DP for the neighbour relation under which the sensitivity holds; exact.
-    Raises: ShapeError, ParameterError.
+    Guarantee: pure epsilon-DP for the given neighbour relation; exact.
+    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
     Cost: at most k coins, in random order; time depends on the scores.
     Source: McKenna and Sheldon 2020, never worse than the exponential mechanism.
     """
-    return _select("permute_and_flip", scores, epsilon, sensitivity, monotonic, random_state)
+    record = _record("permute_and_flip", epsilon, neighbours, random_state)
+    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
 
 
 def exponential_mechanism(
@@ -210,35 +216,60 @@ def exponential_mechanism(
     epsilon: float,
     sensitivity: float | Fraction = 1,
     monotonic: bool = False,
+    neighbours: Neighbours = "replace_one",
     random_state: RandomState = None,
+    budget: Budget | None = None,
 ) -> int:
     """Index i of a candidate, with Pr[i] proportional to exp(epsilon scores[i] / (2 sensitivity)).
 
     Arguments as for permute_and_flip, which is never worse; this one has the smaller privacy loss
     under composition (bounded range).
 
-    Guarantee: pure epsilon-DP for the neighbour relation under which the sensitivity holds, and
-        epsilon-bounded range; exact.
-    Raises: ShapeError, ParameterError.
+    Guarantee: pure epsilon-DP for the given neighbour relation, and epsilon-bounded range; exact.
+    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
     Cost: at most k coins in expectation; time depends on the scores.
     Source: McSherry and Talwar 2007, by rejection.
     """
-    return _select("exponential_mechanism", scores, epsilon, sensitivity, monotonic, random_state)
+    record = _record("exponential_mechanism", epsilon, neighbours, random_state)
+    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
+
+
+_SOURCES = {
+    "permute_and_flip": "McKenna and Sheldon 2020",
+    "exponential_mechanism": "McSherry and Talwar 2007",
+}
+
+
+def _record(
+    name: str, epsilon: float, neighbours: Neighbours, random_state: RandomState
+) -> PrivacyRecord:
+    return PrivacyRecord(
+        mechanism=f"noise.{name}",
+        source=_SOURCES[name],
+        neighbours=neighbours,
+        epsilon=epsilon,
+        noise="coins of probability exp(-rate (best score - score))",
+        rng=rng_of(random_state),
+    )
 
 
 def _select(
-    method: Literal["permute_and_flip", "exponential_mechanism"],
+    record: PrivacyRecord,
     scores: ArrayLike,
     epsilon: float,
     sensitivity: float | Fraction,
     monotonic: bool,
     random_state: RandomState,
+    budget: Budget | None,
 ) -> int:
     found = integers("scores", scores, np.int64)
-    privacy = _positive("epsilon", number("epsilon", epsilon))
-    rate = privacy / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
+    rate = _positive("epsilon", number("epsilon", epsilon)) / _positive("sensitivity", sensitivity)
+    if not isinstance(monotonic, bool | np.bool_):
+        raise ParameterError(f"monotonic = {monotonic!r}, but it must be True or False")
+    exact = (rate if monotonic else rate / 2).as_integer_ratio()
     _random.check(random_state)
-    return _core.select(method, found, rate.as_integer_ratio(), random_state)
+    with spend(budget, record):
+        return _core.select(record.mechanism.removeprefix("noise."), found, exact, random_state)
 
 
 def _noise(

@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _core, local
+from . import _core, _random, local
 from ._checks import fraction, number
+from .budget import Budget, spend
 from .exceptions import AgentsExhausted, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix, dot
 from .local import Agents
@@ -239,6 +240,7 @@ def learn(
     plan: ParityPlan | None = None,
     affine: bool = False,
     random_state: RandomState = None,
+    budget: Budget | None = None,
 ) -> ParityResult:
     """Learn a parity under pure differential privacy.
 
@@ -248,18 +250,20 @@ def learn(
     neighbours and beta hold. Without one any number of records will do, and the result's alpha
     says what they promise; under "add_remove" it says nothing, since n is private then.
     affine: learn a constant as well. random_state: None draws from the operating system; an int or
-    a Generator makes a reproducible test stream that protects nobody who knows it.
+    a Generator makes a reproducible test stream that protects nobody who knows it. budget: charged
+    epsilon, before the mechanism runs.
 
     Guarantee: pure epsilon-DP for each row, on every data set, also one that no parity fits; exact
         coins. (A changed row at most doubles or empties the solutions of a sample, and is in it
         with probability p; p and the stop coin are the largest that epsilon allows.) The running
         time is not protected; that of "batches" depends on the data least.
-    Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan needs.
-        All of them before any coin is drawn.
+    Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan needs;
+        BudgetExceeded. All of them before any coin is drawn or budget spent.
     Cost: an exact solution of about p n equations for each try or batch: O(p n d**2 / 64 / log d)
         word operations at most; memory beside X two bit matrices of d x d.
     Source: Kasiviswanathan et al., Section 4, Algorithm A and its amplification.
     """
+    _random.check(random_state)
     if not isinstance(affine, bool | np.bool_):
         raise ParameterError(f"affine = {affine!r}, but it must be True or False")
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
@@ -271,20 +275,23 @@ def learn(
         _check_plan(plan, n, unknowns, epsilon, method, neighbours)
         method, neighbours, alpha = plan.method, plan.neighbours, plan.alpha
         fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
-    bits = _core.learn_parity(X, y, epsilon, method, neighbours, fields, bool(affine), random_state)
+    task = _core.ParityTask(X, y, epsilon, method, neighbours, fields, bool(affine))
+    record = PrivacyRecord(
+        mechanism=f"parity.learn, method={method}",
+        source=_SOURCE,
+        neighbours=neighbours,
+        epsilon=epsilon,
+        noise=_NOISE[method],
+        rng=rng_of(random_state),
+    )
+    with spend(budget, record):
+        bits = task.learn(random_state)
     return ParityResult(
         mask=None if bits is None else bits[:d],
         intercept=None if bits is None else int(bits[d:].sum()),
         released=bits is not None,
         alpha=alpha,
-        record=PrivacyRecord(
-            mechanism=f"parity.learn, method={method}",
-            source=_SOURCE,
-            neighbours=neighbours,
-            epsilon=float(epsilon),
-            noise=_NOISE[method],
-            rng=rng_of(random_state),
-        ),
+        record=record,
     )
 
 
@@ -301,6 +308,7 @@ def transfer(
     plan: ParityPlan | TransferPlan | None = None,
     affine: bool = False,
     random_state: RandomState = None,
+    budget: Budget | None = None,
 ) -> TransferResult:
     """Learn a parity from a curator's biased records and verify it with agents of the target.
 
@@ -308,7 +316,8 @@ def transfer(
     agents: from the target population, N of them with N from plan_transfer(); their own epsilon
     protects them. alpha: half width wanted for the interval around the target error, in (0, 1);
     beta: failure probability, half for each side. plan: of the curator's learner, or of both sides:
-    then alpha and beta are the plan's.
+    then alpha and beta are the plan's. budget: of the curator's records, charged epsilon; the
+    agents' answers are no part of it.
 
     Guarantee: pure epsilon-DP for each row of X; pure agents.epsilon-DP, locally, for each agent.
         With probability 1 - beta / 2 the target error lies in the interval; what the hypothesis
@@ -346,6 +355,7 @@ def transfer(
         plan=plan,
         affine=affine,
         random_state=random_state,
+        budget=budget,
     )
     estimate = _verify(learned, agents, count, half, random_state)
     return TransferResult(

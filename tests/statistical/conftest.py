@@ -1,7 +1,26 @@
 import pytest
 
+AUDITS = pytest.StashKey[list]()
+
 
 @pytest.fixture
 def one_thread(monkeypatch):
     """A call on a handful of records is far cheaper than counting the processors."""
     monkeypatch.setenv("HDP_FAST_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def audit_table(pytestconfig):
+    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show."""
+    return pytestconfig.stash.setdefault(AUDITS, [])
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    rows = config.stash.get(AUDITS, [])
+    if rows:
+        terminalreporter.section("audits: lower bounds on epsilon")
+        head = ("mechanism", "promised", "found", "twin", "what is wrong with the twin")
+        lines = [(name, *(f"{x:.3f}" for x in numbers), what) for name, *numbers, what in rows]
+        for name, promised, found, twin, what in [head, *lines]:
+            line = f"{name:<36}{promised:>9}{found:>8}{twin:>8}  {what}"
+            terminalreporter.write_line(line)

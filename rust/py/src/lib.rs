@@ -21,11 +21,11 @@ mod _core {
     #[pymodule_export]
     use gf2::{BitMatrix, Solution, dot, rank, solve};
     #[pymodule_export]
-    use local::{randomized_response, truth_probability};
+    use local::{check_bits, randomized_response, truth_probability};
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
-    use parity::{learn_parity, plan_parity, plan_parity_uniform_target, promise_parity};
+    use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -33,13 +33,14 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 16] = [
+    const __all__: [&str; 17] = [
         "BitMatrix",
+        "ParityTask",
         "Solution",
         "bernoulli",
+        "check_bits",
         "dot",
         "integer_noise",
-        "learn_parity",
         "plan_parity",
         "plan_parity_uniform_target",
         "promise_parity",

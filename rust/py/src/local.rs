@@ -8,15 +8,13 @@ use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar;
 
-/// Binary randomised response: each bit kept with probability e^epsilon / (1 + e^epsilon), flipped otherwise.
-///
-/// bits: 0/1 array (n,); epsilon > 0; random_state: None draws from the operating system, an int or a numpy Generator
-/// makes a reproducible test stream that protects nobody who knows it. Returns uint8 (n,).
-///
-/// Guarantee: pure epsilon-DP for each bit, whatever the others are; exact coins, the probability rounded towards 1/2.
-/// Raises: ShapeError, ParameterError.
-/// Cost: O(n), little more than a byte of the random stream a bit.
-/// Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
+/// Refuses what randomized_response would refuse as its bits.
+#[pyfunction]
+pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
+    array::bits("bits", bits).map(drop)
+}
+
+/// Binary randomised response; the documentation is that of hdp_fast.local.randomized_response.
 #[pyfunction]
 #[pyo3(signature = (bits, *, epsilon, random_state=None))]
 pub fn randomized_response<'py>(

@@ -1,5 +1,8 @@
 //! Glue of `hdp_fast.parity`.
 
+use std::sync::Arc;
+
+use hdp_fast_core::gf2::BitMatrix;
 use hdp_fast_core::params::Neighbours;
 use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Plan, Target};
 use pyo3::prelude::*;
@@ -87,30 +90,54 @@ pub fn promise_parity(
     Ok((alpha, fields(plan)))
 }
 
-/// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None.
-#[pyfunction]
-#[pyo3(signature = (X, y, epsilon, method, neighbours, plan, affine, random_state))]
-#[allow(non_snake_case, clippy::too_many_arguments)]
-pub fn learn_parity<'py>(
-    py: Python<'py>,
-    X: Any<'_, 'py>,
-    y: Any<'_, 'py>,
-    epsilon: Any<'_, 'py>,
-    method: Any<'_, 'py>,
-    neighbours: Any<'_, 'py>,
-    plan: Any<'_, 'py>,
+/// Examples and a mechanism for them, all of it checked: what is refused is refused before any budget is spent.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct ParityTask {
+    matrix: Arc<BitMatrix>,
+    labels: BitMatrix,
     affine: bool,
-    random_state: Option<Any<'_, 'py>>,
-) -> PyResult<Option<Vector<'py>>> {
-    let epsilon = crate::scalar::epsilon(epsilon)?;
-    let plan = plan_of(plan.extract().map_err(not_a_plan)?);
-    let mechanism = Mechanism::new(epsilon, neighbours_of(neighbours)?, method_of(method)?, &plan).map_err(raise)?;
-    let matrix = matrix("X", X, None)?;
-    let y = vector("y", y, matrix.rows(), "the number of rows of X")?;
-    let seed = seed(py, random_state)?;
-    let examples = Examples { matrix: &matrix, labels: y.row(0), affine };
-    let once = elimination_cost(matrix.rows(), matrix.columns()) + streaming_cost(64 * matrix.rows());
-    let cost = mechanism.systems() * (once + 1e3);
-    let hypothesis = run(py, None, cost, |run| parity::learn(&examples, &mechanism, &seed, run))?;
-    Ok(hypothesis.map(|bits| array::returned(py, bits)))
+    mechanism: Mechanism,
+}
+
+#[pymethods]
+impl ParityTask {
+    #[new]
+    #[pyo3(signature = (X, y, epsilon, method, neighbours, plan, affine))]
+    #[allow(non_snake_case)]
+    fn new(
+        X: Any<'_, '_>,
+        y: Any<'_, '_>,
+        epsilon: Any<'_, '_>,
+        method: Any<'_, '_>,
+        neighbours: Any<'_, '_>,
+        plan: Any<'_, '_>,
+        affine: bool,
+    ) -> PyResult<ParityTask> {
+        let epsilon = crate::scalar::epsilon(epsilon)?;
+        let plan = plan_of(plan.extract().map_err(not_a_plan)?);
+        let mechanism =
+            Mechanism::new(epsilon, neighbours_of(neighbours)?, method_of(method)?, &plan).map_err(raise)?;
+        let matrix = matrix("X", X, None)?;
+        let labels = vector("y", y, matrix.rows(), "the number of rows of X")?;
+        let task = ParityTask { matrix, labels, affine, mechanism };
+        task.examples().check().map_err(raise)?;
+        Ok(task)
+    }
+
+    /// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None.
+    fn learn<'py>(&self, py: Python<'py>, random_state: Option<Any<'_, 'py>>) -> PyResult<Option<Vector<'py>>> {
+        let seed = seed(py, random_state)?;
+        let (examples, mechanism) = (self.examples(), &self.mechanism);
+        let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
+        let once = elimination_cost(rows, columns) + streaming_cost(64 * rows);
+        let cost = mechanism.systems() * (once + 1e3);
+        let hypothesis = run(py, None, cost, |run| parity::learn(&examples, mechanism, &seed, run))?;
+        Ok(hypothesis.map(|bits| array::returned(py, bits)))
+    }
+}
+
+impl ParityTask {
+    fn examples(&self) -> Examples<'_> {
+        Examples { matrix: &self.matrix, labels: self.labels.row(0), affine: self.affine }
+    }
 }

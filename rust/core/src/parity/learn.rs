@@ -19,6 +19,16 @@ pub struct Examples<'a> {
     pub affine: bool,
 }
 
+impl Examples<'_> {
+    /// Refuses more records than indices of 32 bits can tell apart.
+    pub fn check(&self) -> Result<()> {
+        match u32::try_from(self.matrix.rows()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::parameter("n", self.matrix.rows(), "at most 2^32 - 1 records can be learned from")),
+        }
+    }
+}
+
 /// A private mechanism with its coins fixed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanism {
@@ -85,9 +95,7 @@ impl Mechanism {
 /// Guarantee: pure epsilon-DP for the epsilon and the neighbour relation of the mechanism, for every data set, also
 /// one that no parity fits. Cost: an exact solution space of p n equations for each try or batch.
 pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: Run<'_>) -> Result<Option<Vec<u8>>> {
-    if u32::try_from(examples.matrix.rows()).is_err() {
-        return Err(Error::parameter("n", examples.matrix.rows(), "at most 2^32 - 1 records can be learned from"));
-    }
+    examples.check()?;
     let learner = Learner { examples, mechanism, seed, run };
     match mechanism.method {
         Method::Loop => learner.retry(),
