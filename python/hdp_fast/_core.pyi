@@ -9,6 +9,7 @@ __all__ = [
     "Solution",
     "bernoulli",
     "check_bits",
+    "check_settings",
     "dot",
     "integer_noise",
     "plan_parity",
@@ -89,6 +90,7 @@ def weighted_draws(
     weights: NDArray[np.uint64], size: SupportsIndex, random_state: _RandomState
 ) -> _Integers: ...
 def select(method: str, scores: _Integers, rate: _Ratio, random_state: _RandomState) -> int: ...
+def check_settings() -> None: ...
 def check_bits(bits: ArrayLike) -> None: ...
 def randomized_response(
     bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None

@@ -28,17 +28,21 @@ mod _core {
     use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
 
     #[pymodule_export]
+    use run::check_settings;
+
+    #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 17] = [
+    const __all__: [&str; 18] = [
         "BitMatrix",
         "ParityTask",
         "Solution",
         "bernoulli",
         "check_bits",
+        "check_settings",
         "dot",
         "integer_noise",
         "plan_parity",
