@@ -52,7 +52,7 @@ lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing ma
 	$(BIN)/mypy python/hdp_fast
 	$(BIN)/python -m mypy.stubtest hdp_fast._core
 
-bench: develop $(STAMPS)/dev ## speed against the numpy reference and every peer found (M4RI where libm4ri-dev is installed)
+bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy reference and every peer found (M4RI where libm4ri-dev is installed)
 	$(BIN)/hdp-fast bench $(BENCH_ARGS)
 	@if [ -z "$(BENCHES)" ]; then echo "benches/ holds no script: nothing more to run"; fi
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
@@ -113,6 +113,11 @@ develop: $(STAMPS)/develop
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
 	@$(call extras,plot progress) > $(STAMPS)/demo.txt
 	$(PIP) --requirement $(STAMPS)/demo.txt
+	@touch $@
+
+$(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
+	@$(call extras,bench) > $(STAMPS)/bench.txt
+	$(PIP) --requirement $(STAMPS)/bench.txt
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv

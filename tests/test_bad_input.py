@@ -38,6 +38,15 @@ CALLS = {
     "from_dense": (gf2.BitMatrix.from_dense, {"X": EYE}),
     "from_packed": (gf2.BitMatrix.from_packed, {"rows": np.zeros((3, 2), np.uint8), "ncols": 9}),
     "bernoulli": (noise.bernoulli, {"p": 0.5}),
+    "bernoulli_exp": (noise.bernoulli_exp, {"gamma": 0.5}),
+    "poisson_mask": (noise.poisson_mask, {"n": 5, "rate": 0.5}),
+    "geometric": (noise.geometric, {"scale": 2}),
+    "discrete_laplace": (noise.discrete_laplace, {"scale": 2}),
+    "discrete_gaussian": (noise.discrete_gaussian, {"sigma": 2}),
+    "uniform_integers": (noise.uniform_integers, {"bound": 6}),
+    "weighted_draws": (noise.weighted_draws, {"weights": [1, 2]}),
+    "permute_and_flip": (noise.permute_and_flip, {"scores": [1, 2], "epsilon": 1}),
+    "exponential_mechanism": (noise.exponential_mechanism, {"scores": [1, 2], "epsilon": 1}),
     "Budget": (budget.Budget, {"epsilon": 1}),
     "Budget.reserve": (
         budget.Budget(10).reserve,
@@ -94,6 +103,24 @@ PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf]
 STATES = {"-1": -1, "0.5": 0.5, "text": "1", "list": [1], "RandomState": np.random.RandomState(0)}
 COUNTS = [-1, 1.5, "2", 2**70]
 
+RATES = [
+    *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, 10**400),
+    *(Fraction(3, 2), Fraction(-1, 2), Fraction(1, 2**4096), Fraction(10**400)),
+]
+SCALES = [-0.1, -1, math.nan, math.inf, -math.inf, "x", None, [0.5], 1j, 2**4096]
+LARGE_SCALES = [2**50, 1e300, Fraction(2**51, 2), Fraction(1, 2**4096)]
+SIZES = [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS]
+NO_INTEGERS = {
+    **NO_ARRAY,
+    **{name: NOT_BITS[name](ONES) for name in ("float", "complex", "object", "str", "ragged")},
+    **{"nan": [math.nan], "empty": [], "2-d": EYE, "masked": np.ma.array([1], mask=True)},
+}
+SELECTIONS = ("permute_and_flip", "exponential_mechanism")
+SIZED = (
+    *("bernoulli", "bernoulli_exp", "geometric", "discrete_laplace", "discrete_gaussian"),
+    *("uniform_integers", "weighted_draws"),
+)
+
 # Bad values by function and argument; "absurd" ones may be a TypeError of Python's own making.
 TABLE = {
     ("rank", "A"): MATRICES,
@@ -108,12 +135,23 @@ TABLE = {
     ("from_dense", "X"): MATRICES,
     ("from_packed", "rows"): MATRICES | {"int8": np.zeros((3, 2), np.int8)},
     ("from_packed", "ncols"): [None, *COUNTS],
-    ("bernoulli", "p"): [
-        *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, 10**400),
-        *(Fraction(3, 2), Fraction(-1, 2), Fraction(1, 2**64), Fraction(10**400)),
-    ],
-    ("bernoulli", "size"): [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS],
-    ("bernoulli", "random_state"): STATES,
+    ("bernoulli", "p"): RATES,
+    ("bernoulli_exp", "gamma"): [*SCALES, Fraction(-1, 2), Fraction(1, 2**4096)],
+    ("poisson_mask", "n"): COUNTS,
+    ("poisson_mask", "rate"): RATES,
+    ("geometric", "scale"): [*SCALES, *LARGE_SCALES],
+    ("discrete_laplace", "scale"): [*SCALES, *LARGE_SCALES],
+    ("discrete_gaussian", "sigma"): [*SCALES, *LARGE_SCALES],
+    ("uniform_integers", "bound"): [0, -3, 1.5, "6", None, 2**63, 2**70],
+    ("weighted_draws", "weights"): NO_INTEGERS
+    | {"negative": [1, -1], "no sum": [0, 0], "large sum": [2**63, 2**63]},
+    **{(name, "scores"): NO_INTEGERS | {"large": [2**63]} for name in SELECTIONS},
+    **{(name, "epsilon"): EPSILONS for name in SELECTIONS},
+    **{(name, "sensitivity"): [0, -1, math.nan, math.inf, Fraction(-1, 2)] for name in SELECTIONS},
+    **{(name, "monotonic"): [None, 1, "yes"] for name in SELECTIONS},
+    **{(name, "neighbours"): ["replace", ""] for name in SELECTIONS},
+    **{(name, "random_state"): STATES for name in (*SIZED, *SELECTIONS, "poisson_mask")},
+    **{(name, "size"): SIZES for name in SIZED},
     ("Budget", "epsilon"): EPSILONS,
     ("Budget", "delta"): [-0.1, 1, 1.5, math.nan],
     ("Budget", "neighbours"): ["replace", "local", ""],
@@ -276,6 +314,7 @@ parity.learn(np.eye(4, dtype=int), [1] * 4, epsilon=.5, plan=dataclasses.replace
 """,
     "huge d": "parity.plan_transfer(2**45, alpha=.1, beta=.1, epsilon=1, agents_epsilon=1, chi2=1)",
     "huge size": "noise.bernoulli(.5, 2**56)",
+    "huge size of integers": "noise.discrete_laplace(2, 2**56)",
 }
 
 

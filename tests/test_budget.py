@@ -25,7 +25,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
-from hdp_fast import Budget, PrivacyRecord, local, parity
+from hdp_fast import Budget, PrivacyRecord, local, noise, parity
 from hdp_fast.budget import spend
 from hdp_fast.exceptions import (
     AgentsExhausted,
@@ -33,6 +33,7 @@ from hdp_fast.exceptions import (
     HdpFastError,
     InsufficientSamples,
     ParameterError,
+    ShapeError,
 )
 
 EYE = np.eye(4, dtype=np.uint8)
@@ -906,6 +907,8 @@ MECHANISMS = {
         EYE, ONES, agents(), epsilon=0.5, alpha=0.1, beta=0.1, **kw
     ),
     "response": lambda **kw: local.randomized_response(ONES, epsilon=0.5, **kw),
+    "permute and flip": lambda **kw: noise.permute_and_flip([1, 2], epsilon=0.5, **kw),
+    "exponential": lambda **kw: noise.exponential_mechanism([1, 2], epsilon=0.5, **kw),
 }
 
 
@@ -969,6 +972,10 @@ REFUSED = {
         lambda b: learned(b, EYE.repeat(10**4, 0), epsilon=2, method="paper"),
     ),
     "relation": (ParameterError, lambda b: learned(b, neighbours="add_remove")),
+    "scores": (ShapeError, lambda b: chosen(b, scores=[])),
+    "sensitivity": (ParameterError, lambda b: chosen(b, sensitivity=0)),
+    "monotonic": (ParameterError, lambda b: chosen(b, monotonic=2)),
+    "relation of scores": (ParameterError, lambda b: chosen(b, neighbours="add_remove")),
     "too few agents": (
         AgentsExhausted,
         lambda b: parity.transfer(EYE, ONES, agents(5), epsilon=0.5, alpha=0.1, budget=b),
@@ -978,6 +985,10 @@ REFUSED = {
 
 def learned(budget, X=EYE, epsilon=0.5, **more):
     return parity.learn(X, X[:, 0], epsilon=epsilon, budget=budget, random_state=COINS, **more)
+
+
+def chosen(budget, scores=(1, 2), **more):
+    return noise.permute_and_flip(scores, epsilon=0.5, budget=budget, random_state=COINS, **more)
 
 
 COINS = np.random.default_rng(1)

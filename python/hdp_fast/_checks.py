@@ -36,7 +36,7 @@ def fraction(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def count(name: str, value: Any) -> int:
-    """The value as an int of at least 0.
+    """The value as an int in [0, 2**63).
 
     Raises: ParameterError otherwise.
     """
@@ -44,8 +44,9 @@ def count(name: str, value: Any) -> int:
         found = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
         found = -1
-    if found < 0:
-        raise ParameterError(f"{name} = {value!r}, but it must be an integer of at least 0")
+    if not 0 <= found < 1 << 63:
+        rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
+        raise ParameterError(f"{name} = {value!r}, but it must be {rule}")
     return found
 
 
@@ -78,3 +79,22 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     if wrong.size:
         raise ParameterError(f"{name} holds {wrong[0]}, but every entry must be 0 or 1")
     return found.astype(np.uint8)
+
+
+def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
+    """The value as a contiguous vector of this dtype, at least one entry long.
+
+    Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
+        is not integer and for entries out of range.
+    """
+    found = array(name, value)
+    if found.ndim != 1 or not found.size:
+        rule = "it must have one dimension and at least one entry"
+        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
+    if found.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if not least <= int(found.min()) <= int(found.max()) <= most:
+        rule = f"each must lie in [{least}, {most}]"
+        raise ParameterError(f"{name} has entries out of range, but {rule}")
+    return np.ascontiguousarray(found, dtype)

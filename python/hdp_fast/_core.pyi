@@ -1,4 +1,3 @@
-from fractions import Fraction
 from typing import Any, Final, SupportsIndex, TypeAlias, final
 
 import numpy as np
@@ -10,18 +9,25 @@ __all__ = [
     "Solution",
     "bernoulli",
     "check_bits",
+    "check_settings",
     "dot",
+    "integer_noise",
     "plan_parity",
     "plan_parity_uniform_target",
     "promise_parity",
     "randomized_response",
     "rank",
+    "select",
     "solve",
     "truth_probability",
+    "uniform_integers",
+    "weighted_draws",
 ]
 __version__: Final[str]
 
 _Bits: TypeAlias = NDArray[np.uint8]
+_Integers: TypeAlias = NDArray[np.int64]
+_Ratio: TypeAlias = tuple[int, int]
 _RandomState: TypeAlias = int | np.random.Generator | None
 _PlanFields: TypeAlias = tuple[
     int, float, float | None, float | None, int | None, int | None, int | None
@@ -74,8 +80,17 @@ def rank(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> int: ...
 def dot(A: ArrayLike | BitMatrix, x: ArrayLike, *, threads: int | None = None) -> _Bits: ...
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution: ...
 def bernoulli(
-    p: float | Fraction | tuple[int, int], size: int, random_state: _RandomState
+    p: _Ratio, exponential: bool, size: SupportsIndex, random_state: _RandomState
 ) -> _Bits: ...
+def integer_noise(
+    law: str, scale: _Ratio, size: SupportsIndex, random_state: _RandomState
+) -> _Integers: ...
+def uniform_integers(bound: int, size: SupportsIndex, random_state: _RandomState) -> _Integers: ...
+def weighted_draws(
+    weights: NDArray[np.uint64], size: SupportsIndex, random_state: _RandomState
+) -> _Integers: ...
+def select(method: str, scores: _Integers, rate: _Ratio, random_state: _RandomState) -> int: ...
+def check_settings() -> None: ...
 def check_bits(bits: ArrayLike) -> None: ...
 def randomized_response(
     bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
-from . import _ledger
+from . import _core, _ledger
 from ._checks import fraction, number
 from ._ledger import Account, Amount, FileLedger, Ledger, Row
 from .exceptions import ParameterError
@@ -375,7 +375,8 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     budget: a Budget or None; record: of the release to come. Called when everything has been
     checked and no coin drawn; the mechanism runs inside.
 
-    Raises: as Budget.reserve; ParameterError for anything but a budget.
+    Raises: as Budget.reserve; ParameterError for anything but a budget, and for environment
+        variables that the mechanism would refuse.
     Cost: as Budget.
     Source: none.
     """
@@ -384,6 +385,7 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     if not isinstance(budget, Budget):
         rule = "it must be a hdp_fast.budget.Budget or None"
         raise ParameterError(f"budget = {budget!r}, but {rule}")
+    _core.check_settings()
     return budget.reserve(record)
 
 

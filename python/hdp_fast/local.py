@@ -177,7 +177,7 @@ def randomized_response(
     Guarantee: pure epsilon-DP for each bit, whatever the others are; exact coins, the probability
         rounded towards 1/2.
     Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
-    Cost: O(n), 8 bytes of the random stream a bit.
+    Cost: O(n), little more than a byte of the random stream a bit.
     Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
     """
     record = _record("local.randomized_response", epsilon, random_state)

@@ -1,55 +1,326 @@
-"""Exact coins."""
+"""Exact draws: coins, integer noise, uniform and weighted integers, private selection.
+
+Every draw follows its law exactly, not up to rounding: a float is taken as the dyadic rational that
+it is, probabilities such as exp(-1/3) are enclosed by integers to as many digits as a draw needs.
+"""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Rational
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from . import _core
-from ._checks import count, number
+from . import _core, _random
+from ._checks import count, integers, number
+from .budget import Budget, Neighbours, spend
 from .exceptions import ParameterError
+from .record import PrivacyRecord, rng_of
 
-__all__ = ["bernoulli"]
+__all__ = [
+    "bernoulli",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential_mechanism",
+    "geometric",
+    "permute_and_flip",
+    "poisson_mask",
+    "uniform_integers",
+    "weighted_draws",
+]
 
 Size = int | tuple[int, ...] | None
+RandomState = int | np.random.Generator | None
+Integers = NDArray[np.int64]
+
+# Beyond this, draws would leave the range of int64 with a probability that is not negligible.
+_LARGEST_SCALE = 1 << 50
+# Larger terms of a Fraction cost time and say nothing.
+_LARGEST_TERM = 1 << 4096
 
 
 def bernoulli(
-    p: float | Fraction,
-    size: Size = None,
-    *,
-    random_state: int | np.random.Generator | None = None,
+    p: float | Fraction, size: Size = None, *, random_state: RandomState = None
 ) -> int | NDArray[np.uint8]:
     """Draws that are 1 with probability exactly p.
 
-    p: in [0, 1]; a float is taken as the dyadic rational that it is, a Fraction needs a numerator
-    and a denominator below 2**64. size: of the uint8 array returned; None returns one int.
+    p: in [0, 1], a number or a Fraction. size: of the uint8 array returned; None returns one int.
     random_state: None draws from the operating system, an int or a Generator makes a reproducible
     test stream.
 
     Guarantee: exact; no rounding anywhere.
     Raises: ParameterError.
-    Cost: one 64-bit word of the random stream for nearly every draw.
+    Cost: little more than a byte of the random stream a draw.
     Source: comparison of uniform bits with the binary expansion of p, until they differ.
     """
-    shape = () if size is None else _shape(size)
-    draws = _core.bernoulli(_exact(p), math.prod(shape), random_state)
-    return int(draws[0]) if size is None else draws.reshape(shape)
+    return _shaped(_coins, size, (_probability("p", p), False), random_state)
 
 
-def _exact(p: float | Fraction) -> float | tuple[int, int]:
-    value = p if isinstance(p, Fraction) else number("p", p)
-    if not 0 <= value <= 1:
-        raise ParameterError(f"p = {p!r}, but a probability must lie in [0, 1]")
-    if not isinstance(value, Fraction):
-        return value
-    if value.denominator >= 1 << 64:
-        raise ParameterError(f"p = {p}, but a Fraction's denominator must be below 2**64")
-    return value.numerator, value.denominator
+def bernoulli_exp(
+    gamma: float | Fraction, size: Size = None, *, random_state: RandomState = None
+) -> int | NDArray[np.uint8]:
+    """Draws that are 1 with probability exactly exp(-gamma).
+
+    gamma: at least 0, a number or a Fraction. size, random_state: as for bernoulli.
+
+    Guarantee: exact; the binary expansion of exp(-gamma) is computed to the digits that are needed.
+    Raises: ParameterError.
+    Cost: little more than a byte of the random stream a draw.
+    Source: as bernoulli; exp by its series in integers, with bounds on both sides.
+    """
+    return _shaped(_coins, size, (_scale("gamma", gamma, math.inf), True), random_state)
 
 
-def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(count("size", side) for side in (size if isinstance(size, tuple) else (size,)))
+def poisson_mask(
+    n: int, rate: float | Fraction, *, random_state: RandomState = None
+) -> NDArray[np.bool_]:
+    """A Poisson subsample of n records: each is in it with probability exactly rate.
+
+    n: at least 0. rate: in [0, 1], a number or a Fraction. random_state: as for bernoulli.
+    Returns bool (n,).
+
+    Guarantee: exact and independent from record to record; how far this amplifies privacy depends
+        on what is done with the sample, and holds only while the mask stays secret.
+    Raises: ParameterError.
+    Cost: as bernoulli.
+    Source: as bernoulli.
+    """
+    drawn = _core.bernoulli(_probability("rate", rate), False, count("n", n), random_state)
+    return drawn.view(np.bool_)
+
+
+def geometric(
+    scale: float | Fraction, size: Size = None, *, random_state: RandomState = None
+) -> int | Integers:
+    """Integers x >= 0 with Pr[x] proportional to exp(-x / scale).
+
+    scale: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    None returns one int. random_state: as for bernoulli.
+
+    Guarantee: exact; beyond 2**63 - 1 (probability below exp(-8191)) the value saturates.
+    Raises: ParameterError.
+    Cost: one to six words of the random stream a draw, growing with log(scale).
+    Source: inversion of certified bounds, one binary block of digits at a time; for few draws
+        Canonne, Kamath and Steinke 2020, Algorithm 2.
+    """
+    return _noise("geometric", "scale", scale, size, random_state)
+
+
+def discrete_laplace(
+    scale: float | Fraction, size: Size = None, *, random_state: RandomState = None
+) -> int | Integers:
+    """Integers x with Pr[x] proportional to exp(-|x| / scale).
+
+    scale: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    None returns one int. random_state: as for bernoulli.
+
+    Guarantee: exact. Added to an integer query whose neighbours differ by at most Delta, noise of
+        scale Delta / epsilon is pure epsilon-DP. Values beyond +-(2**63 - 1) (probability below
+        exp(-8191)) saturate.
+    Raises: ParameterError.
+    Cost: one to six words of the random stream a draw, growing with log(scale).
+    Source: as geometric; the sign comes with the lowest digits.
+    """
+    return _noise("laplace", "scale", scale, size, random_state)
+
+
+def discrete_gaussian(
+    sigma: float | Fraction, size: Size = None, *, random_state: RandomState = None
+) -> int | Integers:
+    """Integers x with Pr[x] proportional to exp(-x**2 / (2 sigma**2)).
+
+    sigma: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    None returns one int. random_state: as for bernoulli.
+
+    Guarantee: exact. Added to an integer query whose neighbours differ by at most Delta, it makes a
+        release that is Delta**2 / (2 sigma**2)-zCDP; the curve of the continuous Gaussian does not
+        hold for it.
+    Raises: ParameterError.
+    Cost: one word of the random stream a draw up to sigma = 64, three beyond.
+    Source: inversion of certified bounds, beyond sigma = 64 for blocks of integers, with a
+        rejection inside; for few draws Canonne, Kamath and Steinke 2020, Algorithm 3.
+    """
+    return _noise("gaussian", "sigma", sigma, size, random_state)
+
+
+def uniform_integers(
+    bound: int, size: Size = None, *, random_state: RandomState = None
+) -> int | Integers:
+    """Uniform integers in 0, ..., bound - 1.
+
+    bound: in [1, 2**63). size: of the int64 array returned; None returns one int. random_state: as
+    for bernoulli.
+
+    Guarantee: exact, no modulo bias.
+    Raises: ParameterError.
+    Cost: one word of the random stream a draw, rarely more.
+    Source: Lemire 2019.
+    """
+    most = count("bound", bound)
+    if most == 0:
+        raise ParameterError("bound = 0, but it must be at least 1")
+    return _shaped(_core.uniform_integers, size, (most,), random_state)
+
+
+def weighted_draws(
+    weights: ArrayLike, size: Size = None, *, random_state: RandomState = None
+) -> int | Integers:
+    """Independent indices i with Pr[i] = weights[i] / sum(weights).
+
+    weights: integers (n,), at least 0, n >= 1 and below 2**32, their sum in [1, 2**64). size: of
+    the int64 array returned; None returns one int. random_state: as for bernoulli.
+
+    Guarantee: exact. No privacy by itself: the weights must change little between neighbours.
+    Raises: ShapeError, ParameterError.
+    Cost: O(n) once; one word of the random stream and two random reads a draw.
+    Source: a uniform integer below the sum, located among the cumulative sums by a guide table.
+    """
+    found = integers("weights", weights, np.uint64)
+    return _shaped(_core.weighted_draws, size, (found,), random_state)
+
+
+def permute_and_flip(
+    scores: ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: float | Fraction = 1,
+    monotonic: bool = False,
+    neighbours: Neighbours = "replace_one",
+    random_state: RandomState = None,
+    budget: Budget | None = None,
+) -> int:
+    """Index of a candidate with a high score, chosen privately.
+
+    scores: integers (k,), k >= 1, the higher the better. epsilon: above 0. sensitivity: the most by
+    which one record changes a score, above 0. monotonic: whether a change of one record never moves
+    two scores in opposite directions (so for counts under add_remove, seldom under replace_one):
+    half the noise. neighbours: the relation that sensitivity and monotonic speak of. random_state:
+    as for bernoulli. budget: charged epsilon, before anything is drawn.
+
+    Guarantee: pure epsilon-DP for the given neighbour relation; exact.
+    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
+    Cost: at most k coins, in random order; time depends on the scores.
+    Source: McKenna and Sheldon 2020, never worse than the exponential mechanism.
+    """
+    record = _record("permute_and_flip", epsilon, neighbours, random_state)
+    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
+
+
+def exponential_mechanism(
+    scores: ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: float | Fraction = 1,
+    monotonic: bool = False,
+    neighbours: Neighbours = "replace_one",
+    random_state: RandomState = None,
+    budget: Budget | None = None,
+) -> int:
+    """Index i of a candidate, with Pr[i] proportional to exp(epsilon scores[i] / (2 sensitivity)).
+
+    Arguments as for permute_and_flip, which is never worse; this one has the smaller privacy loss
+    under composition (bounded range).
+
+    Guarantee: pure epsilon-DP for the given neighbour relation, and epsilon-bounded range; exact.
+    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
+    Cost: at most k coins in expectation; time depends on the scores.
+    Source: McSherry and Talwar 2007, by rejection.
+    """
+    record = _record("exponential_mechanism", epsilon, neighbours, random_state)
+    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
+
+
+_SOURCES = {
+    "permute_and_flip": "McKenna and Sheldon 2020",
+    "exponential_mechanism": "McSherry and Talwar 2007",
+}
+
+
+def _record(
+    name: str, epsilon: float, neighbours: Neighbours, random_state: RandomState
+) -> PrivacyRecord:
+    return PrivacyRecord(
+        mechanism=f"noise.{name}",
+        source=_SOURCES[name],
+        neighbours=neighbours,
+        epsilon=epsilon,
+        noise="coins of probability exp(-rate (best score - score))",
+        rng=rng_of(random_state),
+    )
+
+
+def _select(
+    record: PrivacyRecord,
+    scores: ArrayLike,
+    epsilon: float,
+    sensitivity: float | Fraction,
+    monotonic: bool,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> int:
+    found = integers("scores", scores, np.int64)
+    rate = _positive("epsilon", number("epsilon", epsilon)) / _positive("sensitivity", sensitivity)
+    if not isinstance(monotonic, bool | np.bool_):
+        raise ParameterError(f"monotonic = {monotonic!r}, but it must be True or False")
+    exact = (rate if monotonic else rate / 2).as_integer_ratio()
+    _random.check(random_state)
+    with spend(budget, record):
+        return _core.select(record.mechanism.removeprefix("noise."), found, exact, random_state)
+
+
+def _noise(
+    law: str, name: str, scale: float | Fraction, size: Size, random_state: RandomState
+) -> int | Integers:
+    return _shaped(_core.integer_noise, size, (law, _scale(name, scale)), random_state)
+
+
+def _coins(p: tuple[int, int], exponential: bool, size: int, random_state: RandomState) -> Any:
+    return _core.bernoulli(p, exponential, size, random_state)
+
+
+def _shaped(
+    draw: Any, size: Size, arguments: tuple[Any, ...], random_state: RandomState
+) -> int | NDArray[Any]:
+    """What draw gives for so many values, in the shape that was asked for."""
+    if size is None:
+        return int(draw(*arguments, 1, random_state)[0])
+    shape = tuple(count("size", side) for side in (size if isinstance(size, tuple) else (size,)))
+    values: NDArray[Any] = draw(*arguments, math.prod(shape), random_state)
+    return values.reshape(shape)
+
+
+def _probability(name: str, value: float | Fraction) -> tuple[int, int]:
+    found = _exact(name, value)
+    if found is None or not 0 <= found <= 1:
+        raise ParameterError(f"{name} = {value!r}, but a probability must lie in [0, 1]")
+    return found.as_integer_ratio()
+
+
+def _scale(name: str, value: float | Fraction, limit: float = _LARGEST_SCALE) -> tuple[int, int]:
+    found = _exact(name, value)
+    if found is None or not 0 <= found < limit:
+        rule = "finite and at least 0" if limit == math.inf else "in [0, 2**50)"
+        raise ParameterError(f"{name} = {value!r}, but it must be {rule}")
+    return found.as_integer_ratio()
+
+
+def _positive(name: str, value: float | Fraction) -> Fraction:
+    found = _exact(name, value)
+    if found is None or found <= 0:
+        raise ParameterError(f"{name} = {value!r}, but it must be finite and above 0")
+    return found
+
+
+def _exact(name: str, value: float | Fraction) -> Fraction | None:
+    """The number as the fraction that it is, if it is one."""
+    if not isinstance(value, Rational):
+        found = number(name, value)
+        return Fraction(found) if math.isfinite(found) else None
+    fraction = Fraction(value)
+    if max(abs(fraction.numerator), fraction.denominator) >= _LARGEST_TERM:
+        raise ParameterError(f"{name} has terms of 4,096 bits or more, but they must be shorter")
+    return fraction

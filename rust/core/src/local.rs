@@ -1,11 +1,9 @@
 //! Local randomisers: what one person's device answers.
 
-use crate::noise::{Fixed, Seed, Stream};
+use crate::error::Result;
+use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins};
 use crate::params::Epsilon;
 use crate::run::Run;
-
-/// Responses drawn from one stream; fixed, so that results do not depend on the number of threads.
-const CHUNK: usize = 1 << 14;
 
 /// The probability with which binary randomised response tells the truth: e^epsilon / (1 + e^epsilon), rounded
 /// towards 1/2 to a multiple of 2^-64.
@@ -16,16 +14,11 @@ pub fn truth_probability(epsilon: Epsilon) -> Fixed {
 
 /// Binary randomised response, in place: each bit is kept with [`truth_probability`] and flipped otherwise.
 ///
-/// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are. Cost: one word of the stream a bit.
-pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) {
-    let truth = truth_probability(epsilon);
-    run.for_each_chunk(
-        bits,
-        CHUNK,
-        || (),
-        |_, chunk, bits| {
-            let mut rng = seed.stream(Stream::Response, chunk as u64);
-            bits.iter_mut().for_each(|bit| *bit ^= u8::from(!truth.draw(&mut rng)));
-        },
-    );
+/// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are. Cost: a byte of the stream a bit, and
+/// rarely more.
+pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
+    let truth = Bernoulli::fixed(truth_probability(epsilon));
+    coins(bits, &truth, Stream::Response, seed, run, |bits, truths| {
+        bits.iter_mut().zip(truths).for_each(|(bit, truth)| *bit ^= truth ^ 1);
+    })
 }

@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use hdp_fast_core::local::{randomized_response, truth_probability};
-use hdp_fast_core::noise::{Bernoulli, DiscreteLaplace, Fixed, Rng, Seed, Stream, bernoulli_array};
+use hdp_fast_core::noise::{
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Fixed, Geometric, Rational, Rng, Seed, Stream, Weighted,
+    coins, draws, scale_at_least,
+};
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::Isa;
+use num_bigint::BigUint;
 
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
-const PURPOSES: [Stream; 7] = [
+const PURPOSES: [Stream; 9] = [
     Stream::Sampling,
     Stream::Answer,
     Stream::Solution,
@@ -20,6 +24,8 @@ const PURPOSES: [Stream; 7] = [
     Stream::Bernoulli,
     Stream::Noise,
     Stream::Speed,
+    Stream::Selection,
+    Stream::Integers,
 ];
 
 fn seed() -> Seed {
@@ -36,6 +42,26 @@ fn words(rng: &mut Rng, count: usize) -> Vec<u64> {
 
 fn two_to(exponent: i32) -> f64 {
     2f64.powi(exponent)
+}
+
+fn ratio(numerator: u64, denominator: u64) -> Rational {
+    Rational::new(numerator.into(), denominator.into())
+}
+
+fn ratio_coin(numerator: u64, denominator: u64) -> Bernoulli {
+    Bernoulli::ratio(ratio(numerator, denominator))
+}
+
+/// The exact number that a float is.
+fn exactly(value: f64) -> Rational {
+    let (bits, exponent) = (value.to_bits() & ((1 << 52) - 1), value.to_bits() >> 52);
+    let (mantissa, exponent) = if exponent == 0 { (bits, 1) } else { (bits | 1 << 52, exponent) };
+    let two = |power: u64| BigUint::from(1u32) << power;
+    Rational::new(BigUint::from(mantissa) * two(exponent), two(1075))
+}
+
+fn float_coin(p: f64) -> Bernoulli {
+    Bernoulli::ratio(exactly(p))
 }
 
 /// Probabilities where rounding could go wrong, all below one.
@@ -91,8 +117,8 @@ fn fixed_draws_compare_one_word() {
 
 #[test]
 fn certain_coins_take_nothing_from_the_stream() {
-    let never = [Bernoulli::float(0.0), Bernoulli::ratio(0, 1), Bernoulli::ratio(0, u64::MAX)];
-    let always = [Bernoulli::float(1.0), Bernoulli::ratio(1, 1), Bernoulli::ratio(u64::MAX, u64::MAX)];
+    let never = [float_coin(0.0), ratio_coin(0, 1), ratio_coin(0, u64::MAX)];
+    let always = [float_coin(1.0), ratio_coin(1, 1), ratio_coin(u64::MAX, u64::MAX)];
     let mut rng = stream(1);
     assert!(never.iter().all(|coin| !coin.draw(&mut rng)));
     assert!(always.iter().all(|coin| coin.draw(&mut rng)));
@@ -107,8 +133,8 @@ fn ratios_are_compared_exactly_with_the_digits_of_the_stream() {
             let digits = words(&mut stream(index), 2);
             let d = u128::from(denominator);
             let below = ((u128::from(digits[0]) * d + ((u128::from(digits[1]) * d) >> 64)) >> 64) as u64;
-            assert!(!Bernoulli::ratio(below, denominator).draw(&mut stream(index)), "{below}/{denominator}");
-            assert!(Bernoulli::ratio(below + 1, denominator).draw(&mut stream(index)), "{below}/{denominator}");
+            assert!(!ratio_coin(below, denominator).draw(&mut stream(index)), "{below}/{denominator}");
+            assert!(ratio_coin(below + 1, denominator).draw(&mut stream(index)), "{below}/{denominator}");
         }
     }
 }
@@ -118,8 +144,8 @@ fn floats_are_compared_exactly_with_the_digits_of_the_stream() {
     for index in 0..20_000 {
         // The 53 leading bits; in one of 2^11 streams the next ones are zeros too, and the first word is a tie.
         let below = (stream(index).next_u64() >> 11) as f64 * two_to(-53);
-        assert!(!Bernoulli::float(below).draw(&mut stream(index)));
-        assert!(Bernoulli::float(below + two_to(-53)).draw(&mut stream(index)));
+        assert!(!float_coin(below).draw(&mut stream(index)));
+        assert!(float_coin(below + two_to(-53)).draw(&mut stream(index)));
     }
 }
 
@@ -135,7 +161,7 @@ fn floats_with_bits_beyond_the_first_word_need_the_second() {
         position += 1;
     };
     let second = rng.next_u64();
-    let coin = |fraction: u64| Bernoulli::float((first as f64 + fraction as f64 / 1024.0) / TWO_64);
+    let coin = |fraction: u64| float_coin((first as f64 + fraction as f64 / 1024.0) / TWO_64);
     let draw = |coin: Bernoulli| {
         let mut rng = stream(2);
         words(&mut rng, position);
@@ -143,14 +169,14 @@ fn floats_with_bits_beyond_the_first_word_need_the_second() {
     };
     assert!(!draw(coin(second >> 54)));
     assert!(draw(coin((second >> 54) + 1)));
-    assert!(!draw(Bernoulli::float(5e-324)));
+    assert!(!draw(float_coin(5e-324)));
 }
 
 #[test]
 fn tiny_floats_are_drawn_where_the_stream_starts_with_enough_zeros() {
     let mut rng = stream(3);
     for exponent in [10, 16, 20] {
-        let hits = (0..1 << 22).filter(|_| Bernoulli::float(two_to(-exponent)).draw(&mut rng)).count() as f64;
+        let hits = (0..1 << 22).filter(|_| float_coin(two_to(-exponent)).draw(&mut rng)).count() as f64;
         let expected = two_to(22 - exponent);
         assert!((hits - expected).abs() < 6.0 * expected.sqrt(), "2^-{exponent}: {hits}");
     }
@@ -190,8 +216,9 @@ fn below_takes_the_first_word_that_biases_nothing() {
     for bound in [1, 2, 3, 10, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, 3 << 62, u64::MAX] {
         let biased = ((1u128 << 64) % u128::from(bound)) as u64;
         for index in 0..100 {
-            let expected = words(&mut stream(index), 100).into_iter().find(|&word| word >= biased).unwrap() % bound;
-            assert_eq!(stream(index).below(bound), expected, "below {bound}");
+            let products = words(&mut stream(index), 100).into_iter().map(|word| u128::from(word) * u128::from(bound));
+            let expected = products.into_iter().find(|&product| product as u64 >= biased).unwrap() >> 64;
+            assert_eq!(u128::from(stream(index).below(bound)), expected, "below {bound}");
         }
     }
 }
@@ -219,29 +246,189 @@ fn laplace_law(scale: f64) -> impl Fn(i64) -> f64 {
     move |x| (1.0 - q) / (1.0 + q) * q.powi(x.unsigned_abs() as i32)
 }
 
-fn laplace_counts(scale: f64, index: u64) -> BTreeMap<i64, u64> {
-    let (noise, mut rng) = (DiscreteLaplace::at_least(scale).unwrap(), stream(index));
+fn gaussian_law(sigma: f64) -> impl Fn(i64) -> f64 {
+    let mass = move |x: i64| (-(x as f64 / sigma).powi(2) / 2.0).exp();
+    let whole: f64 = (-(12.0 * sigma) as i64 - 2..=(12.0 * sigma) as i64 + 2).map(mass).sum();
+    move |x| mass(x) / whole
+}
+
+fn counts(draw: impl Fn(&mut Rng) -> i64, index: u64) -> BTreeMap<i64, u64> {
+    let mut rng = stream(index);
     let mut counts = BTreeMap::new();
-    (0..200_000).for_each(|_| *counts.entry(noise.draw(&mut rng)).or_default() += 1);
+    (0..200_000).for_each(|_| *counts.entry(draw(&mut rng)).or_default() += 1);
     counts
 }
+
+fn follows(law: impl Fn(i64) -> f64, counts: &BTreeMap<i64, u64>) -> bool {
+    let (statistic, cells) = misfit(counts, law, 600);
+    statistic < limit(cells)
+}
+
+/// Both constructions: that for few draws and that for many.
+const SIZES: [usize; 2] = [1, 1 << 20];
 
 #[test]
 fn discrete_laplace_follows_its_mass_and_no_other() {
     for (index, scale) in (10..).zip([0.05, 0.3, 1.0, 2.5, 4.0, 30.0]) {
-        let counts = laplace_counts(scale, index);
-        let (statistic, cells) = misfit(&counts, laplace_law(scale), 600);
-        assert!(statistic < limit(cells), "scale {scale}: {statistic} over {cells} cells");
-        if scale >= 0.3 {
-            let (statistic, cells) = misfit(&counts, laplace_law(0.95 * scale), 600);
-            assert!(statistic > limit(cells), "scale {scale} passes for another: {statistic}");
+        for size in SIZES {
+            let noise = DiscreteLaplace::new(&exactly(scale), size);
+            let counts = counts(|rng| noise.draw(rng), index);
+            assert!(follows(laplace_law(scale), &counts), "scale {scale}, {size} draws");
+            assert!(scale < 0.3 || !follows(laplace_law(0.95 * scale), &counts), "scale {scale} passes for another");
         }
     }
 }
 
 #[test]
-fn discrete_laplace_rounds_its_scale_up_by_little() {
-    let text = |scale: f64| format!("{:?}", DiscreteLaplace::at_least(scale).unwrap());
+fn geometric_is_the_magnitude_of_a_sign_and_a_laplace_draw() {
+    for (index, scale) in (20..).zip([0.3, 2.5, 30.0]) {
+        for size in SIZES {
+            let noise = Geometric::new(&exactly(scale), size);
+            let q = (-1.0 / scale).exp();
+            let counts = counts(|rng| noise.draw(rng), index);
+            let law = |x: i64| if x < 0 { 0.0 } else { (1.0 - q) * q.powi(x as i32) };
+            assert!(follows(law, &counts), "scale {scale}, {size} draws");
+        }
+    }
+}
+
+#[test]
+fn discrete_gaussian_follows_its_mass_and_no_other() {
+    for (index, sigma) in (30..).zip([0.2, 0.7, 1.0, 3.5, 20.0, 63.9, 70.0, 150.0]) {
+        for size in SIZES {
+            let noise = DiscreteGaussian::new(&exactly(sigma), size);
+            let counts = counts(|rng| noise.draw(rng), index);
+            assert!(follows(gaussian_law(sigma), &counts), "sigma {sigma}, {size} draws");
+            assert!(sigma < 0.7 || !follows(gaussian_law(0.95 * sigma), &counts), "sigma {sigma} passes for another");
+        }
+    }
+}
+
+#[test]
+fn huge_scales_stay_in_range_and_tiny_ones_give_zero() {
+    let huge = Rational::from(BigUint::from((1u64 << 50) - 1));
+    let tiny = Rational::new(1u32.into(), BigUint::from(1u32) << 1074u32);
+    for size in SIZES {
+        for law in 0..3 {
+            let draw = |scale: &Rational, rng: &mut Rng| match law {
+                0 => DiscreteLaplace::new(scale, size).draw(rng),
+                1 => Geometric::new(scale, size).draw(rng),
+                _ => DiscreteGaussian::new(scale, size).draw(rng),
+            };
+            let mut rng = stream(40);
+            let mean = (0..40).map(|_| draw(&huge, &mut rng).unsigned_abs() as f64).sum::<f64>() / 40.0;
+            assert!((0.4..1.9).contains(&(mean / (1u64 << 50) as f64)), "{mean:e}");
+            assert!((0..40).all(|_| draw(&tiny, &mut rng) == 0 && draw(&Rational::default(), &mut rng) == 0));
+        }
+    }
+}
+
+#[test]
+fn coins_of_exp_minus_come_at_their_rate() {
+    for (index, x) in (50..).zip([1e-9, 0.1, 1.0, 5.0]) {
+        let coin = Bernoulli::exp_minus(exactly(x));
+        let hits = counts(|rng| i64::from(coin.draw(rng)), index).get(&1).copied().unwrap_or(0) as f64;
+        let expected = 200_000.0 * (-x).exp();
+        assert!((hits - expected).abs() <= 6.0 * (expected * (1.0 - (-x).exp())).sqrt() + 1.0, "exp(-{x}): {hits}");
+    }
+    let mut rng = stream(54);
+    assert!(Bernoulli::exp_minus(Rational::default()).draw(&mut rng));
+    assert!(!Bernoulli::exp_minus(exactly(1e300)).draw(&mut rng));
+    assert!(!Bernoulli::exp_minus(exactly(100.0)).draw(&mut rng));
+}
+
+/// Pr[i] of permute-and-flip, by all orders.
+fn permute_and_flip_law(accept: &[f64]) -> Vec<f64> {
+    let mut law = vec![0.0; accept.len()];
+    let mut visit = vec![(vec![], 1.0)];
+    while let Some((tried, chance)) = visit.pop() {
+        let left: Vec<usize> = (0..accept.len()).filter(|i| !tried.contains(i)).collect();
+        for &i in &left {
+            let chance: f64 = chance / left.len() as f64;
+            law[i] += chance * accept[i];
+            visit.push(([tried.clone(), vec![i]].concat(), chance * (1.0 - accept[i])));
+        }
+    }
+    law
+}
+
+#[test]
+fn candidates_are_chosen_by_their_laws() {
+    let scores = [3, -1, 3, 2, 0];
+    let candidates = Candidates::new(&scores, ratio(2, 5));
+    let accept: Vec<f64> = scores.iter().map(|&score| (-0.4 * (3 - score) as f64).exp()).collect();
+    let run = Run::alone(Isa::Portable);
+    let flipped = counts(|rng| candidates.permute_and_flip(rng, run).unwrap() as i64, 60);
+    let law = permute_and_flip_law(&accept);
+    let at = |law: &[f64], i: i64| usize::try_from(i).ok().and_then(|i| law.get(i)).copied().unwrap_or(0.0);
+    assert!(follows(|i| at(&law, i), &flipped));
+    let drawn = counts(|rng| candidates.exponential_mechanism(rng, run).unwrap() as i64, 61);
+    let whole: f64 = accept.iter().sum();
+    assert!(follows(|i| at(&accept, i) / whole, &drawn));
+    assert!(!follows(|i| at(&law, i), &drawn), "the two laws differ");
+}
+
+#[test]
+fn extreme_scores_neither_overflow_nor_win() {
+    let scores = [i64::MIN, i64::MAX, i64::MIN];
+    for rate in [ratio(1, 1), ratio(1, u64::MAX), Rational::from(BigUint::from(1u32) << 2000u32)] {
+        let candidates = Candidates::new(&scores, rate.clone());
+        let mut rng = stream(62);
+        let run = Run::alone(Isa::Portable);
+        let wins = (0..300).filter(|_| candidates.exponential_mechanism(&mut rng, run).unwrap() == 1).count();
+        let expected = if rate < ratio(1, 1) { 300.0 / (1.0 + 2.0 / 1f64.exp()) } else { 300.0 };
+        assert!((wins as f64 - expected).abs() < 45.0, "{wins}");
+        assert!(rate < ratio(1, 1) || wins == 300);
+    }
+}
+
+#[test]
+fn weighted_draws_come_at_their_weights() {
+    let weights = [5, 0, 1, 0, 0, 14, 0];
+    let law = Weighted::new(&weights).unwrap();
+    let drawn = counts(|rng| law.draw(rng) as i64, 63);
+    assert!(follows(
+        |i| usize::try_from(i).ok().and_then(|i| weights.get(i)).map_or(0.0, |&w| w as f64 / 20.0),
+        &drawn
+    ));
+    assert_eq!(drawn.keys().copied().collect::<Vec<_>>(), [0, 2, 5]);
+    let large = Weighted::new(&[u64::MAX - 1, 1]).unwrap();
+    assert!((0..100).all(|index| large.draw(&mut stream(index)) == 0));
+    let one = Weighted::new(&[1]).unwrap();
+    assert_eq!(one.draw(&mut stream(0)), 0);
+    for wrong in [&[][..], &[0, 0], &[u64::MAX, 1]] {
+        assert!(Weighted::new(wrong).is_err(), "{wrong:?}");
+    }
+}
+
+/// The first place where the cumulative sum exceeds the target, by plain search.
+#[test]
+fn weighted_draws_find_the_same_place_as_a_plain_search() {
+    for length in [1, 2, 3, 7, 64, 1000, 5000] {
+        for largest in [2, 1000, u64::MAX >> 14] {
+            let mut rng = stream(length);
+            let weights: Vec<u64> = (0..length).map(|i| rng.below(largest) + u64::from(i == 0)).collect();
+            let law = Weighted::new(&weights).unwrap();
+            for index in 0..300 {
+                let mut target = stream(index).below(weights.iter().sum());
+                let expected = weights
+                    .iter()
+                    .position(|&w| {
+                        w > target || {
+                            target -= w;
+                            false
+                        }
+                    })
+                    .unwrap();
+                assert_eq!(law.draw(&mut stream(index)), expected, "{length} weights below {largest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_scale_of_few_draws_is_rounded_up_by_little() {
+    let text = |scale: f64| format!("{:?}", scale_at_least(scale).unwrap());
     for scale in [1e-9, 0.3, 1.0, 2.0 / 0.3, 1e6] {
         let text = text(scale);
         let numbers: Vec<u64> =
@@ -250,7 +437,7 @@ fn discrete_laplace_rounds_its_scale_up_by_little() {
         assert!(made > scale && made <= scale * (1.0 + 1e-14) + 2.0 * two_to(-20), "{scale} became {made}");
     }
     for scale in [0.0, -1.0, f64::NAN, f64::INFINITY, two_to(40)] {
-        assert!(DiscreteLaplace::at_least(scale).is_err(), "{scale}");
+        assert!(scale_at_least(scale).is_err(), "{scale}");
     }
 }
 
@@ -272,7 +459,7 @@ fn randomized_response_does_not_depend_on_the_number_of_threads() {
     for length in LENGTHS {
         let [alone, together] = alone_and_together(|run| {
             let mut bits = vec![0; length];
-            randomized_response(&mut bits, epsilon(1.0), &seed(), run);
+            randomized_response(&mut bits, epsilon(1.0), &seed(), run).unwrap();
             bits
         });
         assert_eq!(alone, together, "{length} bits");
@@ -281,19 +468,40 @@ fn randomized_response_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn bernoulli_arrays_do_not_depend_on_the_number_of_threads_and_start_alike() {
-    let draw = |length: usize| {
+fn arrays_do_not_depend_on_the_number_of_threads() {
+    let drawn = |length: usize| {
         let [alone, together] = alone_and_together(|run| {
             let mut bits = vec![7; length];
-            bernoulli_array(&Bernoulli::ratio(1, 3), &mut bits, &seed(), run);
+            let coin = ratio_coin(1, 3);
+            coins(&mut bits, &coin, Stream::Bernoulli, &seed(), run, |out, coins| out.copy_from_slice(coins)).unwrap();
             bits
         });
         assert_eq!(alone, together, "{length} draws");
         alone
     };
-    let long = draw(200_000);
+    LENGTHS.into_iter().for_each(|length| drop(drawn(length)));
     for length in LENGTHS {
-        assert_eq!(draw(length), long[..length]);
+        let [alone, together] = alone_and_together(|run| {
+            let mut values = vec![0u64; length];
+            draws(&mut values, Stream::Noise, &seed(), run, Rng::next_u64).unwrap();
+            values.into_iter().flat_map(u64::to_le_bytes).collect()
+        });
+        assert_eq!(alone, together, "{length} draws");
+    }
+}
+
+#[test]
+fn coins_in_bytes_come_at_their_rate() {
+    let rates =
+        [(1u64, 256u64), (1, 1000), (1, 3), (255, 256), (65_535, 65_536), (u64::MAX - 1, u64::MAX), (1, 1 << 40)];
+    for (index, (numerator, denominator)) in (70..).zip(rates) {
+        let mut bits = vec![0; 1 << 20];
+        ratio_coin(numerator, denominator).fill(&mut bits, &mut stream(index));
+        let ones = bits.iter().map(|&bit| f64::from(bit)).sum::<f64>();
+        let p = numerator as f64 / denominator as f64;
+        let spread = (bits.len() as f64 * p * (1.0 - p)).sqrt();
+        assert!((ones - bits.len() as f64 * p).abs() <= 5.5 * spread + 0.5, "{numerator}/{denominator}: {ones}");
+        assert!(bits.iter().all(|&bit| bit <= 1));
     }
 }
 
@@ -301,7 +509,7 @@ fn bernoulli_arrays_do_not_depend_on_the_number_of_threads_and_start_alike() {
 fn a_lie_is_the_same_coin_for_both_bits() {
     let answers = [0, 1].map(|bit| {
         let mut bits = vec![bit; 50_000];
-        randomized_response(&mut bits, epsilon(0.5), &seed(), Run::alone(Isa::Portable));
+        randomized_response(&mut bits, epsilon(0.5), &seed(), Run::alone(Isa::Portable)).unwrap();
         bits
     });
     assert!(answers[0].iter().zip(&answers[1]).all(|(no, yes)| no ^ yes == 1));
@@ -313,7 +521,7 @@ fn a_lie_is_the_same_coin_for_both_bits() {
 #[test]
 fn chunks_have_coins_of_their_own() {
     let mut bits = vec![0; 8 << 14];
-    randomized_response(&mut bits, epsilon(1e-9), &seed(), Run::alone(Isa::Portable));
+    randomized_response(&mut bits, epsilon(1e-9), &seed(), Run::alone(Isa::Portable)).unwrap();
     for (i, one) in bits.chunks(1 << 14).enumerate() {
         for other in bits.chunks(1 << 14).skip(i + 1) {
             let equal = one.iter().zip(other).filter(|(a, b)| a == b).count();

@@ -3,12 +3,15 @@
 use hdp_fast_core::error::{Error, Result, fitting};
 use hdp_fast_core::gf2::BitMatrix;
 use numpy::PyUntypedArrayMethods;
-use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray};
+use numpy::ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyUntypedArray,
+};
 use pyo3::prelude::*;
 
 use crate::error::{parameter, raise};
 use crate::run::{run, streaming_cost};
+use crate::scalar::bytes;
 
 const RULE: &str = "every entry must be 0 or 1";
 
@@ -49,6 +52,37 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
     let row = array.call_method1("reshape", ((1, array.len()),))?.cast_into()?;
     packed_entries(&row, None, &|_, j| format!("{name}[{j}]"))
 }
+
+/// A vector of 0/1 entries, a byte each, as a copy of our own.
+pub fn bits(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let array = checked(name, value, 1)?;
+    macro_rules! copied_from {
+        ($($type:ty)*) => {$(
+            if let Ok(array) = array.cast::<PyArray1<$type>>() {
+                return copied(name, array);
+            }
+        )*};
+    }
+    copied_from!(bool u8 i8 u16 i16 u32 i32 u64 i64);
+    Err(wrong_type(name, &array))
+}
+
+fn copied<T: Entry>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<u8>> {
+    let readable = array.try_readonly()?;
+    let view = readable.as_array();
+    let mut bits = bytes(view.len())?;
+    run(array.py(), None, streaming_cost(view.len() * size_of::<T>()), |run| {
+        run.try_for_each_chunk(&mut bits, COPIED, |chunk, bits| {
+            let start = chunk * COPIED;
+            let wrong = split_row(view.slice(s![start..start + bits.len()]), bits);
+            if wrong { Err(not_bits(&view.insert_axis(Axis(0)), &|_, j| format!("{name}[{j}]"))) } else { Ok(()) }
+        })?;
+        Ok(bits)
+    })
+}
+
+/// Entries that a thread copies at a time.
+const COPIED: usize = 1 << 16;
 
 /// Where an entry stands, in words.
 type Position<'a> = &'a (dyn Fn(usize, usize) -> String + Sync);
@@ -113,8 +147,14 @@ fn little(bytes: &[u8]) -> u64 {
 /// A uint8 matrix of numpy.
 pub type Matrix<'py> = Bound<'py, PyArray2<u8>>;
 
-/// A uint8 vector of numpy.
-pub type Vector<'py> = Bound<'py, PyArray1<u8>>;
+/// A vector of numpy.
+pub type Vector<'py, T = u8> = Bound<'py, PyArray1<T>>;
+
+/// A contiguous int64 vector of numpy, to read.
+pub type Integers<'py> = PyReadonlyArray1<'py, i64>;
+
+/// A contiguous uint64 vector of numpy, to read.
+pub type Weights<'py> = PyReadonlyArray1<'py, u64>;
 
 /// A matrix, one byte an entry.
 pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
@@ -125,7 +165,7 @@ pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py
 }
 
 /// A vector handed over to Python without a copy.
-pub fn returned(py: Python<'_>, values: Vec<u8>) -> Vector<'_> {
+pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
     values.into_pyarray(py)
 }
 

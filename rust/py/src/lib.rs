@@ -23,9 +23,12 @@ mod _core {
     #[pymodule_export]
     use local::{check_bits, randomized_response, truth_probability};
     #[pymodule_export]
-    use noise::bernoulli;
+    use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
     use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
+
+    #[pymodule_export]
+    use run::check_settings;
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -33,19 +36,24 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 13] = [
+    const __all__: [&str; 18] = [
         "BitMatrix",
         "ParityTask",
         "Solution",
         "bernoulli",
         "check_bits",
+        "check_settings",
         "dot",
+        "integer_noise",
         "plan_parity",
         "plan_parity_uniform_target",
         "promise_parity",
         "randomized_response",
         "rank",
+        "select",
         "solve",
         "truth_probability",
+        "uniform_integers",
+        "weighted_draws",
     ];
 }

@@ -11,7 +11,7 @@ use crate::scalar;
 /// Refuses what randomized_response would refuse as its bits.
 #[pyfunction]
 pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
-    array::vector("bits", bits).map(drop)
+    array::bits("bits", bits).map(drop)
 }
 
 /// Binary randomised response; the documentation is that of hdp_fast.local.randomized_response.
@@ -24,12 +24,11 @@ pub fn randomized_response<'py>(
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let packed = array::vector("bits", bits)?;
+    let mut bits = array::bits("bits", bits)?;
     let seed = seed(py, random_state)?;
-    let responses = run(py, None, streaming_cost(64 * packed.columns()), |run| {
-        let mut bits: Vec<u8> = (0..packed.columns()).map(|j| packed.bit(0, j)).collect();
-        local::randomized_response(&mut bits, epsilon, &seed, run);
-        run.check().map(|()| bits)
+    let responses = run(py, None, streaming_cost(16 * bits.len()), |run| {
+        local::randomized_response(&mut bits, epsilon, &seed, run)?;
+        Ok(bits)
     })?;
     Ok(array::returned(py, responses))
 }

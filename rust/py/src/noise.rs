@@ -1,12 +1,21 @@
-//! Glue of `hdp_fast.noise`, and the coins of all other calls.
+//! Glue of `hdp_fast.noise`, which carries the documentation, and the coins of all other calls.
 
-use hdp_fast_core::noise::{self, Bernoulli, Seed};
+use hdp_fast_core::Result;
+use hdp_fast_core::error::fitting;
+use hdp_fast_core::noise::{
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Seed, Stream, Weighted, coins,
+    draws,
+};
+use num_bigint::BigUint;
 use pyo3::prelude::*;
 
-use crate::array::{self, Vector};
+use crate::array::{self, Integers, Vector, Weights};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
-use crate::scalar::{bytes, count};
+use crate::scalar::{bytes, count, word};
+
+/// A rough cost of a draw, in nanoseconds.
+const DRAW: f64 = 30.0;
 
 /// The key of a call: from the operating system, or for tests from what the caller gives.
 pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult<Seed> {
@@ -19,31 +28,122 @@ pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult
     }
 }
 
-/// A probability as hdp_fast.noise hands it over.
-#[derive(FromPyObject)]
-pub enum Probability {
-    Ratio(u64, u64),
-    Float(f64),
+/// A non-negative fraction as hdp_fast.noise hands it over, its denominator positive.
+type Fraction = (BigUint, BigUint);
+
+fn rational((numerator, denominator): Fraction) -> Rational {
+    Rational::new(numerator, denominator)
 }
 
-/// Draws of one probability; the documentation is that of hdp_fast.noise.bernoulli.
+/// Coins of probability p, or exp(-p) if `exponential`: uint8 (size,).
 #[pyfunction]
 pub fn bernoulli<'py>(
     py: Python<'py>,
-    p: Probability,
+    p: Fraction,
+    exponential: bool,
     size: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
-    let p = match p {
-        Probability::Ratio(numerator, denominator) => Bernoulli::ratio(numerator, denominator),
-        Probability::Float(p) => Bernoulli::float(p),
-    };
     let size = count("size", size, 0)?;
+    let mut drawn = bytes(size)?;
     let seed = seed(py, random_state)?;
-    let mut draws = bytes(size)?;
-    let draws = run(py, None, streaming_cost(size.saturating_mul(64)), |run| {
-        noise::bernoulli_array(&p, &mut draws, &seed, run);
-        run.check().map(|()| draws)
+    let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
+    let drawn = run(py, None, streaming_cost(size.saturating_mul(8)), |run| {
+        coins(&mut drawn, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))?;
+        Ok(drawn)
     })?;
-    Ok(array::returned(py, draws))
+    Ok(array::returned(py, drawn))
+}
+
+/// Draws of one of the laws with a scale: "geometric", "laplace" or "gaussian"; int64 (size,).
+#[pyfunction]
+pub fn integer_noise<'py>(
+    py: Python<'py>,
+    law: &Bound<'py, PyAny>,
+    scale: Fraction,
+    size: &Bound<'py, PyAny>,
+    random_state: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vector<'py, i64>> {
+    type Make = fn(&Rational, usize) -> Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
+    let laws: [(&str, Make); 3] = [
+        ("geometric", |scale, size| law_of(Geometric::new(scale, size), Geometric::draw)),
+        ("laplace", |scale, size| law_of(DiscreteLaplace::new(scale, size), DiscreteLaplace::draw)),
+        ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
+    ];
+    let (make, scale) = (word("law", law, &laws)?, rational(scale));
+    integers(py, size, Stream::Noise, random_state, move |size| Ok(make(&scale, size)))
+}
+
+fn law_of<L: Sync + Send + 'static>(
+    law: L,
+    draw: fn(&L, &mut Rng) -> i64,
+) -> Box<dyn Fn(&mut Rng) -> i64 + Sync + Send> {
+    Box::new(move |rng| draw(&law, rng))
+}
+
+/// Uniform integers below a positive bound: int64 (size,).
+#[pyfunction]
+pub fn uniform_integers<'py>(
+    py: Python<'py>,
+    bound: u64,
+    size: &Bound<'py, PyAny>,
+    random_state: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vector<'py, i64>> {
+    integers(py, size, Stream::Integers, random_state, |_| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
+}
+
+/// Indices drawn with integer weights: int64 (size,).
+#[pyfunction]
+pub fn weighted_draws<'py>(
+    py: Python<'py>,
+    weights: Weights<'py>,
+    size: &Bound<'py, PyAny>,
+    random_state: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vector<'py, i64>> {
+    let weights = weights.as_slice()?;
+    integers(py, size, Stream::Integers, random_state, |_| {
+        let law = Weighted::new(weights)?;
+        Ok(move |rng: &mut Rng| law.draw(rng) as i64)
+    })
+}
+
+fn integers<'py, D: Fn(&mut Rng) -> i64 + Sync + Send>(
+    py: Python<'py>,
+    size: &Bound<'py, PyAny>,
+    purpose: Stream,
+    random_state: Option<&Bound<'py, PyAny>>,
+    law: impl FnOnce(usize) -> Result<D> + Send,
+) -> PyResult<Vector<'py, i64>> {
+    let size = fitting::<i64>(Some(count("size", size, 0)?)).map_err(raise)?;
+    let seed = seed(py, random_state)?;
+    let drawn = run(py, None, DRAW * size as f64, |run| {
+        let mut drawn = vec![0; size];
+        let draw = law(size)?;
+        draws(&mut drawn, purpose, &seed, run, draw)?;
+        Ok(drawn)
+    })?;
+    Ok(array::returned(py, drawn))
+}
+
+/// The index of a candidate: method "permute_and_flip" or "exponential_mechanism", scores int64 (k,) with k >= 1.
+#[pyfunction]
+pub fn select(
+    py: Python<'_>,
+    method: &Bound<'_, PyAny>,
+    scores: Integers<'_>,
+    rate: Fraction,
+    random_state: Option<&Bound<'_, PyAny>>,
+) -> PyResult<usize> {
+    let scores = scores.as_slice()?;
+    let methods = [("permute_and_flip", true), ("exponential_mechanism", false)];
+    let permute = word("method", method, &methods)?;
+    let mut rng = seed(py, random_state)?.stream(Stream::Selection, 0);
+    run(py, None, DRAW * scores.len() as f64, |run| {
+        let candidates = Candidates::new(scores, rational(rate));
+        if permute {
+            candidates.permute_and_flip(&mut rng, run)
+        } else {
+            candidates.exponential_mechanism(&mut rng, run)
+        }
+    })
 }

@@ -45,6 +45,12 @@ pub fn run<R: Send>(
     }
 }
 
+/// Refuses environment variables that any kernel would refuse.
+#[pyfunction]
+pub fn check_settings() -> PyResult<()> {
+    pool::threads(None).and_then(|_| Isa::detect()).map(drop).map_err(raise)
+}
+
 /// A rough cost of an m x d system, in nanoseconds; an upper bound, since it grows with the rank that is missing.
 pub fn elimination_cost(m: usize, d: usize) -> f64 {
     let (m, d) = (m as f64, d as f64);

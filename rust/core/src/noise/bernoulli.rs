@@ -1,14 +1,18 @@
 //! Exact Bernoulli draws.
 
-use super::rng::{Rng, Seed, Stream};
-use crate::run::Run;
+use num_bigint::BigUint;
+use num_traits::One;
+
+use super::interval::{Interval, Rational};
+use super::rng::Rng;
+use super::uniform::Uniform;
 
 /// A probability k / 2^64 below one: every comparison with it takes one word and is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed(pub u64);
 
 /// 2^64 as a float.
-const TWO_64: f64 = 18_446_744_073_709_551_616.0;
+pub(super) const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// Covers the rounding errors of a dozen float operations and library calls, each below 2^-50.
 const MARGIN: f64 = 1.0 / (1u64 << 45) as f64;
@@ -38,66 +42,88 @@ impl Fixed {
     }
 }
 
-/// Any probability: its first base-2^64 digits, then those of a remainder.
-#[derive(Clone, Debug)]
+/// A probability that is known to any number of digits.
+enum Exact {
+    Ratio(Rational),
+    ExpMinus(Rational),
+}
+
+impl Exact {
+    fn to(&self, bits: u64) -> Interval {
+        match self {
+            Exact::Ratio(p) => Interval::ratio(p, bits),
+            Exact::ExpMinus(x) => Interval::exp_minus(x, bits),
+        }
+    }
+}
+
+/// A coin of any probability: its first 64 binary digits, and the others on demand.
 pub struct Bernoulli {
-    certain: bool,
-    digits: Vec<u64>,
-    remainder: (u64, u64),
+    certain: Option<bool>,
+    first: u64,
+    exact: Exact,
 }
 
 impl Bernoulli {
-    /// Probability `numerator / denominator`, at most one, with a positive denominator.
-    pub fn ratio(numerator: u64, denominator: u64) -> Bernoulli {
-        Bernoulli { certain: numerator >= denominator, digits: Vec::new(), remainder: (numerator, denominator) }
+    /// A rational probability, at most one.
+    pub fn ratio(p: Rational) -> Bernoulli {
+        let certain = if p >= Rational::one() { Some(true) } else { (*p.numer() == BigUint::ZERO).then_some(false) };
+        Bernoulli::new(certain, Exact::Ratio(p))
     }
 
-    /// The float `p` in [0, 1], taken as the exact dyadic number that it is.
-    pub fn float(p: f64) -> Bernoulli {
-        let mut digits = Vec::new();
-        let mut rest = if p < 1.0 { p } else { 0.0 };
-        while rest > 0.0 {
-            // Each step is exact: a power of two, a truncation, and a difference of neighbours.
-            let scaled = rest * TWO_64;
-            digits.push(scaled as u64);
-            rest = scaled - scaled.trunc();
-        }
-        Bernoulli { certain: p >= 1.0, digits, remainder: (0, 1) }
+    /// Probability exp(-x).
+    pub fn exp_minus(x: Rational) -> Bernoulli {
+        Bernoulli::new((*x.numer() == BigUint::ZERO).then_some(true), Exact::ExpMinus(x))
+    }
+
+    /// A multiple of 2^-64.
+    pub fn fixed(p: Fixed) -> Bernoulli {
+        Bernoulli::ratio(Rational::new(p.0.into(), BigUint::one() << 64u32))
+    }
+
+    fn new(certain: Option<bool>, exact: Exact) -> Bernoulli {
+        // A rational number's digits are settled at once, others after finitely many.
+        let first = (1..).find_map(|words| exact.to(64 * words).first_word()).unwrap_or(u64::MAX);
+        Bernoulli { certain, first, exact }
     }
 
     /// True with exactly this probability; nearly always one word of the stream.
+    #[inline]
     pub fn draw(&self, rng: &mut Rng) -> bool {
-        if self.certain {
-            return true;
+        if let Some(outcome) = self.certain {
+            return outcome;
         }
-        for &digit in &self.digits {
-            let word = rng.next_u64();
-            if word != digit {
-                return word < digit;
-            }
-        }
-        let (mut numerator, denominator) = (u128::from(self.remainder.0), u128::from(self.remainder.1));
-        while numerator > 0 {
-            let (digit, rest) = ((numerator << 64) / denominator, (numerator << 64) % denominator);
-            let word = u128::from(rng.next_u64());
-            if word != digit {
-                return word < digit;
-            }
-            numerator = rest;
-        }
-        false
+        let word = rng.next_u64();
+        self.settle(word, rng)
     }
-}
 
-/// Draws of one probability, in an order that does not depend on the number of threads.
-pub fn bernoulli_array(p: &Bernoulli, out: &mut [u8], seed: &Seed, run: Run<'_>) {
-    run.for_each_chunk(
-        out,
-        1 << 14,
-        || (),
-        |_, chunk, out| {
-            let mut rng = seed.stream(Stream::Bernoulli, chunk as u64);
-            out.iter_mut().for_each(|bit| *bit = u8::from(p.draw(&mut rng)));
-        },
-    );
+    /// Draws of 0 or 1, nearly always from one byte of the stream each.
+    pub fn fill(&self, out: &mut [u8], rng: &mut Rng) {
+        if let Some(outcome) = self.certain {
+            return out.fill(u8::from(outcome));
+        }
+        let first = (self.first >> 56) as u8;
+        rng.fill(out);
+        // Undecided bytes become 2, so that the pass over all bytes needs no branch.
+        for byte in &mut *out {
+            *byte = u8::from(*byte < first) | u8::from(*byte == first) << 1;
+        }
+        // One word in 32 holds such a byte.
+        let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
+        for bytes in out.chunks_mut(8).filter(|bytes| undecided(bytes)) {
+            for byte in bytes.iter_mut().filter(|byte| **byte == 2) {
+                let word = u64::from(first) << 56 | rng.next_u64() >> 8;
+                *byte = u8::from(self.settle(word, rng));
+            }
+        }
+    }
+
+    #[inline]
+    fn settle(&self, word: u64, rng: &mut Rng) -> bool {
+        if word == self.first {
+            Uniform::starting(word, rng).below(|bits| self.exact.to(bits))
+        } else {
+            word < self.first
+        }
+    }
 }

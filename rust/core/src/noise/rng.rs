@@ -23,6 +23,10 @@ pub enum Stream {
     Noise = 6,
     /// Choices that only affect running time.
     Speed = 7,
+    /// The choice of one candidate among many.
+    Selection = 8,
+    /// Uniform and weighted integers.
+    Integers = 9,
 }
 
 /// The key from which a call derives all its streams.
@@ -73,13 +77,15 @@ impl Rng {
         self.0.fill_bytes(bytes);
     }
 
-    /// A uniform integer below `bound`, which must be positive, by rejection: no bias.
+    /// A uniform integer below `bound`, which must be positive: the whole part of bound times a uniform word, where
+    /// the words that would favour some integers are rejected (Lemire 2019).
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        let reject = (u64::MAX - bound + 1) % bound;
         loop {
-            let word = self.next_u64();
-            if word >= reject {
-                return word % bound;
+            let product = u128::from(self.next_u64()) * u128::from(bound);
+            let low = product as u64;
+            if low >= bound || low >= bound.wrapping_neg() % bound {
+                return (product >> 64) as u64;
             }
         }
     }

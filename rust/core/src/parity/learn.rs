@@ -4,7 +4,7 @@ use super::plan::{Method, Plan};
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
 use crate::gf2::{BitMatrix, System, parity_bits, solve};
-use crate::noise::{DiscreteLaplace, Fixed, Seed, Stream};
+use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
 use crate::params::{Epsilon, Neighbours};
 use crate::run::Run;
 
@@ -39,7 +39,7 @@ pub struct Mechanism {
     rate: Fixed,
     batches: u64,
     test_size: u64,
-    noise: DiscreteLaplace,
+    noise: Rejection,
 }
 
 impl Mechanism {
@@ -77,7 +77,7 @@ impl Mechanism {
             rate: Fixed::certainly_below(rate),
             batches,
             test_size: plan.test_size.unwrap_or(0),
-            noise: DiscreteLaplace::at_least(noise_scale)?,
+            noise: scale_at_least(noise_scale)?,
         })
     }
 
@@ -182,7 +182,7 @@ impl Learner<'_> {
         let mut best = (i64::MAX, 0);
         for (j, bits) in hypotheses.iter().enumerate() {
             let errors = bits.as_ref().map_or(test as i64, |bits| self.errors(bits, (n - test) as usize));
-            best = best.min((errors.saturating_add(noise.draw(&mut rng)), j));
+            best = best.min((errors.saturating_add(noise.draw_signed(&mut rng)), j));
         }
         Ok(hypotheses.swap_remove(best.1))
     }

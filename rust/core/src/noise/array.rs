@@ -1,0 +1,42 @@
+//! Arrays of independent draws that do not depend on the number of threads.
+
+use super::bernoulli::Bernoulli;
+use super::rng::{Rng, Seed, Stream};
+use crate::error::Result;
+use crate::run::Run;
+
+/// Draws from one stream; fixed, so that results do not depend on the number of threads.
+const CHUNK: usize = 1 << 14;
+
+/// Fills an array with independent draws.
+pub fn draws<T: Send>(
+    out: &mut [T],
+    purpose: Stream,
+    seed: &Seed,
+    run: Run<'_>,
+    draw: impl Fn(&mut Rng) -> T + Sync + Send,
+) -> Result<()> {
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        let mut rng = seed.stream(purpose, chunk as u64);
+        out.iter_mut().for_each(|value| *value = draw(&mut rng));
+        Ok(())
+    })
+}
+
+/// Calls `act(chunk, coins)` for every chunk of `data` with as many independent coins of 0 or 1.
+pub fn coins<T: Send>(
+    data: &mut [T],
+    coin: &Bernoulli,
+    purpose: Stream,
+    seed: &Seed,
+    run: Run<'_>,
+    act: impl Fn(&mut [T], &[u8]) + Sync + Send,
+) -> Result<()> {
+    run.try_for_each_chunk(data, CHUNK, |chunk, data| {
+        let mut coins = [0; CHUNK];
+        let coins = &mut coins[..data.len()];
+        coin.fill(coins, &mut seed.stream(purpose, chunk as u64));
+        act(data, coins);
+        Ok(())
+    })
+}

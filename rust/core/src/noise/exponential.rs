@@ -1,0 +1,108 @@
+//! Coins of probability exp(-gamma) with integer arithmetic, for a gamma that changes from coin to coin.
+
+use std::sync::LazyLock;
+
+use num_bigint::BigUint;
+
+use super::bernoulli::TWO_64;
+use super::interval::{Interval, Rational};
+use super::rng::Rng;
+use super::uniform::Uniform;
+
+/// Binary digits of gamma after the point.
+const POINT: u32 = 58;
+
+/// Beyond this exp(-gamma) is below 2^-64.
+const LARGEST: f64 = 44.5;
+
+/// How far the product of four factors and a series, each rounded down by a unit, may lie below exp(-gamma), with the
+/// 128 units by which gamma, rounded up to digits, moves it.
+const SLACK: u64 = 160;
+
+/// The first words of exp(-i / 2^(6 j)) for four groups of six binary digits of gamma.
+static FACTORS: LazyLock<[[u64; 64]; 4]> = LazyLock::new(|| {
+    let factor = |group: u32, i: u32| {
+        let x = Rational::new(BigUint::from(i), BigUint::from(1u32) << (6 * group));
+        (64..).step_by(64).find_map(|bits| Interval::exp_minus(&x, bits + 64).first_word()).unwrap_or(0)
+    };
+    std::array::from_fn(|group| std::array::from_fn(|i| factor(group as u32, i as u32)))
+});
+
+/// True with probability exp(-x) for the exact x that `gamma` approximates to within `error`.
+///
+/// `gamma` comes from a few IEEE operations, whose error is known; all else is integers. One word of the stream decides
+/// unless it falls into the gap between the bounds that these give; then `exact` is asked.
+#[inline]
+pub fn exp_minus_coin(gamma: f64, error: f64, exact: impl FnOnce() -> Rational, rng: &mut Rng) -> bool {
+    let word = rng.next_u64();
+    // exp(-x) >= 1 - x; the float below may be 2^11 units too high. Decides at once where gamma is small.
+    let line = ((1.0 - gamma - error) * TWO_64) as u64;
+    if word < line.saturating_sub(1 << 12) {
+        return true;
+    }
+    let below = exp_minus_below(gamma);
+    // exp(-gamma) moves by less than its argument does. A margin that is no number leaves the decision to `exact`.
+    let margin = if error < 0.25 { (error * TWO_64) as u64 + SLACK } else { u64::MAX };
+    if word < below.saturating_sub(margin) {
+        true
+    } else if below.checked_add(margin).is_some_and(|above| word >= above) {
+        false
+    } else {
+        let x = exact();
+        Uniform::starting(word, rng).below(|bits| Interval::exp_minus(&x, bits))
+    }
+}
+
+/// 2^64 exp(-gamma), at most `SLACK` too low.
+#[inline]
+fn exp_minus_below(gamma: f64) -> u64 {
+    if gamma >= LARGEST {
+        return 0;
+    }
+    let digits = (gamma * (1u64 << POINT) as f64) as u64 + 1;
+    let group = |j: u32| (digits >> (POINT - 6 * j)) as usize & 63;
+    let [a, b, c, d] = &*FACTORS;
+    let factors = high(high(a[group(0)], b[group(1)]), high(c[group(2)], d[group(3)]));
+    // The rest is below 2^-18, and its fourth power below 2^-72.
+    let rest = (digits & ((1 << (POINT - 18)) - 1)) << (64 - POINT);
+    let series = rest - high(rest, rest) / 2 + high(high(rest, rest), rest) / 6;
+    factors - high(factors, series).saturating_add(4).min(factors)
+}
+
+fn high(a: u64, b: u64) -> u64 {
+    ((u128::from(a) * u128::from(b)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rng::{Seed, Stream};
+    use super::*;
+
+    #[test]
+    fn the_integer_exponential_is_within_its_slack() {
+        for i in 0..4000u32 {
+            let gamma = f64::from(i) * f64::from(i) * 3.1e-6 + f64::from(i) * 1e-7;
+            let digits = (gamma * (1u64 << 60) as f64) as u64;
+            let x = Rational::new(BigUint::from(digits), BigUint::from(1u64 << 60));
+            let exact = Interval::exp_minus(&x, 192).first_word().unwrap_or(0);
+            let below = exp_minus_below(digits as f64 / (1u64 << 60) as f64);
+            assert!(below <= exact && exact - below <= SLACK, "exp(-{gamma}): {below} for {exact}");
+        }
+    }
+
+    #[test]
+    fn quick_and_exact_decisions_agree() {
+        let seed = Seed::reproducible([9; 32]);
+        for index in 0..20_000u64 {
+            let (numerator, denominator) = (index * index % 90_007, 20_011u64);
+            let x = || Rational::new(numerator.into(), denominator.into());
+            let gamma = numerator as f64 / denominator as f64;
+            let stream = || seed.stream(Stream::Noise, index);
+            let quick = exp_minus_coin(gamma, gamma * 1e-15, x, &mut stream());
+            let exact = exp_minus_coin(gamma, f64::NAN, x, &mut stream());
+            let word = stream().next_u64() as f64 / TWO_64;
+            assert_eq!(quick, exact, "gamma {gamma}");
+            assert_eq!(exact, word < (-gamma).exp(), "gamma {gamma}, word {word}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The discrete Gaussian distribution, exactly.
+
+use num_bigint::BigUint;
+use num_traits::{ToPrimitive, Zero};
+
+use super::exponential::exp_minus_coin;
+use super::interval::{Interval, Rational};
+use super::laplace::DiscreteLaplace;
+use super::rng::Rng;
+use super::table::{Law, Table};
+
+/// From here on, in draws for each unit of sigma, a table saves more time than it costs.
+const DRAWS_A_SIGMA: usize = 200;
+
+/// The largest sigma of a table, in blocks; it keeps tables in the fastest cache.
+const MOST_BLOCKS: u32 = 64;
+
+/// Integers with Pr[X = x] proportional to exp(-x^2 / (2 sigma^2)).
+pub enum DiscreteGaussian {
+    /// Sigma zero: no noise.
+    Zero,
+    /// Inversion, for many draws of a small sigma.
+    Inversion(Table<Normal>),
+    /// Inversion for a block of integers and a rejection inside it, for many draws of a large sigma.
+    Blocks(Box<Blocks>),
+    /// Rejection from the discrete Laplace law, for few draws.
+    Rejection(Box<Rejection>),
+}
+
+impl DiscreteGaussian {
+    /// The law of an exact sigma; a table if so many draws are worth it.
+    pub fn new(sigma: &Rational, draws: usize) -> DiscreteGaussian {
+        let blocks = sigma.to_integer() / MOST_BLOCKS;
+        let outcomes = (sigma.to_usize().unwrap_or(usize::MAX)).min(MOST_BLOCKS as usize) + 1;
+        if sigma.is_zero() {
+            DiscreteGaussian::Zero
+        } else if draws / DRAWS_A_SIGMA < outcomes {
+            DiscreteGaussian::Rejection(Box::new(Rejection::new(sigma)))
+        } else if blocks.is_zero() {
+            DiscreteGaussian::Inversion(Table::new(Normal { variance: sigma * sigma, mirrored: false }))
+        } else {
+            DiscreteGaussian::Blocks(Box::new(Blocks::new(sigma, blocks.bits())))
+        }
+    }
+
+    /// One draw.
+    #[inline]
+    pub fn draw(&self, rng: &mut Rng) -> i64 {
+        match self {
+            DiscreteGaussian::Zero => 0,
+            DiscreteGaussian::Inversion(table) => unfolded(table.draw(rng)),
+            DiscreteGaussian::Blocks(blocks) => blocks.draw(rng),
+            DiscreteGaussian::Rejection(rejection) => rejection.draw(rng),
+        }
+    }
+}
+
+/// 0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ...
+fn unfolded(zigzag: u64) -> i64 {
+    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+}
+
+/// The law on 0, -1, 1, -2, 2, ... in this order; mirrored, each -1 - x is as likely as x.
+pub struct Normal {
+    /// Sigma squared.
+    pub variance: Rational,
+    /// Whether zero comes twice.
+    pub mirrored: bool,
+}
+
+impl Normal {
+    /// exp(-x^2 / (2 sigma^2)) for x = 0, 1, ... as long as it counts.
+    fn masses(&self, bits: u64) -> Vec<Interval> {
+        let ratio = Interval::exp_minus(&(self.variance.recip() / BigUint::from(2u32)), bits);
+        let square = ratio.times(&ratio);
+        let (mut mass, mut step, mut masses) = (Interval::one(bits), ratio, Vec::new());
+        while !mass.is_negligible() {
+            let next = mass.times(&step);
+            step = step.times(&square);
+            masses.push(std::mem::replace(&mut mass, next));
+        }
+        masses
+    }
+}
+
+impl Law for Normal {
+    fn cumulative(&self, bits: u64) -> impl Iterator<Item = Interval> {
+        let work = bits + 48 + self.variance.to_integer().bits();
+        let masses = self.masses(work);
+        // Beyond the last mass they fall by a factor of exp(-n / sigma^2) or faster, from less than a unit.
+        let tail = self.variance.ceil().to_integer() + 2u32;
+        let half = masses.iter().skip(1).fold(Interval::up_to(tail, work), |sum, mass| sum.plus(mass));
+        let zero = Interval::one(work);
+        let twice = half.plus(&half).plus(&zero);
+        let scale = if self.mirrored { twice.plus(&zero) } else { twice }.reciprocal();
+        let sides = move |x| if x == 0 && !self.mirrored { 1 } else { 2 };
+        let sides = masses.into_iter().enumerate().flat_map(move |(x, mass)| std::iter::repeat_n(mass, sides(x)));
+        sides.scan(Interval::up_to(BigUint::zero(), work), move |sum, mass| {
+            *sum = sum.plus(&mass);
+            Some(sum.times(&scale).rounded(bits))
+        })
+    }
+
+    fn outcomes(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A block h of 2^k integers from an envelope that is constant on it, a uniform x in the block, accepted with probability
+/// exp(-(x^2 - (2^k h)^2) / (2 sigma^2)): nearly always, since sigma is at least 32 blocks.
+///
+/// Block h holds 2^k h, ..., 2^k (h + 1) - 1 and its mirror image -1 - x of each.
+pub struct Blocks {
+    table: Table<Normal>,
+    size: u32,
+    variance: Rational,
+    half_precision: f64,
+}
+
+impl Blocks {
+    fn new(sigma: &Rational, size: u64) -> Blocks {
+        let variance = sigma * sigma;
+        let in_blocks = &variance / (BigUint::from(1u32) << (2 * size));
+        Blocks {
+            table: Table::new(Normal { variance: in_blocks, mirrored: true }),
+            size: size as u32,
+            half_precision: half_precision(&variance),
+            variance,
+        }
+    }
+
+    #[inline]
+    fn draw(&self, rng: &mut Rng) -> i64 {
+        loop {
+            let zigzag = self.table.draw(rng);
+            let start = (zigzag >> 1) << self.size;
+            let rest = rng.next_u64() >> (64 - self.size);
+            let value = (start + rest) as i64 ^ -((zigzag & 1) as i64);
+            let (over, sum) = (value.unsigned_abs() - start, value.unsigned_abs() + start);
+            let gamma = over as f64 * sum as f64 * self.half_precision;
+            if exp_minus_coin(gamma, gamma * ROUNDING, || self.gamma(over, sum), rng) {
+                return value;
+            }
+        }
+    }
+
+    #[cold]
+    fn gamma(&self, over: u64, sum: u64) -> Rational {
+        Rational::from(BigUint::from(over) * BigUint::from(sum)) / (&self.variance * BigUint::from(2u32))
+    }
+}
+
+/// Canonne, Kamath and Steinke 2020, Algorithm 3: a discrete Laplace draw y of scale t, accepted with probability
+/// exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)).
+pub struct Rejection {
+    proposal: DiscreteLaplace,
+    variance: Rational,
+    centre: Rational,
+    centre_f64: f64,
+    half_precision: f64,
+}
+
+impl Rejection {
+    fn new(sigma: &Rational) -> Rejection {
+        let t = Rational::from(sigma.to_integer() + 1u32);
+        let variance = sigma * sigma;
+        let centre = &variance / &t;
+        Rejection {
+            proposal: DiscreteLaplace::new(&t, 1),
+            centre_f64: centre.to_f64().unwrap_or(f64::NAN),
+            half_precision: half_precision(&variance),
+            variance,
+            centre,
+        }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> i64 {
+        loop {
+            let proposal = self.proposal.draw(rng);
+            let magnitude = proposal.unsigned_abs();
+            let distance = (magnitude as f64 - self.centre_f64).abs();
+            let gamma = distance * distance * self.half_precision;
+            let error = ((magnitude as f64 + self.centre_f64) * distance * self.half_precision + gamma) * ROUNDING;
+            if exp_minus_coin(gamma, error, || self.gamma(magnitude), rng) {
+                return proposal;
+            }
+        }
+    }
+
+    #[cold]
+    fn gamma(&self, magnitude: u64) -> Rational {
+        let magnitude = Rational::from(BigUint::from(magnitude));
+        let distance = if magnitude > self.centre { magnitude - &self.centre } else { &self.centre - magnitude };
+        &distance * &distance / (&self.variance * BigUint::from(2u32))
+    }
+}
+
+/// 1 / (2 sigma^2), off by 2^-53 of itself, or no number if that is out of range.
+fn half_precision(variance: &Rational) -> f64 {
+    (variance.recip() / BigUint::from(2u32)).to_f64().unwrap_or(f64::NAN)
+}
+
+/// Every input and every result of a handful of operations is off by 2^-53 of itself; this leaves a factor of two.
+const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;

@@ -1,0 +1,71 @@
+//! The choice of a candidate with a high score: permute-and-flip and the exponential mechanism, exactly.
+
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
+
+use super::exponential::exp_minus_coin;
+use super::interval::Rational;
+use super::rng::Rng;
+use crate::error::{Result, fitting};
+use crate::run::Run;
+
+/// Scores and the coin that accepts a candidate: true with probability exp(-rate (best score - its score)).
+pub struct Candidates<'a> {
+    scores: &'a [i64],
+    best: i64,
+    rate: Rational,
+    rate_f64: f64,
+}
+
+/// Draws between two looks at the cancel flag.
+const BETWEEN_CHECKS: usize = 1 << 16;
+
+/// Each of the three roundings in a product of two rounded numbers is off by 2^-53; this leaves a factor of two.
+const ROUNDING: f64 = 6.0 / (1u64 << 53) as f64;
+
+impl<'a> Candidates<'a> {
+    /// At least one score; a rate of epsilon / (2 sensitivity), or epsilon / sensitivity where no neighbour moves two
+    /// scores in opposite directions, makes the choice epsilon-DP.
+    pub fn new(scores: &'a [i64], rate: Rational) -> Candidates<'a> {
+        let best = scores.iter().copied().max().unwrap_or(0);
+        Candidates { scores, best, rate_f64: rate.to_f64().unwrap_or(f64::INFINITY), rate }
+    }
+
+    /// McKenna and Sheldon 2020: candidates in random order, the first accepted one.
+    pub fn permute_and_flip(&self, rng: &mut Rng, run: Run<'_>) -> Result<usize> {
+        let mut left: Vec<u64> = (0..fitting::<u64>(Some(self.scores.len()))? as u64).collect();
+        self.choose(run, || {
+            let place = rng.below(left.len() as u64) as usize;
+            let candidate = left.swap_remove(place) as usize;
+            self.accepted(candidate, rng).then_some(candidate)
+        })
+    }
+
+    /// McSherry and Talwar 2007: Pr[candidate] proportional to exp(rate score), by rejection.
+    pub fn exponential_mechanism(&self, rng: &mut Rng, run: Run<'_>) -> Result<usize> {
+        self.choose(run, || {
+            let candidate = rng.below(self.scores.len() as u64) as usize;
+            self.accepted(candidate, rng).then_some(candidate)
+        })
+    }
+
+    /// Tries until one succeeds; the best candidate always does.
+    fn choose(&self, run: Run<'_>, mut attempt: impl FnMut() -> Option<usize>) -> Result<usize> {
+        loop {
+            run.check()?;
+            if let Some(candidate) = (0..BETWEEN_CHECKS).find_map(|_| attempt()) {
+                return Ok(candidate);
+            }
+        }
+    }
+
+    #[inline]
+    fn accepted(&self, candidate: usize, rng: &mut Rng) -> bool {
+        let gap = self.best.abs_diff(self.scores[candidate]);
+        if gap == 0 {
+            return true;
+        }
+        let gamma = self.rate_f64 * gap as f64;
+        exp_minus_coin(gamma, gamma * ROUNDING, || &self.rate * BigUint::from(gap), rng)
+    }
+}
