@@ -8,13 +8,23 @@ __all__ = [
     "BitMatrix",
     "Solution",
     "bernoulli",
+    "check_mechanism",
+    "composed_delta",
+    "composed_epsilon",
     "dot",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
     "learn_parity",
+    "optimal_delta",
+    "optimal_epsilon",
     "plan_parity",
     "plan_parity_uniform_target",
     "promise_parity",
     "randomized_response",
     "rank",
+    "renyi_divergence",
+    "renyi_epsilon",
     "solve",
     "truth_probability",
 ]
@@ -25,6 +35,8 @@ _RandomState: TypeAlias = int | np.random.Generator | None
 _PlanFields: TypeAlias = tuple[
     int, float, float | None, float | None, int | None, int | None, int | None
 ]
+_Mechanism: TypeAlias = tuple[str, float, float, int, float]
+_Terms: TypeAlias = list[tuple[_Mechanism, int]]
 
 @final
 class BitMatrix:
@@ -84,3 +96,13 @@ def learn_parity(
     affine: bool,
     random_state: _RandomState,
 ) -> _Bits | None: ...
+def check_mechanism(mechanism: _Mechanism) -> None: ...
+def composed_delta(terms: _Terms, epsilon: float, accountant: str) -> float: ...
+def composed_epsilon(terms: _Terms, delta: float, accountant: str) -> float: ...
+def renyi_divergence(mechanism: _Mechanism, order: float) -> float: ...
+def renyi_epsilon(order: float, divergence: float, delta: float) -> float: ...
+def gaussian_delta(mu: float, epsilon: float) -> float: ...
+def gaussian_epsilon(mu: float, delta: float) -> float: ...
+def gaussian_mu(epsilon: float, delta: float) -> float: ...
+def optimal_delta(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
+def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
