@@ -1,13 +1,14 @@
 """Learning under differential privacy in the hybrid model.
 
 gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
-population. local: randomised response and agents who answer once. noise: exact coins. Every
-release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+population. local: randomised response and agents who answer once. noise: exact coins.
+accounting: guarantees as functions. Every release carries a PrivacyRecord; docs/guarantees.md says
+what its words mean.
 """
 
 import logging
 
-from . import exceptions, gf2, local, noise, parity
+from . import accounting, exceptions, gf2, local, noise, parity
 from ._core import __version__
 from .exceptions import (
     AgentsExhausted,
@@ -30,6 +31,7 @@ __all__ = [
     "PrivacyRecord",
     "ShapeError",
     "__version__",
+    "accounting",
     "exceptions",
     "gf2",
     "local",

@@ -13,7 +13,7 @@ use crate::params::fraction;
 use crate::run::Run;
 
 /// Bounds on the size of the transforms, which the window of the composed loss must fit.
-const LEAST_POINTS: usize = 1 << 12;
+const LEAST_POINTS: usize = 1 << 14;
 const MOST_POINTS: usize = 1 << 20;
 
 /// Grid points to which one round's losses may extend.
@@ -28,8 +28,8 @@ const NEGLIGIBLE: f64 = 1e-10;
 /// Minus ln of the mass of the tilted loss that may wrap around from below the window: it only adds to delta.
 const WRAPPED: f64 = 30.0;
 
-/// Smaller deltas are bounded by their moments alone.
-const LEAST_LOG_DELTA: f64 = -550.0;
+/// Smaller deltas are bounded by their moments alone: the laws' own tails, cut at 1e-57, must not show.
+const LEAST_DELTA: f64 = 1e-40;
 
 /// The delta of a composition at `epsilon` >= 0, rounded up.
 ///
@@ -43,12 +43,18 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
     let moments = composition(terms, accountant, run)?;
     let (order, log_delta) = moments.log_delta(epsilon);
     let by_moments = (log_delta.exp() + moments.infinity()).min(1.0);
-    if accountant == Accountant::Rdp || log_delta < LEAST_LOG_DELTA {
+    if accountant == Accountant::Rdp {
         return Ok(by_moments);
     }
-    let plan = Plan::new(&moments, order, log_delta.min(0.0), epsilon);
-    let curve = plan.curve(terms, run)?;
-    Ok(curve.delta((epsilon - plan.shift).max(0.0)).min(by_moments))
+    if by_moments < LEAST_DELTA {
+        return self::delta(terms, epsilon, Accountant::Rdp, run);
+    }
+    let found = refined(order, |slope| {
+        let plan = Plan::new(&moments, order, slope, log_delta.min(0.0), epsilon);
+        let curve = plan.curve(terms, run)?;
+        Ok((curve.delta((epsilon - plan.shift).max(0.0)), curve.slope(epsilon)))
+    });
+    Ok(found?.min(by_moments))
 }
 
 /// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
@@ -57,18 +63,34 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
     check(terms)?;
     fraction("delta", delta, 1.0)?;
+    let accountant = if delta < LEAST_DELTA { Accountant::Rdp } else { accountant };
     let moments = composition(terms, accountant, run)?;
     let finite = delta - moments.infinity();
     if finite <= 0.0 {
         return Ok(f64::INFINITY);
     }
     let (order, by_moments) = moments.epsilon(finite);
-    if accountant == Accountant::Rdp || by_moments <= 0.0 || finite.ln() < LEAST_LOG_DELTA {
+    if accountant == Accountant::Rdp || by_moments <= 0.0 {
         return Ok(by_moments.max(0.0));
     }
-    let plan = Plan::new(&moments, order, finite.ln(), by_moments);
-    let found = plan.curve(terms, run)?.epsilon(delta).map_or(by_moments, |epsilon| epsilon + plan.shift);
-    Ok(found.min(by_moments).max(0.0))
+    let found = refined(order, |slope| {
+        let plan = Plan::new(&moments, order, slope, finite.ln(), by_moments);
+        let curve = plan.curve(terms, run)?;
+        let found = curve.epsilon(delta).map_or(by_moments, |epsilon| epsilon + plan.shift);
+        Ok((found, curve.slope(found)))
+    });
+    Ok(found?.min(by_moments).max(0.0))
+}
+
+/// The bound that `solve` finds on a grid for a curve that falls like e^(-slope * epsilon), and on a finer one where
+/// the curve turns out to fall faster: moments, from which the first slope comes, do not see that of a heavy tail.
+fn refined(order: f64, solve: impl Fn(f64) -> Result<(f64, f64)>) -> Result<f64> {
+    let (first, slope) = solve(order)?;
+    if slope < 1.5 * order {
+        return Ok(first);
+    }
+    let (second, _) = solve(slope.min(20.0 * order))?;
+    Ok(second.min(first))
 }
 
 fn check(terms: &[Term]) -> Result<()> {
@@ -117,7 +139,8 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(moments: &Composition, order: f64, log_delta: f64, epsilon: f64) -> Plan {
+    /// A grid fine enough for a curve that falls like e^(-slope * epsilon) about `epsilon`.
+    fn new(moments: &Composition, order: f64, slope: f64, log_delta: f64, epsilon: f64) -> Plan {
         let rounds: f64 = moments.0.iter().map(|(_, rounds)| rounds).sum();
         let log_dropped = log_delta + NEGLIGIBLE.ln();
         let negligible = log_dropped.exp() / rounds;
@@ -134,8 +157,8 @@ impl Plan {
             let spread = |s: f64| moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
             valley(|s| (moments.log_moment(s) + spread(s) - log_dropped) / s)
         };
-        let tilt = order.max(WRAPPED / (top(0.0).1 - bottom));
-        let fine = (12.0 * ACCURACY / (tilt * (tilt + 1.0) * moved.max(1.5))).sqrt();
+        let slope = slope.max(WRAPPED / (top(0.0).1 - bottom));
+        let fine = (12.0 * ACCURACY / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
         let least = |window: f64| (window / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
         let width = fine.max(least(top(0.0).1 - bottom));
         let (top_order, top) = top(width);
@@ -143,6 +166,8 @@ impl Plan {
         let points = ((window / width) as usize + 4).next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
         // What rounding the size up leaves is used for a finer grid.
         let width = (window / (points - 4) as f64).max(farthest / MOST_CELLS);
+        // The largest loss, often an atom, falls on a grid point: randomised response is then not widened at all.
+        let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
         let shift = 16.0 * U * laws().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0).sum::<f64>();
         Plan { order, bottom, top_order, width, points, negligible, cuts, shift }
     }

@@ -72,9 +72,20 @@ impl Curve {
         self.start + i as f64 * self.width
     }
 
+    /// How fast ln(delta) falls at epsilon.
+    pub fn slope(&self, epsilon: f64) -> f64 {
+        let low = self.below(epsilon).min(self.deltas.len() - 2);
+        (self.deltas[low] / self.deltas[low + 1]).ln() / self.width
+    }
+
+    /// The last grid point that is not above epsilon.
+    fn below(&self, epsilon: f64) -> usize {
+        (((epsilon - self.start) / self.width).max(0.0) as usize).min(self.deltas.len() - 1)
+    }
+
     /// The delta at epsilon, which must not lie below the grid; rounded up.
     pub fn delta(&self, epsilon: f64) -> f64 {
-        let low = (((epsilon - self.start) / self.width).max(0.0) as usize).min(self.deltas.len() - 1);
+        let low = self.below(epsilon);
         let part = (epsilon - self.point(low)).exp_m1() / self.width.exp_m1();
         self.upper(low, part.clamp(0.0, 1.0)).min(1.0)
     }
