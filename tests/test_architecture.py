@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
-    {"gf2"},
+    {"gf2", "accounting"},
     {"parity", "local"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
@@ -30,6 +30,22 @@ RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in module
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
+    "accounting.basic_composition",
+    "accounting.delta",
+    "accounting.epsilon",
+    "accounting.gaussian_delta",
+    "accounting.gaussian_epsilon",
+    "accounting.gaussian_mu",
+    "accounting.largest_rate",
+    "accounting.largest_rounds",
+    "accounting.optimal_composition",
+    "accounting.pure_epsilon",
+    "accounting.renyi_divergence",
+    "accounting.renyi_epsilon",
+    "accounting.replace_one",
+    "accounting.smallest_noise",
+    "accounting.zcdp_epsilon",
+    "accounting.zcdp_rho",
     "audit.lower_bound",
     "budget.Budget",
     "budget.Budget.parallel",
@@ -109,7 +125,8 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    for module in ["audit", "budget", "gf2", "local", "noise", "parity", "record"]:
+    modules = ["accounting", "audit", "budget", "gf2", "local", "noise", "parity", "record"]
+    for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):
             value = getattr(space, name)

@@ -1,14 +1,15 @@
 """Learning under differential privacy in the hybrid model.
 
 gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
-population. local: randomised response and agents who answer once. noise: exact coins. budget: one
-ledger for all releases about the same records. audit: how much privacy a mechanism spends at least.
-Every release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+population. local: randomised response and agents who answer once. noise: exact coins and integer
+noise. budget: one ledger for all releases about the same records. accounting: guarantees as
+functions. audit: how much privacy a mechanism spends at least. Every release carries a
+PrivacyRecord; docs/guarantees.md says what its words mean.
 """
 
 import logging
 
-from . import audit, budget, exceptions, gf2, local, noise, parity
+from . import accounting, audit, budget, exceptions, gf2, local, noise, parity
 from ._core import __version__
 from .budget import Budget
 from .exceptions import (
@@ -33,6 +34,7 @@ __all__ = [
     "PrivacyRecord",
     "ShapeError",
     "__version__",
+    "accounting",
     "audit",
     "budget",
     "exceptions",

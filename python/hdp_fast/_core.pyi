@@ -9,14 +9,24 @@ __all__ = [
     "Solution",
     "bernoulli",
     "check_bits",
+    "check_mechanism",
     "check_settings",
+    "composed_delta",
+    "composed_epsilon",
     "dot",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
     "integer_noise",
+    "optimal_delta",
+    "optimal_epsilon",
     "plan_parity",
     "plan_parity_uniform_target",
     "promise_parity",
     "randomized_response",
     "rank",
+    "renyi_divergence",
+    "renyi_epsilon",
     "select",
     "solve",
     "truth_probability",
@@ -32,6 +42,8 @@ _RandomState: TypeAlias = int | np.random.Generator | None
 _PlanFields: TypeAlias = tuple[
     int, float, float | None, float | None, int | None, int | None, int | None
 ]
+_Mechanism: TypeAlias = tuple[str, float, float, int, float]
+_Terms: TypeAlias = list[tuple[_Mechanism, int]]
 
 @final
 class BitMatrix:
@@ -105,3 +117,13 @@ def plan_parity_uniform_target(
 def promise_parity(
     d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbours: str
 ) -> tuple[float | None, _PlanFields]: ...
+def check_mechanism(mechanism: _Mechanism) -> None: ...
+def composed_delta(terms: _Terms, epsilon: float, accountant: str) -> float: ...
+def composed_epsilon(terms: _Terms, delta: float, accountant: str) -> float: ...
+def renyi_divergence(mechanism: _Mechanism, order: float) -> float: ...
+def renyi_epsilon(order: float, divergence: float, delta: float) -> float: ...
+def gaussian_delta(mu: float, epsilon: float) -> float: ...
+def gaussian_epsilon(mu: float, delta: float) -> float: ...
+def gaussian_mu(epsilon: float, delta: float) -> float: ...
+def optimal_delta(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
+def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) -> float: ...

@@ -1,8 +1,9 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2` <- `parity`, `local`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `accounting` <- `parity`, `local`.
 //! Nothing here knows Python.
 
+pub mod accounting;
 pub mod error;
 pub mod gf2;
 pub mod local;

@@ -2,6 +2,7 @@
 //!
 //! Glue only. `array` is the only file that names numpy's types, `error` the only one that maps errors.
 
+mod accounting;
 mod array;
 mod error;
 mod gf2;
@@ -18,6 +19,11 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use accounting::{
+        check_mechanism, composed_delta, composed_epsilon, gaussian_delta, gaussian_epsilon, gaussian_mu,
+        optimal_delta, optimal_epsilon, renyi_divergence, renyi_epsilon,
+    };
     #[pymodule_export]
     use gf2::{BitMatrix, Solution, dot, rank, solve};
     #[pymodule_export]
@@ -36,20 +42,30 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 18] = [
+    const __all__: [&str; 28] = [
         "BitMatrix",
         "ParityTask",
         "Solution",
         "bernoulli",
         "check_bits",
+        "check_mechanism",
         "check_settings",
+        "composed_delta",
+        "composed_epsilon",
         "dot",
+        "gaussian_delta",
+        "gaussian_epsilon",
+        "gaussian_mu",
         "integer_noise",
+        "optimal_delta",
+        "optimal_epsilon",
         "plan_parity",
         "plan_parity_uniform_target",
         "promise_parity",
         "randomized_response",
         "rank",
+        "renyi_divergence",
+        "renyi_epsilon",
         "select",
         "solve",
         "truth_probability",

@@ -1,0 +1,197 @@
+//! What is composed: mechanisms by the worst pair of output distributions on neighbouring data sets.
+
+use super::binomial::binomial;
+use super::normal::tail;
+use super::pair::{Atom, Component, Pair};
+use crate::error::{Error, Result};
+use crate::params::{Epsilon, fraction};
+
+/// A mechanism by its guarantee for one record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Base {
+    /// Pure epsilon-DP; the worst case is randomised response.
+    Pure(f64),
+    /// Log-ratios within an interval of length epsilon: the exact exponential mechanism.
+    BoundedRange(f64),
+    /// Gaussian noise, mu = sensitivity / sigma.
+    Gaussian(f64),
+    /// Continuous Laplace noise, epsilon = sensitivity / scale.
+    Laplace(f64),
+    /// Integer-valued Laplace noise on a statistic of integer sensitivity; epsilon = sensitivity / scale.
+    DiscreteLaplace(f64, u64),
+    /// (epsilon, delta)-DP; the worst case is randomised response that with probability delta says all.
+    Approximate(f64, f64),
+}
+
+/// A mechanism, possibly on a subsample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mechanism {
+    /// `base` on `draws` records drawn with replacement, each of them changed with probability at most `rate` when one
+    /// record is replaced; one draw at rate 1 is `base` itself.
+    Sampled {
+        /// What runs on the sample.
+        base: Base,
+        /// Number of draws.
+        draws: u64,
+        /// Largest probability of a record in one draw.
+        rate: f64,
+    },
+    /// Known only to be rho-zCDP.
+    Concentrated(f64),
+}
+
+/// A mechanism and the number of times it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// What runs.
+    pub mechanism: Mechanism,
+    /// How often, at least once.
+    pub rounds: u64,
+}
+
+/// More atoms than this are not worth a better curve than the pure one.
+const MOST_SENSITIVITY: u64 = 1 << 16;
+
+/// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
+const MOST_LOSS: f64 = 1200.0;
+
+/// Standard deviations after which a Gaussian loss counts as infinite; the tail is below 1e-57.
+const FARTHEST: f64 = 16.0;
+
+impl Base {
+    /// Checks the parameters.
+    pub fn checked(self) -> Result<Base> {
+        let positive = |name: &str, value: f64| {
+            let rule = "it must be a finite number above 0";
+            if value > 0.0 && value.is_finite() { Ok(()) } else { Err(Error::parameter(name, value, rule)) }
+        };
+        match self {
+            Base::Gaussian(mu) => positive("mu", mu)?,
+            Base::Pure(epsilon) | Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => {
+                Epsilon::new(epsilon)?;
+            }
+            Base::DiscreteLaplace(epsilon, sensitivity) => {
+                Epsilon::new(epsilon)?;
+                if !(1..=MOST_SENSITIVITY).contains(&sensitivity) {
+                    let rule = "it must be an integer from 1 to 65536; Pure covers any other";
+                    return Err(Error::parameter("sensitivity", sensitivity, rule));
+                }
+            }
+            Base::Approximate(epsilon, delta) => {
+                Epsilon::new(epsilon)?;
+                fraction("delta", delta, 1.0)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds to `pair` what the base says when `size` of its records are changed, at the given weight.
+    ///
+    /// Densities and atoms are those of the loss under sqrt(P Q), which do not depend on the sign of the loss.
+    fn add(self, pair: &mut Pair, size: f64, weight: f64) {
+        let share = weight / pair.eta;
+        let (loss, lost) = match self {
+            Base::Gaussian(mu) => {
+                let spread = size * mu;
+                (spread * (FARTHEST + spread / 2.0), tail(FARTHEST))
+            }
+            Base::Approximate(epsilon, delta) => {
+                let growth = (size * epsilon).exp_m1() / epsilon.exp_m1();
+                (size * epsilon, if growth.is_finite() { (delta * growth * (1.0 + 1e-13)).min(1.0) } else { 1.0 })
+            }
+            Base::Pure(epsilon)
+            | Base::BoundedRange(epsilon)
+            | Base::Laplace(epsilon)
+            | Base::DiscreteLaplace(epsilon, _) => (size * epsilon, 0.0),
+        };
+        if loss > MOST_LOSS {
+            pair.infinity += weight;
+            return;
+        }
+        pair.infinity += weight * lost;
+        let half = (loss / 2.0).exp();
+        let mut atom = |loss: f64, mass: f64| pair.atoms.push(Atom { loss, mass: share * mass });
+        match self {
+            Base::Pure(_) | Base::Approximate(..) => atom(loss, (1.0 - lost) / (half + half.recip())),
+            Base::BoundedRange(_) => {
+                let height = share / (2.0 * (half - half.recip()));
+                pair.components.push(Component { reach: loss, height, curvature: 0.0 });
+            }
+            Base::Gaussian(mu) => {
+                let variance = (size * mu).powi(2);
+                let height = share * (-variance / 8.0).exp() / (2.0 * std::f64::consts::PI * variance).sqrt();
+                pair.components.push(Component { reach: loss, height, curvature: 1.0 / (2.0 * variance) });
+            }
+            Base::Laplace(_) => {
+                atom(loss, half.recip() / 2.0);
+                pair.components.push(Component { reach: loss, height: share / (4.0 * half), curvature: 0.0 });
+            }
+            Base::DiscreteLaplace(_, sensitivity) => {
+                let steps = size * sensitivity as f64;
+                let decay = (-loss / steps).exp();
+                atom(loss, half.recip() / (1.0 + decay));
+                let inner = (-(-loss / steps).exp_m1()) / (1.0 + decay) / half;
+                // Losses at or below 0 follow by symmetry.
+                (1..)
+                    .map(|k| loss * (1.0 - 2.0 * f64::from(k) / steps))
+                    .take_while(|&loss| loss > 0.0)
+                    .for_each(|loss| atom(loss, inner));
+            }
+        }
+    }
+
+    /// The scale on which the densities of a single changed record vary; None where there are only atoms.
+    fn scale(self) -> Option<f64> {
+        match self {
+            Base::Gaussian(mu) => Some(mu),
+            Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => Some(epsilon),
+            Base::Pure(_) | Base::DiscreteLaplace(..) | Base::Approximate(..) => None,
+        }
+    }
+}
+
+impl Mechanism {
+    /// Checks the parameters.
+    pub fn checked(self) -> Result<Mechanism> {
+        match self {
+            Mechanism::Sampled { base, draws, rate } => {
+                base.checked()?;
+                if !(1..=1 << 53).contains(&draws) {
+                    return Err(Error::parameter("draws", draws, "it must be an integer from 1 to 2^53"));
+                }
+                if !(rate > 0.0 && rate <= 1.0) {
+                    return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 1"));
+                }
+            }
+            Mechanism::Concentrated(rho) if !(rho > 0.0 && rho.is_finite()) => {
+                return Err(Error::parameter("rho", rho, "it must be a finite number above 0"));
+            }
+            Mechanism::Concentrated(_) => {}
+        }
+        Ok(self)
+    }
+
+    /// The dominating pair, apart from events of probability at most about `negligible`, which count as an infinite
+    /// loss. A mechanism known by its moments alone has none.
+    ///
+    /// Advanced joint convexity: with eta the probability that any draw changes, the curve of the round at e', where
+    /// e^e' = 1 + eta (e^e - 1), is the mean over the number of changed draws of the base's curves at e. In terms of
+    /// masses: the loss e of the base under Q, given at least one change, moves to e'.
+    pub fn pair(&self, negligible: f64) -> Result<Pair> {
+        let Mechanism::Sampled { base, draws, rate } = *self else {
+            let rule =
+                "the PLD of a mechanism known by its moments alone is not determined; use the accountant \"rdp\"";
+            return Err(Error::Parameter(format!("mechanisms hold a ZCDP, but {rule}")));
+        };
+        let eta = if rate >= 1.0 { 1.0 } else { -(draws as f64 * (-rate).ln_1p()).exp_m1() };
+        let changed = binomial(draws, rate, negligible);
+        let mut pair = Pair::new(eta, changed.rest);
+        for (size, &weight) in (changed.first..).zip(&changed.weights).filter(|&(size, _)| size > 0) {
+            base.add(&mut pair, size as f64, weight);
+        }
+        let least = changed.first.max(1) as f64;
+        pair.scale = base.scale().map(|scale| scale * least);
+        pair.sort();
+        Ok(pair)
+    }
+}

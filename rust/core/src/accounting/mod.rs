@@ -1,0 +1,68 @@
+//! Guarantees as pure functions: curves of single mechanisms, their composition, and the inverses of both.
+//!
+//! Everything returned as a guarantee is rounded outward: a delta or an epsilon never lies below the bound it stands
+//! for, a noise parameter never above. The margins are derived where they are added; U below is 2^-53.
+//!
+//! All mechanisms here are dominated by a pair (P, Q) that is symmetric: exchanging P and Q changes the sign of the
+//! privacy loss ln(dP/dQ) and nothing else. One half of such a pair describes it, and no guarantee depends on which of
+//! the two neighbours is the first.
+
+mod binomial;
+mod compose;
+mod curve;
+mod law;
+mod mechanism;
+mod moments;
+mod normal;
+mod optimal;
+mod pair;
+
+pub use compose::{delta, epsilon};
+pub use mechanism::{Base, Mechanism, Term};
+pub use moments::{renyi_divergence, renyi_epsilon};
+pub use normal::{gaussian_delta, gaussian_epsilon, gaussian_mu};
+pub use optimal::{optimal_delta, optimal_epsilon};
+
+/// Unit roundoff of a double.
+const U: f64 = f64::EPSILON / 2.0;
+
+/// How the rounds of a composition are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accountant {
+    /// The distribution of the privacy loss itself.
+    Pld,
+    /// Its moments.
+    Rdp,
+}
+
+/// The last point where `holds`, between one where it does and one where it does not.
+fn boundary(mut good: f64, mut bad: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    // Enough to reach neighbouring doubles within twenty orders of magnitude.
+    for _ in 0..120 {
+        let middle = (good + bad) / 2.0;
+        if holds(middle) { good = middle } else { bad = middle }
+    }
+    good
+}
+
+/// The least value of a function of ln(x) with a single valley, and the x where it is.
+fn valley(f: impl Fn(f64) -> f64) -> (f64, f64) {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let value = |log: f64| f(log.exp());
+    // Losses from 1e-12 to 1e3 have their moments within these orders.
+    let (mut low, mut high) = (-30.0, 45.0);
+    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+    let (mut at_left, mut at_right) = (value(left), value(right));
+    for _ in 0..50 {
+        if at_left <= at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - GOLDEN * (high - low);
+            at_left = value(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + GOLDEN * (high - low);
+            at_right = value(right);
+        }
+    }
+    if at_left <= at_right { (left.exp(), at_left) } else { (right.exp(), at_right) }
+}

@@ -1,0 +1,110 @@
+//! Glue of `hdp_fast.accounting`, which has checked every scalar but those that describe a mechanism.
+
+use hdp_fast_core::accounting::{self, Accountant, Base, Mechanism, Term};
+use hdp_fast_core::error::Error;
+use pyo3::prelude::*;
+
+use crate::error::raise;
+use crate::run::run;
+use crate::scalar::word;
+
+/// Kind, its one or two parameters, draws and rate.
+type Description = (String, f64, f64, u64, f64);
+
+/// A composition takes from a few to a few hundred of these; all are worth interrupting.
+const NANOSECONDS: f64 = 50e6;
+
+fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechanism> {
+    let base = match kind.as_str() {
+        "pure" => Base::Pure(first),
+        "bounded_range" => Base::BoundedRange(first),
+        "gaussian" => Base::Gaussian(first),
+        "laplace" => Base::Laplace(first),
+        "discrete_laplace" => Base::DiscreteLaplace(first, second as u64),
+        "approximate" => Base::Approximate(first, second),
+        "zcdp" => return Mechanism::Concentrated(first).checked().map_err(raise),
+        _ => return Err(raise(Error::parameter("mechanism", kind, "there is no such kind"))),
+    };
+    Mechanism::Sampled { base, draws, rate }.checked().map_err(raise)
+}
+
+fn terms(terms: Vec<(Description, u64)>) -> PyResult<Vec<Term>> {
+    terms.into_iter().map(|(each, rounds)| Ok(Term { mechanism: mechanism(each)?, rounds })).collect()
+}
+
+fn accountant(name: &Bound<'_, PyAny>) -> PyResult<Accountant> {
+    word("accountant", name, &[("pld", Accountant::Pld), ("rdp", Accountant::Rdp)])
+}
+
+/// Refuses what no mechanism could be.
+#[pyfunction]
+pub fn check_mechanism(mechanism: Description) -> PyResult<()> {
+    self::mechanism(mechanism).map(drop)
+}
+
+/// The delta of a composition.
+#[pyfunction]
+pub fn composed_delta(
+    py: Python<'_>,
+    terms: Vec<(Description, u64)>,
+    epsilon: f64,
+    accountant: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    let (terms, accountant) = (self::terms(terms)?, self::accountant(accountant)?);
+    run(py, None, NANOSECONDS, |run| accounting::delta(&terms, epsilon, accountant, run))
+}
+
+/// The epsilon of a composition.
+#[pyfunction]
+pub fn composed_epsilon(
+    py: Python<'_>,
+    terms: Vec<(Description, u64)>,
+    delta: f64,
+    accountant: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    let (terms, accountant) = (self::terms(terms)?, self::accountant(accountant)?);
+    run(py, None, NANOSECONDS, |run| accounting::epsilon(&terms, delta, accountant, run))
+}
+
+/// The Renyi divergence of a mechanism.
+#[pyfunction]
+pub fn renyi_divergence(py: Python<'_>, mechanism: Description, order: f64) -> PyResult<f64> {
+    let mechanism = self::mechanism(mechanism)?;
+    run(py, None, NANOSECONDS, |run| accounting::renyi_divergence(&mechanism, order, run))
+}
+
+/// The epsilon that one Renyi divergence implies.
+#[pyfunction]
+pub fn renyi_epsilon(order: f64, divergence: f64, delta: f64) -> f64 {
+    accounting::renyi_epsilon(order, divergence, delta)
+}
+
+/// The delta of Gaussian differential privacy.
+#[pyfunction]
+pub fn gaussian_delta(mu: f64, epsilon: f64) -> f64 {
+    accounting::gaussian_delta(mu, epsilon)
+}
+
+/// The epsilon of Gaussian differential privacy.
+#[pyfunction]
+pub fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
+    accounting::gaussian_epsilon(mu, delta)
+}
+
+/// The largest mu of Gaussian differential privacy.
+#[pyfunction]
+pub fn gaussian_mu(epsilon: f64, delta: f64) -> f64 {
+    accounting::gaussian_mu(epsilon, delta)
+}
+
+/// The delta of optimal composition.
+#[pyfunction]
+pub fn optimal_delta(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
+    accounting::optimal_delta(epsilon, delta, rounds, target)
+}
+
+/// The epsilon of optimal composition.
+#[pyfunction]
+pub fn optimal_epsilon(py: Python<'_>, epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
+    py.detach(|| accounting::optimal_epsilon(epsilon, delta, rounds, target))
+}

@@ -1,0 +1,746 @@
+"""Guarantees against closed forms, exact fractions, plain convolutions, dp-accounting, THEORY."""
+
+import itertools
+import math
+import warnings
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from hdp_fast import accounting
+from hdp_fast.accounting import (
+    ZCDP,
+    Approximate,
+    BoundedRange,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Neighbours,
+    Pure,
+    Subsampled,
+)
+from hdp_fast.exceptions import ParameterError
+
+
+def sure(found, exact, *, above):
+    """A guarantee: never below what is exact, and not much above."""
+    return exact * (1 - 1e-12) <= found <= exact * (1 + above)
+
+
+def rdp(function, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return function(*arguments, accountant="rdp")
+
+
+# Closed forms ------------------------------------------------------------------------------------
+
+
+def normal_curve(mu, epsilon):
+    """The hockey-stick divergence of N(mu, 1) and N(0, 1), by 50-digit arithmetic."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(50):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        tail = mpmath.ncdf(-mu / 2 - epsilon / mu)
+        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * tail
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.2367, 1, 5, 40])
+@pytest.mark.parametrize("at", [0, 0.1, 1, 3, 8, 20])
+def test_gaussian_curve_is_that_of_fifty_digits(mu, at):
+    epsilon = max(0.0, mu * mu / 2 + (at - 2) * mu)
+    exact = normal_curve(mu, epsilon)
+    found = accounting.gaussian_delta(mu, epsilon)
+    assert exact <= found <= float(exact) * (1 + 1e-4) + 1e-300
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "mu"),
+    [(1, 1e-6, 0.23670), (0.5, 1e-6, 0.1241), (2, 1e-6, 0.4483), (0.5, 1e-4, 0.16967)],
+)
+def test_analytic_gaussian_of_the_theory(epsilon, delta, mu):
+    found = accounting.gaussian_mu(epsilon, delta)
+    assert found == pytest.approx(mu, abs=6e-5)
+    assert accounting.gaussian_delta(found, epsilon) <= delta
+    assert accounting.gaussian_delta(found * (1 + 1e-9), epsilon) > delta
+    assert sure(accounting.gaussian_epsilon(found, delta), epsilon, above=1e-9) or math.isclose(
+        accounting.gaussian_epsilon(found, delta), epsilon, rel_tol=1e-9
+    )
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 100, 10_000])
+@pytest.mark.parametrize("total", [0.05, 0.3, 2.0])
+@pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-12])
+def test_composed_gaussians_are_one_gaussian(rounds, total, delta):
+    each = Gaussian(total / math.sqrt(rounds))
+    exact = accounting.gaussian_epsilon(total, delta)
+    assert sure(accounting.epsilon([(each, rounds)], delta), exact, above=1e-3)
+    if exact:
+        assert sure(accounting.delta([(each, rounds)], exact), delta, above=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1, 4])
+def test_single_rounds_have_their_curves(epsilon):
+    for part in (0, 0.1, 0.5, 0.9):
+        e = part * epsilon
+        fall = math.exp((e - epsilon) / 2)
+        growth, reached = math.exp(epsilon), math.exp(e)
+        exact = {
+            Pure(epsilon): (growth - reached) / (growth + 1),
+            DiscreteLaplace(epsilon, 1): (growth - reached) / (growth + 1),
+            Laplace(epsilon): 1 - fall,
+            BoundedRange(epsilon): (1 - fall) ** 2 / (1 - math.exp(-epsilon)),
+            Approximate(epsilon, 0.01): 0.01 + 0.99 * (growth - reached) / (growth + 1),
+        }
+        for mechanism, value in exact.items():
+            assert sure(accounting.delta(mechanism, e), value, above=1e-3), mechanism
+    beyond = epsilon * (1 + 1e-9)
+    assert accounting.delta(Pure(epsilon), beyond) < 1e-50
+    assert sure(accounting.delta(Approximate(epsilon, 0.01), beyond), 0.01, above=1e-9)
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 5, 12])
+def test_discrete_laplace_by_its_masses(sensitivity):
+    epsilon = 0.8
+    k = np.arange(-3_000, 3_000 + sensitivity)
+    decay = math.exp(-epsilon / sensitivity)
+    masses = (1 - decay) / (1 + decay) * decay ** np.abs(k)
+    moved = (1 - decay) / (1 + decay) * decay ** np.abs(k - sensitivity)
+    for e in (0, 0.1, 0.33, 0.7):
+        exact = np.maximum(masses - math.exp(e) * moved, 0).sum()
+        found = accounting.delta(DiscreteLaplace(epsilon, sensitivity), e)
+        assert sure(found, exact, above=1e-3)
+        # Continuous noise would promise too much.
+        assert exact >= 1 - math.exp((e - epsilon) / 2) - 1e-12
+
+
+def test_discrete_laplace_is_not_dominated_by_the_continuous():
+    assert accounting.delta(DiscreteLaplace(1, 1), 0.0) > 1.15 * accounting.delta(Laplace(1), 0.0)
+
+
+# Optimal composition -----------------------------------------------------------------------------
+
+
+def exact_optimal(growth, delta, rounds, target):
+    """Theorem 3.3 as a hockey-stick divergence, for e^epsilon = growth and e^target = target."""
+    total = (
+        sum(
+            comb(rounds, k)
+            * growth**k
+            * max(Fraction(0), 1 - Fraction(target) / Fraction(growth) ** (2 * k - rounds))
+            for k in range(rounds + 1)
+        )
+        / Fraction(1 + growth) ** rounds
+    )
+    kept = (1 - Fraction(delta)) ** rounds
+    return 1 - kept + kept * total
+
+
+@pytest.mark.parametrize("delta", [0, Fraction(1, 1000)])
+@pytest.mark.parametrize("rounds", [1, 2, 5, 30])
+@pytest.mark.parametrize("growth", [2, Fraction(11, 10)])
+def test_optimal_composition_in_fractions(growth, delta, rounds):
+    # The composition knows epsilon as a double only, a little off ln(growth): hence the margins.
+    epsilon = math.log(growth)
+    for target in (1, Fraction(3, 2), Fraction(growth) ** (rounds - 2) if rounds > 2 else 1):
+        exact = float(exact_optimal(growth, delta, rounds, target))
+        at = math.log(target)
+        found = accounting.optimal_composition(epsilon, float(delta), rounds, target_epsilon=at)
+        assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8) + 1e-13
+        each = Approximate(epsilon, float(delta)) if delta else Pure(epsilon)
+        composed = accounting.delta([(each, rounds)], at)
+        assert exact * (1 - 1e-12) <= composed <= exact * (1 + 2e-3) + 1e-13
+
+
+@pytest.mark.parametrize("rounds", [1, 10, 1000])
+@pytest.mark.parametrize("delta", [0.01, 1e-6])
+def test_composed_randomised_response_is_the_optimum(rounds, delta):
+    best = accounting.optimal_composition(0.1, 0, rounds, target_delta=delta)
+    found = accounting.epsilon([(Pure(0.1), rounds)], delta)
+    assert best * (1 - 1e-8) <= found <= best * (1 + 1e-3)
+
+
+def test_optimal_composition_where_no_epsilon_is_enough():
+    assert accounting.optimal_composition(1, 1e-3, 10, target_delta=1e-3) == math.inf
+    assert accounting.optimal_composition(1, 0, 10, target_delta=0.9999) == 0
+
+
+def test_basic_composition_rounds_up_and_only_then():
+    assert accounting.basic_composition([(0.5, 0), (0.25, 1e-6)]) == (0.75, 1e-6)
+    epsilon, delta = accounting.basic_composition([(0.1, 0.1)] * 10)
+    assert Fraction(epsilon) >= 10 * Fraction(0.1) > Fraction(math.nextafter(epsilon, 0))
+    assert delta == 1
+    assert accounting.basic_composition([]) == (0, 0)
+
+
+# Subsampling -------------------------------------------------------------------------------------
+
+
+def joint_convexity(growth, draws, rate, ratio):
+    """The curve of a round at e^epsilon' = ratio in exact fractions, for a pure base."""
+    eta = 1 - (1 - rate) ** draws
+    base = 1 + (ratio - 1) / eta
+    return sum(
+        comb(draws, b)
+        * rate**b
+        * (1 - rate) ** (draws - b)
+        * max(Fraction(0), growth**b - base)
+        / (growth**b + 1)
+        for b in range(1, draws + 1)
+    )
+
+
+def weights(count, parts, rate):
+    grid = [Fraction(k, parts) for k in range(parts + 1)]
+    return [w for w in itertools.product(grid, repeat=count) if sum(w) == 1 and max(w) <= rate]
+
+
+def answers(bits, weight, draws, growth):
+    """The law of randomised response on each bit drawn."""
+    one = sum((w for bit, w in zip(bits, weight, strict=True) if bit), Fraction(0))
+    says = one * growth / (1 + growth) + (1 - one) / (1 + growth)
+    return [
+        math.prod(says if said else 1 - says for said in all_said)
+        for all_said in itertools.product((0, 1), repeat=draws)
+    ]
+
+
+@pytest.mark.parametrize(("count", "parts", "rate"), [(2, 4, "3/4"), (3, 6, "1/2"), (3, 4, "1/2")])
+@pytest.mark.parametrize("draws", [1, 2, 3])
+@pytest.mark.parametrize("growth", [2, 5])
+def test_no_neighbours_exceed_the_subsampled_curve(count, parts, rate, draws, growth):
+    """Every data set and neighbour, every pair of dense weights that the theorem allows."""
+    rate, growth = Fraction(rate), Fraction(growth)
+    ratios = [Fraction(r) for r in ("1", "11/10", "3/2", "2", "3")]
+    curve = {ratio: joint_convexity(growth, draws, rate, ratio) for ratio in ratios}
+    worst = dict.fromkeys(ratios, Fraction(0))
+    pairs = [
+        (one, other)
+        for one, other in itertools.product(weights(count, parts, rate), repeat=2)
+        if sum(map(min, one[1:], other[1:])) >= 1 - rate
+    ]
+    assert pairs
+    laws = {
+        (bits, weight): answers(bits, weight, draws, growth)
+        for bits in itertools.product((0, 1), repeat=count)
+        for weight in {each for pair in pairs for each in pair}
+    }
+    for rest in itertools.product((0, 1), repeat=count - 1):
+        for (one, other), first, second in itertools.product(pairs, (0, 1), (0, 1)):
+            P, Q = laws[(first, *rest), one], laws[(second, *rest), other]
+            for ratio in ratios:
+                true = sum(max(Fraction(0), p - ratio * q) for p, q in zip(P, Q, strict=True))
+                worst[ratio] = max(worst[ratio], true)
+    mechanism = Subsampled(Pure(math.log(growth)), draws=draws, rate=float(rate))
+    for ratio in ratios:
+        assert worst[ratio] <= curve[ratio]
+        found = accounting.delta(mechanism, math.log(ratio))
+        assert float(curve[ratio]) * (1 - 1e-12) <= found <= float(curve[ratio]) * 1.001 + 1e-12
+    # One draw attains it.
+    if draws == 1 and count == 2:
+        assert worst[Fraction(1)] == curve[Fraction(1)]
+
+
+def curve_of(base, b, e):
+    """The curve of a base for b changed records, by its textbook formula."""
+    if isinstance(base, Gaussian):
+        mu = b * base.mu
+        return norm.cdf(mu / 2 - e / mu) - np.exp(e) * norm.cdf(-mu / 2 - e / mu)
+    c = b * base.epsilon
+    inside = np.minimum(e, c)
+    fall = np.exp((inside - c) / 2)
+    if isinstance(base, Laplace):
+        return 1 - fall
+    if isinstance(base, BoundedRange):
+        return (1 - fall) ** 2 / (1 - np.exp(-c))
+    pure = (np.exp(c) - np.exp(inside)) / (np.exp(c) + 1)
+    if isinstance(base, Approximate):
+        failing = min(1, base.delta * math.expm1(c) / math.expm1(base.epsilon))
+        return failing + (1 - failing) * pure
+    return pure
+
+
+def round_curve(mechanism, losses):
+    """Advanced joint convexity at losses >= 0, plainly."""
+    m, q = mechanism.draws, mechanism.rate
+    eta = -math.expm1(m * math.log1p(-q)) if q < 1 else 1.0
+    e = np.log1p(np.expm1(losses) / eta)
+    return sum(binom.pmf(b, m, q) * curve_of(mechanism.base, b, e) for b in range(1, m + 1))
+
+
+ROUNDS = [
+    Subsampled(Pure(1), draws=20, rate=0.01),
+    Subsampled(BoundedRange(2), draws=5, rate=0.1),
+    Subsampled(Gaussian(0.3), draws=20, rate=0.05),
+    Subsampled(Gaussian(3), draws=2, rate=0.01),
+    Subsampled(Laplace(0.5), draws=10, rate=0.3),
+    Subsampled(Approximate(0.5, 1e-3), draws=10, rate=0.1),
+    Subsampled(Gaussian(0.05), draws=60, rate=0.9),
+    Subsampled(Pure(0.02), draws=400, rate=0.13),
+    Subsampled(Gaussian(0.5), draws=3, rate=1),
+]
+
+
+@pytest.mark.parametrize("mechanism", ROUNDS, ids=repr)
+def test_a_subsampled_round_has_its_curve(mechanism):
+    losses = np.array([0, 0.01, 0.1, 0.5, 1, 3])
+    for e, exact in zip(losses, round_curve(mechanism, losses), strict=True):
+        found = accounting.delta(mechanism, float(e))
+        assert exact - 1e-13 <= found <= exact * 1.001 + 1e-13
+
+
+def hockey_stick_masses(mechanism, width, cells):
+    """P and Q of the loss in every cell of width `width`, from the curve's own slope."""
+    losses = width * np.arange(cells + 1)
+    upper = round_curve(mechanism, losses)
+    # The curve is linear in e^loss up to second order: its chord's slope is the tail under Q.
+    nearby = 1e-6
+    Q = -(round_curve(mechanism, losses + nearby) - upper) / (np.exp(losses) * math.expm1(nearby))
+    P = upper + np.exp(losses) * Q
+    return P, Q
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "width", "top"),
+    [(ROUNDS[2], 1e-3, 4.0), (ROUNDS[1], 1e-3, 4.0), (ROUNDS[4], 2e-3, 5.0)],
+    ids=repr,
+)
+def test_composition_lies_between_plain_convolutions(mechanism, width, top):
+    """Six rounds, losses rounded down and up to a grid, convolved by np.convolve."""
+    cells, rounds = int(top / width), 6
+    P, Q = hockey_stick_masses(mechanism, width, cells)
+    positive, negative = -np.diff(P), -np.diff(Q)
+    rest = 1 - P[0] - Q[0]
+    for direction in ("down", "up"):
+        law = np.zeros(2 * cells + 1)
+        low = direction == "down"
+        law[cells + (0 if low else 1) :][:cells] += positive
+        law[: cells + (0 if low else 1)][-cells:] += negative[::-1]
+        law[cells] += rest
+        composed = law
+        for _ in range(rounds - 1):
+            composed = np.convolve(composed, law)
+        composed_losses = width * (np.arange(composed.size) - rounds * cells)
+        for e in (0.2, 1.0, 2.0):
+            above = composed_losses > e
+            plain = (composed[above] * -np.expm1(e - composed_losses[above])).sum()
+            beyond = rounds * P[-1]
+            found = accounting.delta([(mechanism, rounds)], e)
+            if low:
+                assert found >= plain * (1 - 1e-6)
+            else:
+                assert found <= (plain + beyond) * (1 + 1e-3)
+                assert plain < 1.1 * found
+
+
+# The numbers of the theory -----------------------------------------------------------------------
+
+
+def test_one_round_of_the_theory():
+    """epsilon* = m ln(1 + q (e - 1)) at m q = 0.02, and the curve there."""
+    mechanism = Subsampled(Pure(1), draws=1000, rate=2e-5)
+    assert accounting.pure_epsilon(mechanism) == pytest.approx(0.03437, abs=1e-5)
+    for e, value in {0: 0.00921, 0.005: 0.00787, 0.01: 0.00652, 0.02: 0.00381}.items():
+        assert accounting.delta(mechanism, e) == pytest.approx(value, abs=1e-5)
+
+
+RATES = [
+    (10, 1, Pure, 0.0465),
+    (50, 1, Pure, 0.0260),
+    (1000, 1, Pure, 0.00593),
+    (1000, 0.5, Pure, 0.0132),
+    (1000, 0.1, Pure, 0.0718),
+    (86_500, 1, Pure, 0.000639),
+    (10, 1, BoundedRange, 0.0660),
+    (50, 1, BoundedRange, 0.0428),
+    (1000, 1, BoundedRange, 0.0106),
+    (1000, 0.5, BoundedRange, 0.0234),
+    (1000, 0.1, BoundedRange, 0.1235),
+]
+
+
+@pytest.mark.parametrize(("rounds", "epsilon", "kind", "x"), RATES)
+def test_largest_subsample_of_the_theory(rounds, epsilon, kind, x):
+    base, draws = kind(epsilon), 10_000
+    rate = accounting.largest_rate(base, draws=draws, rounds=rounds, epsilon=1, delta=1e-6)
+    assert draws * rate == pytest.approx(x, rel=5e-3)
+    kept = Subsampled(base, draws=draws, rate=rate)
+    assert accounting.delta([(kept, rounds)], 1) <= 1e-6
+    more = Subsampled(base, draws=draws, rate=rate * (1 + 1e-4))
+    assert accounting.delta([(more, rounds)], 1) > 1e-6
+
+
+def test_moments_lose_a_factor_of_two():
+    mechanism = [(Subsampled(Pure(1), draws=200, rate=0.0465 / 200), 10)]
+    assert accounting.epsilon(mechanism, 1e-6) == pytest.approx(1.00, abs=0.01)
+    assert rdp(accounting.epsilon, mechanism, 1e-6) == pytest.approx(2.07, abs=0.01)
+
+
+DESIGNS = [
+    (1e6, 20, 100, 1000, 37.1),
+    (1e6, 20, 200, 200, 11.0),
+    (1e6, 100, 100, 1000, 82.0),
+    (1e6, 1015, 100, 300, 77.6),
+    (3e6, 1015, 100, 1000, 86.2),
+    (1e7, 1015, 100, 3000, 77.6),
+]
+
+
+@pytest.mark.parametrize(("n", "T", "R", "b", "s"), DESIGNS)
+def test_minibatch_designs_of_the_theory(n, T, R, b, s):
+    """Its noise is enough, and within a percent of the least that is."""
+    rate = 1 / (0.014815 * n)
+    enough = Subsampled(Gaussian(2 / s), draws=b, rate=rate)
+    assert accounting.delta([(enough, R * T)], 0.5) <= 1e-4
+    less = Subsampled(Gaussian(2 / (0.99 * s)), draws=b, rate=rate)
+    assert accounting.delta([(less, R * T)], 0.5) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("delta", "limit"), [(1e-2, 7.91), (1e-3, 8.51), (1e-4, 8.99), (1e-6, 9.73), (1e-9, 10.54)]
+)
+def test_where_the_local_gaussian_stops_being_private(delta, limit):
+    def true(epsilon):
+        return accounting.gaussian_delta(epsilon / math.sqrt(2 * math.log(2 / delta)), epsilon)
+
+    assert true(limit - 0.01) <= delta < true(limit + 0.01)
+
+
+@pytest.mark.parametrize(("delta", "limit"), [(1e-2, 8.92), (1e-4, 9.88), (1e-6, 10.57)])
+def test_where_the_adaptation_noise_stops_being_private(delta, limit):
+    def true(epsilon):
+        return accounting.gaussian_delta(epsilon / math.sqrt(2 * math.log(3 / delta)), epsilon)
+
+    assert true(limit - 0.01) <= delta < true(limit + 0.01)
+
+
+def test_printed_adaptation_noise_of_the_experiments():
+    for epsilon, delta in [(10, 0.0158), (15, 0.088)]:
+        mu = epsilon / math.sqrt(2 * math.log(300))
+        assert accounting.gaussian_delta(mu, epsilon) == pytest.approx(delta, rel=1e-2)
+
+
+# dp-accounting -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def peer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+
+
+PEERS = [
+    [(Gaussian(1.0), 1)],
+    [(Gaussian(0.1), 100)],
+    [(Gaussian(0.5), 10)],
+    [(Laplace(1.0), 1)],
+    [(Laplace(0.1), 50)],
+    [(Laplace(0.5), 1), (Gaussian(0.05), 100)],
+    [(DiscreteLaplace(0.5, 4), 5)],
+    [(Approximate(0.2, 1e-8), 20)],
+]
+
+
+def composed_by_peer(peer, terms, pessimistic):
+    whole = None
+    for mechanism, rounds in terms:
+        options = {"value_discretization_interval": 1e-4, "pessimistic_estimate": pessimistic}
+        if isinstance(mechanism, Gaussian):
+            each = peer.from_gaussian_mechanism(1 / mechanism.mu, **options)
+        elif isinstance(mechanism, Laplace):
+            each = peer.from_laplace_mechanism(1 / mechanism.epsilon, **options)
+        elif isinstance(mechanism, DiscreteLaplace):
+            parameter = mechanism.epsilon / mechanism.sensitivity
+            sensitivity = mechanism.sensitivity
+            each = peer.from_discrete_laplace_mechanism(parameter, sensitivity, **options)
+        else:
+            parameters = peer.common.DifferentialPrivacyParameters(
+                mechanism.epsilon, mechanism.delta
+            )
+            each = peer.from_privacy_parameters(parameters, value_discretization_interval=1e-4)
+        composed = each.self_compose(rounds)
+        whole = composed if whole is None else whole.compose(composed)
+    return whole
+
+
+@pytest.mark.parametrize("terms", PEERS, ids=repr)
+def test_between_the_estimates_of_dp_accounting(peer, terms):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        high = composed_by_peer(peer, terms, True)
+        low = composed_by_peer(peer, terms, False)
+        for delta in (1e-3, 1e-6):
+            found = accounting.epsilon(terms, delta)
+            if not isinstance(terms[0][0], Approximate):
+                assert found >= low.get_epsilon_for_delta(delta) * (1 - 1e-9)
+            assert found <= high.get_epsilon_for_delta(delta) * 1.02
+        for epsilon in (0.5, 1.0):
+            found = accounting.delta(terms, epsilon)
+            if not isinstance(terms[0][0], Approximate):
+                assert found >= low.get_delta_for_epsilon(epsilon) * (1 - 1e-6)
+            assert found <= high.get_delta_for_epsilon(epsilon) * 1.02 + 1e-11
+
+
+# Properties --------------------------------------------------------------------------------------
+
+KINDS = [
+    Pure(0.3),
+    BoundedRange(0.5),
+    Gaussian(0.2),
+    Laplace(0.3),
+    DiscreteLaplace(0.3, 3),
+    Approximate(0.1, 1e-9),
+    Subsampled(Pure(1), draws=100, rate=1e-3),
+    Subsampled(BoundedRange(1), draws=100, rate=1e-3),
+    Subsampled(Gaussian(0.5), draws=100, rate=1e-3),
+    Subsampled(Laplace(0.5), draws=10, rate=1e-2),
+    Subsampled(Approximate(0.5, 1e-8), draws=10, rate=1e-2),
+]
+
+
+@pytest.mark.parametrize("mechanism", KINDS, ids=repr)
+def test_monotone_and_consistent(mechanism):
+    found = [accounting.epsilon([(mechanism, 20)], d) for d in (1e-2, 1e-4, 1e-6)]
+    assert found == sorted(found)
+    longer = [accounting.epsilon([(mechanism, k)], 1e-6) for k in (1, 3, 30, 3_000)]
+    assert longer == sorted(longer)
+    curve = [accounting.delta([(mechanism, 20)], e) for e in (0, 0.1, 0.5, 1, 2)]
+    assert curve == sorted(curve, reverse=True)
+    at = accounting.epsilon([(mechanism, 20)], 1e-6)
+    assert accounting.delta([(mechanism, 20)], at) == pytest.approx(1e-6, rel=1e-2)
+    assert rdp(accounting.epsilon, [(mechanism, 20)], 1e-6) >= at
+    assert rdp(accounting.delta, [(mechanism, 20)], 0.5) >= accounting.delta([(mechanism, 20)], 0.5)
+
+
+@pytest.mark.parametrize("base", [Pure(1), BoundedRange(1), Gaussian(0.5), Laplace(1)], ids=repr)
+def test_larger_rates_and_samples_cost_more(base):
+    rates = [Subsampled(base, draws=50, rate=rate) for rate in (1e-5, 1e-3, 0.02, 0.3, 1)]
+    draws = [Subsampled(base, draws=draws, rate=0.01) for draws in (1, 10, 100)]
+    for each in (rates, draws):
+        found = [accounting.epsilon([(mechanism, 5)], 1e-6) for mechanism in each]
+        assert found == sorted(found)
+    once = Subsampled(base, draws=1, rate=1)
+    plain = accounting.epsilon([(base, 5)], 1e-6)
+    assert accounting.epsilon([(once, 5)], 1e-6) == plain
+
+
+def test_counts_and_lists_say_the_same():
+    one = accounting.epsilon([(Gaussian(0.1), 3), Pure(0.1), Pure(0.1)], 1e-6)
+    assert one == accounting.epsilon([Gaussian(0.1)] * 3 + [(Pure(0.1), 2)], 1e-6)
+    assert accounting.delta(Pure(0.5), 0.1) == accounting.delta([Pure(0.5)], 0.1)
+
+
+@pytest.mark.parametrize("rounds", [10**6, 10**9])
+def test_many_rounds(rounds):
+    each = Gaussian(0.5 / math.sqrt(rounds))
+    exact = accounting.gaussian_epsilon(0.5, 1e-6)
+    assert sure(accounting.epsilon([(each, rounds)], 1e-6), exact, above=0.05)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "delta"),
+    [
+        (Pure(50), 1e-6),
+        (Gaussian(30), 1e-6),
+        (Gaussian(1e-9), 1e-12),
+        (Subsampled(Pure(20), draws=10**6, rate=1e-9), 1e-6),
+        (Subsampled(Gaussian(6), draws=1000, rate=1e-12), 1e-9),
+        (Subsampled(Pure(0.1), draws=10**9, rate=2e-7), 1e-6),
+        (Gaussian(0.1), 1e-200),
+        (Gaussian(0.1), 1e-300),
+    ],
+    ids=repr,
+)
+def test_extremes_stay_finite_and_ordered(mechanism, delta):
+    found = accounting.epsilon([(mechanism, 3)], delta)
+    assert 0 <= found <= rdp(accounting.epsilon, [(mechanism, 3)], delta) < math.inf
+    assert accounting.delta([(mechanism, 3)], found) <= delta * 1.01 + 1e-300
+
+
+def test_what_fails_for_sure_has_no_epsilon():
+    assert accounting.epsilon([(Approximate(1, 1e-6), 10)], 1e-6) == math.inf
+    assert accounting.epsilon(Pure(5_000), 1e-6) == math.inf
+    assert accounting.delta(Pure(5_000), 1.0) == 1.0
+    assert accounting.renyi_divergence(Approximate(1, 1e-6), 2) == math.inf
+
+
+# Moments -----------------------------------------------------------------------------------------
+
+
+def test_renyi_divergences_in_closed_form():
+    for a in (1.5, 2, 7.5, 60, 3_000):
+        assert sure(accounting.renyi_divergence(Gaussian(0.3), a), a * 0.045, above=1e-9)
+        assert sure(accounting.renyi_divergence(ZCDP(0.02), a), a * 0.02, above=1e-9)
+        high, low = math.exp(0.5) / (1 + math.exp(0.5)), 1 / (1 + math.exp(0.5))
+        pure = np.logaddexp(
+            a * math.log(high) + (1 - a) * math.log(low),
+            a * math.log(low) + (1 - a) * math.log(high),
+        ) / (a - 1)
+        assert pure <= accounting.renyi_divergence(Pure(0.5), a) <= pure * (1 + 1e-9) + 1e-10
+        up, down = math.log(a / (2 * a - 1)) + (a - 1) / 2, math.log((a - 1) / (2 * a - 1)) - a / 2
+        laplace = np.logaddexp(up, down) / (a - 1)
+        assert sure(accounting.renyi_divergence(Laplace(0.5), a), laplace, above=1e-3)
+
+
+def test_zcdp_and_renyi_conversions():
+    rho, delta = 0.01, 1e-6
+    a = 1 + np.exp(np.linspace(-3, 8, 20_001))
+    best = (rho * a + np.log(1 - 1 / a) - (math.log(delta) + np.log(a)) / (a - 1)).min()
+    assert sure(accounting.zcdp_epsilon(rho, delta), best, above=1e-6) or math.isclose(
+        accounting.zcdp_epsilon(rho, delta), best, rel_tol=1e-6
+    )
+    grid = a[::200]
+    assert sure(accounting.renyi_epsilon(grid, rho * grid, delta), best, above=1e-3)
+    found = accounting.zcdp_rho(1, 1e-6)
+    assert accounting.zcdp_epsilon(found, 1e-6) <= 1 < accounting.zcdp_epsilon(found * 1.0001, 1e-6)
+    # A Gaussian is at most as bad as what its zCDP says.
+    assert accounting.gaussian_epsilon(math.sqrt(2 * rho), delta) < accounting.zcdp_epsilon(
+        rho, delta
+    )
+    mixed = [(ZCDP(rho), 2), Gaussian(0.1)]
+    assert rdp(accounting.epsilon, mixed, delta) == pytest.approx(
+        accounting.zcdp_epsilon(2 * rho + 0.005, delta), rel=1e-9
+    )
+
+
+# Calibration -------------------------------------------------------------------------------------
+
+
+def test_smallest_noise_is_the_analytic_gaussian():
+    found = accounting.smallest_noise(lambda sigma: Gaussian(1 / sigma), epsilon=1, delta=1e-6)
+    assert sure(found, 1 / accounting.gaussian_mu(1, 1e-6), above=1e-4)
+    loose = accounting.smallest_noise(lambda s: Gaussian(1 / s), epsilon=90, delta=0.5, low=2)
+    assert loose == 2
+    ten = accounting.smallest_noise(lambda s: Gaussian(1 / s), epsilon=1, delta=1e-6, rounds=10)
+    assert ten == pytest.approx(math.sqrt(10) * found, rel=1e-3)
+
+
+def test_largest_rounds_of_gaussians():
+    mu = accounting.gaussian_mu(1, 1e-6)
+    for each in (0.1, 0.01):
+        most = accounting.largest_rounds(Gaussian(each), epsilon=1, delta=1e-6)
+        assert most == pytest.approx((mu / each) ** 2, abs=1)
+        assert most <= (mu / each) ** 2
+    assert accounting.largest_rounds(Pure(2), epsilon=1, delta=1e-6) == 0
+    assert accounting.largest_rounds(Pure(0.5), epsilon=1, delta=1e-12) == 2
+
+
+def test_largest_rate_may_be_everything():
+    found = accounting.largest_rate(Pure(0.1), draws=2, rounds=1, epsilon=1, delta=1e-6)
+    assert found == 1
+
+
+# Neighbours --------------------------------------------------------------------------------------
+
+
+def test_relations_never_mix_silently():
+    added = Gaussian(0.1, neighbours="add_remove")
+    assert added.neighbours is Neighbours.ADD_REMOVE == "add_remove"
+    with pytest.raises(ParameterError, match=r"add_remove, replace_one.*replace_one\(\)"):
+        accounting.epsilon([added, Pure(0.1)], 1e-6)
+    converted = accounting.replace_one(added)
+    assert converted == Gaussian(0.2)
+    assert accounting.epsilon([converted, Pure(0.1)], 1e-6) > 0
+    with pytest.raises(ParameterError, match="under add_remove"):
+        accounting.replace_one(converted)
+
+
+def test_replacing_is_removing_and_adding():
+    def convert(kind, *parameters):
+        return accounting.replace_one(kind(*parameters, neighbours="add_remove"))
+
+    assert convert(Pure, 1) == Pure(2)
+    assert convert(DiscreteLaplace, 1, 3) == DiscreteLaplace(2, 6)
+    assert convert(ZCDP, 0.5) == ZCDP(2)
+    approximate = convert(Approximate, 1, 1e-6)
+    assert approximate.epsilon == 2
+    assert sure(approximate.delta, (1 + math.e) * 1e-6, above=1e-12)
+    with pytest.raises(ParameterError, match="delta = "):
+        convert(Approximate, 1, 0.5)
+
+
+def test_reprs_are_calls():
+    for mechanism in KINDS:
+        assert eval(repr(mechanism)) == mechanism
+
+
+def test_rdp_says_that_it_loses():
+    with pytest.warns(UserWarning, match="twice the epsilon"):
+        accounting.epsilon(KINDS[6], 1e-6, accountant="rdp")
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+GOOD = Gaussian(0.5)
+CALIBRATION = {"epsilon": 1, "delta": 1e-6}
+BAD = {
+    "mu nan": (lambda: Gaussian(math.nan), "mu"),
+    "mu text": (lambda: Gaussian("1"), "mu"),
+    "mu none": (lambda: Gaussian(None), "mu"),
+    "epsilon negative": (lambda: Pure(-1), "epsilon"),
+    "epsilon infinite": (lambda: Laplace(math.inf), "epsilon"),
+    "epsilon zero": (lambda: BoundedRange(0), "epsilon"),
+    "delta one": (lambda: Approximate(1, 1), "delta"),
+    "delta zero": (lambda: Approximate(1, 0), "delta"),
+    "rho": (lambda: ZCDP(-1), "rho"),
+    "sensitivity float": (lambda: DiscreteLaplace(1, 1.5), "sensitivity"),
+    "sensitivity huge": (lambda: DiscreteLaplace(1, 10**6), "sensitivity"),
+    "neighbours": (lambda: Pure(1, neighbours="both"), "neighbours"),
+    "rate": (lambda: Subsampled(GOOD, draws=1, rate=1.5), "rate"),
+    "rate zero": (lambda: Subsampled(GOOD, draws=1, rate=0), "rate"),
+    "draws float": (lambda: Subsampled(GOOD, draws=1.0, rate=0.1), "draws"),
+    "draws zero": (lambda: Subsampled(GOOD, draws=0, rate=0.1), "draws"),
+    "draws huge": (lambda: Subsampled(GOOD, draws=2**60, rate=0.1), "draws"),
+    "base": (lambda: Subsampled(3, draws=1, rate=0.1), "base"),
+    "base sampled": (lambda: Subsampled(KINDS[6], draws=1, rate=0.1), "base"),
+    "base zcdp": (lambda: Subsampled(ZCDP(1), draws=1, rate=0.1), "base"),
+    "base added": (
+        lambda: Subsampled(Pure(1, neighbours="add_remove"), draws=1, rate=0.1),
+        "neighbours = 'add_remove'",
+    ),
+    "target epsilon": (lambda: accounting.delta(GOOD, -1), "epsilon"),
+    "target epsilon nan": (lambda: accounting.delta(GOOD, math.nan), "epsilon"),
+    "target delta": (lambda: accounting.epsilon(GOOD, 0), "delta"),
+    "target delta one": (lambda: accounting.epsilon(GOOD, 1), "delta"),
+    "accountant": (lambda: accounting.epsilon(GOOD, 0.1, accountant="moments"), "accountant"),
+    "zcdp by pld": (lambda: accounting.epsilon(ZCDP(1), 0.1), "ZCDP.*rdp"),
+    "empty": (lambda: accounting.epsilon([], 0.1), "mechanisms is empty"),
+    "not mechanisms": (lambda: accounting.epsilon(1.0, 0.1), "mechanisms = 1.0"),
+    "no mechanism in it": (lambda: accounting.epsilon([1.0], 0.1), "mechanisms holds 1.0"),
+    "rounds zero": (lambda: accounting.epsilon([(GOOD, 0)], 0.1), "rounds = 0"),
+    "rounds true": (lambda: accounting.epsilon([(GOOD, True)], 0.1), "rounds = True"),
+    "no target": (lambda: accounting.optimal_composition(1, 0, 2), "target_delta"),
+    "rounds": (lambda: accounting.optimal_composition(1, 0, 0, target_delta=0.1), "rounds"),
+    "order": (lambda: accounting.renyi_divergence(GOOD, 1), "order"),
+    "mechanism": (lambda: accounting.renyi_divergence(1, 2), "mechanism"),
+    "orders": (lambda: accounting.renyi_epsilon([1, 2], [1, 2], 0.1), "orders"),
+    "lengths": (lambda: accounting.renyi_epsilon([2], [1, 2], 0.1), "orders"),
+    "divergences": (lambda: accounting.renyi_epsilon([2], [-1], 0.1), "divergences"),
+    "pair": (lambda: accounting.basic_composition([1.0]), "guarantees"),
+    "pair delta": (lambda: accounting.basic_composition([(1, 2)]), "delta"),
+    "gaussian": (lambda: accounting.gaussian_mu(-1, 0.1), "epsilon"),
+    "gaussian mu": (lambda: accounting.gaussian_delta(0, 1), "mu"),
+    "low": (lambda: accounting.smallest_noise(Pure, low=0, **CALIBRATION), "low"),
+    "order of ends": (lambda: accounting.smallest_noise(Pure, low=2, high=1, **CALIBRATION), "low"),
+    "high": (
+        lambda: accounting.smallest_noise(lambda s: Gaussian(1 / s), high=1, **CALIBRATION),
+        "high",
+    ),
+    "rate out of reach": (
+        lambda: accounting.largest_rate(
+            Approximate(1, 0.999), draws=1, rounds=10**9, epsilon=1e-9, delta=1e-300
+        ),
+        "no value",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_names_the_argument(case):
+    call, pattern = BAD[case]
+    with pytest.raises(ParameterError, match=pattern):
+        call()
