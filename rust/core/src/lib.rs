@@ -13,5 +13,6 @@ pub mod parity;
 pub mod pool;
 pub mod run;
 pub mod simd;
+pub mod weights;
 
 pub use error::{Error, Result};
