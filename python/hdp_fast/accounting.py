@@ -3,7 +3,8 @@
 A mechanism is described by its guarantee for one record under an explicit neighbour relation; no
 data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
 itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
-side; losses that are not bounded are cut where that adds less than 1e-9 of delta to delta.
+side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
+1e-40 both accountants use moments.
 """
 
 from __future__ import annotations
