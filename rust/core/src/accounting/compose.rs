@@ -49,7 +49,8 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
         }
         log_delta = best.ln();
     }
-    Ok(best)
+    // After too many rounds for any grid the closed moments are what is left.
+    if best < by_moments { Ok(best) } else { Ok(best.min(self::delta(terms, epsilon, Accountant::Rdp, run)?)) }
 }
 
 /// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
@@ -78,6 +79,7 @@ pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>)
             break;
         }
     }
+    let best = if best < by_moments { best } else { best.min(self::epsilon(terms, delta, Accountant::Rdp, run)?) };
     Ok(best.max(0.0))
 }
 
