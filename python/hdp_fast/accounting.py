@@ -3,7 +3,8 @@
 A mechanism is described by its guarantee for one record under an explicit neighbour relation; no
 data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
 itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
-side; losses that are not bounded are cut where that adds less than 1e-9 of delta to delta.
+side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
+1e-40 both accountants use moments.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ _MOST = 1 << 53
 # Calibrators stop this close to their boundary, on its safe side.
 _TOLERANCE = 1e-5
 _MOST_ROUNDS = 1 << 40
+_MOST_EQUAL = 10**8
 _LEAST_RATE = 1e-15
 _LARGEST_EXPONENT = 700.0
 
@@ -165,7 +167,7 @@ class DiscreteLaplace(Mechanism):
 
     Attributes:
         epsilon: sensitivity / scale, above 0.
-        sensitivity: an integer from 1, where it is as private as Pure(epsilon), to 65536.
+        sensitivity: an integer from 1, where it is as private as Pure(epsilon), to 4096.
         neighbours: which data sets the sensitivity speaks of.
     """
 
@@ -226,7 +228,8 @@ class Subsampled(Mechanism):
     Attributes:
         base: what runs on the draws, under replace_one; Subsampled and ZCDP are refused.
         draws: how many records are drawn, at least 1.
-        rate: largest probability of any record in one draw, in (0, 1].
+        rate: largest probability of any record in one draw, in (0, 1]; below 1, draws * rate must
+            be at most 10,000.
         neighbours: replace_one; nothing else is known to hold.
     """
 
@@ -317,7 +320,7 @@ def optimal_composition(
 ) -> float:
     """The best that can be said of `rounds` mechanisms, each (epsilon, delta)-DP and no more known.
 
-    epsilon: above 0; delta: in [0, 1); rounds: at least 1. Given target_delta, returns the epsilon
+    epsilon: above 0; delta: in [0, 1); rounds: 1 to 10**8. Given target_delta, returns the epsilon
     of the whole, infinity if there is none; given target_epsilon, its delta.
 
     Guarantee: the composition is differentially private with target and result; the bound is
@@ -326,7 +329,10 @@ def optimal_composition(
     Cost: O(sqrt(rounds)).
     Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
     """
-    each = _epsilon(epsilon), fraction("delta", delta, zero=True), _count("rounds", rounds)
+    times = _count("rounds", rounds)
+    if times > _MOST_EQUAL:
+        raise ParameterError(f"rounds = {rounds!r}, but it must be an integer from 1 to 10**8")
+    each = _epsilon(epsilon), fraction("delta", delta, zero=True), times
     if target_delta is not None and target_epsilon is None:
         return _core.optimal_epsilon(*each, fraction("target_delta", target_delta))
     if target_epsilon is not None and target_delta is None:
