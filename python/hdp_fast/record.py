@@ -10,13 +10,14 @@ from typing import Literal
 
 from ._checks import fraction, number
 from ._core import __version__
+from ._neighbours import Neighbours
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 _WORDS = {
-    "neighbours": ("replace_one", "add_remove", "local"),
+    "neighbours": tuple(Neighbours),
     "numerics": ("exact", "idealised"),
 }
 
