@@ -61,7 +61,8 @@ class PrivacyRecord:
         epsilon = number("epsilon", self.epsilon)
         if not 0 < epsilon < math.inf:
             raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
-        # Plain floats, whatever number was given: JSON knows no other.
+        # Plain values, whatever kind of number or text was given: JSON knows no other.
+        object.__setattr__(self, "neighbours", str(self.neighbours))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", fraction("delta", self.delta, zero=True))
 
