@@ -534,11 +534,11 @@ def test_counts_and_lists_say_the_same():
     assert accounting.delta(Pure(0.5), 0.1) == accounting.delta([Pure(0.5)], 0.1)
 
 
-@pytest.mark.parametrize("rounds", [10**6, 10**9])
+@pytest.mark.parametrize("rounds", [10**6, 10**9, 10**12])
 def test_many_rounds(rounds):
     each = Gaussian(0.5 / math.sqrt(rounds))
     exact = accounting.gaussian_epsilon(0.5, 1e-6)
-    assert sure(accounting.epsilon([(each, rounds)], 1e-6), exact, above=0.05)
+    assert sure(accounting.epsilon([(each, rounds)], 1e-6), exact, above=0.1)
 
 
 @pytest.mark.parametrize(
@@ -695,6 +695,15 @@ BAD = {
     "draws float": (lambda: Subsampled(GOOD, draws=1.0, rate=0.1), "draws"),
     "draws zero": (lambda: Subsampled(GOOD, draws=0, rate=0.1), "draws"),
     "draws huge": (lambda: Subsampled(GOOD, draws=2**60, rate=0.1), "draws"),
+    "changes": (lambda: Subsampled(GOOD, draws=2**50, rate=0.5), r"draws \* rate"),
+    "atoms": (
+        lambda: Subsampled(DiscreteLaplace(1, 4000), draws=10, rate=0.5),
+        r"sensitivity \* draws",
+    ),
+    "rounds too many": (
+        lambda: accounting.optimal_composition(1, 0, 10**9, target_delta=0.1),
+        "rounds",
+    ),
     "base": (lambda: Subsampled(3, draws=1, rate=0.1), "base"),
     "base sampled": (lambda: Subsampled(KINDS[6], draws=1, rate=0.1), "base"),
     "base zcdp": (lambda: Subsampled(ZCDP(1), draws=1, rate=0.1), "base"),

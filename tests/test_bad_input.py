@@ -100,14 +100,21 @@ VECTORS = ANY_LENGTH | {"short": ONES[:3], "long": [1] * 5, "empty": []}
 EPSILONS = [0, -1, math.nan, math.inf, -math.inf]
 NO_NUMBERS = ["1", None, [1], 1j, 10**400]
 PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf]
-STATES = {"-1": -1, "0.5": 0.5, "text": "1", "list": [1], "RandomState": np.random.RandomState(0)}
+STATES = {
+    "huge": -(10**5000),
+    "-1": -1,
+    "0.5": 0.5,
+    "text": "1",
+    "list": [1],
+    "RandomState": np.random.RandomState(0),
+}
 COUNTS = [-1, 1.5, "2", 2**70]
 
 RATES = [
     *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, 10**400),
     *(Fraction(3, 2), Fraction(-1, 2), Fraction(1, 2**4096), Fraction(10**400)),
 ]
-SCALES = [-0.1, -1, math.nan, math.inf, -math.inf, "x", None, [0.5], 1j, 2**4096]
+SCALES = [-0.1, -1, math.nan, math.inf, -math.inf, "x", None, [0.5], 1j, 2**4096, np.float64(-1)]
 LARGE_SCALES = [2**50, 1e300, Fraction(2**51, 2), Fraction(1, 2**4096)]
 SIZES = [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS]
 NO_INTEGERS = {
@@ -149,7 +156,7 @@ TABLE = {
     **{(name, "epsilon"): EPSILONS for name in SELECTIONS},
     **{(name, "sensitivity"): [0, -1, math.nan, math.inf, Fraction(-1, 2)] for name in SELECTIONS},
     **{(name, "monotonic"): [None, 1, "yes"] for name in SELECTIONS},
-    **{(name, "neighbours"): ["replace", ""] for name in SELECTIONS},
+    **{(name, "neighbours"): ["replace", "local", ""] for name in SELECTIONS},
     **{(name, "random_state"): STATES for name in (*SIZED, *SELECTIONS, "poisson_mask")},
     **{(name, "size"): SIZES for name in SIZED},
     ("Budget", "epsilon"): EPSILONS,
@@ -160,7 +167,7 @@ TABLE = {
     ("Budget.sequential", "delta"): [-0.1, 1, 1.5, math.nan],
     ("Budget.sequential", "name"): [1, b"a"],
     ("Budget.parallel", "name"): [1, b"a"],
-    ("Parallel.part", "name"): [None, 1.5, (1,)],
+    ("Parallel.part", "name"): {"None": None, "1.5": 1.5, "huge": 10**5000, "half": "\ud800"},
     ("lower_bound", "mechanism"): [None, "learn", lambda data: {1}],
     ("lower_bound", "delta"): [-0.1, 1, 1.5, math.nan],
     ("lower_bound", "event"): [0, 3, "x", ""],
@@ -232,7 +239,7 @@ ABSURD = {
 
 
 # Those that take a budget.
-SPENDERS = {"randomized_response", "learn", "transfer"}
+SPENDERS = {"randomized_response", "learn", "transfer", *SELECTIONS}
 
 
 def named(values):

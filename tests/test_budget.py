@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -350,7 +351,7 @@ def test_repr_says_what_is_left():
     parts = "epsilon 0.875 of 1 spent, delta 0 of 0.25 spent, replace_one, in memory"
     assert repr(budget) == f"Budget({parts})"
     assert repr(Budget(2)) == "Budget(epsilon 0 of 2 spent, replace_one, in memory)"
-    assert "0.5" in repr(budget.parallel()) or "0" in repr(budget.parallel())
+    assert repr(budget.parallel()) == "Parallel(largest part: epsilon 0, delta 0)"
 
 
 def test_html_is_escaped():
@@ -737,6 +738,39 @@ def test_a_file_is_a_write_ahead_log_database(path):
     Budget.open(path, epsilon=1)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_every_transaction_is_synchronised(path, monkeypatch):
+    said, connect = [], sqlite3.connect
+
+    def traced(*args, **kw):
+        connection = connect(*args, **kw)
+        connection.set_trace_callback(said.append)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    Budget.open(path, epsilon=1).reserve(record(0.5))
+    begins = [i for i, text in enumerate(said) if text.startswith("BEGIN IMMEDIATE")]
+    assert begins
+    for begin in begins:
+        settings = [text for text in said[:begin] if "synchronous" in text.lower()]
+        assert settings[-1].upper().replace(" ", "") == "PRAGMASYNCHRONOUS=FULL"
+
+
+@pytest.mark.parametrize("tenth", [Fraction(1, 10), Decimal("0.1"), np.float64(0.1)])
+def test_a_limit_of_any_number_opens_its_file_again(path, tenth):
+    for _ in range(2):
+        assert Budget.open(path, epsilon=tenth, delta=tenth / 100).limit == (0.1, 0.001)
+
+
+def test_three_selections_of_a_tenth_spend_no_more_than_three_tenths():
+    """The float 0.1 is above a tenth, and what is charged is a tenth."""
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise._core, "select", lambda method, scores, rate, state: seen.append(rate))
+        for _ in range(3):
+            noise.permute_and_flip([1, 2], epsilon=0.1)
+    assert sum(2 * Fraction(*rate) for rate in seen) <= Fraction(3, 10)
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,26 @@ def test_monotonic_scores_take_half_the_noise(select):
         assert one == select([0, 15, 27], epsilon=0.5, sensitivity=1.5, random_state=state)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.int64, np.uint64])
+@pytest.mark.parametrize("select", [noise.permute_and_flip, noise.exponential_mechanism])
+def test_a_numpy_number_is_the_number_that_it_is(select, kind):
+    """Fractions of numpy integers wrap around: less noise than the sensitivity needs."""
+    for sensitivity in (3, 201) if kind is np.uint8 else (515, 1000, 2**31 - 1):
+        for state in range(20):
+            call = {"epsilon": 0.1, "random_state": state}
+            wanted = select([0, 200], sensitivity=sensitivity, **call)
+            assert select([0, 200], sensitivity=kind(sensitivity), **call) == wanted
+            held = Fraction(kind(sensitivity))
+            assert select([0, 200], sensitivity=held, **call) == wanted
+
+
+def test_scores_that_lie_across_words():
+    buffer = bytes(1) + np.array([1, 9, 2], np.int64).tobytes()
+    scores = np.frombuffer(buffer, np.int64, 3, offset=1)
+    assert noise.permute_and_flip(scores, epsilon=100) == 1
+    assert set(noise.weighted_draws(scores, 1000).tolist()) == {0, 1, 2}
+
+
 def test_weights_of_any_integer_dtype():
     for weights in (
         [0, 2, 0, 1],

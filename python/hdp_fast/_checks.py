@@ -12,6 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from .exceptions import ParameterError, ShapeError
 
 
+def shown(value: object) -> str:
+    """The value as an error shows it, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        text = f"{type(value).__name__} of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
 def number(name: str, value: Any) -> float:
     """The value as a float, NaN included.
 
@@ -20,7 +29,7 @@ def number(name: str, value: Any) -> float:
     try:
         return math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} = {value!r}, but it must be a real number") from None
+        raise ParameterError(f"{name} = {shown(value)}, but it must be a real number") from None
 
 
 def fraction(name: str, value: Any, *, zero: bool = False) -> float:
@@ -32,7 +41,7 @@ def fraction(name: str, value: Any, *, zero: bool = False) -> float:
     if 0 < found < 1 or (zero and found == 0):
         return found
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
-    raise ParameterError(f"{name} = {value!r}, but it must {rule}")
+    raise ParameterError(f"{name} = {shown(value)}, but it must {rule}")
 
 
 def count(name: str, value: Any) -> int:
@@ -46,7 +55,7 @@ def count(name: str, value: Any) -> int:
         found = -1
     if not 0 <= found < 1 << 63:
         rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
-        raise ParameterError(f"{name} = {value!r}, but it must be {rule}")
+        raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
     return found
 
 
@@ -82,7 +91,9 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
 
 
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
-    """The value as a contiguous vector of this dtype, at least one entry long.
+    """A copy of the value as a vector of this dtype, at least one entry long.
+
+    A copy, since nobody else may change it while the interpreter is released.
 
     Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
         is not integer and for entries out of range.
@@ -97,4 +108,4 @@ def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64
     if not least <= int(found.min()) <= int(found.max()) <= most:
         rule = f"each must lie in [{least}, {most}]"
         raise ParameterError(f"{name} has entries out of range, but {rule}")
-    return np.ascontiguousarray(found, dtype)
+    return np.array(found, dtype)

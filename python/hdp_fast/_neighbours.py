@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ._checks import shown
 from .exceptions import ParameterError
 
 
@@ -32,4 +33,4 @@ def relation(value: object) -> Neighbours:
         return Neighbours(value)  # type: ignore[arg-type]
     except ValueError:
         rule = f"it must be one of {', '.join(Neighbours)}"
-        raise ParameterError(f"neighbours = {value!r}, but {rule}") from None
+        raise ParameterError(f"neighbours = {shown(value)}, but {rule}") from None

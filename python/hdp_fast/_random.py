@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from ._checks import shown
 from .exceptions import ParameterError
 
 _warned = False
@@ -24,7 +25,7 @@ def key(random_state: object) -> bytes:
     if isinstance(random_state, np.random.Generator):
         made = random_state.bytes(32)
     else:
-        made = hashlib.sha256(f"hdp_fast {_seed(random_state)}".encode()).digest()
+        made = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
     _warn_once()
     return made
 
@@ -43,9 +44,9 @@ def _seed(random_state: object) -> int:
     try:
         seed = operator.index(random_state)  # type: ignore[arg-type]
     except TypeError:
-        raise ParameterError(f"random_state = {random_state!r}, but {rule}") from None
+        raise ParameterError(f"random_state = {shown(random_state)}, but {rule}") from None
     if seed < 0:
-        raise ParameterError(f"random_state = {seed}, but {rule}")
+        raise ParameterError(f"random_state = {shown(seed)}, but {rule}")
     return seed
 
 

@@ -3,7 +3,8 @@
 A mechanism is described by its guarantee for one record under an explicit neighbour relation; no
 data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
 itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
-side; losses that are not bounded are cut where that adds less than 1e-9 of delta to delta.
+side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
+1e-40 both accountants use moments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from . import _core
-from ._checks import count, fraction, number
+from ._checks import count, fraction, number, shown
 from ._neighbours import Neighbours, relation
 from .exceptions import ParameterError
 
@@ -59,6 +60,7 @@ _MOST = 1 << 53
 # Calibrators stop this close to their boundary, on its safe side.
 _TOLERANCE = 1e-5
 _MOST_ROUNDS = 1 << 40
+_MOST_EQUAL = 10**8
 _LEAST_RATE = 1e-15
 _LARGEST_EXPONENT = 700.0
 
@@ -87,8 +89,8 @@ class Mechanism(ABC):
 
     def __repr__(self) -> str:
         fields = [field.name for field in dataclasses.fields(self) if field.name != "neighbours"]
-        shown = [f"{name}={getattr(self, name)!r}" for name in fields]
-        return f"{type(self).__name__}({', '.join(shown)}, neighbours={str(self.neighbours)!r})"
+        values = [f"{name}={getattr(self, name)!r}" for name in fields]
+        return f"{type(self).__name__}({', '.join(values)}, neighbours={str(self.neighbours)!r})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +167,7 @@ class DiscreteLaplace(Mechanism):
 
     Attributes:
         epsilon: sensitivity / scale, above 0.
-        sensitivity: an integer from 1, where it is as private as Pure(epsilon), to 65536.
+        sensitivity: an integer from 1, where it is as private as Pure(epsilon), to 4096.
         neighbours: which data sets the sensitivity speaks of.
     """
 
@@ -226,7 +228,8 @@ class Subsampled(Mechanism):
     Attributes:
         base: what runs on the draws, under replace_one; Subsampled and ZCDP are refused.
         draws: how many records are drawn, at least 1.
-        rate: largest probability of any record in one draw, in (0, 1].
+        rate: largest probability of any record in one draw, in (0, 1]; below 1, draws * rate must
+            be at most 10,000.
         neighbours: replace_one; nothing else is known to hold.
     """
 
@@ -317,7 +320,7 @@ def optimal_composition(
 ) -> float:
     """The best that can be said of `rounds` mechanisms, each (epsilon, delta)-DP and no more known.
 
-    epsilon: above 0; delta: in [0, 1); rounds: at least 1. Given target_delta, returns the epsilon
+    epsilon: above 0; delta: in [0, 1); rounds: 1 to 10**8. Given target_delta, returns the epsilon
     of the whole, infinity if there is none; given target_epsilon, its delta.
 
     Guarantee: the composition is differentially private with target and result; the bound is
@@ -326,12 +329,15 @@ def optimal_composition(
     Cost: O(sqrt(rounds)).
     Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
     """
-    each = _epsilon(epsilon), fraction("delta", delta, zero=True), _count("rounds", rounds)
+    times = _count("rounds", rounds)
+    if times > _MOST_EQUAL:
+        raise ParameterError(f"rounds = {shown(rounds)}, but it must be an integer from 1 to 10**8")
+    each = _epsilon(epsilon), fraction("delta", delta, zero=True), times
     if target_delta is not None and target_epsilon is None:
         return _core.optimal_epsilon(*each, fraction("target_delta", target_delta))
     if target_epsilon is not None and target_delta is None:
         return _core.optimal_delta(*each, _epsilon(target_epsilon, "target_epsilon", zero=True))
-    given = f"target_delta = {target_delta!r} and target_epsilon = {target_epsilon!r}"
+    given = f"target_delta = {shown(target_delta)} and target_epsilon = {shown(target_epsilon)}"
     raise ParameterError(f"{given}, but exactly one of them must be given")
 
 
@@ -348,7 +354,7 @@ def pure_epsilon(mechanism: Mechanism) -> float:
     Source: Kohen and Sheffet, Claim 4.1, with the tight constant (all changed draws at once).
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"mechanism = {mechanism!r}, but it must be a mechanism")
+        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be a mechanism")
     base, draws, rate = mechanism, 1, 1.0
     if isinstance(mechanism, Subsampled):
         base, draws, rate = mechanism.base, mechanism.draws, mechanism.rate
@@ -439,7 +445,7 @@ def renyi_divergence(mechanism: Mechanism, order: float) -> float:
     Source: Mironov 2017; connect-the-dots as in delta(), closed forms for Gaussian and ZCDP.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"mechanism = {mechanism!r}, but it must be a mechanism")
+        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be a mechanism")
     return _core.renyi_divergence(mechanism._description(), number("order", order))
 
 
@@ -482,7 +488,7 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
     Source: group privacy; Dwork and Roth 2014, Theorem 2.2.
     """
     if not isinstance(mechanism, Mechanism) or mechanism.neighbours is not Neighbours.ADD_REMOVE:
-        raise ParameterError(f"mechanism = {mechanism!r}, but it must be one under add_remove")
+        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be one under add_remove")
     twice: dict[str, Any] = {
         name: factor * getattr(mechanism, name)
         for name, factor in {"epsilon": 2, "mu": 2, "rho": 4, "sensitivity": 2}.items()
@@ -517,14 +523,14 @@ def smallest_noise(
     """
     least, most = _epsilon(low, "low"), _epsilon(high, "high")
     if not least < most:
-        raise ParameterError(f"low = {low!r}, but it must be below high = {high!r}")
+        raise ParameterError(f"low = {shown(low)}, but it must be below high = {shown(high)}")
     holds = _holds(epsilon, delta, accountant)
 
     def enough(noise: float) -> bool:
         return holds(family(noise), _count("rounds", rounds))
 
     if not enough(most):
-        raise ParameterError(f"high = {high!r}, but that much noise is not enough")
+        raise ParameterError(f"high = {shown(high)}, but that much noise is not enough")
     return least if enough(least) else _bisected(most, least, enough)
 
 
@@ -622,14 +628,14 @@ def _terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[_Description, 
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         raise ParameterError(
-            f"mechanisms = {mechanisms!r}, but it must be a mechanism or a sequence"
+            f"mechanisms = {shown(mechanisms)}, but it must be a mechanism or a sequence"
         )
     rounds: dict[Mechanism, int] = {}
     for each in listed:
         mechanism, times = each if isinstance(each, tuple) and len(each) == 2 else (each, 1)
         if not isinstance(mechanism, Mechanism):
             rule = "each must be a mechanism or a pair of a mechanism and a count"
-            raise ParameterError(f"mechanisms holds {each!r}, but {rule}")
+            raise ParameterError(f"mechanisms holds {shown(each)}, but {rule}")
         rounds[mechanism] = rounds.get(mechanism, 0) + _count("rounds", times)
     if len({mechanism.neighbours for mechanism in rounds}) > 1:
         held = ", ".join(sorted({str(mechanism.neighbours) for mechanism in rounds}))
@@ -653,10 +659,10 @@ def _pair(guarantee: tuple[float, float]) -> tuple[float, float]:
         first, second = guarantee
     except (TypeError, ValueError):
         rule = "each must be a pair of epsilon and delta"
-        raise ParameterError(f"guarantees holds {guarantee!r}, but {rule}") from None
+        raise ParameterError(f"guarantees holds {shown(guarantee)}, but {rule}") from None
     failing = number("delta", second)
     if not 0 <= failing <= 1:
-        raise ParameterError(f"delta = {second!r}, but it must lie in [0, 1]")
+        raise ParameterError(f"delta = {shown(second)}, but it must lie in [0, 1]")
     return _epsilon(first, zero=True), failing
 
 
@@ -665,11 +671,11 @@ def _epsilon(value: Any, name: str = "epsilon", *, zero: bool = False) -> float:
     if 0 < found < math.inf or (zero and found == 0):
         return found
     rule = "it must be finite and at least 0" if zero else "it must be finite and above 0"
-    raise ParameterError(f"{name} = {value!r}, but {rule}")
+    raise ParameterError(f"{name} = {shown(value)}, but {rule}")
 
 
 def _count(name: str, value: Any) -> int:
     found = count(name, value)
     if not 1 <= found <= _MOST:
-        raise ParameterError(f"{name} = {value!r}, but it must be an integer from 1 to 2**53")
+        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to 2**53")
     return found

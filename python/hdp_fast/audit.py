@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import count, fraction
+from ._checks import count, fraction, shown
 from .exceptions import ParameterError
 
 __all__ = ["lower_bound"]
@@ -72,12 +72,12 @@ def lower_bound(
     """
     for name, value in (("mechanism", mechanism), ("event", bool if event is None else event)):
         if not callable(value):
-            raise ParameterError(f"{name} = {value!r}, but it must be callable")
+            raise ParameterError(f"{name} = {shown(value)}, but it must be callable")
     delta, share = fraction("delta", delta, zero=True), (1 - fraction("confidence", confidence)) / 2
     if count("runs", runs) < 4:
-        raise ParameterError(f"runs = {runs!r}, but it must be at least 4")
+        raise ParameterError(f"runs = {shown(runs)}, but it must be at least 4")
     if threads is not None and count("threads", threads) < 1:
-        raise ParameterError(f"threads = {threads!r}, but it must be at least 1")
+        raise ParameterError(f"threads = {shown(threads)}, but it must be at least 1")
     bound = _Bound(delta, share)
     observe: Callable[[Any], Outcome] = _key if event is None else lambda out: bool(event(out))
     workers = threads or _processors()
@@ -159,9 +159,9 @@ def _one_sided(some: Sequence[Any], other: Sequence[Any]) -> Family:
 
     def test_of(at: int) -> Test:
         cut = float(cuts[at % len(cuts)])
-        if at < len(cuts):
-            return lambda outcome: float(outcome) <= cut  # type: ignore[arg-type]
-        return lambda outcome: float(outcome) >= cut  # type: ignore[arg-type]
+        sign = 1 if at < len(cuts) else -1
+        # The other half of the runs may hold what is no number.
+        return lambda outcome: _is_number(outcome) and sign * float(outcome) <= sign * cut  # type: ignore[arg-type]
 
     return hits, misses, test_of
 

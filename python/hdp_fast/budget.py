@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from . import _core, _ledger
-from ._checks import fraction, number
+from ._checks import fraction, number, shown
 from ._ledger import Account, Amount, FileLedger, Ledger, Row
 from .exceptions import ParameterError
 from .record import PrivacyRecord
@@ -101,9 +101,15 @@ def _downwards(amount: Amount) -> Spending:
 class _Shared:
     """A view of an account that is never copied: two copies could spend the same epsilon."""
 
-    def __init__(self, ledger: Ledger, account: int):
-        self._ledger = ledger
-        self._account = account
+    _ledger: Ledger
+    _account: int
+
+    @classmethod
+    def _view(cls, ledger: Ledger, account: int) -> Self:
+        view = cls.__new__(cls)
+        view._ledger = ledger
+        view._account = account
+        return view
 
     @property
     def spent(self) -> Spending:
@@ -138,10 +144,8 @@ class _Shared:
 def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
     ledger = FileLedger(Path(path))
     if ledger.key != key:
-        raise ParameterError(f"path = {path!r}, but it must be the ledger that was pickled")
-    view = kind.__new__(kind)
-    _Shared.__init__(view, ledger, account)
-    return view
+        raise ParameterError(f"path = {shown(path)}, but it must be the ledger that was pickled")
+    return kind._view(ledger, account)
 
 
 class Budget(_Shared):
@@ -169,7 +173,8 @@ class Budget(_Shared):
         self, epsilon: float, delta: float = 0.0, *, neighbours: Neighbours = "replace_one"
     ):
         limit = _limit(epsilon, delta)
-        super().__init__(Ledger(limit, _relation(neighbours)), _ledger.ROOT)
+        self._ledger = Ledger(limit, _relation(neighbours))
+        self._account = _ledger.ROOT
 
     @classmethod
     def open(
@@ -201,18 +206,17 @@ class Budget(_Shared):
         if not os.path.isfile(file):
             rule = "it must be a budget file; give epsilon to make a new one"
             raise ParameterError(f"path = {str(path)!r}, but {rule}")
-        budget = cls.__new__(cls)
-        _Shared.__init__(budget, FileLedger(file), _ledger.ROOT)
-        budget._require(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        budget = cls._view(FileLedger(file), _ledger.ROOT)
+        budget._require("epsilon", epsilon if epsilon is None else number("epsilon", epsilon))
+        budget._require("delta", delta if delta is None else number("delta", delta))
+        budget._require("neighbours", neighbours)
         return budget
 
-    def _require(self, **given: Any) -> None:
-        limit = self.limit
-        found = {"epsilon": limit.epsilon, "delta": limit.delta, "neighbours": self.neighbours}
-        for name, value in given.items():
-            if value is not None and value != found[name]:
-                rule = f"the budget in the file has {found[name]!r}"
-                raise ParameterError(f"{name} = {value!r}, but {rule}")
+    def _require(self, name: str, given: object) -> None:
+        found = {**self.limit._asdict(), "neighbours": self.neighbours}[name]
+        if given is not None and given != found:
+            rule = f"the budget in the file has {found!r}"
+            raise ParameterError(f"{name} = {shown(given)}, but {rule}")
 
     @property
     def limit(self) -> Spending:
@@ -258,8 +262,11 @@ class Budget(_Shared):
         Cost: as the class.
         Source: as the class.
         """
-        if not isinstance(record, PrivacyRecord):
-            raise ParameterError(f"record = {record!r}, but it must be a hdp_fast.PrivacyRecord")
+        # No subclass: its further fields would not come back from a file.
+        if type(record) is not PrivacyRecord:
+            raise ParameterError(
+                f"record = {shown(record)}, but it must be a hdp_fast.PrivacyRecord"
+            )
         if record.neighbours not in _COVERED[self.neighbours]:
             rule = f"the budget is for {self.neighbours}, of which its epsilon says nothing"
             raise ParameterError(f"neighbours = {record.neighbours!r}, but {rule}")
@@ -276,7 +283,7 @@ class Budget(_Shared):
         Source: as the class.
         """
         limit = _limit(epsilon, delta)
-        return self._scope(self._ledger.carve(self._account, _name(name), limit))
+        return Budget._view(self._ledger, self._ledger.carve(self._account, _name(name), limit))
 
     def parallel(self, *, name: str | None = None) -> Parallel:
         """A scope whose parts are spent on disjoint records; it costs the maximum over the parts.
@@ -293,12 +300,7 @@ class Budget(_Shared):
         Cost: as the class.
         Source: parallel composition (McSherry 2009).
         """
-        return Parallel(self._ledger, self._ledger.split(self._account, _name(name)))
-
-    def _scope(self, account: int) -> Budget:
-        view = Budget.__new__(Budget)
-        _Shared.__init__(view, self._ledger, account)
-        return view
+        return Parallel._view(self._ledger, self._ledger.split(self._account, _name(name)))
 
     def to_json(self) -> str:
         """Limits, sums and records as a JSON object; each record as PrivacyRecord.to_json has it.
@@ -321,11 +323,11 @@ class Budget(_Shared):
 
     def __repr__(self) -> str:
         spent, limit = self.spent, self.limit
-        shown = f"epsilon {_of(spent.epsilon, limit.epsilon)}"
+        text = f"epsilon {_of(spent.epsilon, limit.epsilon)}"
         if limit.delta:
-            shown += f", delta {_of(spent.delta, limit.delta)}"
+            text += f", delta {_of(spent.delta, limit.delta)}"
         where = "in memory" if self.path is None else str(self.path)
-        return f"Budget({shown}, {self.neighbours}, {where})"
+        return f"Budget({text}, {self.neighbours}, {where})"
 
     def _repr_html_(self) -> str:
         head = _html_row("th", ("time (UTC)", "scope", "mechanism", "epsilon", "delta", "state"))
@@ -359,10 +361,8 @@ class Parallel(_Shared):
         Source: as Budget.parallel.
         """
         if not isinstance(name, str | int):
-            raise ParameterError(f"name = {name!r}, but it must be a text or an integer")
-        view = Budget.__new__(Budget)
-        _Shared.__init__(view, self._ledger, self._ledger.part(self._account, str(name)))
-        return view
+            raise ParameterError(f"name = {shown(name)}, but it must be a text or an integer")
+        return Budget._view(self._ledger, self._ledger.part(self._account, _text(name)))
 
     def __repr__(self) -> str:
         spent = self.spent
@@ -384,7 +384,7 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
         return nullcontext()
     if not isinstance(budget, Budget):
         rule = "it must be a hdp_fast.budget.Budget or None"
-        raise ParameterError(f"budget = {budget!r}, but {rule}")
+        raise ParameterError(f"budget = {shown(budget)}, but {rule}")
     _core.check_settings()
     return budget.reserve(record)
 
@@ -392,14 +392,14 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
 def _limit(epsilon: float, delta: float) -> Amount:
     value = number("epsilon", epsilon)
     if not 0 < value < math.inf:
-        raise ParameterError(f"epsilon = {epsilon!r}, but it must be finite and above 0")
+        raise ParameterError(f"epsilon = {shown(epsilon)}, but it must be finite and above 0")
     return Amount.of(value, fraction("delta", delta, zero=True))
 
 
 def _relation(neighbours: str) -> str:
     if not isinstance(neighbours, str) or neighbours not in _COVERED:
         rule = f"it must be one of {', '.join(_COVERED)}"
-        raise ParameterError(f"neighbours = {neighbours!r}, but {rule}")
+        raise ParameterError(f"neighbours = {shown(neighbours)}, but {rule}")
     return neighbours
 
 
@@ -407,12 +407,23 @@ def _path(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(os.path.realpath(os.fsdecode(path)))
     except (TypeError, ValueError):
-        raise ParameterError(f"path = {path!r}, but it must be a path") from None
+        raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
 
 
 def _name(name: str | None) -> str | None:
     if name is not None and not isinstance(name, str):
-        raise ParameterError(f"name = {name!r}, but it must be a text")
+        raise ParameterError(f"name = {shown(name)}, but it must be a text")
+    return name if name is None else _text(name)
+
+
+def _text(name: str | int) -> str:
+    """A name that a file can hold."""
+    try:
+        name = str(name)
+        name.encode()
+    except ValueError:
+        rule = "it must be valid Unicode, or an integer of fewer digits"
+        raise ParameterError(f"name = {shown(name)}, but {rule}") from None
     return name
 
 

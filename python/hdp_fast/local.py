@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, fraction
+from ._checks import array, bits, fraction, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
 from .budget import Budget, spend
@@ -92,7 +92,7 @@ class Agents:
         """
         _random.check(random_state)
         if not callable(question):
-            raise ParameterError(f"question = {question!r}, but it must be callable")
+            raise ParameterError(f"question = {shown(question)}, but it must be callable")
         start = self._reserve(count)
         true = question(self._X[start : start + count], self._y[start : start + count])
         answers = _core.randomized_response(true, epsilon=self._epsilon, random_state=random_state)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import count, integers, number
+from ._checks import count, integers, number, shown
 from .budget import Budget, Neighbours, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
@@ -119,8 +119,8 @@ def discrete_laplace(
     None returns one int. random_state: as for bernoulli.
 
     Guarantee: exact. Added to an integer query whose neighbours differ by at most Delta, noise of
-        scale Delta / epsilon is pure epsilon-DP. Values beyond +-(2**63 - 1) (probability below
-        exp(-8191)) saturate.
+        scale Delta / epsilon is pure epsilon-DP. Values beyond int64 (probability below exp(-8191))
+        saturate.
     Raises: ParameterError.
     Cost: one to six words of the random stream a draw, growing with log(scale).
     Source: as geometric; the sign comes with the lowest digits.
@@ -206,8 +206,10 @@ def permute_and_flip(
     Cost: at most k coins, in random order; time depends on the scores.
     Source: McKenna and Sheldon 2020, never worse than the exponential mechanism.
     """
-    record = _record("permute_and_flip", epsilon, neighbours, random_state)
-    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
+    return _select(
+        "permute_and_flip",
+        *(scores, epsilon, sensitivity, monotonic, neighbours, random_state, budget),
+    )
 
 
 def exponential_mechanism(
@@ -230,8 +232,10 @@ def exponential_mechanism(
     Cost: at most k coins in expectation; time depends on the scores.
     Source: McSherry and Talwar 2007, by rejection.
     """
-    record = _record("exponential_mechanism", epsilon, neighbours, random_state)
-    return _select(record, scores, epsilon, sensitivity, monotonic, random_state, budget)
+    return _select(
+        "exponential_mechanism",
+        *(scores, epsilon, sensitivity, monotonic, neighbours, random_state, budget),
+    )
 
 
 _SOURCES = {
@@ -240,36 +244,36 @@ _SOURCES = {
 }
 
 
-def _record(
-    name: str, epsilon: float, neighbours: Neighbours, random_state: RandomState
-) -> PrivacyRecord:
-    return PrivacyRecord(
-        mechanism=f"noise.{name}",
-        source=_SOURCES[name],
+def _select(
+    method: str,
+    scores: ArrayLike,
+    epsilon: float,
+    sensitivity: float | Fraction,
+    monotonic: bool,
+    neighbours: Neighbours,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> int:
+    found = integers("scores", scores, np.int64)
+    if neighbours not in ("replace_one", "add_remove"):
+        rule = "it must be one of replace_one, add_remove"
+        raise ParameterError(f"neighbours = {shown(neighbours)}, but {rule}")
+    if not isinstance(monotonic, bool | np.bool_):
+        raise ParameterError(f"monotonic = {shown(monotonic)}, but it must be True or False")
+    record = PrivacyRecord(
+        mechanism=f"noise.{method}",
+        source=_SOURCES[method],
         neighbours=neighbours,
         epsilon=epsilon,
         noise="coins of probability exp(-rate (best score - score))",
         rng=rng_of(random_state),
     )
-
-
-def _select(
-    record: PrivacyRecord,
-    scores: ArrayLike,
-    epsilon: float,
-    sensitivity: float | Fraction,
-    monotonic: bool,
-    random_state: RandomState,
-    budget: Budget | None,
-) -> int:
-    found = integers("scores", scores, np.int64)
-    rate = _positive("epsilon", number("epsilon", epsilon)) / _positive("sensitivity", sensitivity)
-    if not isinstance(monotonic, bool | np.bool_):
-        raise ParameterError(f"monotonic = {monotonic!r}, but it must be True or False")
-    exact = (rate if monotonic else rate / 2).as_integer_ratio()
+    # A ledger takes a float for its shortest decimal, which may be a little less than the float.
+    spent = min(Fraction(record.epsilon), Fraction(repr(record.epsilon)))
+    rate = spent / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
     _random.check(random_state)
     with spend(budget, record):
-        return _core.select(record.mechanism.removeprefix("noise."), found, exact, random_state)
+        return _core.select(method, found, rate.as_integer_ratio(), random_state)
 
 
 def _noise(
@@ -296,7 +300,7 @@ def _shaped(
 def _probability(name: str, value: float | Fraction) -> tuple[int, int]:
     found = _exact(name, value)
     if found is None or not 0 <= found <= 1:
-        raise ParameterError(f"{name} = {value!r}, but a probability must lie in [0, 1]")
+        raise ParameterError(f"{name} = {shown(value)}, but a probability must lie in [0, 1]")
     return found.as_integer_ratio()
 
 
@@ -304,14 +308,14 @@ def _scale(name: str, value: float | Fraction, limit: float = _LARGEST_SCALE) ->
     found = _exact(name, value)
     if found is None or not 0 <= found < limit:
         rule = "finite and at least 0" if limit == math.inf else "in [0, 2**50)"
-        raise ParameterError(f"{name} = {value!r}, but it must be {rule}")
+        raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
     return found.as_integer_ratio()
 
 
 def _positive(name: str, value: float | Fraction) -> Fraction:
     found = _exact(name, value)
     if found is None or found <= 0:
-        raise ParameterError(f"{name} = {value!r}, but it must be finite and above 0")
+        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and above 0")
     return found
 
 
@@ -320,7 +324,8 @@ def _exact(name: str, value: float | Fraction) -> Fraction | None:
     if not isinstance(value, Rational):
         found = number(name, value)
         return Fraction(found) if math.isfinite(found) else None
-    fraction = Fraction(value)
+    # Plain ints: a numpy integer would keep its 64 bits, and wrap around in a product.
+    fraction = Fraction(int(value.numerator), int(value.denominator))
     if max(abs(fraction.numerator), fraction.denominator) >= _LARGEST_TERM:
         raise ParameterError(f"{name} has terms of 4,096 bits or more, but they must be shorter")
     return fraction

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random, local
-from ._checks import fraction, number
+from ._checks import fraction, number, shown
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix, dot
@@ -265,7 +265,7 @@ def learn(
     """
     _random.check(random_state)
     if not isinstance(affine, bool | np.bool_):
-        raise ParameterError(f"affine = {affine!r}, but it must be True or False")
+        raise ParameterError(f"affine = {shown(affine)}, but it must be True or False")
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     n, d = X.shape
     unknowns = d + bool(affine)
@@ -336,7 +336,7 @@ def transfer(
     agents.require_bits()
     if isinstance(plan, TransferPlan):
         if alpha not in (None, plan.alpha):
-            raise ParameterError(f"alpha = {alpha!r}, but the plan is for {plan.alpha!r}")
+            raise ParameterError(f"alpha = {shown(alpha)}, but the plan is for {plan.alpha!r}")
         alpha, beta, plan = plan.alpha, plan.beta, plan.curator
     if alpha is None:
         raise ParameterError("alpha = None, but it must be given unless a TransferPlan is")
@@ -432,7 +432,7 @@ def _check_plan(
     ):
         planned = getattr(plan, name)
         if given not in (planned, default):
-            raise ParameterError(f"{name} = {given!r}, but the plan is for {planned!r}")
+            raise ParameterError(f"{name} = {shown(given)}, but the plan is for {shown(planned)}")
     if plan.d != unknowns:
         counted = "the columns of X, plus one if affine"
         raise ParameterError(f"plan.d = {plan.d:,}, but {counted}, are {unknowns:,}")

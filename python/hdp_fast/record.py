@@ -10,13 +10,14 @@ from typing import Literal
 
 from ._checks import fraction, number
 from ._core import __version__
+from ._neighbours import Neighbours
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 _WORDS = {
-    "neighbours": ("replace_one", "add_remove", "local"),
+    "neighbours": tuple(Neighbours),
     "numerics": ("exact", "idealised"),
 }
 
@@ -60,7 +61,8 @@ class PrivacyRecord:
         epsilon = number("epsilon", self.epsilon)
         if not 0 < epsilon < math.inf:
             raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
-        # Plain floats, whatever number was given: JSON knows no other.
+        # Plain values, whatever kind of number or text was given: JSON knows no other.
+        object.__setattr__(self, "neighbours", str(self.neighbours))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", fraction("delta", self.delta, zero=True))
 

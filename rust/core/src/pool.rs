@@ -1,9 +1,9 @@
 //! The thread pools, one for each number of threads: built when first needed, and built anew in a forked child, where
 //! the parent's threads are gone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -81,8 +81,9 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     Ok(pool)
 }
 
-/// Counted once: the answer takes longer than many a call.
-static CORES: OnceLock<usize> = OnceLock::new();
+/// Counted once, since the answer takes longer than many a call; 0 until then. Nobody waits for it: a child forked
+/// meanwhile would wait for ever.
+static CORES: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else all cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
@@ -97,5 +98,8 @@ pub fn threads(argument: Option<usize>) -> Result<usize> {
             return count.ok_or_else(|| Error::parameter(name, text, &rule));
         }
     }
-    Ok(*CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)))
+    if CORES.load(Ordering::Relaxed) == 0 {
+        CORES.store(std::thread::available_parallelism().map_or(1, usize::from), Ordering::Relaxed);
+    }
+    Ok(CORES.load(Ordering::Relaxed))
 }

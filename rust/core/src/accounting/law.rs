@@ -113,19 +113,22 @@ impl Law {
         }
     }
 
-    /// A loss that is exceeded with probability at most `chance` under P, and a bound on that probability.
-    pub fn quantile(&self, chance: f64) -> (f64, f64) {
-        let mut beyond = 0.0;
-        for (i, (loss, mass)) in self.losses.iter().zip(&self.masses).enumerate().rev() {
+    /// The law without the losses above one that is exceeded with probability at most `chance` under P, and a bound on
+    /// that probability.
+    pub fn without_tail(&self, chance: f64) -> (Law, f64) {
+        let (mut kept, mut beyond) = (self.losses.len(), 0.0);
+        while kept > 1 {
             // The cell above this point gave it a part of its own mass.
-            let more = beyond + mass * (loss / 2.0).exp();
-            if more > chance || i == 0 {
-                let above = (i + 1).min(self.losses.len() - 1);
-                return (self.losses[above], if above == i { 0.0 } else { beyond });
+            let more = beyond + self.masses[kept - 1] * (self.losses[kept - 1] / 2.0).exp();
+            if more > chance {
+                break;
             }
-            beyond = more;
+            (kept, beyond) = (kept - 1, more);
         }
-        (0.0, beyond)
+        // The cell below the first point left out stays whole.
+        let kept = (kept + 1).min(self.losses.len());
+        let (losses, masses) = (self.losses[..kept].to_vec(), self.masses[..kept].to_vec());
+        (Law { losses, masses, infinity: self.infinity + beyond }, beyond)
     }
 }
 

@@ -49,8 +49,11 @@ pub struct Term {
     pub rounds: u64,
 }
 
-/// More atoms than this are not worth a better curve than the pure one.
-const MOST_SENSITIVITY: u64 = 1 << 16;
+/// More atoms than a multiple of this are not worth a better curve than the pure one.
+const MOST_SENSITIVITY: f64 = 4096.0;
+
+/// More draws that change on average would take minutes to add up, and leave no privacy to speak of.
+const MOST_CHANGES: f64 = 1e4;
 
 /// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
 const MOST_LOSS: f64 = 1200.0;
@@ -72,8 +75,8 @@ impl Base {
             }
             Base::DiscreteLaplace(epsilon, sensitivity) => {
                 Epsilon::new(epsilon)?;
-                if !(1..=MOST_SENSITIVITY).contains(&sensitivity) {
-                    let rule = "it must be an integer from 1 to 65536; Pure covers any other";
+                if !(1.0..=MOST_SENSITIVITY).contains(&(sensitivity as f64)) {
+                    let rule = "it must be an integer from 1 to 4096; Pure covers any other";
                     return Err(Error::parameter("sensitivity", sensitivity, rule));
                 }
             }
@@ -161,6 +164,17 @@ impl Mechanism {
                 }
                 if !(rate > 0.0 && rate <= 1.0) {
                     return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 1"));
+                }
+                let changes = if rate < 1.0 { draws as f64 * rate } else { 1.0 };
+                if changes > MOST_CHANGES {
+                    return Err(Error::parameter("draws * rate", changes, "it must be at most 10,000 below rate 1"));
+                }
+                if let Base::DiscreteLaplace(_, sensitivity) = base {
+                    let atoms = sensitivity as f64 * (draws as f64 * rate).max(1.0);
+                    let rule = "it must be at most 4096; Pure covers any other";
+                    if atoms > MOST_SENSITIVITY {
+                        return Err(Error::parameter("sensitivity * draws * rate", atoms, rule));
+                    }
                 }
             }
             Mechanism::Concentrated(rho) if !(rho > 0.0 && rho.is_finite()) => {

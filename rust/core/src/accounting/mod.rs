@@ -16,6 +16,7 @@ mod moments;
 mod normal;
 mod optimal;
 mod pair;
+mod plan;
 
 pub use compose::{delta, epsilon};
 pub use mechanism::{Base, Mechanism, Term};

@@ -72,6 +72,11 @@ impl Composition {
         self.0.iter().map(|(moments, rounds)| rounds * moments.log_moment(order)).sum()
     }
 
+    /// The mean number of losses that are not 0, under the laws tilted by e^(order * loss).
+    pub fn moved(&self, order: f64) -> f64 {
+        self.0.iter().map(|(moments, rounds)| rounds * moments.law().map_or(1.0, |law| law.moved(order))).sum()
+    }
+
     /// The probability that some loss is infinite, rounded up.
     pub fn infinity(&self) -> f64 {
         let finite: f64 = self.0.iter().map(|(moments, rounds)| rounds * (-moments.infinity()).ln_1p()).sum();

@@ -1,6 +1,6 @@
 //! Optimal composition of equal (epsilon, delta) guarantees.
 
-use super::binomial::binomial;
+use super::binomial::{Binomial, binomial};
 use super::{U, boundary};
 
 /// Outcomes rarer than this add less than it to delta.
@@ -16,17 +16,7 @@ const MARGIN: f64 = 1.0 / (1u64 << 30) as f64;
 ///
 /// Cost: O(sqrt(rounds)). Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
 pub fn optimal_delta(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
-    let law = binomial(rounds, (1.0 + (-epsilon).exp()).recip(), NEGLIGIBLE);
-    let answers = (law.first..).zip(&law.weights);
-    let hockey_stick: f64 = answers.map(|(truthful, weight)| weight * excess(epsilon, rounds, truthful, target)).sum();
-    let silent = rounds as f64 * (-delta).ln_1p();
-    ((-silent.exp_m1() + silent.exp() * hockey_stick) * (1.0 + MARGIN) + law.rest).min(1.0)
-}
-
-/// (1 - e^(target - loss))^+, the loss rounded up.
-fn excess(epsilon: f64, rounds: u64, truthful: u64, target: f64) -> f64 {
-    let loss = (2.0 * truthful as f64 - rounds as f64) * epsilon;
-    (-(target - loss).exp_m1() + 4.0 * U * loss.abs()).clamp(0.0, 1.0) * f64::from(u8::from(loss > target))
+    Answers::new(epsilon, delta, rounds).delta(target)
 }
 
 /// The least epsilon at which `rounds` mechanisms that are each (epsilon, delta) have the delta `target`, rounded up;
@@ -34,11 +24,41 @@ fn excess(epsilon: f64, rounds: u64, truthful: u64, target: f64) -> f64 {
 ///
 /// Cost: O(sqrt(rounds)). Source: as [`optimal_delta`].
 pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
-    let holds = |found: f64| optimal_delta(epsilon, delta, rounds, found) <= target;
-    let most = epsilon * rounds as f64;
+    let answers = Answers::new(epsilon, delta, rounds);
+    let holds = |found: f64| answers.delta(found) <= target;
+    let most = epsilon * rounds as f64 * (1.0 + 4.0 * U);
     match (holds(0.0), holds(most)) {
         (true, _) => 0.0,
         (_, true) => boundary(most, 0.0, holds),
         _ => f64::INFINITY,
+    }
+}
+
+/// The law of the truthful answers among those of randomised response, none of which says all.
+struct Answers {
+    epsilon: f64,
+    rounds: u64,
+    law: Binomial,
+    /// ln of the probability that none says all.
+    silent: f64,
+}
+
+impl Answers {
+    fn new(epsilon: f64, delta: f64, rounds: u64) -> Answers {
+        let law = binomial(rounds, (1.0 + (-epsilon).exp()).recip(), NEGLIGIBLE);
+        Answers { epsilon, rounds, law, silent: rounds as f64 * (-delta).ln_1p() }
+    }
+
+    fn delta(&self, target: f64) -> f64 {
+        let answers = (self.law.first..).zip(&self.law.weights);
+        let hockey_stick: f64 = answers.map(|(truthful, weight)| weight * self.excess(truthful, target)).sum();
+        let some = -self.silent.exp_m1();
+        ((some + self.silent.exp() * hockey_stick) * (1.0 + MARGIN) + self.law.rest).min(1.0)
+    }
+
+    /// (1 - e^(target - loss))^+, rounded up.
+    fn excess(&self, truthful: u64, target: f64) -> f64 {
+        let loss = (2.0 * truthful as f64 - self.rounds as f64) * self.epsilon;
+        if loss > target { (-(target - loss).exp_m1() + 4.0 * U * loss.abs()).clamp(0.0, 1.0) } else { 0.0 }
     }
 }

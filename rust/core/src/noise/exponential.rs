@@ -1,9 +1,5 @@
 //! Coins of probability exp(-gamma) with integer arithmetic, for a gamma that changes from coin to coin.
 
-use std::sync::LazyLock;
-
-use num_bigint::BigUint;
-
 use super::bernoulli::TWO_64;
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
@@ -16,17 +12,48 @@ const POINT: u32 = 58;
 const LARGEST: f64 = 44.5;
 
 /// How far the product of four factors and a series, each rounded down by a unit, may lie below exp(-gamma), with the
-/// 128 units by which gamma, rounded up to digits, moves it.
+/// 64 units by which gamma, rounded up to digits, moves it.
 const SLACK: u64 = 160;
 
-/// The first words of exp(-i / 2^(6 j)) for four groups of six binary digits of gamma.
-static FACTORS: LazyLock<[[u64; 64]; 4]> = LazyLock::new(|| {
-    let factor = |group: u32, i: u32| {
-        let x = Rational::new(BigUint::from(i), BigUint::from(1u32) << (6 * group));
-        (64..).step_by(64).find_map(|bits| Interval::exp_minus(&x, bits + 64).first_word()).unwrap_or(0)
-    };
-    std::array::from_fn(|group| std::array::from_fn(|i| factor(group as u32, i as u32)))
-});
+/// Products and quotients of a handful of roundings, each off by 2^-53 of itself, are off by less than this part.
+pub const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
+
+/// The first words of exp(-i / 2^(6 j)) for four groups of six binary digits of gamma. Made by the compiler: a table
+/// filled at first use could be waited for for ever by a child that was forked meanwhile.
+static FACTORS: [[u64; 64]; 4] = [powers(0), powers(1), powers(2), powers(3)];
+
+/// In units of 2^-127.
+const ONE: u128 = 1 << 127;
+
+const fn powers(group: u32) -> [u64; 64] {
+    let base = exp_minus(ONE >> (6 * group));
+    let (mut power, mut words, mut i) = (ONE, [u64::MAX; 64], 1);
+    while i < 64 {
+        power = product(power, base);
+        words[i] = (power >> 63) as u64;
+        i += 1;
+    }
+    words
+}
+
+/// exp(-x) by its series, for x <= 1; about forty units too low or too high.
+const fn exp_minus(x: u128) -> u128 {
+    let (mut term, mut sum, mut n) = (ONE, 0, 0);
+    while term > 0 {
+        sum = if n % 2 == 0 { sum + term } else { sum - term };
+        n += 1;
+        term = product(term, x) / n;
+    }
+    sum
+}
+
+const fn product(a: u128, b: u128) -> u128 {
+    let (a1, a0, b1, b0) = (a >> 64, a & u64::MAX as u128, b >> 64, b & u64::MAX as u128);
+    let middle = a1 * b0 + ((a0 * b0) >> 64);
+    let (carry, low) = (middle >> 64, middle & u64::MAX as u128);
+    let low = low + a0 * b1;
+    ((a1 * b1 + carry + (low >> 64)) << 1) | ((low >> 63) & 1)
+}
 
 /// True with probability exp(-x) for the exact x that `gamma` approximates to within `error`.
 ///
@@ -40,17 +67,24 @@ pub fn exp_minus_coin(gamma: f64, error: f64, exact: impl FnOnce() -> Rational, 
     if word < line.saturating_sub(1 << 12) {
         return true;
     }
-    let below = exp_minus_below(gamma);
-    // exp(-gamma) moves by less than its argument does. A margin that is no number leaves the decision to `exact`.
-    let margin = if error < 0.25 { (error * TWO_64) as u64 + SLACK } else { u64::MAX };
-    if word < below.saturating_sub(margin) {
+    let (below, above) = bounds(gamma, error);
+    if word < below {
         true
-    } else if below.checked_add(margin).is_some_and(|above| word >= above) {
+    } else if above.is_some_and(|above| word >= above) {
         false
     } else {
         let x = exact();
         Uniform::starting(word, rng).below(|bits| Interval::exp_minus(&x, bits))
     }
+}
+
+/// Integers between which 2^64 exp(-x) lies, the upper one missing where it is 2^64.
+#[inline]
+fn bounds(gamma: f64, error: f64) -> (u64, Option<u64>) {
+    let value = exp_minus_below(gamma);
+    // exp(-gamma) moves by less than its argument does. A margin that is no number leaves the decision to `exact`.
+    let margin = if error < 0.25 { (error * TWO_64) as u64 + SLACK } else { u64::MAX };
+    (value.saturating_sub(margin), value.checked_add(margin))
 }
 
 /// 2^64 exp(-gamma), at most `SLACK` too low.
@@ -61,7 +95,7 @@ fn exp_minus_below(gamma: f64) -> u64 {
     }
     let digits = (gamma * (1u64 << POINT) as f64) as u64 + 1;
     let group = |j: u32| (digits >> (POINT - 6 * j)) as usize & 63;
-    let [a, b, c, d] = &*FACTORS;
+    let [a, b, c, d] = &FACTORS;
     let factors = high(high(a[group(0)], b[group(1)]), high(c[group(2)], d[group(3)]));
     // The rest is below 2^-18, and its fourth power below 2^-72.
     let rest = (digits & ((1 << (POINT - 18)) - 1)) << (64 - POINT);
@@ -73,10 +107,30 @@ fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
+/// Panics unless a coin with these bounds is one of probability exp(-x), as far as one word decides.
+#[cfg(test)]
+pub fn assert_bounds(gamma: f64, error: f64, x: &Rational) {
+    let first = (192..).step_by(64).find_map(|bits| Interval::exp_minus(x, bits).first_word()).unwrap_or(0);
+    let (below, above) = bounds(gamma, error);
+    assert!(below <= first && above.is_none_or(|above| above > first), "exp(-{gamma} +- {error}), exactly -{x}");
+    let line = ((1.0 - gamma - error) * TWO_64) as u64;
+    assert!(line.saturating_sub(1 << 12) <= first, "1 - {gamma} - {error}, exactly exp(-{x})");
+}
+
 #[cfg(test)]
 mod tests {
+    use num_bigint::BigUint;
+
     use super::super::rng::{Seed, Stream};
     use super::*;
+
+    #[test]
+    fn the_factors_are_first_words() {
+        for (group, i) in (0..4usize).flat_map(|group| (0..64usize).map(move |i| (group, i))) {
+            let x = Rational::new(BigUint::from(i), BigUint::from(1u32) << (6 * group));
+            assert_eq!(Some(FACTORS[group][i]), Interval::exp_minus(&x, 192).first_word(), "{x}");
+        }
+    }
 
     #[test]
     fn the_integer_exponential_is_within_its_slack() {
@@ -98,7 +152,7 @@ mod tests {
             let x = || Rational::new(numerator.into(), denominator.into());
             let gamma = numerator as f64 / denominator as f64;
             let stream = || seed.stream(Stream::Noise, index);
-            let quick = exp_minus_coin(gamma, gamma * 1e-15, x, &mut stream());
+            let quick = exp_minus_coin(gamma, gamma * ROUNDING, x, &mut stream());
             let exact = exp_minus_coin(gamma, f64::NAN, x, &mut stream());
             let word = stream().next_u64() as f64 / TWO_64;
             assert_eq!(quick, exact, "gamma {gamma}");

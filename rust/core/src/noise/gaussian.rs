@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
-use super::exponential::exp_minus_coin;
+use super::exponential::{ROUNDING, exp_minus_coin};
 use super::interval::{Interval, Rational};
 use super::laplace::DiscreteLaplace;
 use super::rng::Rng;
@@ -137,11 +137,17 @@ impl Blocks {
             let rest = rng.next_u64() >> (64 - self.size);
             let value = (start + rest) as i64 ^ -((zigzag & 1) as i64);
             let (over, sum) = (value.unsigned_abs() - start, value.unsigned_abs() + start);
-            let gamma = over as f64 * sum as f64 * self.half_precision;
-            if exp_minus_coin(gamma, gamma * ROUNDING, || self.gamma(over, sum), rng) {
+            let (gamma, error) = self.approximate_gamma(over, sum);
+            if exp_minus_coin(gamma, error, || self.gamma(over, sum), rng) {
                 return value;
             }
         }
+    }
+
+    #[inline]
+    fn approximate_gamma(&self, over: u64, sum: u64) -> (f64, f64) {
+        let gamma = over as f64 * sum as f64 * self.half_precision;
+        (gamma, gamma * ROUNDING)
     }
 
     #[cold]
@@ -178,13 +184,19 @@ impl Rejection {
         loop {
             let proposal = self.proposal.draw(rng);
             let magnitude = proposal.unsigned_abs();
-            let distance = (magnitude as f64 - self.centre_f64).abs();
-            let gamma = distance * distance * self.half_precision;
-            let error = ((magnitude as f64 + self.centre_f64) * distance * self.half_precision + gamma) * ROUNDING;
+            let (gamma, error) = self.approximate_gamma(magnitude);
             if exp_minus_coin(gamma, error, || self.gamma(magnitude), rng) {
                 return proposal;
             }
         }
+    }
+
+    /// The distance is off by a part of both terms of its difference, all else by a part of itself.
+    fn approximate_gamma(&self, magnitude: u64) -> (f64, f64) {
+        let distance = (magnitude as f64 - self.centre_f64).abs();
+        let gamma = distance * distance * self.half_precision;
+        let error = ((magnitude as f64 + self.centre_f64) * distance * self.half_precision + gamma) * ROUNDING;
+        (gamma, error)
     }
 
     #[cold]
@@ -200,5 +212,47 @@ fn half_precision(variance: &Rational) -> f64 {
     (variance.recip() / BigUint::from(2u32)).to_f64().unwrap_or(f64::NAN)
 }
 
-/// Every input and every result of a handful of operations is off by 2^-53 of itself; this leaves a factor of two.
-const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::exponential::assert_bounds;
+    use super::super::rng::{Seed, Stream};
+    use super::*;
+
+    /// Sigmas of all sizes with short and long fractions, and magnitudes near the centre, typical and far out.
+    fn cases(mut act: impl FnMut(Rational, u64, &mut Rng)) {
+        let mut rng = Seed::reproducible([3; 32]).stream(Stream::Speed, 1);
+        for round in 0..400u64 {
+            let (whole, fraction) = (rng.below(50), rng.below(180));
+            let odd = (BigUint::from(rng.next_u64()) << (whole + fraction)) >> 64u32 | BigUint::from(1u32);
+            let sigma = Rational::new(odd, BigUint::from(1 + round % 3) << fraction);
+            let centre = (&sigma * &sigma / (sigma.to_integer() + 1u32)).to_integer().to_u64().unwrap();
+            let far = rng.below(10 * centre + 100);
+            for magnitude in [0, 1, centre, centre + 1, far] {
+                act(sigma.clone(), magnitude, &mut rng);
+            }
+        }
+    }
+
+    #[test]
+    fn rejection_knows_the_error_of_its_gamma() {
+        cases(|sigma, magnitude, _| {
+            let rejection = Rejection::new(&sigma);
+            let (gamma, error) = rejection.approximate_gamma(magnitude);
+            assert_bounds(gamma, error, &rejection.gamma(magnitude));
+        });
+    }
+
+    #[test]
+    fn blocks_know_the_error_of_their_gamma() {
+        cases(|sigma, _, rng| {
+            let size = (sigma.to_integer() / MOST_BLOCKS).bits();
+            if size > 0 {
+                let blocks = Blocks::new(&sigma, size);
+                let (over, start) = (rng.below((1 << size) + 1), rng.below(700) << size);
+                let (gamma, error) = blocks.approximate_gamma(over, 2 * start + over);
+                assert_bounds(gamma, error, &blocks.gamma(over, 2 * start + over));
+            }
+        });
+    }
+}

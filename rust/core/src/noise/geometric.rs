@@ -41,7 +41,8 @@ impl Inversion {
         self.joined(lowest, rng)
     }
 
-    /// G if not negative, -1 - G if negative: the discrete Laplace law, for tables made with a sign.
+    /// G if not negative, -1 - G if negative: the discrete Laplace law, for tables made with a sign. Saturates at the ends
+    /// of i64.
     #[inline]
     pub fn draw_signed(&self, rng: &mut Rng) -> i64 {
         let zigzag = self.lowest.draw(rng);

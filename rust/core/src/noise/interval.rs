@@ -78,8 +78,7 @@ impl Interval {
     /// One divided by the number, which is certainly positive.
     pub fn reciprocal(&self) -> Interval {
         let square = BigUint::one() << (2 * self.bits);
-        let upper = if self.lower.is_zero() { square.clone() } else { &square / &self.lower + 1u32 };
-        Interval { lower: square / self.upper.clone().max(BigUint::one()), upper, bits: self.bits }
+        Interval { upper: &square / &self.lower + 1u32, lower: square / &self.upper, bits: self.bits }
     }
 
     /// Whether it is at most one unit: nothing that counts any more.

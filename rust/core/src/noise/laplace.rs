@@ -31,7 +31,7 @@ impl Method {
     }
 }
 
-/// Integers with Pr[X = x] proportional to exp(-|x| / scale), saturating at +-(2^63 - 1).
+/// Integers with Pr[X = x] proportional to exp(-|x| / scale), saturating at the ends of i64.
 pub struct DiscreteLaplace(Method);
 
 impl DiscreteLaplace {

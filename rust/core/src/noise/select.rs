@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
-use super::exponential::exp_minus_coin;
+use super::exponential::{ROUNDING, exp_minus_coin};
 use super::interval::Rational;
 use super::rng::Rng;
 use crate::error::{Result, fitting};
@@ -17,11 +17,8 @@ pub struct Candidates<'a> {
     rate_f64: f64,
 }
 
-/// Draws between two looks at the cancel flag.
-const BETWEEN_CHECKS: usize = 1 << 16;
-
-/// Each of the three roundings in a product of two rounded numbers is off by 2^-53; this leaves a factor of two.
-const ROUNDING: f64 = 6.0 / (1u64 << 53) as f64;
+/// Draws between two looks at the cancel flag; one may take 20 microseconds.
+const BETWEEN_CHECKS: usize = 1 << 12;
 
 impl<'a> Candidates<'a> {
     /// At least one score; a rate of epsilon / (2 sensitivity), or epsilon / sensitivity where no neighbour moves two
@@ -65,7 +62,40 @@ impl<'a> Candidates<'a> {
         if gap == 0 {
             return true;
         }
+        let (gamma, error) = self.approximate_gamma(gap);
+        exp_minus_coin(gamma, error, || self.gamma(gap), rng)
+    }
+
+    #[inline]
+    fn approximate_gamma(&self, gap: u64) -> (f64, f64) {
         let gamma = self.rate_f64 * gap as f64;
-        exp_minus_coin(gamma, gamma * ROUNDING, || &self.rate * BigUint::from(gap), rng)
+        (gamma, gamma * ROUNDING)
+    }
+
+    #[cold]
+    fn gamma(&self, gap: u64) -> Rational {
+        &self.rate * BigUint::from(gap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exponential::assert_bounds;
+    use super::super::rng::{Seed, Stream};
+    use super::*;
+
+    #[test]
+    fn candidates_know_the_error_of_their_gamma() {
+        let mut rng = Seed::reproducible([4; 32]).stream(Stream::Speed, 1);
+        for round in 0..1000u64 {
+            let long = BigUint::from(rng.next_u64() | 1) << (round % 200);
+            let rate = Rational::new(long + 1u32, BigUint::from(rng.next_u64() | 1) << (rng.below(260)));
+            let candidates = Candidates::new(&[0], rate.clone());
+            for target in [1e-9, 0.3, 5.0, 40.0] {
+                let gap = (target / candidates.rate_f64).min(1e18) as u64 + 1;
+                let (gamma, error) = candidates.approximate_gamma(gap);
+                assert_bounds(gamma, error, &candidates.gamma(gap));
+            }
+        }
     }
 }

@@ -1,0 +1,121 @@
+"""Epsilon by hdp_fast.accounting beside dp-accounting's privacy-loss distributions.
+
+Run `python benches/bench_accounting.py`: less than a minute. Of equal guarantees the smaller
+epsilon is the better one; dp-accounting's optimistic estimate is no guarantee but a lower bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from hdp_fast import accounting
+from hdp_fast.accounting import BoundedRange, Gaussian, Laplace, Pure, Subsampled
+from hdp_fast.bench import aligned
+
+Terms = list[tuple[accounting.Mechanism, int]]
+
+CASES: dict[str, tuple[Terms, float]] = {
+    "Gaussian, mu 1": ([(Gaussian(1.0), 1)], 1e-6),
+    "Gaussian, mu 0.03 x 1,000": ([(Gaussian(0.03), 1_000)], 1e-6),
+    "Gaussian, mu 0.003 x 100,000": ([(Gaussian(0.003), 100_000)], 1e-6),
+    "Laplace, epsilon 0.1 x 100": ([(Laplace(0.1), 100)], 1e-6),
+    "Laplace 0.5, Gaussian 0.05 x 100": ([(Laplace(0.5), 1), (Gaussian(0.05), 100)], 1e-6),
+    "pure 1 on a subsample x 1,000": (
+        [(Subsampled(Pure(1), draws=10_000, rate=5.93e-7), 1_000)],
+        1e-6,
+    ),
+    "exponential 1 on a subsample x 1,000": (
+        [(Subsampled(BoundedRange(1), draws=10_000, rate=1.06e-6), 1_000)],
+        1e-6,
+    ),
+    "minibatch gradients x 2,000": (
+        [(Subsampled(Gaussian(2 / 37.1), draws=1_000, rate=6.75e-5), 2_000)],
+        1e-4,
+    ),
+}
+
+
+def main() -> None:
+    """Print the table, or one JSON object with --json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--interval", type=float, default=1e-4, help="grid of dp-accounting")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    # The optimistic estimate says each time that it is no connect-the-dots.
+    logging.disable(logging.WARNING)
+    rows = {
+        name: measure(terms, delta, arguments.repeats, arguments.interval)
+        for name, (terms, delta) in CASES.items()
+    }
+    if arguments.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print_table(rows)
+
+
+def measure(
+    terms: Terms, delta: float, repeats: int, interval: float
+) -> dict[str, tuple[float, float] | None]:
+    """Epsilon and median milliseconds of every route; None where the peer has no such mechanism."""
+    peers = all(isinstance(mechanism, Gaussian | Laplace) for mechanism, _ in terms)
+    routes: dict[str, Callable[[], float] | None] = {
+        "pld": lambda: accounting.epsilon(terms, delta),
+        "rdp": lambda: accounting.epsilon(terms, delta, accountant="rdp"),
+        "dp-accounting": (lambda: peer(terms, delta, interval, True)) if peers else None,
+        "optimistic": (lambda: peer(terms, delta, interval, False)) if peers else None,
+    }
+    return {name: route and timed(route, repeats) for name, route in routes.items()}
+
+
+def timed(route: Callable[[], float], repeats: int) -> tuple[float, float]:
+    """The result and the median milliseconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        found = route()
+        times.append(time.perf_counter() - start)
+    return found, statistics.median(times) * 1e3
+
+
+def peer(terms: Terms, delta: float, interval: float, pessimistic: bool) -> float:
+    """dp-accounting's epsilon."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    def single(mechanism: accounting.Mechanism) -> Any:
+        options = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
+        if isinstance(mechanism, Gaussian):
+            return pld.from_gaussian_mechanism(1 / mechanism.mu, **options)
+        assert isinstance(mechanism, Laplace)
+        return pld.from_laplace_mechanism(1 / mechanism.epsilon, **options)
+
+    first, *others = (single(mechanism).self_compose(rounds) for mechanism, rounds in terms)
+    for other in others:
+        first = first.compose(other)
+    return float(first.get_epsilon_for_delta(delta))
+
+
+def print_table(rows: dict[str, dict[str, tuple[float, float] | None]]) -> None:
+    """Epsilon (milliseconds) of every route."""
+    routes = list(next(iter(rows.values())))
+    lines = [
+        [
+            name,
+            *("-" if cell is None else f"{cell[0]:.5f} ({cell[1]:.1f})" for cell in row.values()),
+        ]
+        for name, row in rows.items()
+    ]
+    print("epsilon at delta = 1e-6 (1e-4 for gradients), in brackets median milliseconds")
+    print("\n".join(aligned([["", *routes], *lines])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+//! The grid on which a composition is computed, and how its laws are tilted.
+
+use super::law::Law;
+use super::mechanism::Mechanism;
+use super::moments::{Composition, Moments};
+use super::{U, valley};
+use crate::error::Result;
+use crate::run::Run;
+
+/// Bounds on the size of the transforms, which the window of the composed loss must fit.
+const LEAST_POINTS: usize = 1 << 14;
+const MOST_POINTS: usize = 1 << 20;
+
+/// Grid points to which one round's losses may extend.
+const MOST_CELLS: f64 = (1 << 19) as f64;
+
+/// What connecting the dots may add to delta, relative to it, when the grid is fine enough.
+const ACCURACY: f64 = 2e-4;
+
+/// Losses that are dropped add this part to delta.
+pub const NEGLIGIBLE: f64 = 1e-7;
+
+/// Minus ln of the mass of the tilted loss that may wrap around on either side of the window: it only adds to delta.
+const WRAPPED: f64 = 30.0;
+
+/// A slope above this multiple of the order of the tilt is that of a jump.
+const STEEPEST: f64 = 20.0;
+
+/// A curve so much steeper than planned for asks for a new plan.
+const STEEPER: f64 = 1.5;
+
+/// What a composition is asked for.
+#[derive(Clone, Copy)]
+pub enum Aim {
+    /// Its delta at an epsilon.
+    Epsilon(f64),
+    /// Its epsilon at a delta.
+    Delta(f64),
+}
+
+/// The grid of a composition, and how its laws are tilted.
+///
+/// Masses are multiplied by e^(order * loss) before they are transformed and divided by it afterwards. With the order
+/// that the moments' bound uses, the tilted loss lies about where delta is asked for: the transforms' errors, relative
+/// to the largest mass, are then small relative to delta, too.
+pub struct Plan {
+    /// The order of the tilt.
+    pub order: f64,
+    /// Where the window of the composed loss begins.
+    pub bottom: f64,
+    /// The order at which the mass above the window is bounded.
+    pub top_order: f64,
+    /// The distance of grid points.
+    pub width: f64,
+    /// Their number, a power of two.
+    pub points: usize,
+    /// The curve is taken to fall like e^(-slope * epsilon).
+    slope: f64,
+    /// A bound on what rounding moved the composed loss by.
+    pub shift: f64,
+    /// The probability that is dropped of each round, in the number of changed draws and, below, in the tail.
+    negligible: f64,
+    /// For each mechanism, the loss above which the tail is dropped, and its probability.
+    cuts: Vec<(f64, f64)>,
+}
+
+impl Plan {
+    /// A grid for a delta of about e^log_delta and a curve that falls at least like e^(-slope * epsilon).
+    pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64) -> Plan {
+        let rounds: f64 = moments.0.iter().map(|(_, rounds)| rounds).sum();
+        let log_dropped = log_delta + NEGLIGIBLE.ln();
+        let negligible = log_dropped.exp() / rounds;
+        let (moments, cuts) = without_tails(moments, negligible);
+        let farthest = cuts.iter().map(|cut| cut.0).fold(0.0, f64::max);
+        let (order, epsilon) = match aim {
+            Aim::Epsilon(epsilon) => (moments.log_delta(epsilon).0, epsilon),
+            Aim::Delta(delta) => moments.epsilon(delta),
+        };
+        let tilted = moments.log_moment(order);
+        let reach = |sign: f64| valley(|s| (moments.log_moment(order + sign * s) - tilted + WRAPPED) / s).1;
+        let (bottom, highest) = ((-reach(-1.0)).min(epsilon), reach(1.0));
+        let moved = moments.moved(order).max(U);
+        // The window's top where dots `width` apart are connected: that adds to the moment of order s, relative to it,
+        // s (s + 1) width^2 / 12 or a little more for every loss that is not 0.
+        let top = |width: f64| {
+            let spread = |s: f64| moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
+            let (order, top) = valley(|s| (moments.log_moment(s) + spread(s) - log_dropped) / s);
+            (order, top.max(highest))
+        };
+        let narrowest = top(0.0).1 - bottom;
+        let slope = slope.min(STEEPEST * order).max(order).max(WRAPPED / narrowest);
+        let fine = (12.0 * ACCURACY / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
+        let width = fine.max(narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
+        let (top_order, top) = top(width);
+        let window = top - bottom;
+        let points = ((window / width) as usize + 4).next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
+        // What rounding the size up leaves is used for a finer grid.
+        let width = (window / (points - 4) as f64).max(farthest / MOST_CELLS);
+        // The largest loss, often an atom, falls on a grid point: randomised response is then not widened at all.
+        let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
+        let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
+        let shift = 16.0 * U * moves.sum::<f64>();
+        Plan { order, bottom, top_order, width, points, slope, shift, negligible, cuts }
+    }
+
+    /// Whether a curve that falls like e^(-slope * epsilon) asks for a finer grid than this, and can have one.
+    pub fn too_coarse(&self, slope: f64) -> bool {
+        slope.min(STEEPEST * self.order) > STEEPER * self.slope
+    }
+
+    /// The law of one round of the i-th mechanism on the grid.
+    pub fn law(&self, i: usize, mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
+        let pair = mechanism.pair(self.negligible)?;
+        let (farthest, beyond) = self.cuts[i];
+        let cells = (farthest / self.width).ceil() as usize + 1;
+        let round: Vec<f64> = (0..=cells).map(|i| i as f64 * self.width).collect();
+        let base: Vec<f64> = round.iter().map(|&loss| pair.base_loss(loss)).collect();
+        Law::new(&pair, &base, round, beyond, run)
+    }
+}
+
+/// The composition of laws without their tails, the last loss that each kept, and what it lost.
+fn without_tails(moments: &Composition, chance: f64) -> (Composition, Vec<(f64, f64)>) {
+    let laws = moments.0.iter().filter_map(|(each, rounds)| each.law().map(|law| (law, *rounds)));
+    let (kept, cuts) = laws
+        .map(|(law, rounds)| {
+            let (law, beyond) = law.without_tail(chance);
+            let cut = (law.largest(), beyond);
+            ((Moments::Law(law), rounds), cut)
+        })
+        .unzip();
+    (Composition(kept), cuts)
+}
