@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "accounting"},
+    {"gf2", "accounting", "weights"},
     {"parity", "local"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
@@ -65,6 +65,8 @@ GUARANTEED = {
     "noise.weighted_draws",
     "parity.learn",
     "parity.transfer",
+    "weights.DenseWeights",
+    "weights.DenseWeights.draw",
 }
 
 pytestmark = pytest.mark.skipif(not CORE.is_dir(), reason="needs the source tree")
@@ -126,7 +128,7 @@ def test_reference_imports_nothing_of_the_package():
 
 def public_callables():
     modules = ["accounting", "audit", "budget", "gf2", "local", "noise", "parity", "record"]
-    for module in modules:
+    for module in [*modules, "weights"]:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):
             value = getattr(space, name)

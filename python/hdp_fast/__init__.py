@@ -3,13 +3,13 @@
 gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
 population. local: randomised response and agents who answer once. noise: exact coins and integer
 noise. budget: one ledger for all releases about the same records. accounting: guarantees as
-functions. audit: how much privacy a mechanism spends at least. Every release carries a
-PrivacyRecord; docs/guarantees.md says what its words mean.
+functions. audit: how much privacy a mechanism spends at least. weights: kappa-dense weights over
+records. Every release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
 """
 
 import logging
 
-from . import accounting, audit, budget, exceptions, gf2, local, noise, parity
+from . import accounting, audit, budget, exceptions, gf2, local, noise, parity, weights
 from ._core import __version__
 from .budget import Budget
 from .exceptions import (
@@ -42,6 +42,7 @@ __all__ = [
     "local",
     "noise",
     "parity",
+    "weights",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -382,22 +382,26 @@ fn extreme_scores_neither_overflow_nor_win() {
     }
 }
 
+fn weighted(weights: &[u64]) -> hdp_fast_core::Result<Weighted> {
+    Weighted::new(weights.to_vec(), Run::alone(Isa::Portable))
+}
+
 #[test]
 fn weighted_draws_come_at_their_weights() {
     let weights = [5, 0, 1, 0, 0, 14, 0];
-    let law = Weighted::new(&weights).unwrap();
+    let law = weighted(&weights).unwrap();
     let drawn = counts(|rng| law.draw(rng) as i64, 63);
     assert!(follows(
         |i| usize::try_from(i).ok().and_then(|i| weights.get(i)).map_or(0.0, |&w| w as f64 / 20.0),
         &drawn
     ));
     assert_eq!(drawn.keys().copied().collect::<Vec<_>>(), [0, 2, 5]);
-    let large = Weighted::new(&[u64::MAX - 1, 1]).unwrap();
+    let large = weighted(&[u64::MAX - 1, 1]).unwrap();
     assert!((0..100).all(|index| large.draw(&mut stream(index)) == 0));
-    let one = Weighted::new(&[1]).unwrap();
+    let one = weighted(&[1]).unwrap();
     assert_eq!(one.draw(&mut stream(0)), 0);
     for wrong in [&[][..], &[0, 0], &[u64::MAX, 1]] {
-        assert!(Weighted::new(wrong).is_err(), "{wrong:?}");
+        assert!(weighted(wrong).is_err(), "{wrong:?}");
     }
 }
 
@@ -408,7 +412,7 @@ fn weighted_draws_find_the_same_place_as_a_plain_search() {
         for largest in [2, 1000, u64::MAX >> 14] {
             let mut rng = stream(length);
             let weights: Vec<u64> = (0..length).map(|i| rng.below(largest) + u64::from(i == 0)).collect();
-            let law = Weighted::new(&weights).unwrap();
+            let law = weighted(&weights).unwrap();
             for index in 0..300 {
                 let mut target = stream(index).below(weights.iter().sum());
                 let expected = weights

@@ -5,7 +5,8 @@ use hdp_fast_core::gf2::BitMatrix;
 use numpy::PyUntypedArrayMethods;
 use numpy::ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyUntypedArray,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1,
+    PyUntypedArray,
 };
 use pyo3::prelude::*;
 
@@ -152,6 +153,15 @@ pub type Vector<'py, T = u8> = Bound<'py, PyArray1<T>>;
 
 /// A contiguous int64 vector of numpy, to read.
 pub type Integers<'py> = PyReadonlyArray1<'py, i64>;
+
+/// A contiguous float64 vector of numpy, to read.
+pub type Floats<'py> = PyReadonlyArray1<'py, f64>;
+
+/// A contiguous float64 vector of numpy, to write.
+pub type FloatsToWrite<'py> = PyReadwriteArray1<'py, f64>;
+
+/// A contiguous uint8 vector of numpy, to read.
+pub type Bits<'py> = PyReadonlyArray1<'py, u8>;
 
 /// A contiguous uint64 vector of numpy, to read.
 pub type Weights<'py> = PyReadonlyArray1<'py, u64>;

@@ -11,6 +11,7 @@ mod noise;
 mod parity;
 mod run;
 mod scalar;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -35,6 +36,8 @@ mod _core {
 
     #[pymodule_export]
     use run::check_settings;
+    #[pymodule_export]
+    use weights::{DenseWeights, project, project_in_place};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -42,8 +45,9 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 28] = [
+    const __all__: [&str; 31] = [
         "BitMatrix",
+        "DenseWeights",
         "ParityTask",
         "Solution",
         "bernoulli",
@@ -61,6 +65,8 @@ mod _core {
         "optimal_epsilon",
         "plan_parity",
         "plan_parity_uniform_target",
+        "project",
+        "project_in_place",
         "promise_parity",
         "randomized_response",
         "rank",

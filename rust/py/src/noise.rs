@@ -6,6 +6,7 @@ use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Seed, Stream, Weighted, coins,
     draws,
 };
+use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 
@@ -71,7 +72,7 @@ pub fn integer_noise<'py>(
         ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
     ];
     let (make, scale) = (word("law", law, &laws)?, rational(scale));
-    integers(py, size, Stream::Noise, random_state, move |size| Ok(make(&scale, size)))
+    integers(py, size, Stream::Noise, random_state, move |size, _| Ok(make(&scale, size)))
 }
 
 fn law_of<L: Sync + Send + 'static>(
@@ -89,7 +90,7 @@ pub fn uniform_integers<'py>(
     size: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    integers(py, size, Stream::Integers, random_state, |_| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
+    integers(py, size, Stream::Integers, random_state, |_, _| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
 }
 
 /// Indices drawn with integer weights: int64 (size,).
@@ -100,9 +101,9 @@ pub fn weighted_draws<'py>(
     size: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    let weights = weights.as_slice()?;
-    integers(py, size, Stream::Integers, random_state, |_| {
-        let law = Weighted::new(weights)?;
+    let weights = weights.as_slice()?.to_vec();
+    integers(py, size, Stream::Integers, random_state, |_, run| {
+        let law = Weighted::new(weights, run)?;
         Ok(move |rng: &mut Rng| law.draw(rng) as i64)
     })
 }
@@ -112,13 +113,13 @@ fn integers<'py, D: Fn(&mut Rng) -> i64 + Sync + Send>(
     size: &Bound<'py, PyAny>,
     purpose: Stream,
     random_state: Option<&Bound<'py, PyAny>>,
-    law: impl FnOnce(usize) -> Result<D> + Send,
+    law: impl FnOnce(usize, Run<'_>) -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
     let size = fitting::<i64>(Some(count("size", size, 0)?)).map_err(raise)?;
     let seed = seed(py, random_state)?;
     let drawn = run(py, None, DRAW * size as f64, |run| {
         let mut drawn = vec![0; size];
-        let draw = law(size)?;
+        let draw = law(size, run)?;
         draws(&mut drawn, purpose, &seed, run, draw)?;
         Ok(drawn)
     })?;

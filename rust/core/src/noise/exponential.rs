@@ -29,7 +29,7 @@ const fn powers(group: u32) -> [u64; 64] {
     let base = exp_minus(ONE >> (6 * group));
     let (mut power, mut words, mut i) = (ONE, [u64::MAX; 64], 1);
     while i < 64 {
-        power = product(power, base);
+        power = upper_half(power, base) << 1;
         words[i] = (power >> 63) as u64;
         i += 1;
     }
@@ -42,17 +42,17 @@ const fn exp_minus(x: u128) -> u128 {
     while term > 0 {
         sum = if n % 2 == 0 { sum + term } else { sum - term };
         n += 1;
-        term = product(term, x) / n;
+        term = (upper_half(term, x) << 1) / n;
     }
     sum
 }
 
-const fn product(a: u128, b: u128) -> u128 {
+/// The upper 128 bits of a product.
+pub const fn upper_half(a: u128, b: u128) -> u128 {
     let (a1, a0, b1, b0) = (a >> 64, a & u64::MAX as u128, b >> 64, b & u64::MAX as u128);
     let middle = a1 * b0 + ((a0 * b0) >> 64);
     let (carry, low) = (middle >> 64, middle & u64::MAX as u128);
-    let low = low + a0 * b1;
-    ((a1 * b1 + carry + (low >> 64)) << 1) | ((low >> 63) & 1)
+    a1 * b1 + carry + ((low + a0 * b1) >> 64)
 }
 
 /// True with probability exp(-x) for the exact x that `gamma` approximates to within `error`.

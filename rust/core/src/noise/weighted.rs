@@ -2,6 +2,7 @@
 
 use super::rng::Rng;
 use crate::error::{Error, Result, fitting};
+use crate::run::Run;
 
 /// Indices i with Pr[i] = weight i / sum of the weights.
 ///
@@ -13,37 +14,41 @@ pub struct Weighted {
     shift: u32,
 }
 
+/// Weights that a thread adds up.
+const CHUNK: usize = 1 << 16;
+
 impl Weighted {
     /// Fewer than 2^32 weights with a sum in [1, 2^64).
-    pub fn new(weights: &[u64]) -> Result<Weighted> {
+    pub fn new(weights: Vec<u64>, run: Run<'_>) -> Result<Weighted> {
         const RULE: &str = "there must be fewer than 2^32, with a sum of at least 1 and below 2^64";
         let wrong = |what: &str| Err(Error::parameter("weights", what, RULE));
         if u32::try_from(weights.len()).is_err() {
             return wrong("too many");
         }
-        let mut cumulative = Vec::with_capacity(fitting::<u64>(Some(weights.len()))?);
-        let mut sum = 0u64;
-        for &weight in weights {
-            let Some(next) = sum.checked_add(weight) else {
-                return wrong("an array with too large a sum");
-            };
-            sum = next;
-            cumulative.push(sum);
-        }
+        let whole = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>();
+        let Ok(sum) = u64::try_from(whole) else {
+            return wrong("an array with too large a sum");
+        };
         if sum == 0 {
             return wrong("an array with sum 0");
         }
+        let cumulative = cumulated(weights, run)?;
         // As many parts as weights, or up to twice as many.
-        let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub(weights.len().ilog2() + 1);
+        let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub(cumulative.len().ilog2() + 1);
         let parts = fitting::<u32>(usize::try_from((sum - 1) >> shift).ok())? + 1;
-        let mut index = 0;
-        let first = |part: usize| {
-            while cumulative[index] <= (part as u64) << shift {
-                index += 1;
+        let mut guide = vec![0; parts];
+        run.try_for_each_chunk(&mut guide, CHUNK, |chunk, guide| {
+            let part = |i: usize| ((chunk * CHUNK + i) as u64) << shift;
+            let mut index = cumulative.partition_point(|&sum| sum <= part(0));
+            for (i, first) in guide.iter_mut().enumerate() {
+                while cumulative[index] <= part(i) {
+                    index += 1;
+                }
+                *first = index as u32;
             }
-            index as u32
-        };
-        Ok(Weighted { guide: (0..parts).map(first).collect(), cumulative, shift })
+            Ok(())
+        })?;
+        Ok(Weighted { cumulative, guide, shift })
     }
 
     /// One draw.
@@ -56,4 +61,25 @@ impl Weighted {
         }
         index
     }
+}
+
+/// The cumulative sums, in place: within chunks at once, then the chunks' own.
+fn cumulated(mut weights: Vec<u64>, run: Run<'_>) -> Result<Vec<u64>> {
+    run.try_for_each_chunk(&mut weights, CHUNK, |_, weights| {
+        let mut sum = 0;
+        weights.iter_mut().for_each(|weight| {
+            sum += *weight;
+            *weight = sum;
+        });
+        Ok(())
+    })?;
+    let before: Vec<u64> = weights
+        .chunks(CHUNK)
+        .scan(0, |sum, chunk| Some(std::mem::replace(sum, *sum + chunk.last().copied().unwrap_or(0))))
+        .collect();
+    run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
+        weights.iter_mut().for_each(|weight| *weight += before[chunk]);
+        Ok(())
+    })?;
+    Ok(weights)
 }

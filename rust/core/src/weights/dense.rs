@@ -1,0 +1,422 @@
+//! Multiplicative weights whose projection onto kappa-dense distributions is drawn from exactly.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::power::{POINT, mantissa};
+use crate::error::{Error, Result, fitting};
+use crate::noise::Weighted;
+use crate::run::Run;
+
+/// Weights that a thread looks at a time.
+const CHUNK: usize = 1 << 14;
+
+/// Integer weights have at most so many binary digits; fewer where the sum would not fit into a word.
+const MOST_DIGITS: u32 = 52;
+
+/// The share of kappa that the public window of sums costs: kappa_eff = kappa (1 - 2^-12). Wide enough that n weights
+/// that are all rounded at once do not jump over it.
+const WINDOW: f64 = 1.0 / 4096.0;
+
+/// Logarithms stay above -2^61 units, so that adding the scale cannot overflow.
+const DEEPEST: i64 = 1 << 61;
+
+/// Weights in a sample that says where to start.
+const SAMPLE: usize = 1 << 14;
+
+/// Loss vectors for all records, one after the other.
+#[derive(Clone, Copy)]
+pub enum Losses<'a> {
+    /// Numbers in [0, 1].
+    Floats(&'a [f64]),
+    /// 0 or 1.
+    Bits(&'a [u8]),
+}
+
+/// The weights of n records, as logarithms to base 2 in units of 2^-48: updates are exact sums.
+pub struct DenseWeights {
+    logs: Vec<i64>,
+    kappa: f64,
+    /// What a loss of 0 takes from a logarithm.
+    step: i64,
+    updates: u64,
+    digits: u32,
+    /// The scale of the last draw, from which the next one starts.
+    scale: i64,
+}
+
+impl DenseWeights {
+    /// Equal weights of n records. `kappa` in (0, 1], with kappa n at least 1 and kappa n^2 at most 2^49; `eta` in (0, 4].
+    pub fn new(n: usize, kappa: f64, eta: f64) -> Result<DenseWeights> {
+        if !(kappa > 0.0 && kappa <= 1.0) {
+            return Err(Error::parameter("kappa", kappa, "it must lie in (0, 1]"));
+        }
+        if !(eta > 0.0 && eta <= 4.0) {
+            return Err(Error::parameter("eta", eta, "it must lie in (0, 4]"));
+        }
+        let mass = kappa * n as f64;
+        if !(mass >= 1.0 && mass * n as f64 <= (1u64 << 49) as f64 && n < 1 << 32) {
+            return Err(Error::parameter(
+                "n",
+                n,
+                "kappa n must be at least 1, kappa n^2 at most 2^49, and n below 2^32",
+            ));
+        }
+        let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
+        let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
+        let logs = vec![0; fitting::<i64>(Some(n))?];
+        Ok(DenseWeights { logs, kappa, step: step.max(1), updates: 0, digits, scale: 0 })
+    }
+
+    /// Number of records.
+    pub fn n(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The largest probability of any record in a draw: public, and the same for all data.
+    pub fn rate(&self) -> f64 {
+        (1.0 / (self.kappa * (1.0 - WINDOW) * self.n() as f64) * (1.0 + 4.0 * f64::EPSILON)).min(1.0)
+    }
+
+    /// Multiplies each weight by exp(-eta (1 - loss)), for one or several vectors of n losses.
+    ///
+    /// Cost: one pass over losses and weights.
+    pub fn update(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
+        let length = match losses {
+            Losses::Floats(losses) => losses.len(),
+            Losses::Bits(losses) => losses.len(),
+        };
+        let updates = self.updates + (length / self.n()) as u64;
+        if updates as i128 * i128::from(self.step) >= i128::from(DEEPEST) {
+            let rule = "eta times the number of updates must stay below 5,600";
+            return Err(Error::parameter("updates", updates, rule));
+        }
+        if self.shift(losses, |log, taken| log.wrapping_sub(taken), run) {
+            // Sums of integers are undone exactly.
+            self.shift(losses, |log, taken| log.wrapping_add(taken), run);
+            return Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()));
+        }
+        self.updates = updates;
+        Ok(())
+    }
+
+    /// Moves every logarithm by what its losses take; true if any loss was out of range.
+    fn shift(&mut self, losses: Losses<'_>, act: impl Fn(i64, i64) -> i64 + Sync + Send, run: Run<'_>) -> bool {
+        let (n, step, wrong) = (self.n(), self.step, AtomicBool::new(false));
+        run.for_each_chunk(
+            &mut self.logs,
+            CHUNK,
+            || (),
+            |_, chunk, logs| {
+                let part = chunk * CHUNK..chunk * CHUNK + logs.len();
+                let fine = match losses {
+                    Losses::Floats(losses) => {
+                        losses.chunks(n).all(|losses| shift_floats(logs, &losses[part.clone()], step, &act))
+                    }
+                    Losses::Bits(losses) => {
+                        losses.chunks(n).all(|losses| shift_bits(logs, &losses[part.clone()], step, &act))
+                    }
+                };
+                if !fine {
+                    wrong.store(true, Ordering::Relaxed);
+                }
+            },
+        );
+        wrong.into_inner()
+    }
+
+    /// The law of one draw: integer weights whose sum lies in a public window, whatever the data.
+    ///
+    /// Record i has weight floor(2^b min(c w_i, 1)). For a larger c no weight is smaller. So between neighbours, the one
+    /// with the larger c has no smaller weights but for the record that differs, and as both sums lie between K_lo and
+    /// K_hi, the two laws share all but (K_hi - K_lo + 2^b) / K_hi of their mass: at most [`Self::rate`].
+    ///
+    /// Cost: a handful of passes.
+    pub fn law(&mut self, run: Run<'_>) -> Result<Weighted> {
+        self.scale = self.fitting_scale(run)?;
+        let (scale, digits) = (self.scale, self.digits);
+        let mut weights = vec![0; fitting::<u64>(Some(self.n()))?];
+        run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
+            let logs = &self.logs[chunk * CHUNK..];
+            weights.iter_mut().zip(logs).for_each(|(weight, &log)| *weight = integer_weight(log + scale, digits));
+            Ok(())
+        })?;
+        Weighted::new(weights, run)
+    }
+
+    /// A scale, the logarithm of c, at which the sum of the integer weights lies in the window.
+    fn fitting_scale(&self, run: Run<'_>) -> Result<i64> {
+        let window = Window::new(self.kappa * self.n() as f64, self.digits);
+        let start = match self.n() / SAMPLE {
+            0..4 => self.scale,
+            stride => {
+                let sample: Vec<i64> = self.logs.iter().copied().step_by(stride).collect();
+                search(&window.of(sample.len() as f64 / self.n() as f64), self.scale, |scale| {
+                    Ok(sums(&sample, scale, self.digits, run.sequential()))
+                })?
+            }
+        };
+        search(&window, start, |scale| run.check().map(|()| sums(&self.logs, scale, self.digits, run)))
+    }
+}
+
+/// True if all losses are in range.
+fn shift_floats(logs: &mut [i64], losses: &[f64], step: i64, act: impl Fn(i64, i64) -> i64) -> bool {
+    // Adding 2^52 leaves the nearest integer in the lowest bits of a float.
+    const SHIFTER: f64 = (1u64 << 52) as f64;
+    let step = step as f64;
+    let mut fine = true;
+    for (log, &loss) in logs.iter_mut().zip(losses) {
+        fine &= (0.0..=1.0).contains(&loss);
+        let taken = ((1.0 - loss) * step + SHIFTER).to_bits().wrapping_sub(SHIFTER.to_bits());
+        *log = act(*log, taken as i64);
+    }
+    fine
+}
+
+/// True if all losses are in range.
+fn shift_bits(logs: &mut [i64], losses: &[u8], step: i64, act: impl Fn(i64, i64) -> i64) -> bool {
+    let mut seen = 0;
+    for (log, &loss) in logs.iter_mut().zip(losses) {
+        seen |= loss;
+        *log = act(*log, step & (i64::from(loss & 1) - 1));
+    }
+    seen <= 1
+}
+
+/// floor(2^digits min(2^x, 1)) for x in units of 2^-48; never decreases with x.
+#[inline]
+fn integer_weight(x: i64, digits: u32) -> u64 {
+    if x >= 0 {
+        return 1 << digits;
+    }
+    let shift = 62 - i64::from(digits) - (x >> POINT);
+    if shift > 63 { 0 } else { mantissa(x as u64 & ((1 << POINT) - 1)) >> shift }
+}
+
+/// What the weights at a scale come to.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    all: u64,
+    /// Of it, weights that are capped.
+    capped: u64,
+}
+
+fn sums(logs: &[i64], scale: i64, digits: u32, run: Run<'_>) -> Sums {
+    let mut parts = vec![Sums::default(); logs.len().div_ceil(CHUNK)];
+    run.for_each_chunk(
+        &mut parts,
+        1,
+        || (),
+        |_, chunk, part| {
+            let start = chunk * CHUNK;
+            for &log in &logs[start..logs.len().min(start + CHUNK)] {
+                let weight = integer_weight(log + scale, digits);
+                part[0].add(Sums { all: weight, capped: if log + scale >= 0 { weight } else { 0 } });
+            }
+        },
+    );
+    let mut sums = Sums::default();
+    parts.into_iter().for_each(|part| sums.add(part));
+    sums
+}
+
+impl Sums {
+    /// Saturates: far above the window it does not matter by how much.
+    fn add(&mut self, other: Sums) {
+        self.all = self.all.saturating_add(other.all);
+        self.capped = self.capped.saturating_add(other.capped);
+    }
+}
+
+/// The public window for the sum of the integer weights: K_hi = kappa n 2^b, and K_lo so that (K_hi - K_lo + 2^b) / K_hi
+/// is at most the rate; a quarter of the width is left for rounding.
+///
+/// A step of the scale raises n weights by at most one each, and all of them together by kappa n 2^b 2^-48: less than the
+/// width, for kappa n^2 at most 2^49. So some scale meets the window, on every data set.
+struct Window {
+    low: f64,
+    high: f64,
+}
+
+impl Window {
+    fn new(mass: f64, digits: u32) -> Window {
+        let unit = (1u64 << digits) as f64;
+        let high = mass * unit;
+        Window { low: high - 0.75 * WINDOW * unit, high }
+    }
+
+    /// That of a sample, which need not meet it better than its own noise.
+    fn of(&self, share: f64) -> Window {
+        Window { low: self.low * share * 0.999, high: self.high * share }
+    }
+}
+
+/// Newton's steps on the sum, which takes the capped weights for settled, inside a bracket that is halved if need be.
+fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>) -> Result<i64> {
+    // At kappa n >= 1, 2^-64 is too small a scale for any weights.
+    let (mut low, mut high, mut scale) = (-(64i64 << POINT), DEEPEST, start);
+    let target = (window.low + window.high) / 2.0;
+    for round in 0.. {
+        let found = sums(scale)?;
+        let (all, capped) = (found.all as f64, found.capped as f64);
+        if (window.low..=window.high).contains(&all) || high - low <= 1 {
+            break;
+        }
+        if all < window.low {
+            low = scale
+        } else {
+            high = scale
+        }
+        let step = ((target - capped) / (all - capped)).log2() * (1u64 << POINT) as f64;
+        let newton = if step.is_finite() { scale.saturating_add(step as i64) } else { i64::MAX };
+        let halved = low + (high - low) / 2;
+        scale = if round < 40 && low < newton && newton < high { newton } else { halved };
+    }
+    Ok(scale)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::noise::{Rng, Seed, Stream};
+    use crate::simd::Isa;
+
+    fn rng(index: u64) -> Rng {
+        Seed::reproducible([11; 32]).stream(Stream::Speed, index)
+    }
+
+    fn alone() -> Run<'static> {
+        Run::alone(Isa::Portable)
+    }
+
+    /// Logarithms of many shapes: equal, a few levels, spread over hundreds of binary digits, one record above all.
+    fn shapes(n: usize, rng: &mut Rng) -> Vec<Vec<i64>> {
+        let unit = 1i64 << POINT;
+        let mut draw = |bound: u64| (0..n).map(|_| -(rng.below(bound) as i64)).collect::<Vec<i64>>();
+        let mut dominant = vec![-700 * unit; n];
+        dominant[0] = 0;
+        let levels = draw(3).into_iter().map(|level| level * 5 * unit / 7).collect();
+        vec![vec![0; n], levels, draw(4 << POINT), draw(900 << POINT), draw(1 << 61), dominant]
+    }
+
+    fn integer_weights(logs: &[i64], kappa: f64) -> (DenseWeights, Vec<u64>) {
+        let mut weights = DenseWeights::new(logs.len(), kappa, 1.0).unwrap();
+        weights.logs = logs.to_vec();
+        let scale = weights.fitting_scale(alone()).unwrap();
+        let integers = logs.iter().map(|&log| integer_weight(log + scale, weights.digits)).collect();
+        (weights, integers)
+    }
+
+    #[test]
+    fn integer_weights_never_decrease() {
+        let mut rng = rng(0);
+        for digits in [13, 31, 40, 52] {
+            for _ in 0..2000 {
+                let x = -((rng.next_u64() >> (2 + rng.below(50))) as i64);
+                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
+                assert!(weights.is_sorted(), "2^{digits} at {x}");
+            }
+            for whole in 0..60 {
+                let x = -(whole << POINT);
+                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
+                assert!(weights.is_sorted(), "2^{digits} at {x}");
+                assert_eq!(weights[3], (1u64 << digits) >> whole);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_meet_the_window_on_every_data_set() {
+        let mut rng = rng(1);
+        for n in [1, 2, 3, 10, 1000, 100_000] {
+            for kappa in [0.003, 0.1, 0.5, 1.0] {
+                if kappa * n as f64 >= 1.0 {
+                    for logs in shapes(n, &mut rng) {
+                        let (weights, integers) = integer_weights(&logs, kappa);
+                        let window = Window::new(kappa * n as f64, weights.digits);
+                        let sum = integers.iter().sum::<u64>() as f64;
+                        assert!((window.low..=window.high).contains(&sum), "n = {n}, kappa = {kappa}");
+                        let most = *integers.iter().max().unwrap() as f64;
+                        assert!(most / sum <= weights.rate(), "n = {n}, kappa = {kappa}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The mass that the laws of two neighbours share, in exact integers over the product of their sums.
+    fn shared(one: &[u64], other: &[u64], different: usize) -> f64 {
+        let sums = [one, other].map(|weights| weights.iter().map(|&weight| u128::from(weight)).sum::<u128>());
+        let pairs = one.iter().zip(other).enumerate().filter(|&(i, _)| i != different);
+        let common: f64 = pairs
+            .map(|(_, (&a, &b))| (u128::from(a) * sums[1]).min(u128::from(b) * sums[0]) as f64 / sums[1] as f64)
+            .sum();
+        common / sums[0] as f64
+    }
+
+    #[test]
+    fn neighbours_share_all_but_the_rate() {
+        let mut rng = rng(2);
+        let mut worst: f64 = 0.0;
+        for (n, kappa) in [(2, 0.5), (5, 0.4), (40, 0.05), (40, 0.3), (300, 0.1)] {
+            for _ in 0..30 {
+                for logs in shapes(n, &mut rng) {
+                    let (weights, one) = integer_weights(&logs, kappa);
+                    let different = rng.below(n as u64) as usize;
+                    for other in [0, -(40i64 << POINT), -(rng.below(5 << POINT) as i64)] {
+                        let mut changed = logs.clone();
+                        changed[different] = other;
+                        let lost = 1.0 - shared(&one, &integer_weights(&changed, kappa).1, different);
+                        assert!(lost <= weights.rate() * (1.0 + 1e-9), "n = {n}, kappa = {kappa}: {lost}");
+                        worst = worst.max(lost / weights.rate());
+                    }
+                }
+            }
+        }
+        assert!(worst > 0.99, "the bound should be sharp: {worst}");
+    }
+
+    #[test]
+    fn updates_are_sums() {
+        let run = alone();
+        let mut rng = rng(3);
+        let n = 40_000;
+        let losses: Vec<f64> = (0..2 * n).map(|_| rng.below(1001) as f64 / 1000.0).collect();
+        let bits: Vec<u8> = (0..n).map(|_| rng.below(2) as u8).collect();
+        let floats: Vec<f64> = bits.iter().map(|&bit| f64::from(bit)).collect();
+        let make = || DenseWeights::new(n, 0.1, 0.3).unwrap();
+        let (mut all, mut each) = (make(), make());
+        all.update(Losses::Floats(&losses), run).unwrap();
+        all.update(Losses::Bits(&bits), run).unwrap();
+        each.update(Losses::Floats(&floats), run).unwrap();
+        losses.chunks(n).rev().for_each(|losses| each.update(Losses::Floats(losses), run).unwrap());
+        assert_eq!(all.logs, each.logs);
+        let unit = (1u64 << POINT) as f64;
+        let expected = -0.3 * (3.0 - losses[7] - losses[n + 7] - floats[7]) / std::f64::consts::LN_2;
+        assert!((all.logs[7] as f64 / unit - expected).abs() < 1e-12);
+        for wrong in [1.5, -0.1, f64::NAN, f64::INFINITY, -1e300] {
+            let mut losses = losses.clone();
+            losses[n + 12_345] = wrong;
+            assert!(each.update(Losses::Floats(&losses), run).is_err());
+            assert_eq!(all.logs, each.logs, "{wrong} left a trace");
+        }
+        let mut wrong = bits;
+        wrong[3] = 2;
+        assert!(each.update(Losses::Bits(&wrong), run).is_err());
+        assert_eq!(all.logs, each.logs);
+    }
+
+    #[test]
+    fn too_many_updates_are_refused() {
+        let mut weights = DenseWeights::new(1, 1.0, 4.0).unwrap();
+        let zeros = vec![0.0; 1000];
+        let mut done = 0;
+        while weights.update(Losses::Floats(&zeros), alone()).is_ok() {
+            done += 1000;
+        }
+        assert!((1000..1500).contains(&done), "{done}");
+        assert!(weights.logs[0] > -DEEPEST);
+        weights.law(alone()).unwrap();
+    }
+}

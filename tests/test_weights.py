@@ -1,0 +1,257 @@
+"""Kappa-dense projection and multiplicative weights."""
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import accounting
+from hdp_fast.exceptions import ParameterError, ShapeError
+from hdp_fast.reference import weights as reference
+from hdp_fast.weights import DenseWeights, project
+
+COINS = np.random.default_rng(5)
+
+
+def shapes(n):
+    """Weights of many kinds, all above 0."""
+    dominant = np.full(n, 1e-12)
+    dominant[n // 2] = 1
+    return {
+        "uniform": COINS.random(n) + 1e-9,
+        "equal": np.full(n, 0.3),
+        "ties": COINS.integers(1, 4, n).astype(float),
+        "wide": 10.0 ** COINS.uniform(-300, 0, n),
+        "heavy": COINS.random(n) ** -0.9,
+        "dominant": dominant,
+        "ascending": np.arange(1.0, n + 1),
+        "descending": np.arange(n, 0.0, -1),
+        "periodic": 1.0 + np.arange(n) % 7,
+    }
+
+
+def exactly(w, kappa):
+    """The projection in fractions, by trying every number of capped weights."""
+    mass, ascending = Fraction(kappa) * len(w), sorted(map(Fraction, w))
+    for capped in range(len(w) + 1):
+        rest = ascending[: len(w) - capped]
+        c = (mass - capped) / sum(rest) if rest else 1 / ascending[0]
+        if not rest or (c > 0 and c * rest[-1] <= 1):
+            return [float(min(c * Fraction(x), 1)) for x in w]
+    raise AssertionError
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("kappa", [0.125, 0.3, 0.5, 0.99, 1.0])
+def test_projection_of_few_weights_is_exact(n, kappa):
+    if kappa * n >= 1:
+        for name, w in shapes(n).items():
+            found, wanted = project(w, kappa), exactly(w, kappa)
+            assert np.allclose(found, wanted, rtol=1e-9, atol=0), name
+            assert np.allclose(reference.project(w, kappa), wanted, rtol=1e-9, atol=0), name
+
+
+# Below and above the size from which a sample brackets the threshold.
+@pytest.mark.parametrize("n", [1000, 300_000])
+@pytest.mark.parametrize("kappa", [0.01, 0.3, 1.0])
+def test_projections_are_dense_and_keep_the_order(n, kappa):
+    for name, w in shapes(n).items():
+        p = project(w, kappa)
+        assert p.max() <= 1, name
+        assert kappa * n <= math.fsum(p) <= kappa * n * (1 + 1e-9), name
+        assert (np.diff(p[np.argsort(w)]) >= 0).all(), name
+        assert np.allclose(p, reference.project(w, kappa), rtol=1e-8, atol=0), name
+        assert np.allclose(p, project(w * 2.0**-40, kappa), rtol=1e-9, atol=0), name
+        assert np.allclose(p, project(p, kappa), rtol=1e-8), "a projection is its own"
+
+
+def test_neighbours_differ_by_no_more_than_the_densest_record():
+    n, kappa = 50, 0.1
+    for w in shapes(n).values():
+        for other in (1e-300, 1e-3, 1.0, 1e9):
+            changed = w.copy()
+            changed[COINS.integers(n)] = other
+            laws = [p / p.sum() for p in (project(w, kappa), project(changed, kappa))]
+            assert np.abs(laws[0] - laws[1]).sum() / 2 <= 1 / (kappa * n) * (1 + 1e-9)
+
+
+def test_projection_takes_any_layout_and_writes_where_it_is_told():
+    w = COINS.random(1000) + 0.1
+    wanted = project(w, 0.2)
+    frozen = w.copy()
+    frozen.flags.writeable = False
+    for given in (w.tolist(), w[::-1][::-1], np.repeat(w, 2)[::2], frozen):
+        assert np.array_equal(project(given, 0.2), wanted)
+    assert np.allclose(project(w.astype(np.float32), 0.2), wanted, rtol=1e-5)
+    out = np.empty(1000)
+    assert project(w, 0.2, out=out) is out
+    assert np.array_equal(out, wanted)
+    assert project(w, 0.2, out=w) is w
+    assert np.array_equal(w, wanted)
+
+
+def test_zero_weights_stay_zero_and_too_many_are_refused():
+    w = np.array([0.0, 3, 0, 1])
+    assert project(w, 0.5).tolist() == [0, 1, 0, 1]
+    assert project(w, 0.25).sum() == pytest.approx(1)
+    with pytest.raises(ParameterError, match="kappa n"):
+        project(w, 0.75)
+    with pytest.raises(ParameterError, match="kappa n"):
+        project(np.zeros(3), 0.5)
+
+
+BAD = {
+    "negative": ([1, -1], 0.5, "w"),
+    "nan": ([1, math.nan], 0.5, "w"),
+    "infinite": ([1, math.inf], 0.5, "w"),
+    "text": (["a"], 0.5, "w"),
+    "2-d": ([[1.0]], 0.5, "w"),
+    "empty": ([], 0.5, "w"),
+    "kappa 0": ([1], 0, "kappa"),
+    "kappa 2": ([1], 2, "kappa"),
+    "kappa nan": ([1], math.nan, "kappa"),
+}
+
+
+@pytest.mark.parametrize(("w", "kappa", "name"), BAD.values(), ids=BAD)
+def test_a_bad_projection_names_its_argument(w, kappa, name):
+    with pytest.raises((ParameterError, ShapeError), match=rf"\b{name}\b"):
+        project(w, kappa)
+
+
+@pytest.mark.parametrize("out", [np.empty(3), np.empty(2, np.float32), np.empty(4)[::2], [0, 0]])
+def test_out_must_fit(out):
+    with pytest.raises(ParameterError, match="out"):
+        project([1.0, 2.0], 0.5, out=out)
+
+
+def filled(n=2000, kappa=0.05, eta=0.5, rounds=5):
+    """Weights after some rounds, and the law that they should be drawn from."""
+    weights, logs = DenseWeights(n, kappa, eta), np.zeros(n)
+    for _ in range(rounds):
+        losses = COINS.random(n)
+        weights.update(losses)
+        logs -= eta * (1 - losses)
+    law = project(np.exp(logs), kappa)
+    return weights, law / law.sum()
+
+
+def test_draws_follow_the_projected_weights():
+    weights, law = filled()
+    counts = np.bincount(weights.draw(400_000, random_state=1), minlength=2000)
+    statistic = ((counts - 400_000 * law) ** 2 / (400_000 * law)).sum()
+    assert abs(statistic - 1999) < 5.5 * math.sqrt(2 * 1999)
+    assert law.max() <= weights.rate <= 1 / (0.05 * 2000) * (1 + 1 / 4000)
+
+
+def test_underflow_of_the_weights_does_not_matter():
+    weights, eta = DenseWeights(100, 0.1, 4.0), 4.0
+    right = np.ones((500, 100))
+    right[:, :50] = 0
+    weights.update(right)  # the first half has weights of exp(-2000)
+    assert set(weights.draw(3_000).tolist()) == set(range(50, 100))
+    losses = np.ones(100)
+    losses[50:] = 0
+    for _ in range(500):
+        weights.update(losses)
+    counts = np.bincount(weights.draw(100_000, random_state=2), minlength=100)
+    assert abs(counts[:50].sum() - 50_000) < 1_000, eta
+
+
+def test_kappa_one_is_uniform():
+    weights = DenseWeights(50, 1.0, 1.0)
+    weights.update(COINS.random(50))
+    counts = np.bincount(weights.draw(100_000, random_state=3), minlength=50)
+    assert np.abs(counts - 2_000).max() < 5.5 * math.sqrt(2_000)
+
+
+def test_losses_of_any_kind_and_several_at_once():
+    bits = COINS.integers(0, 2, (3, 5000))
+    kinds = [
+        bits,
+        bits.astype(bool),
+        bits.astype(np.uint8),
+        bits.astype(np.float32),
+        bits.T.copy().T,
+    ]
+    drawn = []
+    for losses in kinds:
+        weights = DenseWeights(5000, 0.05, 0.7)
+        weights.update(losses)
+        drawn.append(weights.draw(1000, random_state=1))
+    weights = DenseWeights(5000, 0.05, 0.7)
+    for each in bits[::-1]:
+        weights.update(each)
+    drawn.append(weights.draw(1000, random_state=1))
+    assert all(np.array_equal(drawn[0], other) for other in drawn)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, math.nan, math.inf])
+def test_a_wrong_loss_changes_nothing(wrong):
+    weights, _ = filled(n=40_000)
+    before = weights.draw(500, random_state=1)
+    losses = np.full(40_000, 0.5)
+    losses[39_000] = wrong
+    with pytest.raises(ParameterError, match="losses"):
+        weights.update(losses)
+    assert np.array_equal(weights.draw(500, random_state=1), before)
+
+
+def test_draws_do_not_depend_on_the_number_of_threads(monkeypatch):
+    weights, _ = filled(n=100_000)
+    drawn = []
+    for threads in "1", "2", "3":
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        drawn += [weights.draw(50_000, random_state=4)]
+    assert all(np.array_equal(drawn[0], other) for other in drawn)
+    assert not np.array_equal(weights.draw(50), weights.draw(50))
+
+
+BAD_WEIGHTS = {
+    "n 0": ((0, 0.5, 0.1), "n"),
+    "n text": (("5", 0.5, 0.1), "n"),
+    "kappa 0": ((10, 0, 0.1), "kappa"),
+    "kappa n below 1": ((10, 0.01, 0.1), "n"),
+    "too dense for so many": ((2**26, 1.0, 0.1), "n"),
+    "eta 0": ((10, 0.5, 0), "eta"),
+    "eta nan": ((10, 0.5, math.nan), "eta"),
+    "eta 5": ((10, 0.5, 5), "eta"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "name"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+def test_bad_parameters_name_themselves(arguments, name):
+    with pytest.raises(ParameterError, match=rf"\b{name}\b"):
+        DenseWeights(*arguments)
+
+
+def test_bad_calls_name_their_argument():
+    weights = DenseWeights(10, 0.5, 0.1)
+    for losses in (np.zeros(9), np.zeros((2, 9)), np.zeros((1, 1, 10)), 0.5):
+        with pytest.raises(ShapeError, match="losses"):
+            weights.update(losses)
+    for losses in (["a"] * 10, [None] * 10, np.zeros(10, complex), np.full(10, 2, np.uint8)):
+        with pytest.raises(ParameterError, match="losses"):
+            weights.update(losses)
+    for m in (-1, 1.5, None):
+        with pytest.raises(ParameterError, match="m"):
+            weights.draw(m)
+    with pytest.raises(ParameterError, match="random_state"):
+        weights.draw(1, random_state="x")
+
+
+def test_weights_stay_where_they_are():
+    weights = DenseWeights(10, 0.5, 0.1)
+    assert repr(weights) == "DenseWeights(10 records, kappa=0.5, eta=0.1)"
+    for act in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="private"):
+            act(weights)
+
+
+def test_the_rate_is_what_the_accountant_takes():
+    weights = DenseWeights(10_000, 0.1, 0.1)
+    learner = accounting.Subsampled(accounting.Pure(1.0), draws=10, rate=weights.rate)
+    assert 0 < accounting.epsilon([(learner, 5)], 1e-6) < 1
