@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "accounting", "weights"},
+    {"gf2", "score", "accounting", "weights"},
     {"parity", "local"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
@@ -50,6 +50,10 @@ GUARANTEED = {
     "budget.Budget",
     "budget.Budget.parallel",
     "budget.Parallel.part",
+    "learners.ExponentialLearner",
+    "learners.ExponentialLearner.learn",
+    "learners.ExponentialLearner.paper_sample_size",
+    "learners.ExponentialLearner.sample_size",
     "local.Agents",
     "local.Agents.ask",
     "local.randomized_response",
@@ -127,8 +131,9 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    modules = ["accounting", "audit", "budget", "gf2", "local", "noise", "parity", "record"]
-    for module in [*modules, "weights"]:
+    modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
+    modules += ["record", "weights"]
+    for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):
             value = getattr(space, name)

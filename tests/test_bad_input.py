@@ -9,12 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import audit, budget, gf2, local, noise, parity
+from hdp_fast import audit, budget, gf2, learners, local, noise, parity
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.local import Agents
 
 EYE = np.eye(4, dtype=np.uint8)
 ONES = np.ones(4, dtype=np.uint8)
+STUMPS = learners.Stumps(4)
 
 
 def transfer(**changes):
@@ -58,6 +59,31 @@ CALLS = {
     "lower_bound": (
         audit.lower_bound,
         {"mechanism": abs, "data": 1, "neighbour": 2, "runs": 8, "confidence": 0.9},
+    ),
+    "Features": (learners.Features, {"X": EYE}),
+    "Conjunctions": (learners.Conjunctions, {"d": 4, "size": 2}),
+    "Stumps": (learners.Stumps, {"d": 4}),
+    "ConjunctionList": (learners.ConjunctionList, {"ones": EYE, "zeros": 1 - EYE}),
+    "Parities": (learners.Parities, {"masks": EYE}),
+    "Halfspaces": (learners.Halfspaces, {"W": EYE, "b": ONES}),
+    "errors": (STUMPS.errors, {"X": EYE, "y": ONES}),
+    "errors of halfspaces": (
+        learners.Halfspaces(EYE, ONES).errors,
+        {"X": np.ones((4, 4)), "y": ONES},
+    ),
+    "predict": (STUMPS.predict, {"i": 3, "X": EYE}),
+    "ExponentialLearner": (learners.ExponentialLearner, {"hypotheses": STUMPS}),
+    "ExponentialLearner.learn": (
+        learners.ExponentialLearner(STUMPS, epsilon=1).learn,
+        {"X": EYE, "y": ONES},
+    ),
+    "sample_size": (
+        learners.ExponentialLearner(STUMPS).sample_size,
+        {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
+    ),
+    "paper_sample_size": (
+        learners.ExponentialLearner(STUMPS).paper_sample_size,
+        {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
     ),
     "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),
     "Agents": (Agents, {"X": EYE, "y": ONES, "epsilon": 1}),
@@ -128,6 +154,12 @@ SIZED = (
     *("uniform_integers", "weighted_draws"),
 )
 
+NO_NUMBERS_4x4 = {
+    **{name: value for name, value in NO_ARRAY.items() if name != "number"},
+    **{name: NOT_BITS[name](EYE) for name in ("nan", "complex", "object", "str", "date", "ragged")},
+    **{"infinite": np.full((4, 4), math.inf), "1-d": ONES, "3-d": EYE[None], "empty": []},
+}
+
 # Bad values by function and argument; "absurd" ones may be a TypeError of Python's own making.
 TABLE = {
     ("rank", "A"): MATRICES,
@@ -174,6 +206,44 @@ TABLE = {
     ("lower_bound", "runs"): [None, 0, 3, *COUNTS[:-1]],
     ("lower_bound", "confidence"): PROBABILITIES,
     ("lower_bound", "threads"): [0, *COUNTS[:-1]],
+    ("Features", "X"): MATRICES,
+    ("Features", "threads"): [0, *COUNTS],
+    ("Conjunctions", "d"): [0, None, *COUNTS],
+    ("Conjunctions", "size"): [5, None, *COUNTS],
+    ("Conjunctions", "complements"): [None, 1, "yes"],
+    ("Stumps", "d"): [0, None, *COUNTS],
+    ("ConjunctionList", "ones"): MATRICES | {"short": EYE[:3]},
+    ("ConjunctionList", "zeros"): MATRICES | {"narrow": EYE[:, :3]},
+    ("Parities", "masks"): MATRICES,
+    ("Parities", "affine"): [None, 1, "yes"],
+    ("Halfspaces", "W"): NO_NUMBERS_4x4 | {"short": EYE[:3]},
+    ("Halfspaces", "b"): {"short": ONES[:3], "nan": ONES * math.nan, "2-d": EYE, **NO_ARRAY},
+    ("errors", "X"): MATRICES | {"narrow": EYE[:, :3]},
+    ("errors", "y"): VECTORS,
+    ("errors", "threads"): [0, *COUNTS],
+    ("errors of halfspaces", "X"): NO_NUMBERS_4x4 | {"narrow": EYE[:, :3]},
+    ("errors of halfspaces", "y"): VECTORS,
+    ("predict", "i"): [10, None, *COUNTS],
+    ("predict", "X"): MATRICES | {"narrow": EYE[:, :3]},
+    ("ExponentialLearner", "hypotheses"): [None, [1], {"kind": "parity"}],
+    ("ExponentialLearner", "epsilon"): EPSILONS,
+    ("ExponentialLearner", "mechanism"): ["exponential_mechanism", "", None],
+    ("ExponentialLearner", "neighbours"): ["replace", "local", ""],
+    ("ExponentialLearner.learn", "X"): MATRICES,
+    ("ExponentialLearner.learn", "y"): VECTORS,
+    ("ExponentialLearner.learn", "random_state"): STATES,
+    ("ExponentialLearner.learn", "budget"): [1, "ledger"],
+    **{
+        (name, argument): values
+        for name in ("sample_size", "paper_sample_size")
+        for argument, values in (
+            ("alpha", [*PROBABILITIES, 1e-300]),
+            ("beta", PROBABILITIES),
+            ("epsilon", [*EPSILONS, 1e-300]),
+        )
+    },
+    ("sample_size", "agnostic"): [None, 1, "yes"],
+    ("sample_size", "opt"): [-0.1, 1, math.nan, "x"],
     ("randomized_response", "bits"): ANY_LENGTH,
     ("randomized_response", "epsilon"): EPSILONS,
     ("randomized_response", "random_state"): STATES,
@@ -231,15 +301,23 @@ TABLE = {
     ("transfer", "budget"): [1, "ledger"],
 }
 SCALARS = {"epsilon", "agents_epsilon", "alpha", "beta", "delta", "chi2"}
+# None is a value of these.
+OPTIONAL = {
+    ("plan_transfer", "chi2"),
+    *((name, "epsilon") for name in ("sample_size", "paper_sample_size")),
+}
 ABSURD = {
-    pair: [value for value in NO_NUMBERS if pair[1] != "chi2" or value is not None]
+    pair: [value for value in NO_NUMBERS if pair not in OPTIONAL or value is not None]
     for pair in TABLE
     if pair[1] in SCALARS
 } | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbours"}}
 
 
 # Those that take a budget.
-SPENDERS = {"randomized_response", "learn", "transfer", *SELECTIONS}
+SPENDERS = {
+    *("randomized_response", "learn", "transfer", "ExponentialLearner.learn"),
+    *SELECTIONS,
+}
 
 
 def named(values):

@@ -268,12 +268,17 @@ def _select(
         noise="coins of probability exp(-rate (best score - score))",
         rng=rng_of(random_state),
     )
-    # A ledger takes a float for its shortest decimal, which may be a little less than the float.
-    spent = min(Fraction(record.epsilon), Fraction(repr(record.epsilon)))
-    rate = spent / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
+    rate = selection_rate(record.epsilon, sensitivity, bool(monotonic))
     _random.check(random_state)
     with spend(budget, record):
         return _core.select(method, found, rate.as_integer_ratio(), random_state)
+
+
+def selection_rate(epsilon: float, sensitivity: float | Fraction, monotonic: bool) -> Fraction:
+    """How fast a gap in scores lowers a candidate's chances, for a selection of epsilon."""
+    # A ledger takes a float for its shortest decimal, which may be a little less than the float.
+    spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
+    return spent / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
 
 
 def _noise(

@@ -1,6 +1,6 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `accounting` <- `parity`, `local`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `score`, `accounting` <- `parity`, `local`.
 //! Nothing here knows Python.
 
 pub mod accounting;
@@ -12,6 +12,7 @@ pub mod params;
 pub mod parity;
 pub mod pool;
 pub mod run;
+pub mod score;
 pub mod simd;
 pub mod weights;
 

@@ -49,9 +49,16 @@ pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) ->
 
 /// Packs a vector of 0/1 entries as a matrix of one row.
 pub fn vector(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-    let array = checked(name, value, 1)?;
-    let row = array.call_method1("reshape", ((1, array.len()),))?.cast_into()?;
-    packed_entries(&row, None, &|_, j| format!("{name}[{j}]"))
+    let bits = bits(name, value)?;
+    run(value.py(), None, streaming_cost(bits.len()), |run| {
+        BitMatrix::pack(1, bits.len(), run, |_, words| {
+            run.try_for_each_chunk(words, COPIED / 64, |chunk, words| {
+                let bytes = bits[chunk * COPIED..].chunks(64);
+                words.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = pack_word(bytes));
+                Ok(())
+            })
+        })
+    })
 }
 
 /// A vector of 0/1 entries, a byte each, as a copy of our own.
@@ -273,10 +280,10 @@ fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool {
     wrong
 }
 
-/// 64 bytes of 0 or 1 as a word: each multiplication gathers eight of them in its top byte.
+/// Up to 64 bytes of 0 or 1 as a word: each multiplication gathers eight of them in its top byte.
 fn pack_word(bits: &[u8]) -> u64 {
     let gather = |bytes: &[u8]| little(bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    bits.chunks_exact(8).enumerate().fold(0, |word, (i, bytes)| word | gather(bytes) << (8 * i))
+    bits.chunks(8).enumerate().fold(0, |word, (i, bytes)| word | gather(bytes) << (8 * i))
 }
 
 fn not_bits<T: Entry>(view: &ArrayView2<'_, T>, position: Position<'_>) -> Error {

@@ -11,6 +11,7 @@ mod noise;
 mod parity;
 mod run;
 mod scalar;
+mod score;
 mod weights;
 
 use pyo3::prelude::*;
@@ -37,6 +38,8 @@ mod _core {
     #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
+    use score::{Features, Lists, conjunction_errors};
+    #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
     #[pymodule_export]
@@ -45,9 +48,11 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 31] = [
+    const __all__: [&str; 34] = [
         "BitMatrix",
         "DenseWeights",
+        "Features",
+        "Lists",
         "ParityTask",
         "Solution",
         "bernoulli",
@@ -56,6 +61,7 @@ mod _core {
         "check_settings",
         "composed_delta",
         "composed_epsilon",
+        "conjunction_errors",
         "dot",
         "gaussian_delta",
         "gaussian_epsilon",

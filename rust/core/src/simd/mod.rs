@@ -4,6 +4,7 @@
 //! with the portable body bit for bit on every input.
 
 mod block;
+mod disagreements;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -12,6 +13,7 @@ mod x86_avx2;
 mod x86_gfni;
 
 pub use block::{BLOCK, Block};
+pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 
 use crate::error::{Error, Result};
 
@@ -22,7 +24,7 @@ pub enum Isa {
     Portable,
     /// x86-64 with AVX2: products from nibble tables held in registers.
     Avx2,
-    /// x86-64 with AVX-512 and GFNI: 8 x 8 bit products in one instruction.
+    /// x86-64 with AVX-512 and GFNI: 8 x 8 bit products in one instruction, and bits counted in one.
     Gfni,
 }
 
@@ -72,7 +74,9 @@ fn avx2_available() -> bool {
 
 #[cfg(has_gfni_intrinsics)]
 fn gfni_available() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("gfni")
+    let products = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("gfni");
+    let counts = is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512vpopcntdq");
+    is_x86_feature_detected!("avx512f") && products && counts
 }
 
 #[cfg(not(has_gfni_intrinsics))]

@@ -1,0 +1,277 @@
+"""Finite classes of hypotheses and the private learner that chooses from one.
+
+A class knows its hypotheses by index and never holds all of them: it counts the errors of every one
+in a single call, predicts with any of them and describes it as a dict that JSON can carry. Nothing
+about a class is private; ExponentialLearner is what releases. It is the generic learner of
+Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn Privately?, Section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core, _random
+from ._checks import fraction, number, shown
+from ._core import Features
+from ._hypotheses import (
+    Bits,
+    ConjunctionList,
+    Conjunctions,
+    Halfspaces,
+    Hypotheses,
+    Hypothesis,
+    Parities,
+    Stumps,
+    flag,
+    store,
+)
+from ._neighbours import Neighbours, relation
+from .accounting import BoundedRange, Pure
+from .budget import Budget, spend
+from .exceptions import ParameterError
+from .noise import selection_rate
+from .record import PrivacyRecord, rng_of
+
+__all__ = [
+    "ConjunctionList",
+    "Conjunctions",
+    "ExponentialLearner",
+    "Features",
+    "Halfspaces",
+    "Hypotheses",
+    "Learned",
+    "PaperSampleSize",
+    "Parities",
+    "Stumps",
+]
+
+RandomState = int | np.random.Generator | None
+Selection = Literal["exponential", "permute_and_flip"]
+
+# A sample size is rounded up from a little more than its formula, whose floats may fall short.
+_SLACK = 1 + 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What ExponentialLearner releases.
+
+    Attributes:
+        index: of the chosen hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+        record: what protects the records.
+    """
+
+    index: int
+    hypothesis: Hypothesis
+    record: PrivacyRecord
+    _hypotheses: Hypotheses = dataclasses.field(repr=False)
+
+    def predict(self, X: Any) -> Bits:
+        """What the chosen hypothesis says of other records.
+
+        X: records as the class takes them. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._hypotheses.predict(self.index, X)
+
+
+class PaperSampleSize(NamedTuple):
+    """What the paper's theorem says of the records needed, beside what it ought to say.
+
+    Attributes:
+        printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / alpha**2).
+        printed_valid: whether the failure probability is then proved to be at most beta: for
+            epsilon >= 2 alpha; below, it may be up to 1.74 beta.
+        corrected: max(6 ln(2 |H| / beta) / (epsilon alpha), 9 ln(4 |H| / beta) / (2 alpha**2)).
+    """
+
+    printed: int
+    printed_valid: bool
+    corrected: int
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialLearner:
+    """Private choice of a hypothesis of few errors from a finite class.
+
+    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact but for Halfspaces;
+        the exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
+        (A record changes each error count by at most 1; under "add_remove" none the other way.)
+
+    Attributes:
+        hypotheses: one of the classes of this module.
+        epsilon: privacy parameter, above 0.
+        mechanism: "exponential", or "permute_and_flip", which is never worse on its own.
+        neighbours: "replace_one" or "add_remove" of a record.
+
+    Raises: ParameterError.
+    Cost: none until learn.
+    Source: Kasiviswanathan et al., Theorem 3.4.
+    """
+
+    hypotheses: Hypotheses
+    _: dataclasses.KW_ONLY
+    epsilon: float = 1.0
+    mechanism: Selection = "exponential"
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        """Refuse what is no learner."""
+        if not isinstance(self.hypotheses, Hypotheses):
+            rule = "it must be a class of hypotheses of hdp_fast.learners"
+            raise ParameterError(f"hypotheses = {shown(self.hypotheses)}, but {rule}")
+        if not len(self.hypotheses):
+            raise ParameterError("hypotheses are none, but there must be one to choose")
+        if self.mechanism not in ("exponential", "permute_and_flip"):
+            rule = "it must be one of exponential, permute_and_flip"
+            raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
+        store(self, epsilon=_epsilon(self.epsilon), neighbours=relation(self.neighbours))
+        if self.neighbours == Neighbours.LOCAL:
+            rule = "it must be one of replace_one, add_remove"
+            raise ParameterError(f"neighbours = {str(self.neighbours)!r}, but {rule}")
+
+    @property
+    def privacy(self) -> BoundedRange | Pure:
+        """The mechanism as accounting takes it."""
+        kind = BoundedRange if self.mechanism == "exponential" else Pure
+        return kind(self.epsilon, neighbours=self.neighbours)
+
+    def with_epsilon(self, epsilon: float) -> ExponentialLearner:
+        """The same learner with another privacy parameter.
+
+        epsilon: above 0.
+
+        Raises: ParameterError.
+        Cost: constant.
+        Source: none.
+        """
+        return dataclasses.replace(self, epsilon=epsilon)
+
+    def learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        random_state: RandomState = None,
+        budget: Budget | None = None,
+    ) -> Learned:
+        """Choose a hypothesis by its errors on the records.
+
+        X, y: as errors of the class. random_state: None draws from the operating system; an int or
+        a Generator makes a reproducible test stream that protects nobody who knows it. budget:
+        charged epsilon, before anything is drawn.
+
+        Guarantee: as the class; the running time is not protected.
+        Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
+            is drawn or budget spent.
+        Cost: errors of the class, and at most about a coin for each hypothesis.
+        Source: Kasiviswanathan et al., Theorem 3.4; McSherry and Talwar 2007; McKenna and Sheldon
+            2020.
+        """
+        _random.check(random_state)
+        record = self._record(random_state)
+        scores = -self.hypotheses.errors(X, y)
+        monotonic = self.neighbours == Neighbours.ADD_REMOVE
+        rate = selection_rate(self.epsilon, 1, monotonic).as_integer_ratio()
+        method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
+        with spend(budget, record):
+            index = _core.select(method, scores, rate, random_state)
+        return Learned(index, self.hypotheses.hypothesis(index), record, self.hypotheses)
+
+    def sample_size(
+        self,
+        alpha: float,
+        beta: float,
+        epsilon: float | None = None,
+        *,
+        agnostic: bool = True,
+        opt: float = 0.0,
+    ) -> int:
+        """Records that are enough for an error of at most alpha above the least one of the class.
+
+        alpha: excess error, in (0, 1); beta: failure probability, in (0, 1). epsilon: None means
+        the learner's own. agnostic: whether nothing is known about the least error; else it is at
+        most opt, in [0, 1), 0 if some hypothesis is always right.
+
+        Guarantee: learn with so many records, drawn independently from any distribution, chooses a
+            hypothesis that errs with probability at most the least possible plus alpha, except
+            with probability beta over records and coins.
+        Raises: ParameterError.
+        Cost: constant.
+        Source: ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon
+            under "add_remove"), for Z the worst difference of two losses: a sharper form of
+            Kasiviswanathan et al., Theorem 3.4.
+        """
+        alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
+        opt = fraction("opt", opt, zero=True)
+        flag("agnostic", agnostic)
+        epsilon = self.epsilon if epsilon is None else _epsilon(epsilon)
+        most = epsilon if self.neighbours == Neighbours.ADD_REMOVE else epsilon / 2
+        # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
+        wide = (1 - alpha) / 2
+        low = wide if agnostic else min(opt, wide)
+        best = math.inf if low == 0 else math.log1p(alpha / low) / 2
+        t = min(most, best)
+        rate = -math.log1p(4 * low * math.sinh(t / 2) ** 2 + alpha * math.expm1(-t))
+        others = math.log(max(1, len(self.hypotheses) - 1) / beta)
+        if len(self.hypotheses) == 1:
+            return 0
+        return _rounded_up("alpha and epsilon", others, rate)
+
+    def paper_sample_size(
+        self, alpha: float, beta: float, epsilon: float | None = None
+    ) -> PaperSampleSize:
+        """What the paper says of the records needed, as printed and corrected.
+
+        alpha, beta, epsilon: as sample_size.
+
+        Guarantee: that of sample_size, for `corrected` records, under "replace_one".
+        Raises: ParameterError.
+        Cost: constant.
+        Source: Kasiviswanathan et al., Theorem 3.4.
+        """
+        alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
+        epsilon = self.epsilon if epsilon is None else _epsilon(epsilon)
+        size = len(self.hypotheses)
+        needs = [
+            (6 * math.log(size / beta), min(epsilon * alpha, alpha**2)),
+            (6 * math.log(2 * size / beta), epsilon * alpha),
+            (9 * math.log(4 * size / beta), 2 * alpha**2),
+        ]
+        printed, *corrected = (_rounded_up("alpha and epsilon", *need) for need in needs)
+        return PaperSampleSize(printed, epsilon >= 2 * alpha, max(corrected))
+
+    def _record(self, random_state: RandomState) -> PrivacyRecord:
+        return PrivacyRecord(
+            mechanism=f"learners.ExponentialLearner, mechanism={self.mechanism}",
+            source="Kasiviswanathan et al., What Can We Learn Privately?, Theorem 3.4",
+            neighbours=self.neighbours.value,
+            epsilon=self.epsilon,
+            noise="coins of probability exp(-rate (errors - least errors))",
+            numerics=self.hypotheses.numerics,
+            rng=rng_of(random_state),
+        )
+
+
+def _rounded_up(names: str, numerator: float, denominator: float) -> int:
+    size = _SLACK * numerator / denominator if denominator > 0 else math.inf
+    if size >= 1 << 62:
+        raise ParameterError(f"{names} are so small that 2**62 records are not enough")
+    return math.ceil(size)
+
+
+def _epsilon(value: Any) -> float:
+    found = number("epsilon", value)
+    if not 0 < found < math.inf:
+        raise ParameterError(f"epsilon = {shown(value)}, but it must be finite and above 0")
+    return found

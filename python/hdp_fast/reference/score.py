@@ -1,0 +1,89 @@
+"""Error counts of hypotheses over bits with numpy alone, a byte a bit and 64 records a word.
+
+Both take the features by columns: numpy reads a column of a row-major matrix many times slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Literals = Sequence[tuple[int, int]]
+"""Features of a conjunction, each with the value that it demands."""
+
+
+def columns(X: Bits) -> Bits:
+    """The columns of X, (d, m), each contiguous."""
+    return np.ascontiguousarray(X.T)
+
+
+def conjunction_errors(columns: Bits, y: Bits, conjunctions: Sequence[Literals]) -> list[int]:
+    """Records that each conjunction gets wrong, a byte a bit."""
+    value = np.empty_like(y)
+    counts = []
+    for literals in conjunctions:
+        value.fill(1)
+        for i, (feature, wanted) in enumerate(literals):
+            _and(value, columns[feature], wanted, first=i == 0)
+        np.bitwise_xor(value, y, out=value)
+        counts.append(int(np.count_nonzero(value.view(np.bool_))))
+    return counts
+
+
+def _and(value: Bits, column: Bits, wanted: int, *, first: bool) -> None:
+    if first and wanted:
+        np.copyto(value, column)
+    elif first:
+        np.bitwise_xor(column, np.uint8(1), out=value)
+    elif wanted:
+        np.bitwise_and(value, column, out=value)
+    else:
+        # Of two bits, a and not b is a > b, which needs no copy of the negation.
+        np.greater(value, column, out=value.view(np.bool_))
+
+
+def packed(bits: Bits) -> Words:
+    """Rows of bits as words of 64, zeros behind the last: (..., m) to (..., ceil(m / 64))."""
+    size = -(-bits.shape[-1] // 64) * 8
+    found = np.zeros((*bits.shape[:-1], size), np.uint8)
+    some = np.packbits(bits, axis=-1, bitorder="little")
+    found[..., : some.shape[-1]] = some
+    return found.view(np.uint64)
+
+
+def packed_conjunction_errors(
+    columns: Words, y: Words, records: int, conjunctions: Sequence[Literals]
+) -> list[int]:
+    """Records that each conjunction gets wrong, 64 a word; needs numpy 2."""
+    everybody = packed(np.ones(records, np.uint8))
+    value, rest = np.empty_like(y), np.empty_like(y)
+    ones = np.empty(y.shape, np.uint8)
+    counts = []
+    for literals in conjunctions:
+        np.copyto(value, everybody)
+        for feature, wanted in literals:
+            if wanted:
+                np.bitwise_and(value, columns[feature], out=value)
+            else:
+                np.bitwise_and(value, columns[feature], out=rest)
+                np.bitwise_xor(value, rest, out=value)
+        np.bitwise_xor(value, y, out=value)
+        np.bitwise_count(value, out=ones)
+        counts.append(int(ones.sum(dtype=np.int64)))
+    return counts
+
+
+def parity_errors(columns: Bits, y: Bits, masks: Bits) -> list[int]:
+    """Records that each sum of features over GF(2) gets wrong, a byte a bit."""
+    value = np.empty_like(y)
+    counts = []
+    for mask in masks:
+        np.copyto(value, y)
+        for feature in np.flatnonzero(mask):
+            np.bitwise_xor(value, columns[feature], out=value)
+        counts.append(int(np.count_nonzero(value.view(np.bool_))))
+    return counts

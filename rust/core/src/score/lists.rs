@@ -1,0 +1,107 @@
+//! Hypotheses given one by one, each as a list of features.
+
+use super::columns::Columns;
+use crate::error::{Error, Result};
+use crate::gf2::BitMatrix;
+use crate::run::Run;
+use crate::simd::{Literal, add_conjunctions, add_parities};
+
+/// Conjunctions of literals, or parities of features.
+pub struct Lists {
+    features: usize,
+    parity: bool,
+    /// List i is `literals[starts[i]..starts[i + 1]]`.
+    starts: Vec<usize>,
+    literals: Vec<Literal>,
+}
+
+/// Lists between two looks at the cancel flag.
+const BETWEEN_CHECKS: usize = 1 << 10;
+
+impl Lists {
+    /// Row i of both matrices says which features hypothesis i demands to be 1 and 0.
+    pub fn conjunctions(ones: &BitMatrix, zeros: &BitMatrix) -> Result<Lists> {
+        let shapes = [(ones.rows(), ones.columns()), (zeros.rows(), zeros.columns())];
+        if shapes[0] != shapes[1] {
+            return Err(Error::Shape(format!(
+                "zeros has shape {:?}, but it must be that of ones, {:?}",
+                shapes[1], shapes[0]
+            )));
+        }
+        Ok(Lists::new(ones, Some(zeros)))
+    }
+
+    /// Row i says which features hypothesis i sums over GF(2).
+    pub fn parities(masks: &BitMatrix) -> Lists {
+        Lists::new(masks, None)
+    }
+
+    fn new(ones: &BitMatrix, zeros: Option<&BitMatrix>) -> Lists {
+        let (mut starts, mut literals) = (vec![0], Vec::new());
+        for i in 0..ones.rows() {
+            literals.extend(members(ones, i).map(|column| Literal { column, flip: 0 }));
+            let zeros = zeros.into_iter().flat_map(|zeros| members(zeros, i));
+            literals.extend(zeros.map(|column| Literal { column, flip: u64::MAX }));
+            starts.push(literals.len());
+        }
+        Lists { features: ones.columns(), parity: zeros.is_none(), starts, literals }
+    }
+
+    /// Number of hypotheses.
+    pub fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Literals of all hypotheses together.
+    pub fn literals(&self) -> usize {
+        self.literals.len()
+    }
+
+    fn list(&self, i: usize) -> &[Literal] {
+        &self.literals[self.starts[i]..self.starts[i + 1]]
+    }
+
+    /// How many records each hypothesis gets wrong; `labels` is a matrix of one row.
+    ///
+    /// Cost: one word operation for 64 records and literal, and one more to count.
+    pub fn errors(&self, columns: &Columns, labels: &BitMatrix, run: Run<'_>) -> Result<Vec<i64>> {
+        columns.check(self.features, labels)?;
+        let add = if self.parity { add_parities } else { add_conjunctions };
+        let lists: Vec<&[Literal]> = (0..self.count()).map(|i| self.list(i)).collect();
+        columns.sum(lists.len(), labels, run, |records, errors| {
+            for (lists, errors) in lists.chunks(BETWEEN_CHECKS).zip(errors.chunks_mut(BETWEEN_CHECKS)) {
+                run.check()?;
+                add(run.isa, records, lists, errors);
+            }
+            Ok(())
+        })
+    }
+
+    /// What hypothesis i says of every record.
+    ///
+    /// Cost: one step for every record and literal.
+    pub fn predict(&self, i: usize, columns: &Columns, run: Run<'_>) -> Result<Vec<u8>> {
+        if self.features != columns.features() {
+            let text = format!("X has {} features, but the hypotheses have {}", columns.features(), self.features);
+            return Err(Error::Shape(text));
+        }
+        if i >= self.count() {
+            return Err(Error::parameter("i", i, &format!("there are {} hypotheses", self.count())));
+        }
+        let list = self.list(i);
+        let value = |record: usize| {
+            let mut bits = list.iter().map(|literal| columns.bit(record, literal.column) ^ (literal.flip & 1));
+            if self.parity { bits.fold(0, |sum, bit| sum ^ bit) as u8 } else { u8::from(bits.all(|bit| bit == 1)) }
+        };
+        let mut values = vec![0; columns.records()];
+        run.try_for_each_chunk(&mut values, 1 << 12, |chunk, values| {
+            (chunk << 12..).zip(values).for_each(|(record, bit)| *bit = value(record));
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
+fn members(matrix: &BitMatrix, i: usize) -> impl Iterator<Item = usize> + '_ {
+    (0..matrix.columns()).filter(move |&j| matrix.bit(i, j) == 1)
+}

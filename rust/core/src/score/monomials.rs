@@ -1,0 +1,153 @@
+//! All conjunctions of few literals, scored by way of the products of features alone.
+//!
+//! Let s(h) be the records wrong under h less those wrong under the constant 0: 1 for a record of label 0 that h calls
+//! 1, -1 for one of label 1. It adds up over disjoint sets, so s(p and not x) = s(p) - s(p and x): only products
+//! without negations are counted on the data, and every pattern of signs follows by subtraction.
+
+use super::columns::Columns;
+use crate::error::{Result, fitting};
+use crate::gf2::BitMatrix;
+use crate::run::Run;
+use crate::simd::{Records, add_products};
+
+/// Sets that one task gives their signs.
+const SETS_PER_TASK: usize = 1 << 10;
+
+/// How many records each conjunction of at most `size` literals gets wrong; `labels` is a matrix of one row.
+///
+/// Conjunctions come by size, then by their set of features c_1 < ... < c_s, ranked by C(c_1, 1) + ... + C(c_s, s),
+/// then by the pattern of signs, bit i for a negated c_{i+1}.
+/// Cost: one word operation and count for 64 records and set of features; then 2^s s steps for each set.
+pub fn conjunction_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: Run<'_>) -> Result<Vec<i64>> {
+    columns.check(columns.features(), labels)?;
+    let class = Class::new(columns.features(), size.min(columns.features()));
+    let positives = labels.row(0).iter().map(|word| i64::from(word.count_ones())).sum();
+    let counted = class.sets_before(class.size + 1) - 1;
+    let mut scores = vec![columns.records() as i64 - positives - positives];
+    scores.extend(columns.sum(counted, labels, run, |records, errors| class.add(records, errors, run))?);
+    scores[1..].iter_mut().for_each(|errors| *errors -= positives);
+    class.signed(&scores, positives, run)
+}
+
+/// The products of at most `size` of `features` features.
+struct Class {
+    features: usize,
+    size: usize,
+    /// `binomials[k][n]` is n choose k.
+    binomials: Vec<Vec<usize>>,
+}
+
+impl Class {
+    fn new(features: usize, size: usize) -> Class {
+        let mut binomials = vec![vec![1; features + 1]];
+        for k in 1..=size {
+            let mut row = vec![0; features + 1];
+            for n in 1..=features {
+                row[n] = usize::saturating_add(row[n - 1], binomials[k - 1][n - 1]);
+            }
+            binomials.push(row);
+        }
+        Class { features, size, binomials }
+    }
+
+    /// Sets of less than `size` features.
+    fn sets_before(&self, size: usize) -> usize {
+        self.binomials[..size].iter().map(|row| row[self.features]).fold(0, usize::saturating_add)
+    }
+
+    /// Adds the errors of every product but the empty one.
+    fn add(&self, records: Records<'_>, errors: &mut [i64], run: Run<'_>) -> Result<()> {
+        let everybody = &records.columns[records.columns.len() - records.width..];
+        let mut room = vec![0; self.size * records.width];
+        (1..=self.size).try_for_each(|size| {
+            let start = self.sets_before(size) - 1;
+            let errors = &mut errors[start..start + self.binomials[size][self.features]];
+            self.descend(Node { records, prefix: everybody, left: size, below: self.features }, errors, &mut room, run)
+        })
+    }
+
+    /// Adds the errors of the node's prefix times all sets of `left` features below `below`, by rank.
+    fn descend(&self, node: Node<'_>, errors: &mut [i64], room: &mut [u64], run: Run<'_>) -> Result<()> {
+        let Node { records, prefix, left, below } = node;
+        if left == 1 {
+            add_products(run.isa, records, prefix, &mut errors[..below]);
+            return Ok(());
+        }
+        run.check()?;
+        let (product, room) = room.split_at_mut(records.width);
+        for feature in left - 1..below {
+            let column = &records.columns[feature * records.width..][..records.width];
+            product.iter_mut().zip(prefix.iter().zip(column)).for_each(|(product, (a, b))| *product = a & b);
+            let node = Node { records, prefix: product, left: left - 1, below: feature };
+            self.descend(node, &mut errors[self.binomials[left][feature]..], room, run)?;
+        }
+        Ok(())
+    }
+
+    /// The errors of every pattern of signs from the scores of all products.
+    fn signed(&self, scores: &[i64], positives: i64, run: Run<'_>) -> Result<Vec<i64>> {
+        let patterns = |size: usize| self.binomials[size][self.features].checked_mul(1usize.checked_shl(size as u32)?);
+        let total = (0..=self.size).try_fold(0, |sum: usize, size| sum.checked_add(patterns(size)?));
+        let mut errors = vec![0; fitting::<i64>(total)?];
+        let mut rest = &mut errors[..];
+        for size in 0..=self.size {
+            let (part, others) = rest.split_at_mut(self.binomials[size][self.features] << size);
+            run.try_for_each_chunk(part, SETS_PER_TASK << size, |task, part| {
+                let mut set = self.set(size, task * SETS_PER_TASK);
+                for errors in part.chunks_exact_mut(1 << size) {
+                    self.sign(scores, &set, errors);
+                    errors.iter_mut().for_each(|errors| *errors += positives);
+                    advance(&mut set);
+                }
+                Ok(())
+            })?;
+            rest = others;
+        }
+        Ok(errors)
+    }
+
+    /// The scores of all sign patterns of a set: bit i of an index stands for feature i, first for its presence, then,
+    /// one feature after the other, for its negation.
+    fn sign(&self, scores: &[i64], set: &[usize], signed: &mut [i64]) {
+        for (present, score) in signed.iter_mut().enumerate() {
+            let subset = set.iter().enumerate().filter(|(i, _)| present >> i & 1 == 1).map(|(_, &feature)| feature);
+            let (size, rank) = subset.fold((0, 0), |(k, rank), c| (k + 1, rank + self.binomials[k + 1][c]));
+            *score = scores[self.sets_before(size) + rank];
+        }
+        for i in 0..set.len() {
+            for without in (0..signed.len()).filter(|index| index >> i & 1 == 0) {
+                let with = without | 1 << i;
+                (signed[without], signed[with]) = (signed[with], signed[without] - signed[with]);
+            }
+        }
+    }
+
+    /// The set of a size and rank, in increasing order.
+    fn set(&self, size: usize, mut rank: usize) -> Vec<usize> {
+        let mut set = vec![0; size];
+        for k in (1..=size).rev() {
+            let feature = self.binomials[k].partition_point(|&count| count <= rank) - 1;
+            rank -= self.binomials[k][feature];
+            set[k - 1] = feature;
+        }
+        set
+    }
+}
+
+/// A product of features, to be multiplied with `left` more below `below`.
+#[derive(Clone, Copy)]
+struct Node<'a> {
+    records: Records<'a>,
+    prefix: &'a [u64],
+    left: usize,
+    below: usize,
+}
+
+/// The set of the next rank: the first feature that has room moves up, those before it go back to the start.
+fn advance(set: &mut [usize]) {
+    let moved = (0..set.len()).find(|&i| set.get(i + 1).is_none_or(|&next| set[i] + 1 < next));
+    if let Some(moved) = moved {
+        set[moved] += 1;
+        set[..moved].iter_mut().enumerate().for_each(|(i, feature)| *feature = i);
+    }
+}

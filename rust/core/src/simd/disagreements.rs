@@ -1,0 +1,121 @@
+//! Disagreements of conjunctions and parities with labels, 64 records a word.
+//!
+//! The bodies are plain Rust; an arm is the same body compiled for an instruction set that counts bits in vectors. The
+//! plain x86-64 target has no instruction for it: there a count takes about three times as long as with AVX2 and four
+//! times as long as with AVX-512.
+
+use super::Isa;
+
+/// Widths are multiples of the short lane, above the long one multiples of that.
+pub const SHORT: usize = 8;
+
+/// Words of a hypothesis at a time: enough to share the cost of a literal, few enough for the nearest cache.
+pub const LONG: usize = 64;
+
+/// A feature of a block, or its negation.
+#[derive(Clone, Copy, Debug)]
+pub struct Literal {
+    /// The column in the block.
+    pub column: usize,
+    /// All ones for a negation, else zero.
+    pub flip: u64,
+}
+
+/// Columns of some records, each of `width` words and one after the other, and the labels of the same records.
+#[derive(Clone, Copy)]
+pub struct Records<'a> {
+    /// Words in a column, a multiple of [`SHORT`] or [`LONG`].
+    pub width: usize,
+    /// The columns; the last one has a one for every record and zeros behind them.
+    pub columns: &'a [u64],
+    /// One label a record, zeros behind them.
+    pub labels: &'a [u64],
+}
+
+/// Instantiates a body for every arm, under a name that dispatches.
+macro_rules! dispatched {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $body:path) => {
+        $(#[$doc])*
+        pub fn $name(isa: Isa, $($argument: $type),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2($($argument: $type),*) {
+                $body($($argument),*);
+            }
+            #[cfg(has_gfni_intrinsics)]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
+            unsafe fn avx512($($argument: $type),*) {
+                $body($($argument),*);
+            }
+            match isa {
+                // SAFETY: the machine has AVX2.
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 if isa.available() => unsafe { avx2($($argument),*) },
+                // SAFETY: the machine has AVX-512 F, BW, VL and VPOPCNTDQ.
+                #[cfg(has_gfni_intrinsics)]
+                Isa::Gfni if isa.available() => unsafe { avx512($($argument),*) },
+                _ => $body($($argument),*),
+            }
+        }
+    };
+}
+
+dispatched! {
+    /// Adds to `errors[j]` the records whose label differs from `prefix` and column j.
+    add_products(records: Records<'_>, prefix: &[u64], errors: &mut [i64]) = products
+}
+
+dispatched! {
+    /// Adds to `errors[i]` the records whose label differs from the conjunction of list i.
+    add_conjunctions(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) = listed::<false>
+}
+
+dispatched! {
+    /// Adds to `errors[i]` the records whose label differs from the sum of list i over GF(2); flips are ignored.
+    add_parities(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) = listed::<true>
+}
+
+#[inline(always)]
+fn products(records: Records<'_>, prefix: &[u64], errors: &mut [i64]) {
+    for (column, errors) in records.columns.chunks_exact(records.width).zip(errors) {
+        let words = prefix.iter().zip(column).zip(records.labels);
+        *errors += count(words.map(|((prefix, column), label)| prefix & column ^ label));
+    }
+}
+
+#[inline(always)]
+fn listed<const PARITY: bool>(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) {
+    if records.width % LONG == 0 {
+        by_lanes::<PARITY, LONG>(records, lists, errors);
+    } else {
+        by_lanes::<PARITY, SHORT>(records, lists, errors);
+    }
+}
+
+/// Loops of fixed length, which the compiler turns into vectors without a tail.
+#[inline(always)]
+fn by_lanes<const PARITY: bool, const LANE: usize>(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) {
+    let Records { width, columns, labels } = records;
+    let everybody = &columns[columns.len() - width..];
+    for (list, errors) in lists.iter().zip(errors) {
+        for (lane, labels) in labels.chunks_exact(LANE).enumerate() {
+            let mut value = [0; LANE];
+            if !PARITY {
+                value.copy_from_slice(&everybody[lane * LANE..][..LANE]);
+            }
+            for literal in *list {
+                let words = &columns[literal.column * width + lane * LANE..][..LANE];
+                for (value, word) in value.iter_mut().zip(words) {
+                    *value = if PARITY { *value ^ word } else { *value & (word ^ literal.flip) };
+                }
+            }
+            *errors += count(value.iter().zip(labels).map(|(value, label)| value ^ label));
+        }
+    }
+}
+
+/// Ones in the words. Wrapping, since a checked sum would not be vectorised; it cannot pass 64 times their number.
+#[inline(always)]
+fn count(words: impl Iterator<Item = u64>) -> i64 {
+    words.fold(0, |sum: i64, word| sum.wrapping_add(i64::from(word.count_ones())))
+}

@@ -1,0 +1,461 @@
+"""Error counts against plain Python, the laws of the learner, its sample sizes."""
+
+import copy
+import itertools
+import json
+import math
+import pickle
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import accounting, gf2, learners
+from hdp_fast.budget import Budget
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+from hdp_fast.learners import (
+    ConjunctionList,
+    Conjunctions,
+    ExponentialLearner,
+    Features,
+    Halfspaces,
+    Parities,
+    Stumps,
+)
+from hdp_fast.reference import noise as laws
+from hdp_fast.reference import score as reference
+
+SIZES = (0, 1, 63, 64, 65, 129, 1023, 1025, 16_385)
+RNG = np.random.default_rng(7)
+EYE = np.eye(4, dtype=np.uint8)
+
+
+def data(m, d, seed=1):
+    rng = np.random.default_rng([m, d, seed])
+    X = rng.integers(0, 2, (m, d), dtype=np.uint8)
+    return X, rng.integers(0, 2, m, dtype=np.uint8)
+
+
+def conjunction(literals, x):
+    return int(all(x[feature] == value for feature, value in literals))
+
+
+def says(hypothesis, x):
+    """A description applied to one record, as its documentation reads."""
+    if hypothesis["kind"] == "halfspace":
+        products = (w * v for w, v in zip(hypothesis["weights"], x, strict=True))
+        return int(sum(products) + hypothesis["bias"] >= 0)
+    if hypothesis["kind"] == "parity":
+        value = sum(x[j] for j in hypothesis["features"]) % 2
+    else:
+        literals = zip(hypothesis["features"], hypothesis["values"], strict=True)
+        value = conjunction(literals, x)
+    return value ^ hypothesis["complement"]
+
+
+def plain_errors(hypotheses, X, y):
+    rows, labels = X.tolist(), y.tolist()
+    return [
+        sum(says(hypothesis, x) != label for x, label in zip(rows, labels, strict=True))
+        for hypothesis in hypotheses
+    ]
+
+
+def literal_masks(count, d, most, seed=3):
+    rng = np.random.default_rng(seed)
+    ones, zeros = np.zeros((2, count, d), np.uint8)
+    for i in range(count):
+        for feature in rng.choice(d, rng.integers(0, most + 1), replace=False):
+            (ones, zeros)[rng.integers(2)][i, feature] = 1
+    return ones, zeros
+
+
+CLASSES = {
+    "conjunctions of 0": Conjunctions(5, 0),
+    "conjunctions of 1": Conjunctions(5, 1),
+    "conjunctions of 2": Conjunctions(5, 2, complements=True),
+    "conjunctions of 3": Conjunctions(5, 3),
+    "conjunctions of 5": Conjunctions(5, 5),
+    "stumps": Stumps(5),
+    "list": ConjunctionList(*literal_masks(40, 5, 4)),
+    "parities": Parities(RNG.integers(0, 2, (20, 5))),
+    "affine parities": Parities(RNG.integers(0, 2, (20, 5)), affine=True),
+}
+
+
+@pytest.mark.parametrize("m", SIZES[:-3])
+@pytest.mark.parametrize("hypotheses", CLASSES.values(), ids=CLASSES)
+def test_errors_are_those_of_plain_python(hypotheses, m):
+    X, y = data(m, 5)
+    errors = hypotheses.errors(X, y)
+    assert errors.dtype == np.int64
+    assert errors.tolist() == plain_errors(hypotheses, X, y)
+
+
+@pytest.mark.parametrize("hypotheses", CLASSES.values(), ids=CLASSES)
+def test_predictions_agree_with_descriptions_and_errors(hypotheses):
+    X, y = data(130, 5)
+    features = Features(X)
+    errors = hypotheses.errors(features, y)
+    for i, hypothesis in enumerate(hypotheses):
+        predicted = hypotheses.predict(i, features)
+        assert predicted.dtype == np.uint8
+        assert predicted.tolist() == [says(hypothesis, x) for x in X.tolist()]
+        assert errors[i] == np.count_nonzero(predicted != y)
+        assert json.loads(json.dumps(hypothesis)) == hypothesis
+
+
+@pytest.mark.parametrize("d", [1, 63, 64, 65, 130])
+@pytest.mark.parametrize("m", [65, *SIZES[-3:]])
+def test_wide_and_long_records_against_the_reference(m, d):
+    X, y = data(m, d)
+    ones, zeros = literal_masks(70, d, min(d, 4))
+    literals = [
+        [(int(j), 1) for j in np.flatnonzero(one)] + [(int(j), 0) for j in np.flatnonzero(zero)]
+        for one, zero in zip(ones, zeros, strict=True)
+    ]
+    columns = reference.columns(X)
+    want = reference.conjunction_errors(columns, y, literals)
+    if hasattr(np, "bitwise_count"):
+        words = reference.packed(columns), reference.packed(y)
+        assert reference.packed_conjunction_errors(*words, m, literals) == want
+    for threads in None, 1, 2:
+        got = ConjunctionList(ones, zeros).errors(X, y, threads=threads)
+        assert got.tolist() == want
+    masks = RNG.integers(0, 2, (30, d), dtype=np.uint8)
+    assert Parities(masks).errors(X, y).tolist() == reference.parity_errors(columns, y, masks)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("d", "size"), [(3, 3), (20, 3), (70, 2), (9, 4)])
+def test_conjunctions_against_the_reference(d, size, threads):
+    X, y = data(1_500, d)
+    hypotheses = Conjunctions(d, size)
+    literals = [[*zip(each["features"], each["values"], strict=True)] for each in hypotheses]
+    want = reference.conjunction_errors(reference.columns(X), y, literals)
+    assert hypotheses.errors(X, y, threads=threads).tolist() == want
+
+
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+def test_every_instruction_set_counts_the_same(isa, monkeypatch):
+    X, y = data(5_000, 20)
+    classes = [Conjunctions(20, 2), ConjunctionList(*literal_masks(50, 20, 5)), Parities(X[:30])]
+    want = [hypotheses.errors(X, y).tolist() for hypotheses in classes]
+    monkeypatch.setenv("HDP_FAST_ISA", isa)
+    assert [hypotheses.errors(X, y).tolist() for hypotheses in classes] == want
+
+
+@pytest.mark.parametrize(("d", "size"), [(1, 0), (1, 1), (6, 0), (6, 3), (6, 6), (7, 2)])
+def test_conjunctions_are_all_of_them_once(d, size):
+    found = {
+        frozenset(zip(each["features"], each["values"], strict=True))
+        for each in Conjunctions(d, size)
+    }
+    literals = [[None, 0, 1]] * d
+    every = {
+        frozenset((j, value) for j, value in enumerate(values) if value is not None)
+        for values in itertools.product(*literals)
+    }
+    assert found == {each for each in every if len(each) <= size}
+    assert (
+        len(found)
+        == len(Conjunctions(d, size))
+        == sum(math.comb(d, s) * 2**s for s in range(size + 1))
+    )
+
+
+def test_a_large_class_is_described_without_being_made():
+    hypotheses = Conjunctions(300, 5)
+    last = hypotheses.hypothesis(len(hypotheses) - 1)
+    assert last["features"] == [295, 296, 297, 298, 299]
+    assert last["values"] == [0] * 5
+    assert len(next(iter(hypotheses))["features"]) == 0
+
+
+def test_stumps_are_closed_under_complement_and_numbered_as_said():
+    X, y = data(100, 3)
+    errors = Stumps(3).errors(X, y)
+    assert len(Stumps(3)) == 8
+    assert errors[0] == np.count_nonzero(y == 0)
+    assert errors[7] == np.count_nonzero(y == 1)
+    for j in range(3):
+        assert errors[1 + 2 * j] == np.count_nonzero(X[:, j] != y)
+        assert errors[2 + 2 * j] == np.count_nonzero(X[:, j] == y)
+
+
+def layouts(X):
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    yield X.astype(bool)
+    yield X.astype(np.int64)
+    yield X.astype(">i2")
+    yield np.asfortranarray(X)
+    yield np.repeat(X, 2, axis=0)[::2]
+    yield np.repeat(X, 3, axis=1)[:, ::3]
+    yield X[::-1][::-1]
+    yield read_only
+    yield X.tolist()
+    yield gf2.BitMatrix.from_dense(X)
+    yield Features(X)
+    yield copy.deepcopy(Features(X))
+
+
+def test_every_layout_is_read_alike():
+    X, y = data(150, 70)
+    for hypotheses in Conjunctions(70, 2), Parities(X[:9]):
+        want = hypotheses.errors(X, y).tolist()
+        for other in layouts(X):
+            assert hypotheses.errors(other, y.tolist()).tolist() == want
+        for other in y.astype(bool), y.astype(np.int32), np.repeat(y, 2)[::2]:
+            assert hypotheses.errors(X, other).tolist() == want
+    assert Features(X).shape == (150, 70)
+    assert len(Features(X)) == 150
+
+
+@pytest.mark.parametrize("m", [0, 1, 65, 3_000])
+def test_halfspaces_count_exactly_where_floats_are_exact(m, monkeypatch):
+    # Small blocks, so that records and hypotheses are both cut.
+    monkeypatch.setattr("hdp_fast._hypotheses._SCORES", 16)
+    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, 6), (40, 6), 40))
+    y = RNG.integers(0, 2, m)
+    hypotheses = Halfspaces(W, b)
+    errors = hypotheses.errors(X, y)
+    if m < 100:
+        assert errors.tolist() == plain_errors(hypotheses, X, y)
+    assert errors.tolist() == ((X @ W.T + b >= 0) != y[:, None]).sum(axis=0).tolist()
+    for i in 0, 39:
+        assert np.count_nonzero(hypotheses.predict(i, X) != y) == errors[i]
+
+
+def test_classes_are_frozen_and_survive_pickling():
+    X, y = data(50, 5)
+    for hypotheses in [*CLASSES.values(), Halfspaces(RNG.random((3, 5)), RNG.random(3))]:
+        again = pickle.loads(pickle.dumps(hypotheses))
+        assert again.errors(X, y).tolist() == hypotheses.errors(X, y).tolist()
+        with pytest.raises(AttributeError):
+            hypotheses.d = 3
+    masks = EYE.copy()
+    hypotheses = Parities(masks)
+    masks[:] = 0
+    assert hypotheses.hypothesis(2)["features"] == [2]
+    assert not hypotheses.masks.flags.writeable
+    assert Conjunctions(4, 2) == Conjunctions(np.int64(4), 2)
+
+
+@pytest.mark.parametrize("hypotheses", [*CLASSES.values(), Halfspaces(np.ones((1, 5)), [0])])
+def test_records_that_do_not_fit_are_refused(hypotheses):
+    X, y = data(20, 5)
+    with pytest.raises(ShapeError):
+        hypotheses.errors(X[:, :4], y)
+    with pytest.raises(ShapeError):
+        hypotheses.errors(X, y[:-1])
+    with pytest.raises(ShapeError):
+        hypotheses.predict(0, X[:, :4])
+    for i in -1, len(hypotheses), 0.5, None:
+        with pytest.raises(ParameterError, match="i = "):
+            hypotheses.predict(i, X)
+        with pytest.raises(ParameterError, match="i = "):
+            hypotheses.hypothesis(i)
+
+
+# Learner ------------------------------------------------------------------------------------------
+
+TINY = {
+    "stumps": Stumps(1),
+    "conjunctions": Conjunctions(2, 2),
+    "parities": Parities([[1, 1], [0, 1]]),
+}
+LAWS = {
+    "exponential": laws.exponential_mechanism_law,
+    "permute_and_flip": laws.permute_and_flip_law,
+}
+
+
+def all_errors(hypotheses, n):
+    """Error counts for every data set of n records over all bits and labels."""
+    d = hypotheses.d
+    records = [(x, y) for x in itertools.product((0, 1), repeat=d) for y in (0, 1)]
+    for chosen in itertools.combinations_with_replacement(records, n):
+        X = np.array([x for x, _ in chosen], np.uint8).reshape(n, d)
+        y = np.array([label for _, label in chosen], np.uint8)
+        yield Counter(chosen), tuple(hypotheses.errors(X, y).tolist())
+
+
+def neighbouring_errors(hypotheses, neighbours, most=3):
+    """Pairs of error vectors of neighbouring data sets of at most `most` records."""
+    by_size = [list(all_errors(hypotheses, n)) for n in range(most + 1)]
+    pairs = set()
+    for n in range(1, most + 1):
+        others = by_size[n] if neighbours == "replace_one" else by_size[n - 1]
+        for one, errors in by_size[n]:
+            for other, changed in others:
+                if (one - other).total() == 1:
+                    pairs |= {(errors, changed), (changed, errors)}
+    return pairs
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("name", ["stumps", "parities"])
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_privacy_by_enumeration(mechanism, name, neighbours, epsilon):
+    rate = learners.selection_rate(float(epsilon), 1, neighbours == "add_remove")
+    assert rate == (epsilon if neighbours == "add_remove" else epsilon / 2)
+    pairs = neighbouring_errors(TINY[name], neighbours)
+    law = {
+        errors: LAWS[mechanism]([-count for count in errors], rate)
+        for errors in {errors for errors, _ in pairs}
+    }
+    bound = 1 / laws.exp_minus(epsilon)
+    slack = 1 + Decimal(10) ** -20
+    ratios = [[p / q for p, q in zip(law[one], law[other], strict=True)] for one, other in pairs]
+    worst = max(max(each) for each in ratios)
+    assert worst <= bound * slack
+    assert worst >= bound ** Decimal("0.5")
+    if mechanism == "exponential":
+        assert max(max(each) / min(each) for each in ratios) <= bound * slack
+
+
+def test_one_record_changes_no_count_by_more_than_one():
+    for hypotheses in TINY.values():
+        for neighbours, allowed in ("replace_one", {-1, 0, 1}), ("add_remove", {0, 1}):
+            for one, other in neighbouring_errors(hypotheses, neighbours, most=2):
+                sign = 1 if sum(one) >= sum(other) or neighbours == "replace_one" else -1
+                changes = {sign * (a - b) for a, b in zip(one, other, strict=True)}
+                assert changes <= allowed
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("mechanism", LAWS)
+def test_learn_draws_from_the_law(mechanism, neighbours):
+    """Frequencies within six standard deviations of the law of its scores."""
+    X, y = np.array([[0, 0], [1, 0], [1, 1], [1, 1]]), [0, 1, 1, 0]
+    hypotheses, epsilon, runs = TINY["parities"], Fraction(1), 4_000
+    learner = ExponentialLearner(hypotheses, epsilon=1, mechanism=mechanism, neighbours=neighbours)
+    rate = epsilon if neighbours == "add_remove" else epsilon / 2
+    law = LAWS[mechanism]([-int(e) for e in hypotheses.errors(X, y)], rate)
+    coins = np.random.default_rng(5)
+    found = Counter(learner.learn(X, y, random_state=coins).index for _ in range(runs))
+    for i, p in enumerate(map(float, law)):
+        assert abs(found[i] - runs * p) <= 6 * math.sqrt(runs * p * (1 - p))
+
+
+def test_with_a_huge_epsilon_the_best_hypothesis_is_chosen():
+    X, _ = data(500, 6)
+    hypotheses = Conjunctions(6, 2)
+    for i in 0, 17, len(hypotheses) - 1:
+        learned = ExponentialLearner(hypotheses, epsilon=1e6).learn(X, hypotheses.predict(i, X))
+        assert learned.index == i
+        assert learned.hypothesis == hypotheses.hypothesis(i)
+        assert learned.predict(X).tolist() == hypotheses.predict(i, X).tolist()
+
+
+def test_the_record_and_the_privacy_say_what_was_spent():
+    X, y = data(30, 4)
+    for mechanism, kind in (
+        ("exponential", accounting.BoundedRange),
+        (
+            "permute_and_flip",
+            accounting.Pure,
+        ),
+    ):
+        learner = ExponentialLearner(
+            Stumps(4), epsilon=0.5, mechanism=mechanism, neighbours="add_remove"
+        )
+        assert learner.privacy == kind(0.5, neighbours="add_remove")
+        assert learner.with_epsilon(2).privacy == kind(2.0, neighbours="add_remove")
+        budget = Budget(1, neighbours="add_remove")
+        record = learner.learn(X, y, budget=budget).record
+        assert (record.epsilon, record.delta, record.neighbours) == (0.5, 0, "add_remove")
+        assert mechanism in record.mechanism
+        assert record.numerics == "exact"
+        assert budget.spent.epsilon == 0.5
+    halfspaces = ExponentialLearner(Halfspaces(np.ones((1, 4)), [0.0]))
+    assert halfspaces.learn(X, y).record.numerics == "idealised"
+
+
+def test_nothing_is_spent_on_what_cannot_be_learned():
+    X, y = data(30, 4)
+    learner, budget = ExponentialLearner(Stumps(4), epsilon=1), Budget(1)
+    for bad in (X[:, :3], y), (X, y[1:]), (X * 2, y), (X, y * 3):
+        with pytest.raises((ShapeError, ParameterError)):
+            learner.learn(*bad, budget=budget)
+    assert budget.records == ()
+    learner.learn(X, y, budget=budget)
+    with pytest.raises(BudgetExceeded):
+        learner.learn(X, y, budget=budget)
+
+
+def test_a_seeded_choice_does_not_depend_on_threads(monkeypatch):
+    X, y = data(3_000, 10)
+    learner = ExponentialLearner(Conjunctions(10, 3), epsilon=0.1)
+    found = []
+    for threads in "1", "2", "3":
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        found.append([learner.learn(X, y, random_state=seed).index for seed in range(5)])
+    assert found[0] == found[1] == found[2]
+
+
+# Sample sizes -------------------------------------------------------------------------------------
+
+
+def of_size(count, **options):
+    return ExponentialLearner(Halfspaces(np.ones((count, 1)), np.zeros(count)), **options)
+
+
+HUNDRED, MILLION = of_size(100), of_size(10**6)
+
+
+def test_sample_sizes_worked_out_by_hand():
+    assert HUNDRED.sample_size(0.1, 0.05, 1) == 1511
+    assert HUNDRED.sample_size(0.1, 0.05, 1, agnostic=False) == 190
+    assert HUNDRED.sample_size(0.1, 0.05, 0.1) == 2020
+    assert MILLION.sample_size(0.05, 0.05, 0.5) == 13_433
+    assert MILLION.sample_size(0.05, 0.05, 0.5, agnostic=False) == 1_512
+    assert HUNDRED.with_epsilon(0.1).sample_size(0.1, 0.05) == 2020
+    assert of_size(1).sample_size(0.1, 0.05) == 0
+
+
+def test_the_papers_sample_sizes():
+    assert HUNDRED.paper_sample_size(0.1, 0.05, 1) == (4561, True, 4045)
+    assert HUNDRED.paper_sample_size(0.1, 0.05, 0.1) == (4561, False, 4977)
+    assert MILLION.paper_sample_size(0.05, 0.05, 0.5).printed == 40_347
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("epsilon", [0.05, 1, 4])
+@pytest.mark.parametrize("alpha", [0.01, 0.2, 0.9])
+@pytest.mark.parametrize("opt", [None, 0.0, 0.02, 0.7])
+def test_sample_size_is_the_best_exponent_of_the_worst_difference(neighbours, epsilon, alpha, opt):
+    """Against a grid over t of -ln E exp(-t Z) for Z = 1, -1 or 0 and the worst chance of -1."""
+    most = epsilon if neighbours == "add_remove" else epsilon / 2
+    low = (1 - alpha) / 2 if opt is None else min(opt, (1 - alpha) / 2)
+    t = np.linspace(0, most, 20_001)[1:]
+    mean = low * np.exp(t) + (low + alpha) * np.exp(-t) + 1 - 2 * low - alpha
+    want = math.log(99 / 0.05) / np.max(-np.log(mean))
+    learner = of_size(100, neighbours=neighbours)
+    got = learner.sample_size(alpha, 0.05, epsilon, agnostic=opt is None, opt=opt or 0)
+    assert want * (1 - 1e-6) <= got <= want * (1 + 1e-6) + 1
+
+
+def test_the_realizable_sample_size_is_enough():
+    """Failures of a class of which one hypothesis is right, at most beta by an exact union."""
+    hypotheses = Parities(np.eye(50, dtype=np.uint8))
+    learner = ExponentialLearner(hypotheses, epsilon=1)
+    n = learner.sample_size(0.1, 0.05, agnostic=False)
+    coins, failures = np.random.default_rng(11), 0
+    for _ in range(400):
+        y = coins.integers(0, 2, n, dtype=np.uint8)
+        X = y[:, None] ^ (coins.random((n, 50)) < 0.1001).astype(np.uint8)
+        X[:, 0] = y
+        failures += learner.learn(X, y, random_state=coins).index != 0
+    # 20 expected at most; 45 would have a chance of 2e-7.
+    assert failures < 45
+
+
+def test_sample_sizes_beyond_any_data_are_refused():
+    for call in HUNDRED.sample_size, HUNDRED.paper_sample_size:
+        with pytest.raises(ParameterError, match=r"2\*\*62"):
+            call(1e-12, 0.05, 1e-9)
