@@ -32,6 +32,17 @@ def number(name: str, value: Any) -> float:
         raise ParameterError(f"{name} = {shown(value)}, but it must be a real number") from None
 
 
+def positive(name: str, value: Any) -> float:
+    """The value as a finite float above 0.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 < found < math.inf:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and above 0")
+    return found
+
+
 def fraction(name: str, value: Any, *, zero: bool = False) -> float:
     """The value as a float strictly between 0 and 1, or 0 where that is allowed.
 

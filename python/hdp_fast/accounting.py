@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from . import _core
-from ._checks import count, fraction, number, shown
+from ._checks import count, fraction, number, positive, shown
 from ._neighbours import Neighbours, relation
 from .exceptions import ParameterError
 
@@ -667,11 +667,12 @@ def _pair(guarantee: tuple[float, float]) -> tuple[float, float]:
 
 
 def _epsilon(value: Any, name: str = "epsilon", *, zero: bool = False) -> float:
+    if not zero:
+        return positive(name, value)
     found = number(name, value)
-    if 0 < found < math.inf or (zero and found == 0):
-        return found
-    rule = "it must be finite and at least 0" if zero else "it must be finite and above 0"
-    raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+    if not 0 <= found < math.inf:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
+    return found
 
 
 def _count(name: str, value: Any) -> int:

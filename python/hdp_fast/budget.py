@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from . import _core, _ledger
-from ._checks import fraction, number, shown
+from ._checks import fraction, number, positive, shown
 from ._ledger import Account, Amount, FileLedger, Ledger, Row
 from .exceptions import ParameterError
 from .record import PrivacyRecord
@@ -390,10 +390,7 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
 
 
 def _limit(epsilon: float, delta: float) -> Amount:
-    value = number("epsilon", epsilon)
-    if not 0 < value < math.inf:
-        raise ParameterError(f"epsilon = {shown(epsilon)}, but it must be finite and above 0")
-    return Amount.of(value, fraction("delta", delta, zero=True))
+    return Amount.of(positive("epsilon", epsilon), fraction("delta", delta, zero=True))
 
 
 def _relation(neighbours: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random
-from ._checks import fraction, number, shown
+from ._checks import fraction, positive, shown
 from ._core import Features
 from ._hypotheses import (
     Bits,
@@ -135,7 +135,7 @@ class ExponentialLearner:
         if self.mechanism not in ("exponential", "permute_and_flip"):
             rule = "it must be one of exponential, permute_and_flip"
             raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
-        store(self, epsilon=_epsilon(self.epsilon), neighbours=relation(self.neighbours))
+        store(self, epsilon=positive("epsilon", self.epsilon), neighbours=relation(self.neighbours))
         if self.neighbours == Neighbours.LOCAL:
             rule = "it must be one of replace_one, add_remove"
             raise ParameterError(f"neighbours = {str(self.neighbours)!r}, but {rule}")
@@ -215,7 +215,7 @@ class ExponentialLearner:
         alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
         opt = fraction("opt", opt, zero=True)
         flag("agnostic", agnostic)
-        epsilon = self.epsilon if epsilon is None else _epsilon(epsilon)
+        epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
         most = epsilon if self.neighbours == Neighbours.ADD_REMOVE else epsilon / 2
         # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
         wide = (1 - alpha) / 2
@@ -241,7 +241,7 @@ class ExponentialLearner:
         Source: Kasiviswanathan et al., Theorem 3.4.
         """
         alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
-        epsilon = self.epsilon if epsilon is None else _epsilon(epsilon)
+        epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
         size = len(self.hypotheses)
         needs = [
             (6 * math.log(size / beta), min(epsilon * alpha, alpha**2)),
@@ -268,10 +268,3 @@ def _rounded_up(names: str, numerator: float, denominator: float) -> int:
     if size >= 1 << 62:
         raise ParameterError(f"{names} are so small that 2**62 records are not enough")
     return math.ceil(size)
-
-
-def _epsilon(value: Any) -> float:
-    found = number("epsilon", value)
-    if not 0 < found < math.inf:
-        raise ParameterError(f"epsilon = {shown(value)}, but it must be finite and above 0")
-    return found

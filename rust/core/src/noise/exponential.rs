@@ -103,7 +103,9 @@ fn exp_minus_below(gamma: f64) -> u64 {
     factors - high(factors, series).saturating_add(4).min(factors)
 }
 
-fn high(a: u64, b: u64) -> u64 {
+/// The upper 64 bits of a product.
+#[inline]
+pub fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 

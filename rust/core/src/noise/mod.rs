@@ -18,7 +18,7 @@ mod weighted;
 
 pub use array::{coins, draws};
 pub use bernoulli::{Bernoulli, Fixed};
-pub use exponential::{exp_minus_coin, upper_half};
+pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;
 pub use geometric::Rejection;
 pub use interval::Rational;

@@ -5,4 +5,4 @@ mod power;
 mod project;
 
 pub use dense::{DenseWeights, Losses};
-pub use project::{dense_scale, project, project_in_place};
+pub use project::{project, project_in_place};

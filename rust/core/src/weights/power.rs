@@ -1,6 +1,6 @@
 //! 2^x for fixed-point x <= 0, strictly increasing in x: rounding must never let the weights of neighbours cross.
 
-use crate::noise::upper_half;
+use crate::noise::{high, upper_half};
 
 /// Binary digits of x after the point.
 pub const POINT: u32 = 48;
@@ -54,11 +54,6 @@ pub fn mantissa(fraction: u64) -> u64 {
     let rest = (fraction & ((1 << (POINT - 2 * GROUP)) - 1)) << (64 - POINT);
     let z = high(rest, (LN_2 >> 64) as u64);
     base + high(base, z + high(z, z) / 2)
-}
-
-#[inline]
-fn high(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
 #[cfg(test)]

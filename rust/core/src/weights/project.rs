@@ -45,7 +45,7 @@ pub fn project_in_place(w: &mut [f64], kappa: f64, run: Run<'_>) -> Result<()> {
 /// The smallest c at which the sum of min(c w, 1) is kappa n, raised by less than rounding can take away.
 ///
 /// The weights must be finite and at least 0, and kappa in (0, 1]; at least kappa n of them must be positive.
-pub fn dense_scale(w: &[f64], kappa: f64, run: Run<'_>) -> Result<f64> {
+fn dense_scale(w: &[f64], kappa: f64, run: Run<'_>) -> Result<f64> {
     let mut search = Search::new(kappa * w.len() as f64);
     let mut open = bracketed(w, &mut search, run)?;
     search.halve(&mut open);
