@@ -128,6 +128,17 @@ class DenseWeights:
         _random.check(random_state)
         return self._weights.draw(count("m", m), random_state)
 
+    def _continued(self, kappa: float, eta: float) -> DenseWeights:
+        """Weights that start where these have got to; these stay as they are."""
+        made = DenseWeights.__new__(DenseWeights)
+        made._n, made._kappa, made._eta = self._n, number("kappa", kappa), number("eta", eta)
+        made._weights = self._weights.continued(made._kappa, made._eta)
+        return made
+
+    def _probabilities(self) -> NDArray[np.float64]:
+        """Of every record in the next draw; nothing private may be made of them."""
+        return self._weights.probabilities()
+
     def __repr__(self) -> str:
         return f"DenseWeights({self._n:,} records, kappa={self._kappa:g}, eta={self._eta:g})"
 

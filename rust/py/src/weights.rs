@@ -52,6 +52,16 @@ impl DenseWeights {
         Ok(DenseWeights(std::sync::Mutex::new(made)))
     }
 
+    fn continued(&self, kappa: f64, eta: f64) -> PyResult<DenseWeights> {
+        let made = self.held().continued(kappa, eta).map_err(raise)?;
+        Ok(DenseWeights(std::sync::Mutex::new(made)))
+    }
+
+    fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
+        let found = run(py, None, 1e9, |run| self.held().probabilities(run))?;
+        Ok(array::returned(py, found))
+    }
+
     #[getter]
     fn rate(&self) -> f64 {
         self.held().rate()

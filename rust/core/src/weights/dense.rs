@@ -38,7 +38,8 @@ pub struct DenseWeights {
     kappa: f64,
     /// What a loss of 0 takes from a logarithm.
     step: i64,
-    updates: u64,
+    /// The most that any logarithm has lost.
+    depth: i64,
     digits: u32,
     /// The scale of the last draw, from which the next one starts.
     scale: i64,
@@ -64,7 +65,15 @@ impl DenseWeights {
         let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
         let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
         let logs = vec![0; fitting::<i64>(Some(n))?];
-        Ok(DenseWeights { logs, kappa, step: step.max(1), updates: 0, digits, scale: 0 })
+        Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, digits, scale: 0 })
+    }
+
+    /// Weights that start where these have got to, for another density and step size.
+    pub fn continued(&self, kappa: f64, eta: f64) -> Result<DenseWeights> {
+        let mut made = DenseWeights::new(self.n(), kappa, eta)?;
+        made.logs.copy_from_slice(&self.logs);
+        made.depth = self.depth;
+        Ok(made)
     }
 
     /// Number of records.
@@ -85,17 +94,18 @@ impl DenseWeights {
             Losses::Floats(losses) => losses.len(),
             Losses::Bits(losses) => losses.len(),
         };
-        let updates = self.updates + (length / self.n()) as u64;
-        if updates as i128 * i128::from(self.step) >= i128::from(DEEPEST) {
-            let rule = "eta times the number of updates must stay below 5,600";
-            return Err(Error::parameter("updates", updates, rule));
+        let vectors = length / self.n();
+        let depth = i128::from(self.depth) + vectors as i128 * i128::from(self.step);
+        if depth >= i128::from(DEEPEST) {
+            let rule = "the sum of eta over all of them and those before must stay below 5,600";
+            return Err(Error::parameter("losses", format!("{vectors} vectors"), rule));
         }
         if self.shift(losses, |log, taken| log.wrapping_sub(taken), run) {
             // Sums of integers are undone exactly.
             self.shift(losses, |log, taken| log.wrapping_add(taken), run);
             return Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()));
         }
-        self.updates = updates;
+        self.depth = depth as i64;
         Ok(())
     }
 
@@ -132,6 +142,19 @@ impl DenseWeights {
     ///
     /// Cost: a handful of passes.
     pub fn law(&mut self, run: Run<'_>) -> Result<Weighted> {
+        Weighted::new(self.integers(run)?, run)
+    }
+
+    /// The probability of every record in the next draw: private, like the weights themselves.
+    ///
+    /// Cost: as law.
+    pub fn probabilities(&mut self, run: Run<'_>) -> Result<Vec<f64>> {
+        let weights = self.integers(run)?;
+        let sum = weights.iter().sum::<u64>() as f64;
+        Ok(weights.into_iter().map(|weight| weight as f64 / sum).collect())
+    }
+
+    fn integers(&mut self, run: Run<'_>) -> Result<Vec<u64>> {
         self.scale = self.fitting_scale(run)?;
         let (scale, digits) = (self.scale, self.digits);
         let mut weights = vec![0; fitting::<u64>(Some(self.n()))?];
@@ -140,7 +163,7 @@ impl DenseWeights {
             weights.iter_mut().zip(logs).for_each(|(weight, &log)| *weight = integer_weight(log + scale, digits));
             Ok(())
         })?;
-        Weighted::new(weights, run)
+        Ok(weights)
     }
 
     /// A scale, the logarithm of c, at which the sum of the integer weights lies in the window.

@@ -1,0 +1,580 @@
+"""Parameters of Subsample-Test-Reweigh, all of them public and fixed before any data is read."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import local
+from ._checks import array, count, fraction, number, positive, shown
+from .accounting import BoundedRange, Mechanism, Subsampled, largest_rate
+from .accounting import delta as composed_delta
+from .exceptions import ParameterError, ShapeError
+
+Schedule = Literal["every", "geometric", "final"]
+Output = Literal["tested", "smallest", "majority"]
+
+# Of kappa, what the public window of DenseWeights leaves.
+_WINDOW = 1 - 2.0**-12
+# The learner's own epsilon is looked for among these; smaller ones cost ever more draws.
+_LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
+_WORTHWHILE = 0.97
+# A number of draws is found to within this factor.
+_FINE = 1.01
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True)
+class PaperPlan:
+    """What the paper's Algorithm 2 prints for the same promise.
+
+    Attributes:
+        n: records of the curator.
+        N: agents.
+        rounds: at most.
+        kappa: density of the weights.
+        eta: step size of the weights.
+        draws: records that the learner gets in a round, with epsilon = 1.
+        agents_per_test: agents asked about one hypothesis.
+    """
+
+    n: int
+    N: int
+    rounds: int
+    kappa: float
+    eta: float
+    draws: int
+    agents_per_test: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parameters of a run of SubsampleTestReweigh; no data is involved.
+
+    Attributes:
+        alpha: half width of every test, and the error of the learner on its draws.
+        beta: failure probability of each of learners, tests and sample, hence of about a quarter of
+            the whole.
+        opt: least error of the class on the target (the paper's alpha_H).
+        epsilon: of the curator's records; None if they are not protected.
+        delta: of the curator's records; None if they are not protected.
+        agents_epsilon: of each agent's answer; None for an oracle.
+        chi2: bound on the chi-squared divergence of target from source; None if not given.
+        schedule: "every", "geometric" or "final".
+        output: "tested", "smallest" or "majority".
+        n: records needed; with no promise about the error, the n that was given.
+        N: agents needed if no test is passed before the last round; 0 for an oracle.
+        rounds: planned rounds; privacy is charged for all of them.
+        kappa: density of the weights; None for no projection.
+        eta: step size of the weights.
+        draws: records that the learner gets in a round.
+        learner_epsilon: privacy parameter of the learner on its draws; None if not private.
+        tests: hypotheses that are tested at most.
+        agents_per_test: agents asked about each.
+        error: bound on the target error of the outcome, except with probability `failure`; None
+            where it is only measured.
+        failure: see error.
+        paper: the same with the paper's constants; None without chi2 or for a run that is not
+            private.
+    """
+
+    alpha: float
+    beta: float
+    opt: float
+    epsilon: float | None
+    delta: float | None
+    agents_epsilon: float | None
+    chi2: float | None
+    schedule: Schedule
+    output: Output
+    n: int
+    N: int
+    rounds: int
+    kappa: float | None
+    eta: float
+    draws: int
+    learner_epsilon: float | None
+    tests: int
+    agents_per_test: int
+    error: float | None
+    failure: float
+    paper: PaperPlan | None
+
+    @property
+    def promised(self) -> bool:
+        """Whether the error is promised, or only measured; privacy is promised in either case."""
+        return self.error is not None
+
+    @property
+    def tested_rounds(self) -> tuple[int, ...]:
+        """Rounds whose hypothesis is tested at once."""
+        if self.schedule == "final":
+            return ()
+        if self.schedule == "every":
+            return tuple(range(1, self.rounds + 1))
+        return tuple(1 << k for k in range(self.rounds.bit_length()))
+
+    @property
+    def final_tests(self) -> int:
+        """Tests after the last round: of random iterates, or of the vote."""
+        return self.tests - len(self.tested_rounds)
+
+
+def plan(
+    learner: Any,
+    *,
+    alpha: float,
+    beta: float = 0.05,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    agents_epsilon: float | None = None,
+    chi2: float | None = None,
+    kappa: float | None = None,
+    eta: float | Literal["paper"] | None = None,
+    rounds: int | None = None,
+    n: int | None = None,
+    schedule: Schedule = "geometric",
+    output: Output = "tested",
+    opt: float = 0.0,
+    private: bool = True,
+    draws: int | None = None,
+) -> Plan:
+    """All parameters of SubsampleTestReweigh, the paper's beside ours where they compare.
+
+    With chi2 alone, n, kappa, eta and rounds follow and the target error is promised. With kappa,
+    eta or rounds given, privacy is promised for n records and the error only measured.
+
+    learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy. alpha: in
+    (0, 1); beta: in (0, 1). epsilon, delta: of the curator's records. agents_epsilon: of an answer;
+    None for an SQ oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in
+    (0, 1]; eta: in (0, 4], "paper" for alpha / 8 and the paper's rounds; rounds: at least 1. n:
+    records at hand. schedule: when hypotheses are tested: "every" round, "geometric" (rounds 1, 2,
+    4, ... and log2(1 / beta) random ones at the end) or only those at the end ("final"). output:
+    the first hypothesis whose estimate is at most 3 alpha + opt ("tested"), that with the
+    "smallest" estimate, or the "majority" vote of all. opt: least error of the class on the target;
+    above 0 the learner is planned agnostically and nothing is promised. private: False plans
+    Algorithm 1, where `draws` replaces sample_size.
+
+    Guarantee: a run with this plan is (epsilon, delta)-DP for n records or more, by
+        accounting.delta.
+    Raises: ParameterError.
+    Cost: a few seconds, for the search of the learner's own epsilon; no data.
+    Source: Kohen and Sheffet, Algorithm 2 and Theorems 4.2, 4.3; fewer records by advanced joint
+        convexity and privacy-loss distributions, fewer rounds by the step size 3 alpha / 2, fewer
+        agents by binary randomised response and fewer tests.
+    """
+    alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
+    opt = fraction("opt", opt, zero=True)
+    _choice("schedule", schedule, ("every", "geometric", "final"))
+    _choice("output", output, ("tested", "smallest", "majority"))
+    free = chi2 is None or not (kappa is None and rounds is None and eta in (None, "paper"))
+    ratio = None if chi2 is None else 1 + _divergence(chi2)
+    step, length = _steps(alpha, ratio, eta, rounds)
+    density = _density(alpha, ratio, kappa, private)
+    tests, each = _tests(schedule, output, length, alpha, beta, agents_epsilon)
+    held = None if n is None else count("n", n)
+    if private:
+        epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
+        assert density is not None
+        search = _Search(learner, alpha, beta, length, density, epsilon, failing)
+        if free:
+            if not held:
+                raise ParameterError(f"n = {shown(n)}, but without chi2 it must be given")
+            own, m, needed = search.for_records(held)
+        else:
+            own, m, needed = search.for_promise(opt > 0)
+    else:
+        _refuse_privacy(epsilon, delta)
+        own, failing, needed = None, None, held or 1
+        m = count("draws", draws) if draws is not None else _sample(learner, alpha, beta / length)
+    error = None if free or opt > 0 else _promise(schedule, output, alpha)
+    if not free and ratio is not None:
+        enough = _records_of_lemma(learner, alpha, beta, ratio)
+        error = error if enough else None
+        needed = max(needed, enough or 0)
+    return Plan(
+        alpha=alpha,
+        beta=beta,
+        opt=opt,
+        epsilon=epsilon,
+        delta=failing,
+        agents_epsilon=agents_epsilon,
+        chi2=chi2,
+        schedule=schedule,
+        output=output,
+        n=needed,
+        N=tests * each,
+        rounds=length,
+        kappa=density,
+        eta=step,
+        draws=m,
+        learner_epsilon=own,
+        tests=tests,
+        agents_per_test=each,
+        error=error,
+        failure=(3 if schedule == "every" or output == "majority" else 4) * beta,
+        paper=_paper(learner, alpha, beta, epsilon, failing, agents_epsilon, ratio),
+    )
+
+
+def chi2_finite(target: ArrayLike, source: ArrayLike) -> float:
+    """Chi-squared divergence of target from source, the sum of target**2 / source, less 1.
+
+    target, source: probabilities (k,) of the same outcomes, each at least 0 and summing to 1.
+    Returns inf where the source lacks an outcome of the target.
+
+    Raises: ShapeError, ParameterError.
+    Cost: O(k).
+    Source: Kohen and Sheffet, Section 2.
+    """
+    p, q = _law("target", target), _law("source", source)
+    if p.shape != q.shape:
+        rule = "they must list the same outcomes"
+        raise ShapeError(f"target has shape {p.shape} and source {q.shape}, but {rule}")
+    if (p[q == 0] > 0).any():
+        return math.inf
+    held = q > 0
+    # As a sum of squares it is never negative.
+    return float((((p - q)[held]) ** 2 / q[held]).sum())
+
+
+def chi2_gaussians(
+    target_mean: ArrayLike,
+    target_covariance: ArrayLike,
+    source_mean: ArrayLike,
+    source_covariance: ArrayLike,
+) -> float:
+    """Chi-squared divergence of one Gaussian from another.
+
+    target_mean, source_mean: (d,). target_covariance, source_covariance: (d, d), symmetric and
+    positive definite, or (d,) for the diagonal of a diagonal one. Returns inf where the target's
+    tails are too heavy: unless 2 / target - 1 / source is positive definite.
+
+    Raises: ShapeError, ParameterError.
+    Cost: O(d**3), O(d) for diagonals.
+    Source: integral of target**2 / source in closed form; Kohen and Sheffet, Section 5, for
+        diagonals of mean 0.
+    """
+    means = [_vector(name, value) for name, value in _named(target_mean, source_mean, "mean")]
+    spreads = [
+        _precision(name, value, means[0].size)
+        for name, value in _named(target_covariance, source_covariance, "covariance")
+    ]
+    if means[0].shape != means[1].shape:
+        rule = "they must have the same length"
+        raise ShapeError(f"the means have shapes {means[0].shape} and {means[1].shape}, but {rule}")
+    (target, log_target), (source, log_source) = spreads
+    mixed = 2 * target - source
+    values, vectors = np.linalg.eigh(mixed)
+    if values.min() <= 0:
+        return math.inf
+    gap = source @ (means[0] - means[1])
+    # Completing the square, with the target's mean as origin.
+    gain = gap @ (vectors / values) @ (vectors.T @ gap)
+    gain += (means[0] - means[1]) @ gap
+    log_ratio = log_target - (log_source + np.log(values).sum()) / 2 + gain / 2
+    try:
+        return math.expm1(float(log_ratio))
+    except OverflowError:
+        return math.inf
+
+
+def required_delta(mechanism: Mechanism, plan: Plan, rate: float) -> float:
+    """The delta of all planned rounds at the plan's epsilon, for draws of this rate."""
+    assert plan.epsilon is not None
+    per_round = Subsampled(mechanism, draws=plan.draws, rate=rate)
+    return composed_delta([(per_round, plan.rounds)], plan.epsilon)
+
+
+def check_private(learner: Any) -> Mechanism:
+    """The learner's own guarantee.
+
+    Raises: ParameterError when it has none, or one that its selection does not have.
+    """
+    missing = [
+        name
+        for name in ("learn", "sample_size", "with_epsilon", "privacy")
+        if not hasattr(learner, name)
+    ]
+    if missing:
+        rule = f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners"
+        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+    mechanism = learner.privacy
+    if not isinstance(mechanism, Mechanism):
+        rule = "it must be a mechanism of hdp_fast.accounting"
+        raise ParameterError(f"learner.privacy = {shown(mechanism)}, but {rule}")
+    selection = getattr(learner, "mechanism", "exponential")
+    if isinstance(mechanism, BoundedRange) and selection != "exponential":
+        rule = "only the exact exponential mechanism has bounded range: account for Pure"
+        raise ParameterError(f"learner.mechanism = {shown(selection)}, but {rule}")
+    return mechanism
+
+
+class _Search:
+    """The learner's own epsilon that serves a run best."""
+
+    def __init__(
+        self,
+        learner: Any,
+        alpha: float,
+        beta: float,
+        rounds: int,
+        kappa: float,
+        epsilon: float,
+        delta: float,
+    ):
+        check_private(learner)
+        self.learner, self.rounds, self.kappa = learner, rounds, kappa * _WINDOW
+        self.alpha, self.beta = alpha, beta / rounds
+        self.epsilon, self.delta = epsilon, delta
+
+    def for_promise(self, agnostic: bool) -> tuple[float, int, int]:
+        """Learner's epsilon, draws and records for which its error is promised."""
+
+        def found(own: float) -> tuple[float, int]:
+            draws = _sample(self.learner, self.alpha, self.beta, own, agnostic)
+            rate = largest_rate(
+                self.learner.with_epsilon(own).privacy,
+                draws=draws,
+                rounds=self.rounds,
+                epsilon=self.epsilon,
+                delta=self.delta,
+            )
+            return 1.0001 / (self.kappa * rate), draws
+
+        own, (records, draws) = _cheapest(found)
+        if records > _MOST:
+            raise ParameterError(f"alpha = {self.alpha}, but it needs more than 2**62 records")
+        return own, draws, math.ceil(records)
+
+    def for_records(self, n: int) -> tuple[float, int, int]:
+        """Learner's epsilon and draws of the least promised error for n records."""
+        rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
+
+        def found(own: float) -> tuple[float, int]:
+            base = self.learner.with_epsilon(own).privacy
+
+            def private(draws: int) -> bool:
+                terms = [(Subsampled(base, draws=draws, rate=rate), self.rounds)]
+                return composed_delta(terms, self.epsilon) <= self.delta
+
+            guess = self.epsilon / (6 * own * rate * math.sqrt(self.rounds))
+            draws = _most(max(1, int(guess)), private)
+            return (self._error(draws, own) if draws else math.inf), draws
+
+        own, (_, draws) = _cheapest(found)
+        if not draws:
+            rule = f"no draw of so few is ({self.epsilon:g}, {self.delta:g})-DP"
+            raise ParameterError(f"n = {n} with rounds = {self.rounds}, but {rule}")
+        return own, draws, n
+
+    def _error(self, draws: int, own: float) -> float:
+        """The least alpha that the learner promises for so many draws."""
+        low, high = 1e-9, 1.0
+        for _ in range(30):
+            middle = math.sqrt(low * high)
+            enough = _sample(self.learner, middle, self.beta, own, agnostic=True) <= draws
+            low, high = (low, middle) if enough else (middle, high)
+        return high + own * 1e-6  # the larger epsilon where nothing else tells them apart
+
+
+def _cheapest(found: Callable[[float], tuple[float, int]]) -> tuple[float, tuple[float, int]]:
+    """The learner's epsilon of least cost, the largest that comes close."""
+    best = (_LEARNER_EPSILONS[0], found(_LEARNER_EPSILONS[0]))
+    for own in _LEARNER_EPSILONS[1:]:
+        result = found(own)
+        if not result[0] < _WORTHWHILE * best[1][0] and math.isfinite(best[1][0]):
+            break
+        best = (own, result)
+    return best
+
+
+def _most(guess: int, holds: Callable[[int], bool]) -> int:
+    """About the largest number of draws that holds; 0 if none."""
+    good, bad = guess, guess
+    while good and not holds(good):
+        good, bad = good // 2, good
+    while good and bad == good:
+        bad = 2 * bad
+        good = bad if holds(bad) else good
+    while good and bad > max(good + 1, _FINE * good):
+        middle = max(good + 1, int(math.sqrt(good * bad)))
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
+
+
+def _sample(
+    learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
+) -> int:
+    if not hasattr(learner, "sample_size"):
+        rule = "draws must be given for a learner without sample_size"
+        raise ParameterError(f"draws = None, but {rule}")
+    knows = "agnostic" in inspect.signature(learner.sample_size).parameters
+    options = {"agnostic": agnostic} if knows else {}
+    return max(1, int(learner.sample_size(alpha, beta, epsilon, **options)))
+
+
+def _divergence(chi2: float) -> float:
+    found = number("chi2", chi2)
+    if not 0 <= found < math.inf:
+        raise ParameterError(f"chi2 = {shown(chi2)}, but it must be finite and at least 0")
+    return found
+
+
+def _steps(
+    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | None
+) -> tuple[float, int]:
+    """Step size and rounds of a regret of 3 alpha / 8 a round, unless they are given."""
+    if isinstance(eta, str) and eta != "paper":
+        raise ParameterError(f"eta = {eta!r}, but it must be a number, None or 'paper'")
+    if rounds is None and ratio is None:
+        raise ParameterError("rounds = None, but without chi2 it must be given")
+    paper = eta == "paper"
+    step = alpha / 8 if paper else 1.5 * alpha if eta is None else positive("eta", eta)
+    if rounds is not None:
+        length = count("rounds", rounds)
+        if not 0 < length < 1 << 40:
+            raise ParameterError(f"rounds = {length}, but it must be at least 1 and below 2**40")
+        return float(step), length
+    assert ratio is not None
+    if eta is not None and not paper:
+        raise ParameterError(f"rounds = None, but with eta = {eta} it must be given")
+    divergence = 8 * ratio / alpha
+    if paper:
+        return step, _paper_rounds(alpha, ratio)
+    return step, math.ceil(32 * math.log(divergence) / (9 * alpha**2))
+
+
+def _paper_rounds(alpha: float, ratio: float) -> int:
+    return math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
+
+
+def _density(
+    alpha: float, ratio: float | None, kappa: float | None, private: bool
+) -> float | None:
+    if kappa is not None:
+        found = number("kappa", kappa)
+        if not 0 < found <= 1:
+            raise ParameterError(f"kappa = {shown(kappa)}, but it must lie in (0, 1]")
+        return found
+    if not private:
+        return None
+    if ratio is None:
+        raise ParameterError("kappa = None, but without chi2 it must be given")
+    return alpha / (8 * ratio)
+
+
+def _tests(
+    schedule: str,
+    output: str,
+    rounds: int,
+    alpha: float,
+    beta: float,
+    agents_epsilon: float | None,
+) -> tuple[int, int]:
+    """How many hypotheses are tested at most, and by how many agents each."""
+    along = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[schedule]
+    random = 0 if schedule == "every" else max(1, math.ceil(math.log2(1 / beta)))
+    tests = along + (1 if output == "majority" else random)
+    if agents_epsilon is None:
+        return tests, 0
+    return tests, local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=agents_epsilon)
+
+
+def _promise(schedule: str, output: str, alpha: float) -> float:
+    certain = schedule == "every" or output == "majority"
+    return (4 if certain else 6) * alpha
+
+
+def _records_of_lemma(learner: Any, alpha: float, beta: float, ratio: float) -> int | None:
+    """Records for which some dense weights stand for the target, for every hypothesis at once.
+
+    The paper's Lemma 3.2 for a finite class: the weights' sum by Bernstein's inequality, each
+    hypothesis by that for sums of variables of at least 0, and a union bound.
+    """
+    hypotheses = getattr(learner, "hypotheses", None)
+    if hypotheses is None:
+        return None
+    total = 150 * math.log(4 / beta)
+    each = 32 * (math.log(2 * len(hypotheses)) - math.log(beta))
+    return math.ceil(ratio / alpha**2 * max(total, each))
+
+
+def _paper(
+    learner: Any,
+    alpha: float,
+    beta: float,
+    epsilon: float | None,
+    delta: float | None,
+    agents_epsilon: float | None,
+    ratio: float | None,
+) -> PaperPlan | None:
+    if ratio is None or epsilon is None or delta is None or agents_epsilon is None:
+        return None
+    rounds, kappa = _paper_rounds(alpha, ratio), alpha / (8 * ratio)
+    if hasattr(learner, "paper_sample_size"):
+        draws = learner.paper_sample_size(alpha, beta / rounds, 1.0).printed
+    else:
+        draws = _sample(learner, alpha, beta / rounds)
+    logs = math.log(2 / delta)
+    each = 4 * logs * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
+    records = draws * math.sqrt(288 * rounds * logs) / (epsilon * kappa)
+    agents = math.ceil(each)
+    return PaperPlan(
+        math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents
+    )
+
+
+def _refuse_privacy(epsilon: object, delta: object) -> None:
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value is not None:
+            rule = "private=False protects no record of the curator: leave it out"
+            raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+
+
+def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be one of {', '.join(allowed)}")
+
+
+def _named(target: ArrayLike, source: ArrayLike, what: str) -> list[tuple[str, ArrayLike]]:
+    return [(f"target_{what}", target), (f"source_{what}", source)]
+
+
+def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = array(name, value)
+    if found.dtype.kind not in "buif" or not np.isfinite(found).all():
+        raise ParameterError(f"{name} must hold finite real numbers")
+    if found.ndim != 1 or not found.size:
+        rule = "it must have one dimension and at least one entry"
+        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
+    return found.astype(np.float64)
+
+
+def _law(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = _vector(name, value)
+    if found.min() < 0 or abs(found.sum() - 1) > 1e-9:
+        raise ParameterError(f"{name} must hold probabilities that sum to 1")
+    return found
+
+
+def _precision(
+    name: str, value: ArrayLike, d: int
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+    """The inverse of a covariance and the logarithm of its determinant."""
+    found = array(name, value)
+    full = np.diag(_vector(name, found)) if found.ndim == 1 else found.astype(np.float64)
+    if full.shape != (d, d):
+        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({d},) or ({d}, {d})")
+    if not (np.isfinite(full).all() and np.allclose(full, full.T)):
+        raise ParameterError(f"{name} must be finite and symmetric")
+    values, vectors = np.linalg.eigh(full)
+    if values.min() <= 0:
+        raise ParameterError(f"{name} has eigenvalue {values.min():g}, but all must be above 0")
+    return (vectors / values) @ vectors.T, float(-np.log(values).sum())
