@@ -16,6 +16,7 @@ from hdp_fast import accounting, gf2, learners
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.learners import (
+    Chosen,
     ConjunctionList,
     Conjunctions,
     ExponentialLearner,
@@ -23,6 +24,7 @@ from hdp_fast.learners import (
     Halfspaces,
     Parities,
     Stumps,
+    predictor,
 )
 from hdp_fast.reference import noise as laws
 from hdp_fast.reference import score as reference
@@ -44,6 +46,9 @@ def conjunction(literals, x):
 
 def says(hypothesis, x):
     """A description applied to one record, as its documentation reads."""
+    if hypothesis["kind"] == "at_least":
+        literals = zip(hypothesis["features"], hypothesis["values"], strict=True)
+        return int(sum(x[j] == value for j, value in literals) >= hypothesis["threshold"])
     if hypothesis["kind"] == "halfspace":
         products = (w * v for w, v in zip(hypothesis["weights"], x, strict=True))
         return int(sum(products) + hypothesis["bias"] >= 0)
@@ -258,6 +263,127 @@ def test_records_that_do_not_fit_are_refused(hypotheses):
             hypotheses.predict(i, X)
         with pytest.raises(ParameterError, match="i = "):
             hypotheses.hypothesis(i)
+
+
+# Descriptions -------------------------------------------------------------------------------------
+
+HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
+WITH_HALFSPACES = {**CLASSES, "halfspaces": HALFSPACES}
+
+
+@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+def test_index_is_the_inverse_of_hypothesis(hypotheses):
+    described = list(hypotheses)
+    for hypothesis in described:
+        first = described.index(hypothesis)
+        assert hypotheses.index(hypothesis) == first
+        assert hypotheses.index(json.dumps(hypothesis, sort_keys=True)) == first
+
+
+def test_every_index_of_a_large_class_is_found():
+    hypotheses = Conjunctions(300, 5, complements=True)
+    for i in map(int, RNG.integers(0, len(hypotheses), 50)):
+        assert hypotheses.index(hypotheses.hypothesis(i)) == i
+
+
+ONE = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
+SUM = {"kind": "parity", "features": [0, 4], "complement": False}
+HALF = {"kind": "halfspace", "weights": [1.0] * 5, "bias": 0.0}
+VOTE = {"kind": "vote", "hypotheses": [ONE]}
+MAJORITY = {"kind": "at_least", "threshold": 2, "features": [0, 1, 3], "values": [1, 0, 1]}
+
+
+@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+def test_descriptions_of_other_classes_are_none_of_this_one(hypotheses):
+    known = list(hypotheses)
+    others = [ONE, SUM, HALF, MAJORITY, VOTE]
+    others += [{**ONE, "features": [j]} for j in (4, 5, 2**60)]
+    others += [{**ONE, "features": [1, j], "values": [0, 1]} for j in (0, 1, 4, 5)]
+    others += [{**each, "complement": True} for each in (ONE, SUM)]
+    others += [{**SUM, "features": j} for j in ([4, 0], [5], [1, 1])]
+    others += [{**HALF, "weights": [1.0]}]
+    others += [{**ONE, "features": list(range(6)), "values": [1] * 6}]
+    for other in others:
+        if other not in known:
+            with pytest.raises(ParameterError, match="none such"):
+                hypotheses.index(other)
+
+
+BROKEN = [
+    None,
+    "",
+    "[]",
+    "{",
+    "[" * 100_000,
+    {},
+    {"kind": []},
+    {"kind": "tree"},
+    {**ONE, "more": 1},
+    {"kind": "parity", "features": [0]},
+    {**ONE, "values": []},
+    {**ONE, "values": [2]},
+    {**ONE, "features": [-1]},
+    {**ONE, "features": [0.5]},
+    {**ONE, "features": "1"},
+    {**ONE, "complement": 0},
+    {**HALF, "weights": []},
+    {**HALF, "bias": math.nan},
+    {**HALF, "weights": [math.inf]},
+    {**MAJORITY, "threshold": -1},
+    {"kind": "vote", "hypotheses": []},
+    {"kind": "vote", "hypotheses": [VOTE]},
+    {"kind": "vote", "hypotheses": [json.dumps(ONE)]},
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda value: str(value)[:30])
+def test_what_describes_nothing_is_refused(broken):
+    for call in predictor, Stumps(5).index, ExponentialLearner(Stumps(5)).restore:
+        with pytest.raises(ParameterError):
+            call(broken)
+
+
+@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+def test_a_description_predicts_what_its_class_does(hypotheses):
+    X, _ = data(130, 5)
+    for i, hypothesis in enumerate(hypotheses):
+        want = hypotheses.predict(i, X)
+        got = predictor(json.dumps(hypothesis))(X)
+        assert got.dtype == np.uint8
+        assert got.tolist() == want.tolist()
+
+
+def test_votes_are_won_by_more_than_half():
+    X, _ = data(200, 5)
+    for voters in [ONE], [ONE, SUM], [ONE, SUM, MAJORITY], [ONE, SUM, HALF, MAJORITY]:
+        said = predictor({"kind": "vote", "hypotheses": voters})(X)
+        want = [2 * sum(says(each, x) for each in voters) > len(voters) for x in X.tolist()]
+        assert said.tolist() == want
+
+
+def test_a_predictor_refuses_records_without_its_features():
+    X, _ = data(20, 4)
+    for hypothesis in SUM, HALF, {**ONE, "features": [4]}, {**MAJORITY, "features": [0, 1, 4]}:
+        with pytest.raises(ShapeError):
+            predictor(hypothesis)(X)
+    with pytest.raises(ParameterError):
+        predictor(ONE)(X + 0.5)
+
+
+@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+def test_prepared_records_are_read_alike(hypotheses):
+    X, y = data(100, 5)
+    learner = ExponentialLearner(hypotheses, epsilon=1e6)
+    prepared = learner.prepare(X)
+    assert isinstance(prepared, np.ndarray if hypotheses is HALFSPACES else Features)
+    assert hypotheses.errors(prepared, y).tolist() == hypotheses.errors(X, y).tolist()
+    learned = learner.learn(prepared, y, random_state=0)
+    chosen = learner.restore(json.dumps(learned.hypothesis))
+    assert isinstance(learned, Chosen)
+    assert chosen.hypothesis == learned.hypothesis
+    assert chosen.predict(prepared).tolist() == learned.predict(X).tolist()
+    with pytest.raises(ShapeError):
+        learner.prepare(X[:, :4])
 
 
 # Learner ------------------------------------------------------------------------------------------

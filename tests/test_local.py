@@ -1,6 +1,7 @@
 """Randomised response, agents who answer once, and what their answers tell."""
 
 import copy
+import json
 import math
 import pickle
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 from hdp_fast import gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
-from hdp_fast.local import Agents
+from hdp_fast.learners import Conjunctions, ExponentialLearner, Halfspaces, predictor
+from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents
 from hdp_fast.reference.parity import exp_bounds
 
 ID_BITS = 12
@@ -193,6 +195,159 @@ def test_seeded_answers_repeat():
     first, second = (numbered(500).ask(labels, 500, random_state=3) for _ in range(2))
     assert np.array_equal(first, second)
     assert not np.array_equal(first, numbered(500).ask(labels, 500, random_state=4))
+
+
+# Tests of hypotheses ------------------------------------------------------------------------------
+
+CERTAIN = 1000.0
+
+
+class Wrong:
+    """A hypothesis whose errors are the given ones, whatever the record."""
+
+    def __init__(self, said):
+        self.said = said
+        self.hypothesis = {"kind": "any"}
+
+    def predict(self, X):
+        return self.said
+
+
+def halfspaces(d):
+    rng = np.random.default_rng(2)
+    return Halfspaces(rng.normal(size=(5, d)), rng.normal(size=5))
+
+
+def remote(agents):
+    """The same agents at the other end of a wire: each reads the JSON and randomises its answer."""
+
+    def ask(text, count):
+        says = predictor(text)
+        return agents.ask(lambda X, y: says(X) != y, count)
+
+    return RemoteAgents(ask, epsilon=agents.epsilon, count=len(agents))
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["simulated", "remote"])
+@pytest.mark.parametrize("bits", [True, False], ids=["bits", "numbers"])
+def test_a_test_tells_who_is_wrong_when_nobody_lies(bits, far):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, (50, 4), dtype=np.uint8) if bits else rng.normal(size=(50, 4))
+    y = rng.integers(0, 2, 50)
+    hypotheses = Conjunctions(4, 2) if bits else halfspaces(4)
+    learned = ExponentialLearner(hypotheses).learn(X, y)
+    agents = Agents(X, y, epsilon=CERTAIN)
+    agents.pass_over(5)
+    if far:
+        agents = remote(agents)
+        agents.pass_over(5)
+    answers = np.concatenate([agents.test(learned, count) for count in (20, 0, 25)])
+    assert answers.dtype == np.uint8
+    assert answers.tolist() == (learned.predict(X) != y)[5:].tolist()
+    assert agents.remaining == 0
+    for call in lambda: agents.test(learned, 1), lambda: agents.pass_over(1):
+        with pytest.raises(AgentsExhausted):
+            call()
+
+
+def test_a_test_randomises_as_ask_does():
+    learned = Wrong(np.zeros(500, int))
+    told = numbered(500).test(learned, 500, random_state=3)
+    assert np.array_equal(told, numbered(500).ask(labels, 500, random_state=3))
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ([0, 1], ShapeError),
+        ([[0], [1], [1], [0]], ShapeError),
+        (None, ShapeError),
+        ([0, 1, 2, 1], ParameterError),
+        ([0.0, 1.0, 1.0, 1.0], ParameterError),
+    ],
+)
+def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
+    far = RemoteAgents(lambda text, count: said, epsilon=1, count=6)
+    for agents in numbered(6), far:
+        with pytest.raises(error):
+            agents.test(Wrong(said), 4)
+        assert agents.remaining == 2
+
+
+def test_remote_agents_see_the_hypothesis_and_nothing_else():
+    asked = []
+
+    def ask(text, count):
+        asked.append((text, count))
+        return [True] * count
+
+    agents = RemoteAgents(ask, epsilon=0.5, count=1_234)
+    assert agents.test(Wrong(None), 34, random_state=1).tolist() == [1] * 34
+    assert agents.test(Wrong(None), 0).tolist() == []
+    assert asked == [(json.dumps({"kind": "any"}), 34)]
+    assert (len(agents), agents.remaining, agents.epsilon) == (1_234, 1_200, 0.5)
+    assert repr(agents) == "RemoteAgents(epsilon=0.5, 34 of 1,234 asked)"
+    record = agents.record(random_state=1)
+    assert (record.neighbours, record.epsilon, record.rng) == ("local", 0.5, "the agents' own")
+    assert copy.deepcopy(agents) is copy.copy(agents) is agents
+    with pytest.raises(TypeError, match="RemoteAgents can't be pickled"):
+        pickle.dumps(agents)
+
+
+def test_a_broken_wire_leaves_the_agents_spent():
+    agents = RemoteAgents(lambda text, count: 1 // 0, epsilon=1, count=10)
+    with pytest.raises(ZeroDivisionError):
+        agents.test(Wrong(None), 4)
+    assert agents.remaining == 6
+
+
+@pytest.mark.parametrize("hypothesis", [{"weights": np.ones(2)}, {"bias": math.nan}, {1, 2}])
+def test_what_json_cannot_carry_is_sent_to_nobody(hypothesis):
+    agents = RemoteAgents(lambda text, count: pytest.fail("asked"), epsilon=1, count=10)
+    learned = Wrong(None)
+    learned.hypothesis = hypothesis
+    with pytest.raises(ParameterError, match="JSON"):
+        agents.test(learned, 4)
+    assert agents.remaining == 10
+
+
+@pytest.mark.parametrize(
+    "change", [{"ask": None}, {"epsilon": 0}, {"epsilon": math.nan}, {"count": -1}, {"count": 1.5}]
+)
+def test_bad_remote_agents_are_refused(change):
+    (name,) = change
+    with pytest.raises(ParameterError, match=name):
+        RemoteAgents(**{"ask": print, "epsilon": 1.0, "count": 3, **change})
+
+
+# Statistical queries ------------------------------------------------------------------------------
+
+
+def test_the_empirical_oracle_answers_with_the_mean():
+    X, y = np.arange(12.0).reshape(6, 2), [0, 1, 1, 0, 1, 1]
+    oracle = EmpiricalOracle(X, y)
+    assert oracle.query(labels, 0.1) == pytest.approx(4 / 6)
+    assert oracle.query(lambda X, y: X[:, 1] / 11, 0.1) == pytest.approx(36 / 66)
+    assert oracle.query(lambda X, y: [True] * 6, 0.1) == 1
+
+
+@pytest.mark.parametrize(
+    ("losses", "error"),
+    [([0.5], ShapeError), (0.5, ShapeError), ([2] * 6, ParameterError), (["0"] * 6, ParameterError)]
+    + [([value] * 6, ParameterError) for value in (-0.1, math.nan, 1.1)],
+)
+def test_the_oracle_refuses_what_is_no_loss(losses, error):
+    oracle = EmpiricalOracle(np.ones((6, 2)), [1] * 6)
+    with pytest.raises(error, match=r"g\(X, y\)"):
+        oracle.query(lambda X, y: losses, 0.1)
+    with pytest.raises(ParameterError, match="tau"):
+        oracle.query(labels, 0)
+
+
+def test_no_sample_is_no_oracle():
+    for X, y in (np.ones((0, 2)), []), (np.ones((3, 2)), [1, 0]), (np.ones(3), [1, 0, 1]):
+        with pytest.raises(ShapeError):
+            EmpiricalOracle(X, y)
 
 
 # Estimation ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._checks import array, bits, count, shown
 from ._core import Features
+from ._descriptions import Hypothesis, flag, parse
 from .exceptions import ParameterError, ShapeError
 from .gf2 import BitMatrix
 
 Bits = NDArray[np.uint8]
 Errors = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Hypothesis = dict[str, Any]
 BitRecords = ArrayLike | BitMatrix | Features
 
 # Their error counts alone would fill eight terabytes.
@@ -40,6 +40,7 @@ class Hypotheses(ABC):
     """
 
     numerics: ClassVar[Literal["exact", "idealised"]] = "exact"
+    _kind: ClassVar[str]
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -86,6 +87,39 @@ class Hypotheses(ABC):
         """
         return self._hypothesis(self._index(i))
 
+    def index(self, hypothesis: Hypothesis | str) -> int:
+        """Which hypothesis a description means: the inverse of hypothesis().
+
+        hypothesis: as hypothesis() describes it, or that as JSON. Returns the first such i.
+
+        Raises: ParameterError for one that the class has not.
+        Cost: that of the description, for stored hypotheses a pass over them.
+        Source: none.
+        """
+        said = parse(hypothesis)
+        found = self._place(said) if said["kind"] == self._kind else None
+        if found is None or found >= len(self) or self._hypothesis(found) != said:
+            raise ParameterError(f"hypothesis = {shown(hypothesis)}, but the class has none such")
+        return found
+
+    def prepare(self, X: Any) -> Any:
+        """The records in the form that errors and predict read fastest.
+
+        X: as errors. Returns Features for classes over bits, float64 (m, d) for Halfspaces.
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._prepare(X)
+
+    @abstractmethod
+    def _place(self, said: Hypothesis) -> int | None:
+        """The only index, or the first, that can have this description, of the class's kind."""
+
+    @abstractmethod
+    def _prepare(self, X: Any) -> Any: ...
+
     @abstractmethod
     def _errors(self, X: Any, y: ArrayLike, threads: int | None) -> Errors: ...
 
@@ -100,6 +134,31 @@ class Hypotheses(ABC):
         if found >= len(self):
             raise ParameterError(f"i = {shown(i)}, but there are {len(self):,} hypotheses")
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A hypothesis of a class, ready to predict.
+
+    Attributes:
+        index: of the hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+    """
+
+    index: int
+    hypothesis: Hypothesis
+    _hypotheses: Hypotheses = field(repr=False)
+
+    def predict(self, X: Any) -> Bits:
+        """What the chosen hypothesis says of other records.
+
+        X: records as the class takes them. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._hypotheses.predict(self.index, X)
 
 
 class _BitClass(Hypotheses):
@@ -127,6 +186,10 @@ class _BitClass(Hypotheses):
     def _description(self, i: int) -> Hypothesis:
         """Plain hypothesis i."""
 
+    @abstractmethod
+    def _plain_place(self, said: Hypothesis) -> int | None:
+        """The only plain hypothesis, or the first, that can have this description."""
+
     def __len__(self) -> int:
         return self._plain() + self._complements()
 
@@ -146,6 +209,13 @@ class _BitClass(Hypotheses):
         complement, place = divmod(i, self._plain())
         return {**self._description(place), "complement": bool(complement)}
 
+    def _place(self, said: Hypothesis) -> int | None:
+        place = self._plain_place(said)
+        return place if place is None else place + said["complement"] * self._plain()
+
+    def _prepare(self, X: BitRecords) -> Features:
+        return self._features(X)
+
     def _features(self, X: BitRecords, threads: int | None = None) -> Features:
         features = Features(X, threads=threads)
         if features.shape[1] != self.d:
@@ -157,10 +227,11 @@ class _BitClass(Hypotheses):
 class _Enumerated(_BitClass):
     """Conjunctions that are counted off, none of them stored."""
 
+    _kind = "conjunction"
+
     def _listed(self, i: int) -> tuple[_core.Lists, int]:
-        hypothesis, wanted = self._description(i), np.zeros((2, 1, self.d), np.uint8)
-        wanted[hypothesis["values"], 0, hypothesis["features"]] = 1
-        return _core.Lists(wanted[1], wanted[0]), 0
+        hypothesis = self._description(i)
+        return literals([hypothesis["features"]], [hypothesis["values"]], self.d), 0
 
 
 class _Given(_BitClass):
@@ -230,6 +301,15 @@ class Conjunctions(_Enumerated):
         values = [1 - (i >> place & 1) for place in range(size)]
         return {"kind": "conjunction", "features": features, "values": values}
 
+    def _plain_place(self, said: Hypothesis) -> int | None:
+        size = len(said["features"])
+        if size > self.size:
+            return None
+        negated = [1 - value for value in said["values"]]
+        signs: int = sum(bit << place for place, bit in enumerate(negated))
+        before = sum(self._of_size(smaller) for smaller in range(size))
+        return before + (_rank_of_set(said["features"]) << size) + signs
+
 
 @dataclass(frozen=True)
 class Stumps(_Enumerated):
@@ -262,6 +342,11 @@ class Stumps(_Enumerated):
         features, values = [(i - 1) // 2] * literal, [i % 2] * literal
         return {"kind": "conjunction", "features": features, "values": values}
 
+    def _plain_place(self, said: Hypothesis) -> int | None:
+        features: list[int] = said["features"]
+        values: list[int] = said["values"]
+        return sum(2 * j + 2 - value for j, value in zip(features, values, strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class ConjunctionList(_Given):
@@ -277,6 +362,7 @@ class ConjunctionList(_Given):
     ones: Bits
     zeros: Bits
     _lists: _core.Lists = field(init=False, repr=False)
+    _kind = "conjunction"
 
     def __post_init__(self) -> None:
         """Refuse what is no class."""
@@ -301,6 +387,12 @@ class ConjunctionList(_Given):
         features, values = [list(part) for part in zip(*sorted(literals), strict=True)] or ([], [])
         return {"kind": "conjunction", "features": features, "values": values}
 
+    def _plain_place(self, said: Hypothesis) -> int | None:
+        if max(said["features"], default=0) >= self.d:
+            return None
+        zeros, ones = _wanted([said["features"]], [said["values"]], self.d)
+        return _first((self.ones == ones).all(axis=1) & (self.zeros == zeros).all(axis=1))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return ConjunctionList, (self.ones, self.zeros)
 
@@ -318,6 +410,7 @@ class Parities(_Given):
     masks: Bits
     affine: bool = False
     _lists: _core.Lists = field(init=False, repr=False)
+    _kind = "parity"
 
     def __post_init__(self) -> None:
         """Refuse what is no class."""
@@ -339,6 +432,11 @@ class Parities(_Given):
     def _description(self, i: int) -> Hypothesis:
         return {"kind": "parity", "features": _members(self.masks[i])}
 
+    def _plain_place(self, said: Hypothesis) -> int | None:
+        if max(said["features"], default=0) >= self.d:
+            return None
+        return _first((self.masks == _mask(said["features"], self.d)).all(axis=1))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Parities, (self.masks, self.affine)
 
@@ -358,6 +456,7 @@ class Halfspaces(Hypotheses):
     W: Floats
     b: Floats
     numerics: ClassVar[Literal["exact", "idealised"]] = "idealised"
+    _kind = "halfspace"
 
     def __post_init__(self) -> None:
         """Refuse what is no class."""
@@ -391,13 +490,22 @@ class Halfspaces(Hypotheses):
     def _hypothesis(self, i: int) -> Hypothesis:
         return {"kind": "halfspace", "weights": self.W[i].tolist(), "bias": float(self.b[i])}
 
+    def _place(self, said: Hypothesis) -> int | None:
+        if len(said["weights"]) != self.W.shape[1]:
+            return None
+        weights = np.array(said["weights"])
+        return _first((weights == self.W).all(axis=1) & (self.b == said["bias"]))
+
+    def _prepare(self, X: ArrayLike) -> Floats:
+        return self._records(X)
+
     def _says(self, part: slice, records: Floats) -> NDArray[np.bool_]:
         scores = records @ self.W[part].T
         scores += self.b[part]
         return scores >= 0
 
     def _records(self, X: ArrayLike) -> Floats:
-        found = _finite("X", X, 2)
+        found = _real("X", X, 2)
         if found.shape[1] != self.W.shape[1]:
             rule = f"the hypotheses have {self.W.shape[1]} features"
             raise ShapeError(f"X has shape {found.shape}, but {rule}")
@@ -417,9 +525,35 @@ def _positive(name: str, value: Any) -> int:
     return found
 
 
-def flag(name: str, value: Any) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be True or False")
+def literals(
+    features: Sequence[Sequence[int]], values: Sequence[Sequence[int]], d: int
+) -> _core.Lists:
+    """Conjunctions of literals: the i-th wants its features to have its values."""
+    zeros, ones = _wanted(features, values, d)
+    return _core.Lists(ones, zeros)
+
+
+def parity(features: Sequence[int], d: int) -> _core.Lists:
+    """The sum of these features over GF(2)."""
+    return _core.Lists(_mask(features, d), None)
+
+
+def _wanted(features: Sequence[Sequence[int]], values: Sequence[Sequence[int]], d: int) -> Bits:
+    """Which features each conjunction wants to be 0, and which 1, (2, k, d)."""
+    found = np.zeros((2, len(features), d), np.uint8)
+    for i, (chosen, wanted) in enumerate(zip(features, values, strict=True)):
+        found[wanted, i, chosen] = 1
+    return found
+
+
+def _mask(features: Sequence[int], d: int) -> Bits:
+    found = np.zeros((1, d), np.uint8)
+    found[0, list(features)] = 1
+    return found
+
+
+def _first(matches: NDArray[np.bool_]) -> int | None:
+    return int(matches.argmax()) if matches.any() else None
 
 
 def _masks(name: str, value: Any) -> Bits:
@@ -435,16 +569,21 @@ def _masks(name: str, value: Any) -> Bits:
 
 def _finite(name: str, value: ArrayLike, dimensions: int) -> Floats:
     """A read-only copy of the numbers, all finite."""
+    return _read_only(_real(name, value, dimensions).copy())
+
+
+def _real(name: str, value: ArrayLike, dimensions: int) -> Floats:
+    """The numbers, all finite, themselves where they are float64."""
     found = array(name, value)
     if found.ndim != dimensions:
         rule = f"it must have {dimensions} dimension(s)"
         raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
     if found.size and found.dtype.kind not in "buif":
         raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
-    numbers = found.astype(np.float64)
+    numbers = found.astype(np.float64, copy=False)
     if not np.isfinite(numbers).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
-    return _read_only(numbers)
+    return numbers
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
@@ -454,6 +593,10 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 def _members(mask: Bits) -> list[int]:
     return [int(j) for j in np.flatnonzero(mask)]
+
+
+def _rank_of_set(features: Sequence[int]) -> int:
+    return sum(math.comb(feature, k) for k, feature in enumerate(features, 1))
 
 
 def _set_of_rank(rank: int, size: int) -> list[int]:

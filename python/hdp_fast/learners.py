@@ -19,19 +19,19 @@ from numpy.typing import ArrayLike
 from . import _core, _random
 from ._checks import fraction, positive, shown
 from ._core import Features
+from ._descriptions import Hypothesis, flag
 from ._hypotheses import (
-    Bits,
+    Chosen,
     ConjunctionList,
     Conjunctions,
     Halfspaces,
     Hypotheses,
-    Hypothesis,
     Parities,
     Stumps,
-    flag,
     store,
 )
 from ._neighbours import Neighbours, relation
+from ._predictors import predictor
 from .accounting import BoundedRange, Pure
 from .budget import Budget, spend
 from .exceptions import ParameterError
@@ -39,6 +39,7 @@ from .noise import selection_rate
 from .record import PrivacyRecord, rng_of
 
 __all__ = [
+    "Chosen",
     "ConjunctionList",
     "Conjunctions",
     "ExponentialLearner",
@@ -49,6 +50,7 @@ __all__ = [
     "PaperSampleSize",
     "Parities",
     "Stumps",
+    "predictor",
 ]
 
 RandomState = int | np.random.Generator | None
@@ -59,8 +61,8 @@ _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What ExponentialLearner releases.
+class Learned(Chosen):
+    """What ExponentialLearner releases: a hypothesis, and what protects the records.
 
     Attributes:
         index: of the chosen hypothesis in its class.
@@ -68,21 +70,7 @@ class Learned:
         record: what protects the records.
     """
 
-    index: int
-    hypothesis: Hypothesis
     record: PrivacyRecord
-    _hypotheses: Hypotheses = dataclasses.field(repr=False)
-
-    def predict(self, X: Any) -> Bits:
-        """What the chosen hypothesis says of other records.
-
-        X: records as the class takes them. Returns uint8 (m,).
-
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
-        """
-        return self._hypotheses.predict(self.index, X)
 
 
 class PaperSampleSize(NamedTuple):
@@ -186,7 +174,32 @@ class ExponentialLearner:
         method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
         with spend(budget, record):
             index = _core.select(method, scores, rate, random_state)
-        return Learned(index, self.hypotheses.hypothesis(index), record, self.hypotheses)
+        hypothesis = self.hypotheses.hypothesis(index)
+        return Learned(index, hypothesis, self.hypotheses, record)
+
+    def restore(self, hypothesis: Hypothesis | str) -> Chosen:
+        """What learn had chosen, from the description that it released.
+
+        hypothesis: of a hypothesis of the class, a dict or its JSON.
+
+        Raises: ParameterError for one that the class has not.
+        Cost: index of the class.
+        Source: none.
+        """
+        index = self.hypotheses.index(hypothesis)
+        return Chosen(index, self.hypotheses.hypothesis(index), self.hypotheses)
+
+    def prepare(self, X: Any) -> Any:
+        """The records in the form that learn and predict read fastest.
+
+        X: as errors of the class. Returns Features for classes over bits, float64 (m, d) for
+        Halfspaces.
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self.hypotheses.prepare(X)
 
     def sample_size(
         self,

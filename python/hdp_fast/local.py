@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, fraction, shown
+from ._checks import array, bits, fraction, positive, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
+from ._descriptions import Hypothesis
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
 from .record import PrivacyRecord, rng_of
 
-__all__ = ["Agents", "Estimate", "agents_needed", "estimate_mean", "randomized_response"]
+__all__ = [
+    "Agents",
+    "EmpiricalOracle",
+    "Estimate",
+    "RemoteAgents",
+    "SQOracle",
+    "agents_needed",
+    "estimate_mean",
+    "randomized_response",
+]
 
 Bits = NDArray[np.uint8]
 RandomState = int | np.random.Generator | None
 Question = Callable[[Any, Bits], ArrayLike]
+Losses = Callable[[Any, Bits], ArrayLike]
 
 # No population is larger.
 _MOST_AGENTS = 1e18
@@ -31,7 +45,78 @@ _MOST_AGENTS = 1e18
 SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
 
 
-class Agents:
+class Testable(Protocol):
+    """What agents can be asked about: a learned hypothesis."""
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """Its description, a dict that JSON can carry."""
+
+    def predict(self, X: Any, /) -> ArrayLike:
+        """What it says of records, 0/1 (m,)."""
+
+
+class _Population(ABC):
+    """People in a fixed order, each to be asked once, ever, and how many have been."""
+
+    def __init__(self, size: int, epsilon: float):
+        _advantage(epsilon)
+        self._size, self._epsilon = size, float(epsilon)
+        self._asked = 0
+        self._lock = threading.Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy parameter of every answer."""
+        return self._epsilon
+
+    @property
+    def remaining(self) -> int:
+        """How many agents have not been asked yet."""
+        return self._size - self._asked
+
+    @abstractmethod
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits: ...
+
+    @abstractmethod
+    def record(self, random_state: RandomState = None) -> PrivacyRecord: ...
+
+    def pass_over(self, count: int) -> None:
+        """Count the next agents as asked without asking them: an earlier run did.
+
+        count: how many, at least 0.
+
+        Raises: AgentsExhausted when fewer are left; ParameterError.
+        Cost: constant.
+        Source: none.
+        """
+        self._reserve(count)
+
+    def _reserve(self, count: int) -> int:
+        """Marks agents as asked before their question runs: a crash leaves them spent."""
+        wanted = checked_count("count", count)
+        with self._lock:
+            if wanted > self.remaining:
+                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
+            start = self._asked
+            self._asked += wanted
+        return start
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} can't be pickled: a copy could ask the same people again")
+
+
+class Agents(_Population):
     """Simulated local agents: each holds one record and answers one question, once, ever.
 
     X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
@@ -50,26 +135,13 @@ class Agents:
     def __init__(
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
-        _advantage(epsilon)
         fraction("delta", delta, zero=True)
         self._X: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
         self._y = bits("y", y)
         if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
             shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
-        self._epsilon = float(epsilon)
-        self._asked = 0
-        self._lock = threading.Lock()
-
-    @property
-    def epsilon(self) -> float:
-        """Privacy parameter of every answer."""
-        return self._epsilon
-
-    @property
-    def remaining(self) -> int:
-        """How many agents have not been asked yet."""
-        return int(self._X.shape[0]) - self._asked
+        super().__init__(len(self._y), epsilon)
 
     @property
     def d(self) -> int:
@@ -102,6 +174,29 @@ class Agents:
             )
         return answers
 
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with predict(X) -> 0/1 (count,), such as learners.Learned; it sees the
+        features of those agents. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
+        an error, each answer randomised.
+
+        Guarantee: as ask.
+        Raises: as ask; ShapeError and ParameterError when predict returns anything but one bit an
+            agent.
+        Cost: that of predict, and O(count).
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+
+        def wrong(X: Any, y: Bits) -> Bits:
+            said = bits("learned.predict(X)", learned.predict(X))
+            if said.shape != y.shape:
+                rule = f"{len(y)} agents were asked"
+                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
+            return said ^ y
+
+        return self.ask(wrong, count, random_state=random_state)
+
     def require_bits(self) -> None:
         """Refuse features that are not bits, before anybody is asked about them.
 
@@ -126,31 +221,145 @@ class Agents:
         """
         return _record("local.Agents", self._epsilon, random_state)
 
-    def _reserve(self, count: int) -> int:
-        """Marks agents as asked before their question runs: a crash leaves them spent."""
-        wanted = checked_count("count", count)
-        with self._lock:
-            if wanted > self.remaining:
-                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
-            start = self._asked
-            self._asked += wanted
-        return start
-
-    def __len__(self) -> int:
-        return int(self._X.shape[0])
-
-    def __copy__(self) -> Agents:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Agents:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("Agents can't be pickled: a copy could ask the same people again")
-
     def __repr__(self) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+
+
+class RemoteAgents(_Population):
+    """Real local agents, reached through a function; each is asked once, ever.
+
+    ask: called with a hypothesis as JSON and a number k >= 1; asks k agents that it never asked
+    before whether the hypothesis is wrong about them, and returns their k answers, 0/1, each
+    already randomised by the agent (randomized_response; predictor of hdp_fast.learners reads the
+    JSON). epsilon: of the agents' randomisers, above 0. count: how many agents there are.
+
+    No record ever reaches this object. A copy is the very same object and pickling raises.
+
+    Guarantee: that of the agents' own randomisers, which this side cannot check: pure epsilon-DP
+        for each agent if they are binary randomised response with this epsilon.
+    Raises: ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    """
+
+    def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
+        if not callable(ask):
+            raise ParameterError(f"ask = {shown(ask)}, but it must be callable")
+        super().__init__(checked_count("count", count), epsilon)
+        self._ask = ask
+
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with .hypothesis, a dict that JSON can carry, such as learners.Learned.
+        count: how many to ask, at least 0; ask is not called for 0. random_state: not used, the
+        coins are the agents'. Returns uint8 (count,), what they answered.
+
+        Guarantee: as the class.
+        Raises: AgentsExhausted when fewer are left, and ParameterError when the hypothesis is
+            nothing for JSON: then nobody is asked. ShapeError and ParameterError when ask returns
+            anything but one bit an agent, and whatever ask raises: those agents stay spent.
+        Cost: that of ask.
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+        _random.check(random_state)
+        text = _json(learned.hypothesis)
+        self._reserve(count)
+        answers = bits("what ask returned", self._ask(text, count) if count else [])
+        if answers.shape != (count,):
+            raise ShapeError(f"ask returned shape {answers.shape}, but {count} agents were asked")
+        return answers
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each agent's answer, if the agents do what they are meant to.
+
+        random_state: not used, the coins are the agents'.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        record = _record("local.RemoteAgents", self._epsilon, None)
+        return dataclasses.replace(record, rng="the agents' own")
+
+    def __repr__(self) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"RemoteAgents(epsilon={self._epsilon:g}, {asked})"
+
+
+def _json(hypothesis: Any) -> str:
+    try:
+        return json.dumps(hypothesis, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        rule = f"it must be something for JSON ({error})"
+        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
+
+
+class SQOracle(Protocol):
+    """Whoever answers statistical queries about a distribution.
+
+    Attributes:
+        query: the one thing it does.
+    """
+
+    def query(self, g: Losses, tau: float) -> float:
+        """The mean of g over the distribution, to within tau.
+
+        g: called with features (m, d) and labels (m,); returns a loss in [0, 1] for each, (m,).
+        tau: tolerance, above 0.
+
+        Raises: what the oracle likes.
+        Cost: that of the oracle.
+        Source: Kearns, Efficient Noise-Tolerant Learning from Statistical Queries.
+        """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EmpiricalOracle:
+    """Statistical queries answered by a sample's own means. Not private.
+
+    Attributes:
+        X: features (m, d), whatever the queries take; m at least 1.
+        y: labels 0/1 (m,).
+
+    Raises: ShapeError, ParameterError.
+    Cost: none until asked.
+    Source: none.
+    """
+
+    X: Any
+    y: Bits
+
+    def __post_init__(self) -> None:
+        """Refuse what is no sample."""
+        X = self.X if isinstance(self.X, BitMatrix) else array("X", self.X)
+        y = bits("y", self.y)
+        if len(X.shape) != 2 or X.shape[:1] != y.shape or not y.size:
+            rule = "they must be (m, d) and (m,), m at least 1"
+            raise ShapeError(f"X has shape {X.shape} and y {y.shape}, but {rule}")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+
+    def query(self, g: Losses, tau: float) -> float:
+        """The mean of g over the sample: within tau of the distribution's where m is large enough.
+
+        g: called with X and y; returns a loss in [0, 1] for each record, (m,). tau: tolerance,
+        above 0; a sample has but one answer, so that tau changes nothing.
+
+        Raises: ShapeError and ParameterError when g returns anything else.
+        Cost: that of g.
+        Source: Hoeffding's inequality: m = ln(2 / beta) / (2 tau**2) keep a query fixed in advance
+            within tau, except with probability beta.
+        """
+        positive("tau", tau)
+        losses = array("g(X, y)", g(self.X, self.y))
+        if losses.shape != self.y.shape:
+            rule = f"there are {len(self.y)} records"
+            raise ShapeError(f"g(X, y) has shape {losses.shape}, but {rule}")
+        if losses.dtype.kind not in "buif" or not ((losses >= 0) & (losses <= 1)).all():
+            raise ParameterError("g(X, y) holds something else, but all losses must lie in [0, 1]")
+        return float(losses.mean(dtype=np.float64))
 
 
 def _read_only(X: NDArray[Any]) -> NDArray[Any]:
