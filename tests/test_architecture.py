@@ -72,6 +72,10 @@ GUARANTEED = {
     "noise.weighted_draws",
     "parity.learn",
     "parity.transfer",
+    "transfer.SubsampleTestReweigh",
+    "transfer.SubsampleTestReweigh.fit",
+    "transfer.SubsampleTestReweigh.resume",
+    "transfer.plan",
     "weights.DenseWeights",
     "weights.DenseWeights.draw",
 }
@@ -135,7 +139,7 @@ def test_reference_imports_nothing_of_the_package():
 
 def public_callables():
     modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
-    modules += ["record", "weights"]
+    modules += ["record", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

@@ -1,7 +1,8 @@
 """Learning under differential privacy in the hybrid model.
 
 gf2: linear algebra over GF(2). parity: private learning of parities, and its transfer to another
-population. learners: finite classes of hypotheses and the private choice from one. weights:
+population. transfer: Subsample-Test-Reweigh, hybrid transfer learning from a curator's biased
+records. learners: finite classes of hypotheses and the private choice from one. weights:
 kappa-dense weights over records. local: randomised response and agents who answer once. noise:
 exact coins and integer noise. budget: one ledger for all releases about the same records.
 accounting: guarantees as functions. audit: how much privacy a mechanism spends at least. Every
@@ -10,7 +11,19 @@ release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
 
 import logging
 
-from . import accounting, audit, budget, exceptions, gf2, learners, local, noise, parity, weights
+from . import (
+    accounting,
+    audit,
+    budget,
+    exceptions,
+    gf2,
+    learners,
+    local,
+    noise,
+    parity,
+    transfer,
+    weights,
+)
 from ._core import __version__
 from .budget import Budget
 from .exceptions import (
@@ -44,6 +57,7 @@ __all__ = [
     "local",
     "noise",
     "parity",
+    "transfer",
     "weights",
 ]
 

@@ -179,6 +179,8 @@ def plan(
     density = _density(alpha, ratio, kappa, private)
     tests, each = _tests(schedule, output, length, alpha, beta, agents_epsilon)
     held = None if n is None else count("n", n)
+    if private and draws is not None:
+        raise ParameterError(f"draws = {shown(draws)}, but a private plan finds them itself")
     if private:
         epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
         assert density is not None
@@ -455,9 +457,7 @@ def _paper_rounds(alpha: float, ratio: float) -> int:
     return math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
 
 
-def _density(
-    alpha: float, ratio: float | None, kappa: float | None, private: bool
-) -> float | None:
+def _density(alpha: float, ratio: float | None, kappa: float | None, private: bool) -> float | None:
     if kappa is not None:
         found = number("kappa", kappa)
         if not 0 < found <= 1:
@@ -526,9 +526,7 @@ def _paper(
     each = 4 * logs * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
     records = draws * math.sqrt(288 * rounds * logs) / (epsilon * kappa)
     agents = math.ceil(each)
-    return PaperPlan(
-        math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents
-    )
+    return PaperPlan(math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents)
 
 
 def _refuse_privacy(epsilon: object, delta: object) -> None:

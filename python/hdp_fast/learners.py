@@ -129,6 +129,11 @@ class ExponentialLearner:
             raise ParameterError(f"neighbours = {str(self.neighbours)!r}, but {rule}")
 
     @property
+    def numerics(self) -> Literal["exact", "idealised"]:
+        """Whether the errors are counted exactly."""
+        return self.hypotheses.numerics
+
+    @property
     def privacy(self) -> BoundedRange | Pure:
         """The mechanism as accounting takes it."""
         kind = BoundedRange if self.mechanism == "exponential" else Pure

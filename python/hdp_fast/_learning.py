@@ -1,0 +1,124 @@
+"""Learners of any make behind one face, as a run of SubsampleTestReweigh wants them."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._checks import shown
+from .exceptions import ParameterError
+
+Bits = NDArray[np.uint8]
+
+
+class Learnt(Protocol):
+    """What a learner found."""
+
+    @property
+    def hypothesis(self) -> dict[str, Any] | None:
+        """Its description for JSON, if it has one."""
+
+    def predict(self, X: Any, /) -> Any:
+        """What it says of records, 0/1 (m,)."""
+
+
+class Learner:
+    """A learner of this package, or one like them."""
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether a hypothesis can be had again from its description."""
+        return hasattr(self._learner, "restore")
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        """The hypothesis for some records, one of them more than once perhaps."""
+        if hasattr(self._learner, "learn_indices"):
+            return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
+        return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]
+
+    def prepare(self, X: NDArray[Any]) -> Any:
+        """All records as predict reads them fastest."""
+        return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
+
+    def restore(self, hypothesis: dict[str, Any]) -> Learnt:
+        """The hypothesis of this description."""
+        return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
+
+
+class _Found:
+    """A hypothesis that no JSON describes."""
+
+    hypothesis: dict[str, Any] | None = None
+
+    def __init__(self, predict: Any):
+        self.predict = predict
+
+
+class _Constant:
+    """What is learned from labels that are all the same."""
+
+    def __init__(self, value: int):
+        self.hypothesis: dict[str, Any] | None = {"kind": "constant", "value": value}
+        self._value = value
+
+    def predict(self, X: Any, /) -> Bits:
+        return np.full(len(X), self._value, np.uint8)
+
+
+class _Function(Learner):
+    """A function (X, y) -> something with predict, or a function."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        found = self._learner(X[indices], y[indices])
+        return found if hasattr(found, "hypothesis") else _Found(getattr(found, "predict", found))
+
+
+class _Classifier(Learner):
+    """A scikit-learn classifier, a new clone of it each time."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        labels = y[indices]
+        if labels.min() == labels.max():
+            # Few classifiers learn from one class.
+            return _Constant(int(labels[0]))
+        model = _clone(self._learner)
+        if (
+            random_state is not None
+            and "random_state" in inspect.signature(model.__init__).parameters
+        ):
+            model.set_params(random_state=random_state % (1 << 32))
+        return _Found(model.fit(X[indices], labels).predict)
+
+
+def adapted(learner: Any) -> Learner:
+    """The learner behind this module's face.
+
+    Raises: ParameterError for what cannot learn.
+    """
+    if hasattr(learner, "learn") or hasattr(learner, "learn_indices"):
+        return Learner(learner)
+    if hasattr(learner, "fit") and hasattr(learner, "predict"):
+        return _Classifier(learner)
+    if callable(learner) and not isinstance(learner, type):
+        return _Function(learner)
+    rule = "it must have learn, or fit and predict, or be a function (X, y) -> predictor"
+    raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+
+
+def _clone(classifier: Any) -> Any:
+    try:
+        return importlib.import_module("sklearn.base").clone(classifier)
+    except ImportError:
+        return copy.deepcopy(classifier)
