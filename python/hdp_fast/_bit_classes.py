@@ -28,8 +28,6 @@ _MOST_HYPOTHESES = 1 << 40
 class _BitClass(Hypotheses):
     """Hypotheses over bits: some plain ones, then complements of all of them or of the first."""
 
-    d: int
-
     @abstractmethod
     def _plain(self) -> int:
         """Number of plain hypotheses."""

@@ -44,6 +44,11 @@ class Halfspaces(Hypotheses):
             raise ShapeError(f"W has shape {W.shape} and b {b.shape}, but {rule}")
         store(self, W=W, b=b)
 
+    @property
+    def d(self) -> int:  # type: ignore[override]
+        """Number of features."""
+        return int(self.W.shape[1])
+
     def __len__(self) -> int:
         return len(self.b)
 
@@ -69,7 +74,7 @@ class Halfspaces(Hypotheses):
         return {"kind": "halfspace", "weights": self.W[i].tolist(), "bias": float(self.b[i])}
 
     def _place(self, said: Hypothesis) -> int | None:
-        if len(said["weights"]) != self.W.shape[1]:
+        if len(said["weights"]) != self.d:
             return None
         weights = np.array(said["weights"])
         return first((weights == self.W).all(axis=1) & (self.b == said["bias"]))
@@ -84,8 +89,8 @@ class Halfspaces(Hypotheses):
 
     def _records(self, X: ArrayLike) -> Floats:
         found = reals("X", X, 2)
-        if found.shape[1] != self.W.shape[1]:
-            rule = f"the hypotheses have {self.W.shape[1]} features"
+        if found.shape[1] != self.d:
+            rule = f"the hypotheses have {self.d} features"
             raise ShapeError(f"X has shape {found.shape}, but {rule}")
         return found
 

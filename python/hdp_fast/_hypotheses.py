@@ -26,9 +26,11 @@ class Hypotheses(ABC):
     itself.
 
     Attributes:
+        d: number of features of a record.
         numerics: "exact" where the errors are integers counted exactly, else "idealised".
     """
 
+    d: int
     numerics: ClassVar[Literal["exact", "idealised"]] = "exact"
     _kind: ClassVar[str]
 
