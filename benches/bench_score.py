@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from hdp_fast.bench import Action
 from hdp_fast.bench import medians as medians_of
-from hdp_fast.learners import ConjunctionList, Conjunctions, Features, Halfspaces, Parities
+from hdp_fast.learners import (
+    ConjunctionList,
+    Conjunctions,
+    Features,
+    Halfspaces,
+    Parities,
+    SparseHalfspaces,
+)
 from hdp_fast.reference import score as reference
 
 RECORDS, FEATURES, HYPOTHESES, LITERALS = 1_000_000, 64, 1_000, 3
@@ -30,6 +37,8 @@ GROWTH = {
 }
 # numpy scores so many of the many hypotheses of an enumerated class, and is charged for all.
 SAMPLE = 200
+
+ENUMERATED = (Conjunctions, SparseHalfspaces)
 
 # Calls in a turn.
 CALLS = 5
@@ -118,33 +127,40 @@ def time_lists(rng: np.random.Generator, repeats: int) -> Row:
 
 
 def time_enumerated(rng: np.random.Generator, repeats: int) -> list[Row]:
-    """Seconds for all conjunctions of few literals, where the signs come for nothing."""
+    """Seconds for all hypotheses of few literals, where signs and thresholds come for nothing."""
     X, y = records(rng, RECORDS, FEATURES)
     features, columns = Features(X), reference.columns(X)
     rows = []
-    for size in (1, 2, 3):
-        hypotheses = Conjunctions(FEATURES, size)
+    for hypotheses in [kind(FEATURES, s) for kind in ENUMERATED for s in (1, 2, 3)]:
         some = rng.choice(len(hypotheses), min(SAMPLE, len(hypotheses)), replace=False)
-        listed = [
-            [*zip(each["features"], each["values"], strict=True)]
-            for each in map(hypotheses.hypothesis, some)
-        ]
-        actions = _routes(hypotheses, features, columns, y, listed)
+        chosen = [hypotheses.hypothesis(i) for i in some]
+        actions = _routes(hypotheses, features, columns, y, chosen)
         times = medians(actions, repeats=repeats)
-        scale = len(hypotheses) / len(some)
-        rows.append(
-            {"size": size, "count": len(hypotheses), **times, "numpy": times["numpy"] * scale}
-        )
+        times["numpy"] *= len(hypotheses) / len(some)
+        shape = {"size": hypotheses.size, "count": len(hypotheses)}
+        rows.append({"class": type(hypotheses).__name__, **shape, **times})
     return rows
 
 
 def _routes(
-    hypotheses: Conjunctions, features: Features, columns: Bits, y: Bits, listed: list[Any]
+    hypotheses: Conjunctions | SparseHalfspaces,
+    features: Features,
+    columns: Bits,
+    y: Bits,
+    chosen: list[dict[str, Any]],
 ) -> dict[str, Action]:
+    listed = [[*zip(each["features"], each["values"], strict=True)] for each in chosen]
+    votes = [(each, said.get("threshold", 0)) for each, said in zip(listed, chosen, strict=True)]
+
+    def numpy() -> list[int]:
+        if isinstance(hypotheses, Conjunctions):
+            return reference.conjunction_errors(columns, y, listed)
+        return reference.at_least_errors(columns, y, votes)
+
     return {
         "1 thread": lambda: hypotheses.errors(features, y, threads=1),
         "2 threads": lambda: hypotheses.errors(features, y, threads=2),
-        "numpy": lambda: reference.conjunction_errors(columns, y, listed),
+        "numpy": numpy,
     }
 
 
@@ -193,12 +209,13 @@ def print_tables(tables: dict[str, Any]) -> None:
                 print(f"{name + ' / ' + route:>53}: {lists[name] / lists[route]:6.1f}")
     ratio = lists["numpy, parities"] / lists["parities, 2 threads"]
     print(f"{'numpy, parities / parities, 2 threads':>53}: {ratio:6.1f}")
-    print("\nAll conjunctions of at most so many literals (numpy: from a sample of them)\n")
+    print("\nAll hypotheses of at most so many literals (numpy: from a sample of them)\n")
     for row in tables["enumerated"]:
         one, two, theirs = row["1 thread"], row["2 threads"], row["numpy"]
         ours = f"{1e3 * one:8.2f} ms, two threads {1e3 * two:8.2f}"
         ratios = f"ratios {theirs / one:7.1f}, {theirs / two:7.1f}"
-        print(f"{row['size']}: {row['count']:>9,}: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
+        kind = f"{row['class']:>16} {row['size']}"
+        print(f"{kind}: {row['count']:>9,}: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
     print("\nGrowth, two threads\n")
     for row in tables["growth"]:
         shape = ", ".join(f"{row[name]:>10,} {name}" for name in GROWTH)

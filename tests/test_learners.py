@@ -23,7 +23,9 @@ from hdp_fast.learners import (
     Features,
     Halfspaces,
     Parities,
+    SparseHalfspaces,
     Stumps,
+    cut,
     predictor,
 )
 from hdp_fast.reference import noise as laws
@@ -84,6 +86,10 @@ CLASSES = {
     "conjunctions of 3": Conjunctions(5, 3),
     "conjunctions of 5": Conjunctions(5, 5),
     "stumps": Stumps(5),
+    "sparse halfspaces of 0": SparseHalfspaces(5, 0),
+    "sparse halfspaces of 1": SparseHalfspaces(5, 1),
+    "sparse halfspaces of 2": SparseHalfspaces(5, 2),
+    "sparse halfspaces of 5": SparseHalfspaces(5, 5),
     "list": ConjunctionList(*literal_masks(40, 5, 4)),
     "parities": Parities(RNG.integers(0, 2, (20, 5))),
     "affine parities": Parities(RNG.integers(0, 2, (20, 5)), affine=True),
@@ -146,7 +152,12 @@ def test_conjunctions_against_the_reference(d, size, threads):
 @pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
 def test_every_instruction_set_counts_the_same(isa, monkeypatch):
     X, y = data(5_000, 20)
-    classes = [Conjunctions(20, 2), ConjunctionList(*literal_masks(50, 20, 5)), Parities(X[:30])]
+    classes = [
+        Conjunctions(20, 2),
+        SparseHalfspaces(20, 3),
+        ConjunctionList(*literal_masks(50, 20, 5)),
+        Parities(X[:30]),
+    ]
     want = [hypotheses.errors(X, y).tolist() for hypotheses in classes]
     monkeypatch.setenv("HDP_FAST_ISA", isa)
     assert [hypotheses.errors(X, y).tolist() for hypotheses in classes] == want
@@ -169,6 +180,62 @@ def test_conjunctions_are_all_of_them_once(d, size):
         == len(Conjunctions(d, size))
         == sum(math.comb(d, s) * 2**s for s in range(size + 1))
     )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("d", "size"), [(1, 1), (3, 3), (20, 3), (70, 2), (9, 4)])
+def test_sparse_halfspaces_against_the_reference(d, size, threads):
+    X, y = data(1_500, d)
+    hypotheses = SparseHalfspaces(d, size)
+    votes = [
+        ([*zip(each["features"], each["values"], strict=True)], each["threshold"])
+        for each in hypotheses
+    ]
+    want = reference.at_least_errors(reference.columns(X), y, votes)
+    assert hypotheses.errors(X, y, threads=threads).tolist() == want
+
+
+def truth_tables(d, weights):
+    """Every function of d bits that is a halfspace with at most two of these integer weights."""
+    X = np.array([*itertools.product((0, 1), repeat=d)])
+    for w in itertools.product(weights, repeat=d):
+        if np.count_nonzero(w) <= 2:
+            for threshold in range(-2 * max(weights), 2 * max(weights) + 2):
+                yield tuple((X @ w >= threshold).astype(int))
+
+
+def test_sparse_halfspaces_of_two_literals_are_all_halfspaces_of_two_features():
+    X = np.array([*itertools.product((0, 1), repeat=4)], np.uint8)
+    hypotheses = SparseHalfspaces(4, 2)
+    found = {tuple(hypotheses.predict(i, X).tolist()) for i in range(len(hypotheses))}
+    assert found == set(truth_tables(4, range(-3, 4)))
+    assert len(found) == len(hypotheses) == 2 + 4 * 2 + 6 * 8
+
+
+@pytest.mark.parametrize(("d", "size"), [(1, 0), (1, 1), (4, 3), (4, 4)])
+def test_sparse_halfspaces_are_distinct_and_closed_under_complement(d, size):
+    X = np.array([*itertools.product((0, 1), repeat=d)], np.uint8)
+    hypotheses = SparseHalfspaces(d, size)
+    found = {tuple(hypotheses.predict(i, X).tolist()) for i in range(len(hypotheses))}
+    assert len(hypotheses) == 2 + sum(s * 2**s * math.comb(d, s) for s in range(1, size + 1))
+    assert len(found) == len(hypotheses)
+    assert {tuple(1 - bit for bit in table) for table in found} == found
+
+
+def test_cut_compares_with_every_public_point():
+    X = np.array([[0.5, 7, -1.0], [2.0, 8, 0.0]])
+    assert cut(X, [[2, 0.5], [], [0]]).tolist() == [[0, 1, 0], [1, 1, 1]]
+    assert cut(X[:0], [[1], [2], [3]]).shape == (0, 3)
+    assert cut(X, [[], [], []]).shape == (2, 0)
+    for bad, error in (
+        ((X, [[1]]), ShapeError),
+        ((X, [[1], [2], 3]), ShapeError),
+        ((X * math.nan, [[1]] * 3), ParameterError),
+        ((X, [[math.inf]] * 3), ParameterError),
+        ((X.astype(str), [[1]] * 3), ParameterError),
+    ):
+        with pytest.raises(error):
+            cut(*bad)
 
 
 def test_a_large_class_is_described_without_being_made():
@@ -222,7 +289,7 @@ def test_every_layout_is_read_alike():
 @pytest.mark.parametrize("m", [0, 1, 65, 3_000])
 def test_halfspaces_count_exactly_where_floats_are_exact(m, monkeypatch):
     # Small blocks, so that records and hypotheses are both cut.
-    monkeypatch.setattr("hdp_fast._hypotheses._SCORES", 16)
+    monkeypatch.setattr("hdp_fast._halfspaces._SCORES", 16)
     X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, 6), (40, 6), 40))
     y = RNG.integers(0, 2, m)
     hypotheses = Halfspaces(W, b)
@@ -281,9 +348,9 @@ def test_index_is_the_inverse_of_hypothesis(hypotheses):
 
 
 def test_every_index_of_a_large_class_is_found():
-    hypotheses = Conjunctions(300, 5, complements=True)
-    for i in map(int, RNG.integers(0, len(hypotheses), 50)):
-        assert hypotheses.index(hypotheses.hypothesis(i)) == i
+    for hypotheses in Conjunctions(300, 5, complements=True), SparseHalfspaces(300, 4):
+        for i in map(int, RNG.integers(0, len(hypotheses), 50)):
+            assert hypotheses.index(hypotheses.hypothesis(i)) == i
 
 
 ONE = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}

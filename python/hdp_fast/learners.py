@@ -17,19 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random
+from ._bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
 from ._checks import fraction, positive, shown
 from ._core import Features
 from ._descriptions import Hypothesis, flag
-from ._hypotheses import (
-    Chosen,
-    ConjunctionList,
-    Conjunctions,
-    Halfspaces,
-    Hypotheses,
-    Parities,
-    Stumps,
-    store,
-)
+from ._halfspaces import Halfspaces
+from ._hypotheses import Chosen, Hypotheses, store
 from ._neighbours import Neighbours, relation
 from ._predictors import predictor
 from .accounting import BoundedRange, Pure
@@ -49,7 +42,9 @@ __all__ = [
     "Learned",
     "PaperSampleSize",
     "Parities",
+    "SparseHalfspaces",
     "Stumps",
+    "cut",
     "predictor",
 ]
 

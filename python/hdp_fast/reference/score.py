@@ -46,6 +46,25 @@ def _and(value: Bits, column: Bits, wanted: int, *, first: bool) -> None:
         np.greater(value, column, out=value.view(np.bool_))
 
 
+def at_least_errors(columns: Bits, y: Bits, votes: Sequence[tuple[Literals, int]]) -> list[int]:
+    """Records that each "at least r of these literals" gets wrong, a byte a bit."""
+    true, value = np.empty_like(y), np.empty_like(y)
+    counts = []
+    for literals, threshold in votes:
+        true.fill(0)
+        for feature, wanted in literals:
+            if wanted:
+                np.add(true, columns[feature], out=true)
+            else:
+                np.subtract(true, columns[feature], out=true)
+        # Negated literals were counted down from their number, which the threshold makes up for.
+        least = threshold - sum(not wanted for _, wanted in literals)
+        np.greater_equal(true.view(np.int8), np.int8(least), out=value.view(np.bool_))
+        np.bitwise_xor(value, y, out=value)
+        counts.append(int(np.count_nonzero(value.view(np.bool_))))
+    return counts
+
+
 def packed(bits: Bits) -> Words:
     """Rows of bits as words of 64, zeros behind the last: (..., m) to (..., ceil(m / 64))."""
     size = -(-bits.shape[-1] // 64) * 8

@@ -38,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
-    use score::{Features, Lists, conjunction_errors};
+    use score::{Features, Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 

@@ -6,4 +6,4 @@ mod monomials;
 
 pub use columns::Columns;
 pub use lists::Lists;
-pub use monomials::conjunction_errors;
+pub use monomials::{at_least_errors, conjunction_errors};
