@@ -79,6 +79,7 @@ def literal_masks(count, d, most, seed=3):
     return ones, zeros
 
 
+HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
 CLASSES = {
     "conjunctions of 0": Conjunctions(5, 0),
     "conjunctions of 1": Conjunctions(5, 1),
@@ -286,19 +287,61 @@ def test_every_layout_is_read_alike():
     assert len(Features(X)) == 150
 
 
-@pytest.mark.parametrize("m", [0, 1, 65, 3_000])
-def test_halfspaces_count_exactly_where_floats_are_exact(m, monkeypatch):
-    # Small blocks, so that records and hypotheses are both cut.
-    monkeypatch.setattr("hdp_fast._halfspaces._SCORES", 16)
-    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, 6), (40, 6), 40))
+@pytest.mark.parametrize("m", [0, 1, 15, 16, 17, 65, 3_000])
+@pytest.mark.parametrize("d", [1, 6, 130])
+def test_halfspaces_count_exactly_where_floats_are_exact(m, d):
+    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, d), (41, d), 41))
     y = RNG.integers(0, 2, m)
     hypotheses = Halfspaces(W, b)
     errors = hypotheses.errors(X, y)
-    if m < 100:
-        assert errors.tolist() == plain_errors(hypotheses, X, y)
+    assert errors.dtype == np.int64
     assert errors.tolist() == ((X @ W.T + b >= 0) != y[:, None]).sum(axis=0).tolist()
-    for i in 0, 39:
+    for rows in None, 7:
+        again = reference.halfspace_errors(X, y.astype(np.uint8), W, b, rows=rows)
+        assert again.tolist() == errors.tolist()
+    for i in 0, 40:
         assert np.count_nonzero(hypotheses.predict(i, X) != y) == errors[i]
+    for threads in 1, 2:
+        assert hypotheses.errors(X, y, threads=threads).tolist() == errors.tolist()
+
+
+def score(weights, x):
+    """The sum of the products from the first to the last, rounded after every step."""
+    total = 0.0
+    for weight, value in zip(weights.tolist(), x.tolist(), strict=True):
+        total += weight * value
+    return total
+
+
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+def test_rounding_beside_a_boundary_is_the_same_everywhere(isa, monkeypatch):
+    """Every boundary goes through a record, where any other order or fused step would show."""
+    monkeypatch.setenv("HDP_FAST_ISA", isa)
+    rng = np.random.default_rng(8)
+    X, W = rng.normal(size=(67, 9)), rng.normal(size=(67, 9))
+    b = np.array([-score(w, x) for w, x in zip(W, X, strict=True)])
+    b[::2] = np.nextafter(b[::2], -np.inf)
+    y = rng.integers(0, 2, 67)
+    hypotheses = Halfspaces(W, b)
+    says = [[int(score(w, x) + bias >= 0) for x in X] for w, bias in zip(W, b, strict=True)]
+    assert [says[i][i] for i in range(67)] == [i % 2 for i in range(67)]
+    assert [hypotheses.predict(i, X).tolist() for i in range(67)] == says
+    assert hypotheses.errors(X, y).tolist() == (np.array(says) != y).sum(axis=1).tolist()
+    parts = [hypotheses.errors(X[i : i + 1], y[i : i + 1]) for i in range(67)]
+    assert sum(parts).tolist() == hypotheses.errors(X, y).tolist()
+
+
+def test_halfspaces_read_any_layout_of_numbers():
+    X, y = data(50, 5)
+    for kind in np.float32, ">f8", np.int64, bool:
+        want = HALFSPACES.errors(X.astype(float), y).tolist()
+        for other in X.astype(kind), np.asfortranarray(X.astype(kind)), X.tolist():
+            assert HALFSPACES.errors(other, y).tolist() == want
+        spread = np.repeat(X.astype(kind), 2, axis=1)[:, ::2]
+        assert HALFSPACES.predict(0, spread).tolist() == HALFSPACES.predict(0, X).tolist()
+    packed = np.zeros(50, dtype=[("flag", "u1"), ("x", "f8", 5)])
+    packed["x"] = X
+    assert HALFSPACES.errors(packed["x"], y).tolist() == HALFSPACES.errors(X, y).tolist()
 
 
 def test_classes_are_frozen_and_survive_pickling():
@@ -334,7 +377,6 @@ def test_records_that_do_not_fit_are_refused(hypotheses):
 
 # Descriptions -------------------------------------------------------------------------------------
 
-HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
 WITH_HALFSPACES = {**CLASSES, "halfspaces": HALFSPACES}
 
 
@@ -566,7 +608,7 @@ def test_the_record_and_the_privacy_say_what_was_spent():
         assert record.numerics == "exact"
         assert budget.spent.epsilon == 0.5
     halfspaces = ExponentialLearner(Halfspaces(np.ones((1, 4)), [0.0]))
-    assert halfspaces.learn(X, y).record.numerics == "idealised"
+    assert halfspaces.learn(X, y).record.numerics == "exact"
 
 
 def test_nothing_is_spent_on_what_cannot_be_learned():

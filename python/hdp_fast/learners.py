@@ -87,8 +87,8 @@ class PaperSampleSize(NamedTuple):
 class ExponentialLearner:
     """Private choice of a hypothesis of few errors from a finite class.
 
-    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact but for Halfspaces;
-        the exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
+    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact coins; the
+        exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
         (A record changes each error count by at most 1; under "add_remove" none the other way.)
 
     Attributes:
