@@ -22,6 +22,7 @@ from hdp_fast.learners import (
     ExponentialLearner,
     Features,
     Halfspaces,
+    Labelings,
     Parities,
     SparseHalfspaces,
     Stumps,
@@ -694,3 +695,93 @@ def test_sample_sizes_beyond_any_data_are_refused():
     for call in HUNDRED.sample_size, HUNDRED.paper_sample_size:
         with pytest.raises(ParameterError, match=r"2\*\*62"):
             call(1e-12, 0.05, 1e-9)
+
+
+# Finite domains -----------------------------------------------------------------------------------
+
+LINE = np.arange(12.0)[:, None]
+
+
+def thresholds(count):
+    """Half-lines that begin anywhere between the points, many of them the same on the domain."""
+    return Halfspaces(np.ones((count, 1)), -np.linspace(-1, 12, count))
+
+
+def intervals():
+    """Conjunctions of two half-lines, and the domain in the bits that they are made of."""
+    points = cut(LINE, [LINE[1:, 0] - 0.5])
+    return points, Conjunctions(points.shape[1], 2)
+
+
+def test_labelings_are_those_of_the_domain_once_each():
+    points, pairs = intervals()
+    for domain, hypotheses, vc in (LINE, thresholds(500), 1), (points, pairs, 2):
+        every = {tuple(hypotheses.predict(i, domain).tolist()) for i in range(len(hypotheses))}
+        labelings = Labelings(domain, hypotheses)
+        found = [tuple(labelings.predict(i, domain).tolist()) for i in range(len(labelings))]
+        assert sorted(found) == sorted(every)
+        assert len(found) == learners.sauer_bound(12, vc) < len(hypotheses)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_labelings_are_a_class_like_others(pickled):
+    points, pairs = intervals()
+    labelings = Labelings(points, pairs)
+    if pickled:
+        labelings = pickle.loads(pickle.dumps(labelings))
+    rows = RNG.integers(0, 12, 300)
+    X, y = points[rows], ((rows >= 3) & (rows < 8)).astype(np.uint8)
+    errors = labelings.errors(X, y)
+    assert errors.tolist() == plain_errors(labelings, X, y)
+    assert [labelings.index(each) for each in labelings] == list(range(len(labelings)))
+    dropped = next(each for i, each in enumerate(pairs) if i not in labelings.indices)
+    with pytest.raises(ParameterError, match="none such"):
+        labelings.index(dropped)
+    learner = ExponentialLearner(labelings, epsilon=1e6)
+    learned = learner.learn(learner.prepare(X), y)
+    assert learned.predict(X).tolist() == y.tolist()
+    assert learner.restore(learned.hypothesis).index == learned.index
+
+
+def test_the_sample_size_follows_the_labelings_and_not_the_class():
+    small, large = (Labelings(LINE, thresholds(count)) for count in (50, 5_000))
+    sizes = [ExponentialLearner(each).sample_size(0.1, 0.05) for each in (small, large)]
+    assert sizes[0] == sizes[1] < ExponentialLearner(thresholds(5_000)).sample_size(0.1, 0.05)
+    settings = {"alpha": 0.1, "beta": 0.05, "epsilon": 1}
+    assert learners.vc_sample_size(1, 12, **settings) == sizes[0]
+    assert learners.vc_sample_size(1, 99, **settings) == 1511
+    assert learners.vc_sample_size(1, 99, agnostic=False, **settings) == 190
+    assert learners.vc_sample_size(0, 99, **settings) == 0
+    assert learners.vc_sample_size(900, 10**15, **settings) > 10**5
+
+
+def test_a_huge_epsilon_needs_as_few_records_as_no_privacy():
+    """ln(99 / beta) / -ln(1 - alpha): each record refutes a bad hypothesis with chance alpha."""
+    want = math.ceil(math.log(99 / 0.05) / -math.log(0.9))
+    assert HUNDRED.sample_size(0.1, 0.05, 1e9, agnostic=False) == want
+
+
+def test_vc_sample_size_refuses_what_the_learner_does():
+    settings = {"vc": 1, "domain": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0}
+    bad = {"vc": -1, "domain": 0, "alpha": 0, "beta": 1, "epsilon": 0}
+    for name, value in {**bad, "opt": 1, "agnostic": 2, "neighbours": "local"}.items():
+        with pytest.raises(ParameterError, match=name):
+            learners.vc_sample_size(**{**settings, name: value})
+
+
+def test_sauer_bounds():
+    assert [learners.sauer_bound(5, vc) for vc in range(7)] == [1, 6, 16, 26, 31, 32, 32]
+    assert learners.sauer_bound(10**12, 1) == 10**12 + 1
+
+
+def test_no_domain_is_refused():
+    for bad, error in (
+        ((LINE[:0], thresholds(3)), ParameterError),
+        ((LINE, None), ParameterError),
+        ((np.ones((3, 2)), thresholds(3)), ShapeError),
+    ):
+        with pytest.raises(error):
+            Labelings(*bad)
+    for bad in (0, 1), (3, -1), (3, 1_001), (2.5, 1):
+        with pytest.raises(ParameterError, match=r"domain|vc"):
+            learners.sauer_bound(*bad)
