@@ -54,6 +54,7 @@ GUARANTEED = {
     "learners.ExponentialLearner.learn",
     "learners.ExponentialLearner.paper_sample_size",
     "learners.ExponentialLearner.sample_size",
+    "learners.vc_sample_size",
     "local.Agents",
     "local.Agents.ask",
     "local.Agents.test",

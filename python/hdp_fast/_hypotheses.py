@@ -44,14 +44,12 @@ class Hypotheses(ABC):
         """How many records each hypothesis gets wrong.
 
         X: the records, m rows of what the class takes; y: their labels, 0/1 (m,). threads: as
-        hdp_fast.gf2.rank; Halfspaces leave the number to numpy. Returns int64 (len(self),). Not
-        private.
+        hdp_fast.gf2.rank. Returns int64 (len(self),). Not private.
 
         Raises: ShapeError, ParameterError, MemoryError.
         Cost: Conjunctions, Stumps and SparseHalfspaces m / 64 word operations for each set of
             features, whatever the signs and thresholds; lists and Parities m / 64 for each
-            literal; Halfspaces m d operations each. Eight bytes a hypothesis and thread,
-            Halfspaces 40 MB more.
+            literal; Halfspaces m d operations each. Some dozen bytes a hypothesis and thread.
         Source: none.
         """
         return self._errors(X, y, threads)
