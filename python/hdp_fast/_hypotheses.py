@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +27,9 @@ class Hypotheses(ABC):
 
     Attributes:
         d: number of features of a record.
-        numerics: "exact" where the errors are integers counted exactly, else "idealised".
     """
 
     d: int
-    numerics: ClassVar[Literal["exact", "idealised"]] = "exact"
     _kind: ClassVar[str]
 
     @abstractmethod

@@ -125,9 +125,9 @@ class ExponentialLearner:
         store(self, epsilon=positive("epsilon", self.epsilon), neighbours=_central(self.neighbours))
 
     @property
-    def numerics(self) -> Literal["exact", "idealised"]:
-        """Whether the errors are counted exactly."""
-        return self.hypotheses.numerics
+    def numerics(self) -> Literal["exact"]:
+        """Errors are counted, and coins compared, in integers."""
+        return "exact"
 
     @property
     def privacy(self) -> BoundedRange | Pure:
@@ -260,7 +260,7 @@ class ExponentialLearner:
             neighbours=self.neighbours.value,
             epsilon=self.epsilon,
             noise="coins of probability exp(-rate (errors - least errors))",
-            numerics=self.hypotheses.numerics,
+            numerics=self.numerics,
             rng=rng_of(random_state),
         )
 
