@@ -52,6 +52,7 @@ GUARANTEED = {
     "budget.Parallel.part",
     "learners.ExponentialLearner",
     "learners.ExponentialLearner.learn",
+    "learners.ExponentialLearner.learn_indices",
     "learners.ExponentialLearner.paper_sample_size",
     "learners.ExponentialLearner.sample_size",
     "learners.vc_sample_size",

@@ -785,3 +785,29 @@ def test_no_domain_is_refused():
     for bad in (0, 1), (3, -1), (3, 1_001), (2.5, 1):
         with pytest.raises(ParameterError, match=r"domain|vc"):
             learners.sauer_bound(*bad)
+
+
+class TestDraws:
+    """Rows of packed records by their indices."""
+
+    @pytest.mark.parametrize("d", [1, 64, 65, 130])
+    def test_take_is_indexing(self, d):
+        rng = np.random.default_rng(d)
+        X = rng.integers(0, 2, (1000, d), dtype=np.uint8)
+        y = rng.integers(0, 2, 1000, dtype=np.uint8)
+        indices = rng.integers(0, 1000, 5000)
+        stumps = Stumps(d)
+        drawn = Features(X).take(indices)
+        assert drawn.shape == (5000, d)
+        expected = stumps.errors(X[indices], y[indices])
+        assert np.array_equal(stumps.errors(drawn, y[indices]), expected)
+        again = drawn.take(np.arange(7)[::-1].copy())
+        assert np.array_equal(stumps.predict(1, again), X[indices][6::-1, 0])
+        learner = ExponentialLearner(stumps)
+        some = learner.learn_indices(learner.prepare(X), y, indices, random_state=1)
+        assert some.index == learner.learn(X[indices], y[indices], random_state=1).index
+
+    @pytest.mark.parametrize("wrong", [-1, 10])
+    def test_other_rows_there_are_none(self, wrong):
+        with pytest.raises(ParameterError, match=f"indices = {wrong}"):
+            Features(np.zeros((10, 3), np.uint8)).take(np.array([0, wrong]))

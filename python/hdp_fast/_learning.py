@@ -38,8 +38,8 @@ class Learner:
         """Whether a hypothesis can be had again from its description."""
         return hasattr(self._learner, "restore")
 
-    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
-        """The hypothesis for some records, one of them more than once perhaps."""
+    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        """The hypothesis for some of the prepared records, one of them more than once perhaps."""
         if hasattr(self._learner, "learn_indices"):
             return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
         return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]

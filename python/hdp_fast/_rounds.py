@@ -128,7 +128,7 @@ class Rounds:
         prepared = self._learner.prepare(X)
         while self._done < self.plan.rounds:
             number = self._done + 1
-            self._learnt = self._learnt or self._learned(number, X, y)
+            self._learnt = self._learnt or self._learned(number, prepared, y)
             place = places.get(number)
             if place is not None and self._accepts(place, number, self._learnt, agents):
                 return self._result(place, "accepted", number, agents)
@@ -141,7 +141,7 @@ class Rounds:
         last = len(places) if self.plan.output == "majority" else self._best()
         return self._result(last, "rounds", self._done, agents)
 
-    def _learned(self, number: int, X: NDArray[Any], y: Bits) -> Learnt:
+    def _learned(self, number: int, X: Any, y: Bits) -> Learnt:
         """The hypothesis of a round, restored or learned; noted before anybody sees it."""
         if number <= len(self.journal.hypotheses):
             return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))

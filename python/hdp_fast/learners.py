@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
@@ -177,6 +177,27 @@ class ExponentialLearner:
             index = _core.select(method, scores, rate, random_state)
         hypothesis = self.hypotheses.hypothesis(index)
         return Learned(index, hypothesis, self.hypotheses, record)
+
+    def learn_indices(
+        self,
+        X: Any,
+        y: NDArray[np.uint8],
+        indices: NDArray[np.int64],
+        *,
+        random_state: RandomState = None,
+    ) -> Learned:
+        """The same on some of the records, one as often as it is named.
+
+        X: as prepare returned it; y: uint8 (n,); indices: int64 (m,), from 0 to n - 1;
+        random_state: as learn.
+
+        Guarantee: as learn for each draw; a record that is named k times has k times epsilon.
+        Raises: as learn.
+        Cost: as learn, and a random read for every index.
+        Source: as learn.
+        """
+        drawn = X.take(indices) if isinstance(X, Features) else X[indices]
+        return self.learn(drawn, y[indices], random_state=random_state)
 
     def restore(self, hypothesis: Hypothesis | str) -> Chosen:
         """What learn had chosen, from the description that it released.

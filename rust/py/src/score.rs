@@ -8,16 +8,19 @@ use hdp_fast_core::run::Run;
 use hdp_fast_core::score as core;
 use pyo3::prelude::*;
 
-use crate::array::{self, Threads, Vector};
+use crate::array::{self, Integers, Threads, Vector};
 use crate::gf2::{matrix, vector};
 use crate::run::{run, streaming_cost};
+
+/// A rough cost of a read from anywhere, in nanoseconds.
+const READ: f64 = 10.0;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// Records of 0/1 features packed by columns, taken by every class of hypotheses over bits in place of X.
 ///
 /// X: 0/1 (m, d), an array of bool or any integer dtype, or a BitMatrix, or Features, which are shared; never changed.
-/// threads: as hdp_fast.gf2.rank. Memory: about m d / 8 bytes.
+/// threads: as hdp_fast.gf2.rank. Memory: about m d / 4 bytes.
 ///
 /// Attributes:
 ///     shape: (m, d).
@@ -26,7 +29,10 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Cost: one pass over X and one over the packed rows.
 /// Source: none.
 #[pyclass(frozen, module = "hdp_fast.learners")]
-pub struct Features(Arc<core::Columns>);
+pub struct Features {
+    columns: Arc<core::Columns>,
+    rows: Arc<BitMatrix>,
+}
 
 #[pymethods]
 impl Features {
@@ -35,22 +41,40 @@ impl Features {
     #[allow(non_snake_case)]
     fn new(X: Any<'_, '_>, threads: Threads<'_, '_>) -> PyResult<Features> {
         if let Ok(packed) = X.cast::<Features>() {
-            return Ok(Features(packed.get().0.clone()));
+            return Ok(packed.get().shared());
         }
-        let matrix = matrix("X", X, threads)?;
-        let cost = streaming_cost(16 * matrix.rows() * matrix.words());
-        let columns = run(X.py(), threads, cost, |run| core::Columns::pack(&matrix, run))?;
-        Ok(Features(Arc::new(columns)))
+        let rows = matrix("X", X, threads)?;
+        let cost = streaming_cost(16 * rows.rows() * rows.words());
+        let columns = run(X.py(), threads, cost, |run| core::Columns::pack(&rows, run))?;
+        Ok(Features { columns: Arc::new(columns), rows })
+    }
+
+    /// The records of these indices, in their order, one as often as it is named.
+    ///
+    /// indices: int64 (k,), contiguous, from 0 to m - 1. Returns Features of k records.
+    ///
+    /// Raises: ParameterError.
+    /// Cost: a random read of d / 8 bytes for each.
+    /// Source: none.
+    fn take(&self, py: Python<'_>, indices: Integers<'_>) -> PyResult<Features> {
+        let indices = indices.as_slice()?;
+        let cost = READ * (indices.len() * self.rows.words()) as f64;
+        let (rows, columns) = run(py, None, cost, |run| {
+            let rows = self.rows.taken(indices, run)?;
+            let columns = core::Columns::pack(&rows, run)?;
+            Ok((rows, columns))
+        })?;
+        Ok(Features { columns: Arc::new(columns), rows: Arc::new(rows) })
     }
 
     /// Numbers of records and features.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        (self.0.records(), self.0.features())
+        (self.columns.records(), self.columns.features())
     }
 
     fn __len__(&self) -> usize {
-        self.0.records()
+        self.columns.records()
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -62,18 +86,22 @@ impl Features {
     }
 
     fn __repr__(&self) -> String {
-        format!("Features({} records of {} bits)", self.0.records(), self.0.features())
+        format!("Features({} records of {} bits)", self.columns.records(), self.columns.features())
     }
 }
 
 impl Features {
+    fn shared(&self) -> Features {
+        Features { columns: self.columns.clone(), rows: self.rows.clone() }
+    }
+
     fn labels(&self, y: Any<'_, '_>) -> PyResult<BitMatrix> {
-        vector("y", y, self.0.records(), "the number of records of X")
+        vector("y", y, self.columns.records(), "the number of records of X")
     }
 
     /// A rough cost of so many word operations for 64 records each, in nanoseconds.
     fn cost(&self, operations: usize) -> f64 {
-        operations as f64 * self.0.records().div_ceil(64) as f64 / 4.0
+        operations as f64 * self.columns.records().div_ceil(64) as f64 / 4.0
     }
 }
 
@@ -103,14 +131,14 @@ impl Lists {
     ) -> PyResult<Vector<'py, i64>> {
         let labels = features.labels(y)?;
         let cost = features.cost(self.0.literals() + self.0.count());
-        let errors = run(py, threads, cost, |run| self.0.errors(&features.0, &labels, run))?;
+        let errors = run(py, threads, cost, |run| self.0.errors(&features.columns, &labels, run))?;
         Ok(array::returned(py, errors))
     }
 
     /// What the i-th says of every record, uint8.
     fn predict<'py>(&self, py: Python<'py>, i: usize, features: &Features) -> PyResult<Vector<'py>> {
         let cost = 64.0 * features.cost(self.0.literals());
-        let values = run(py, None, cost, |run| self.0.predict(i, &features.0, run))?;
+        let values = run(py, None, cost, |run| self.0.predict(i, &features.columns, run))?;
         Ok(array::returned(py, values))
     }
 }
@@ -149,8 +177,8 @@ fn enumerated<'py>(
     errors: Errors,
 ) -> PyResult<Vector<'py, i64>> {
     let labels = features.labels(y)?;
-    let products = (0..size).fold(1.0, |count, _| count * (1 + features.0.features()) as f64);
+    let products = (0..size).fold(1.0, |count, _| count * (1 + features.columns.features()) as f64);
     let cost = features.cost(1) * products;
-    let errors = run(py, threads, cost, |run| errors(&features.0, &labels, size, run))?;
+    let errors = run(py, threads, cost, |run| errors(&features.columns, &labels, size, run))?;
     Ok(array::returned(py, errors))
 }

@@ -45,6 +45,24 @@ impl BitMatrix {
         Ok(BitMatrix { rows, columns, data })
     }
 
+    /// The rows of these numbers, in their order, one as often as it is named.
+    ///
+    /// Cost: a random read for every row named.
+    pub fn taken(&self, numbers: &[i64], run: Run<'_>) -> Result<BitMatrix> {
+        let row = |&number: &i64| match usize::try_from(number) {
+            Ok(place) if place < self.rows => Ok(self.row(place)),
+            _ => Err(Error::parameter("indices", number, &format!("there are {} rows", self.rows))),
+        };
+        let words = self.words().max(1);
+        BitMatrix::pack(numbers.len(), self.columns, run, |first, out| {
+            let wanted = &numbers[first..];
+            out.chunks_exact_mut(words).zip(wanted).try_for_each(|(out, number)| {
+                out.copy_from_slice(row(number)?);
+                Ok(())
+            })
+        })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

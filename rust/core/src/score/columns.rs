@@ -64,10 +64,10 @@ impl Columns {
         Ok(())
     }
 
-    /// The value of feature j for record r.
-    pub(super) fn bit(&self, r: usize, j: usize) -> u64 {
-        let (block, word) = (r / 64 / self.width, r / 64 % self.width);
-        self.data[(block * (self.features + 1) + j) * self.width + word] >> (r % 64) & 1
+    /// The values of feature j for the 64 records from 64 word on.
+    pub(super) fn word(&self, word: usize, j: usize) -> u64 {
+        let (block, word) = (word / self.width, word % self.width);
+        self.data[(block * (self.features + 1) + j) * self.width + word]
     }
 
     /// The sums over all blocks of what `add` adds for each hypothesis.
