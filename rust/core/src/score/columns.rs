@@ -64,10 +64,10 @@ impl Columns {
         Ok(())
     }
 
-    /// The value of feature j for record r.
-    pub(super) fn bit(&self, r: usize, j: usize) -> u64 {
-        let (block, word) = (r / 64 / self.width, r / 64 % self.width);
-        self.data[(block * (self.features + 1) + j) * self.width + word] >> (r % 64) & 1
+    /// The values of feature j for the records from 64 i on.
+    pub(super) fn word(&self, i: usize, j: usize) -> u64 {
+        let (block, word) = (i / self.width, i % self.width);
+        self.data[(block * (self.features + 1) + j) * self.width + word]
     }
 
     /// The sums over all blocks of what `add` adds for each hypothesis.
