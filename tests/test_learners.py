@@ -120,6 +120,16 @@ def test_predictions_agree_with_descriptions_and_errors(hypotheses):
         assert json.loads(json.dumps(hypothesis)) == hypothesis
 
 
+@pytest.mark.parametrize("m", [16_383, 16_385, 50_001])
+def test_predictions_of_long_records(m):
+    X, _ = data(m, 5)
+    want = (X[:, 1] == 1) & (X[:, 3] == 0)
+    conjunctions = ConjunctionList([[0, 1, 0, 0, 0]], [[0, 0, 0, 1, 0]])
+    assert conjunctions.predict(0, X).tolist() == want.astype(int).tolist()
+    parities = Parities([[1, 0, 1, 0, 1]], affine=True)
+    assert parities.predict(1, X).tolist() == (1 ^ X[:, 0] ^ X[:, 2] ^ X[:, 4]).tolist()
+
+
 @pytest.mark.parametrize("d", [1, 63, 64, 65, 130])
 @pytest.mark.parametrize("m", [65, *SIZES[-3:]])
 def test_wide_and_long_records_against_the_reference(m, d):

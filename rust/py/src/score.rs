@@ -137,7 +137,7 @@ impl Lists {
 
     /// What the i-th says of every record, uint8.
     fn predict<'py>(&self, py: Python<'py>, i: usize, features: &Features) -> PyResult<Vector<'py>> {
-        let cost = 64.0 * features.cost(self.0.literals());
+        let cost = 64.0 * features.cost(1);
         let values = run(py, None, cost, |run| self.0.predict(i, &features.columns, run))?;
         Ok(array::returned(py, values))
     }

@@ -64,9 +64,9 @@ impl Columns {
         Ok(())
     }
 
-    /// The values of feature j for the 64 records from 64 word on.
-    pub(super) fn word(&self, word: usize, j: usize) -> u64 {
-        let (block, word) = (word / self.width, word % self.width);
+    /// The values of feature j for the records from 64 i on.
+    pub(super) fn word(&self, i: usize, j: usize) -> u64 {
+        let (block, word) = (i / self.width, i % self.width);
         self.data[(block * (self.features + 1) + j) * self.width + word]
     }
 

@@ -18,7 +18,7 @@ pub struct Lists {
 /// Lists between two looks at the cancel flag.
 const BETWEEN_CHECKS: usize = 1 << 10;
 
-/// Words of predictions that a thread writes at a time.
+/// Words that a task of `predict` makes at a time.
 const WORDS: usize = 1 << 8;
 
 impl Lists {
@@ -82,7 +82,7 @@ impl Lists {
 
     /// What hypothesis i says of every record.
     ///
-    /// Cost: a word operation for 64 records and literal, and a byte written for every record.
+    /// Cost: a step for every record, and one for 64 records and literal.
     pub fn predict(&self, i: usize, columns: &Columns, run: Run<'_>) -> Result<Vec<u8>> {
         if self.features != columns.features() {
             let text = format!("X has {} features, but the hypotheses have {}", columns.features(), self.features);
@@ -92,19 +92,19 @@ impl Lists {
             return Err(Error::parameter("i", i, &format!("there are {} hypotheses", self.count())));
         }
         let list = self.list(i);
-        let value = |word: usize| {
-            let words = list.iter().map(|literal| columns.word(word, literal.column) ^ literal.flip);
+        let word = |i: usize| {
+            let words = list.iter().map(|literal| columns.word(i, literal.column) ^ literal.flip);
             if self.parity {
-                words.fold(0, |sum, bits| sum ^ bits)
+                words.fold(0, |sum, word| sum ^ word)
             } else {
-                words.fold(u64::MAX, |all, bits| all & bits)
+                words.fold(u64::MAX, |all, word| all & word)
             }
         };
         let mut values = vec![0; columns.records()];
         run.try_for_each_chunk(&mut values, 64 * WORDS, |chunk, values| {
-            for (word, values) in (chunk * WORDS..).zip(values.chunks_mut(64)) {
-                let bits = value(word);
-                values.iter_mut().enumerate().for_each(|(bit, value)| *value = (bits >> bit & 1) as u8);
+            for (i, values) in (chunk * WORDS..).zip(values.chunks_mut(64)) {
+                let word = word(i);
+                values.iter_mut().enumerate().for_each(|(r, value)| *value = (word >> r & 1) as u8);
             }
             Ok(())
         })?;
