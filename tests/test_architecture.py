@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "score", "accounting", "weights"},
+    {"gf2", "linear", "score", "accounting", "weights"},
     {"parity", "local"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}

@@ -37,6 +37,7 @@ __all__ = [
     "renyi_divergence",
     "renyi_epsilon",
     "select",
+    "separate",
     "solve",
     "truth_probability",
     "uniform_integers",
@@ -119,6 +120,14 @@ class Solution:
 def rank(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> int: ...
 def dot(A: ArrayLike | BitMatrix, x: ArrayLike, *, threads: int | None = None) -> _Bits: ...
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution: ...
+def separate(
+    entries: NDArray[np.float32] | NDArray[np.float64],
+    columns: int,
+    labels: _Bits,
+    rows: _Integers,
+    start: NDArray[np.float64] | None,
+    settings: tuple[float, float, bool],
+) -> tuple[NDArray[np.float64], float, int]: ...
 def bernoulli(
     p: _Ratio, exponential: bool, size: SupportsIndex, random_state: _RandomState
 ) -> _Bits: ...

@@ -26,6 +26,7 @@ from ._hypotheses import Chosen, Hypotheses, store
 from ._labelings import Labelings, sauer_bound
 from ._neighbours import Neighbours, relation
 from ._predictors import predictor
+from ._separator import LinearSeparator, Separated
 from .accounting import BoundedRange, Pure
 from .budget import Budget, spend
 from .exceptions import ParameterError
@@ -42,8 +43,10 @@ __all__ = [
     "Hypotheses",
     "Labelings",
     "Learned",
+    "LinearSeparator",
     "PaperSampleSize",
     "Parities",
+    "Separated",
     "SparseHalfspaces",
     "Stumps",
     "cut",

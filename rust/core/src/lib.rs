@@ -1,11 +1,12 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `score`, `accounting` <- `parity`, `local`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting` <- `parity`, `local`.
 //! Nothing here knows Python.
 
 pub mod accounting;
 pub mod error;
 pub mod gf2;
+pub mod linear;
 pub mod local;
 pub mod noise;
 pub mod params;

@@ -164,6 +164,9 @@ pub type Integers<'py> = PyReadonlyArray1<'py, i64>;
 /// A contiguous float64 vector of numpy, to read.
 pub type Floats<'py> = PyReadonlyArray1<'py, f64>;
 
+/// A contiguous float32 vector of numpy, to read.
+pub type SingleFloats<'py> = PyReadonlyArray1<'py, f32>;
+
 /// A contiguous float64 vector of numpy, to write.
 pub type FloatsToWrite<'py> = PyReadwriteArray1<'py, f64>;
 

@@ -7,6 +7,7 @@ mod array;
 mod error;
 mod gf2;
 mod halfspaces;
+mod linear;
 mod local;
 mod noise;
 mod parity;
@@ -30,6 +31,8 @@ mod _core {
     #[pymodule_export]
     use gf2::{BitMatrix, Solution, dot, rank, solve};
     #[pymodule_export]
+    use linear::separate;
+    #[pymodule_export]
     use local::{check_bits, randomized_response, truth_probability};
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
@@ -51,7 +54,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 37] = [
+    const __all__: [&str; 38] = [
         "BitMatrix",
         "DenseWeights",
         "Features",
@@ -85,6 +88,7 @@ mod _core {
         "renyi_divergence",
         "renyi_epsilon",
         "select",
+        "separate",
         "solve",
         "truth_probability",
         "uniform_integers",

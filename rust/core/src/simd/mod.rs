@@ -9,6 +9,7 @@ mod block;
 mod disagreements;
 mod halfspaces;
 mod portable;
+mod rows;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 // The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
@@ -18,6 +19,7 @@ mod x86_gfni;
 pub use block::{BLOCK, Block};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 
 use crate::error::{Error, Result};
 
