@@ -119,17 +119,29 @@ class Agents(Population):
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
         fraction("delta", delta, zero=True)
-        self._X: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
-        self._y = bits("y", y)
-        if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
-            shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
+        records: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
+        labels = bits("y", y)
+        if len(records.shape) != 2 or labels.shape != records.shape[:1]:
+            shapes = f"X has shape {records.shape} and y {labels.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
-        super().__init__(len(self._y), epsilon)
+        super().__init__(len(labels), epsilon)
+        self._d = int(records.shape[1])
+
+        # Records live in these two functions alone: whoever holds the object has answers, no more.
+        def answers(question: Question, some: slice, random_state: RandomState) -> Bits:
+            true = question(records[some], labels[some])
+            return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
+
+        def require_bits() -> None:
+            if not isinstance(records, BitMatrix):
+                BitMatrix.from_dense(records)
+
+        self._answers, self._require_bits = answers, require_bits
 
     @property
     def d(self) -> int:
         """Number of features of an agent."""
-        return int(self._X.shape[1])
+        return self._d
 
     def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents a question with answer 0 or 1 and return what they say.
@@ -149,8 +161,7 @@ class Agents(Population):
         if not callable(question):
             raise ParameterError(f"question = {shown(question)}, but it must be callable")
         start = self._reserve(count)
-        true = question(self._X[start : start + count], self._y[start : start + count])
-        answers = _core.randomized_response(true, epsilon=self._epsilon, random_state=random_state)
+        answers = self._answers(question, slice(start, start + count), random_state)
         if answers.shape != (count,):
             raise ShapeError(
                 f"question returned shape {answers.shape}, but {count} agents were asked"
@@ -187,11 +198,10 @@ class Agents(Population):
         Cost: one pass over X.
         Source: none.
         """
-        if not isinstance(self._X, BitMatrix):
-            try:
-                BitMatrix.from_dense(self._X)
-            except ParameterError as error:
-                raise ParameterError(f"agents: {error}") from None
+        try:
+            self._require_bits()
+        except ParameterError as error:
+            raise ParameterError(f"agents: {error}") from None
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What protects each agent's answer.
