@@ -1,0 +1,129 @@
+"""Whole private runs of Subsample-Test-Reweigh on a few records of one bit, enumerated."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdp_fast import learners
+from hdp_fast.accounting import BoundedRange, Subsampled, delta
+from hdp_fast.weights import DenseWeights
+
+# A record is a feature and a label; replace_one turns any into any other.
+RECORDS = tuple(itertools.product((0, 1), (0, 1)))
+# In the order of Stumps(1).
+SAYS = (lambda x: 1, lambda x: x, lambda x: 1 - x, lambda x: 0)
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A run that is small enough to try every draw.
+
+    Attributes:
+        n, kappa, eta, draws, rounds: of the run.
+        epsilon: of the learner on its draws.
+        hypotheses: which of SAYS it chooses from.
+        before: logarithms of weights by record, where an earlier run has left them.
+    """
+
+    n: int
+    kappa: float
+    eta: float
+    epsilon: float
+    draws: int = 1
+    rounds: int = 2
+    hypotheses: tuple[int, ...] = (1, 2)
+    before: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+
+    @property
+    def rate(self):
+        return DenseWeights(self.n, self.kappa, self.eta).rate
+
+    def promise(self, epsilon, rate=None):
+        """The accountant's delta."""
+        rate = self.rate if rate is None else rate
+        one = Subsampled(BoundedRange(self.epsilon), draws=self.draws, rate=rate)
+        return delta([(one, self.rounds)], epsilon)
+
+    def learner(self):
+        wanted = [learners.Stumps(1).hypothesis(h) for h in self.hypotheses]
+        masks = [
+            [[int(said["values"] == [value])] for said in wanted] if len(wanted) == 2 else None
+            for value in (1, 0)
+        ]
+        chosen = learners.ConjunctionList(*masks) if masks[0] else learners.Stumps(1)
+        return learners.ExponentialLearner(chosen, epsilon=self.epsilon)
+
+    def wrong(self, records):
+        """Losses of every hypothesis on every record."""
+        return np.array([[int(SAYS[h](x) != y) for x, y in records] for h in self.hypotheses])
+
+    def costs(self, records, path):
+        """What the weights' logarithms have lost after these hypotheses."""
+        lost = np.array([-self.before[RECORDS.index(record)] for record in records])
+        return lost + sum((self.eta * (1 - self.wrong(records)[h]) for h in path), np.zeros(self.n))
+
+
+def projected(tiny, records, path):
+    """The law of a draw: min(c w, 1) with the c of the right sum, by trying how many are capped."""
+    w, mass = np.exp(-tiny.costs(records, path)), tiny.kappa * tiny.n
+    order = np.sort(w)[::-1]
+    for capped in range(tiny.n):
+        c = (mass - capped) / order[capped:].sum()
+        if c * order[capped] <= 1 + 1e-12:
+            return np.minimum(c * w, 1) / mass
+    return np.full(tiny.n, 1 / tiny.n)
+
+
+def unprojected(tiny, records, path):
+    w = np.exp(-tiny.costs(records, path))
+    return w / w.sum()
+
+
+def compiled(tiny, records, path):
+    weights = DenseWeights(tiny.n, tiny.kappa, tiny.eta)
+    # eta (1 - loss) is what is to be lost.
+    left = tiny.costs(records, path) / tiny.eta
+    while left.max() > 0:
+        weights.update(1 - np.minimum(left, 1))
+        left = left - np.minimum(left, 1)
+    return weights._probabilities()
+
+
+def law(tiny, records, drawn=projected):
+    """Probabilities of all sequences of hypotheses, (|H| ** rounds,), in lexicographic order."""
+    paths = {(): 1.0}
+    for _ in range(tiny.rounds):
+        paths = {
+            (*path, h): chance * one
+            for path, chance in paths.items()
+            for h, one in enumerate(_round(tiny, records, drawn(tiny, records, path)))
+        }
+    return np.array(list(paths.values()))
+
+
+def _round(tiny, records, mu):
+    """The exponential mechanism, on the average over all draws."""
+    draws = np.array(list(itertools.product(range(tiny.n), repeat=tiny.draws)))
+    errors = tiny.wrong(records)[:, draws].sum(axis=2)
+    chances = np.exp(-tiny.epsilon / 2 * errors)
+    return (chances / chances.sum(axis=0)) @ mu[draws].prod(axis=1)
+
+
+def neighbours(n):
+    """All pairs that differ in one record, both ways."""
+    for records in itertools.product(RECORDS, repeat=n):
+        for i, other in itertools.product(range(n), RECORDS):
+            if other != records[i]:
+                yield records, (*records[:i], other, *records[i + 1 :])
+
+
+def divergences(tiny, epsilons, drawn=projected):
+    """The largest hockey-stick divergence of any neighbours, at each epsilon."""
+    data = itertools.product(RECORDS, repeat=tiny.n)
+    laws = {records: law(tiny, records, drawn) for records in data}
+    pairs = list(neighbours(tiny.n))
+    some = np.array([laws[records] for records, _ in pairs])
+    other = np.array([laws[records] for _, records in pairs])
+    return [np.maximum(some - math.exp(e) * other, 0).sum(axis=1).max() for e in epsilons]
