@@ -22,14 +22,14 @@ SETTINGS = {
     "one record can have all": (Tiny(2, 0.5, 4.0, 1.0), 0.6),
     "dense": (Tiny(3, 2 / 3, 4.0, 1.0), 0.66),
     "dense, two draws": (Tiny(3, 2 / 3, 4.0, 1.0, draws=2), 0.7),
-    "less dense": (Tiny(3, 0.5, 1.0, 0.5, draws=2), 0.6),
+    "less dense": (Tiny(3, 0.5, 1.0, 0.5, draws=2), 0.54),
     "four hypotheses": (Tiny(3, 2 / 3, 1.0, 2.0, hypotheses=(0, 1, 2, 3)), 0.7),
-    "three rounds": (Tiny(3, 2 / 3, 2.0, 1.0, rounds=3), 0.65),
-    "small epsilon": (Tiny(3, 2 / 3, 4.0, 0.1, draws=3), 0.7),
-    "large epsilon": (Tiny(2, 1.0, 1.0, 6.0), 0.8),
+    "three rounds": (Tiny(3, 2 / 3, 2.0, 1.0, rounds=3), 0.6),
+    "small epsilon": (Tiny(3, 2 / 3, 4.0, 0.1, draws=3), 0.65),
+    "large epsilon": (Tiny(2, 1.0, 1.0, 6.0), 0.9),
     "four records": (Tiny(4, 0.5, 4.0, 1.0), 0.6),
     # As after an earlier run: what is drawn at once is as dense as it may be.
-    "begun before": (Tiny(3, 0.5, 2.0, 1.0, before=(-6.0, 0.0, 0.0, -6.0)), 0.7),
+    "begun before": (Tiny(3, 0.5, 2.0, 1.0, before=(-6.0, 0.0, 0.0, -6.0)), 0.8),
 }
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -83,7 +83,7 @@ def test_permute_and_flip_breaks_the_bounded_range_curve():
     tiny = Tiny(1, 1.0, 1.0, 2.0, rounds=1)
     coin = np.exp(-tiny.epsilon / 2)
     assert divergences(tiny, [0.0]) == pytest.approx([tiny.promise(0.0)], rel=1e-6)
-    assert (1 - coin / 2) - coin / 2 > 2 * (1 - 1e-9) * tiny.promise(0.0) * (1 + coin) / 2
+    assert (1 - coin / 2) - coin / 2 > 1.3 * tiny.promise(0.0)
 
 
 @pytest.mark.parametrize(("tiny", "tight"), SETTINGS.values(), ids=SETTINGS)
@@ -107,6 +107,6 @@ def test_compiled_draws_are_the_projection_up_to_the_window(tiny, tight):
 
 def test_laws_are_laws_and_the_rate_is_public():
     for tiny, _ in SETTINGS.values():
-        assert law(tiny, RECORDS[: tiny.n]).sum() == pytest.approx(1, abs=ERROR)
+        assert sum(law(tiny, RECORDS[: tiny.n]).values()) == pytest.approx(1, abs=ERROR)
         wanted = min(1, 1 / (tiny.kappa * (1 - 2.0**-12) * tiny.n))
         assert DenseWeights(tiny.n, tiny.kappa, tiny.eta).rate == pytest.approx(wanted, rel=1e-14)
