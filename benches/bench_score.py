@@ -1,4 +1,4 @@
-"""Error counts of many hypotheses over bits beside numpy, a byte a bit and 64 records a word.
+"""Error counts of many hypotheses beside numpy: over bits, a byte a bit and 64 a word; halfspaces.
 
 Run `python benches/bench_score.py`: about a minute. Every route gets its features by columns and
 packed as it likes before the clock starts; what packing takes stands apart. Labels are packed in
@@ -19,9 +19,18 @@ from numpy.typing import NDArray
 
 from hdp_fast.bench import Action
 from hdp_fast.bench import medians as medians_of
-from hdp_fast.learners import ConjunctionList, Conjunctions, Features, Halfspaces, Parities
+from hdp_fast.learners import (
+    ConjunctionList,
+    Conjunctions,
+    Features,
+    Halfspaces,
+    Parities,
+    SparseHalfspaces,
+)
 from hdp_fast.reference import score as reference
 
+# Records of numbers, and how many of them numpy takes at a time where it makes no whole matrix.
+NUMBERS, BLOCK = 100_000, 4_096
 RECORDS, FEATURES, HYPOTHESES, LITERALS = 1_000_000, 64, 1_000, 3
 GROWTH = {
     "records": (10_000, 100_000, 1_000_000, 10_000_000),
@@ -30,6 +39,8 @@ GROWTH = {
 }
 # numpy scores so many of the many hypotheses of an enumerated class, and is charged for all.
 SAMPLE = 200
+
+ENUMERATED = (Conjunctions, SparseHalfspaces)
 
 # Calls in a turn.
 CALLS = 5
@@ -49,7 +60,7 @@ def main() -> None:
         "lists": time_lists(rng, arguments.repeats),
         "enumerated": time_enumerated(rng, arguments.repeats),
         "growth": time_growth(rng, arguments.repeats),
-        "halfspaces": time_halfspaces(rng, arguments.repeats),
+        "halfspaces": [time_halfspaces(rng, arguments.repeats, d) for d in (8, 64)],
     }
     if arguments.json:
         print(json.dumps(tables, indent=2))
@@ -118,33 +129,40 @@ def time_lists(rng: np.random.Generator, repeats: int) -> Row:
 
 
 def time_enumerated(rng: np.random.Generator, repeats: int) -> list[Row]:
-    """Seconds for all conjunctions of few literals, where the signs come for nothing."""
+    """Seconds for all hypotheses of few literals, where signs and thresholds come for nothing."""
     X, y = records(rng, RECORDS, FEATURES)
     features, columns = Features(X), reference.columns(X)
     rows = []
-    for size in (1, 2, 3):
-        hypotheses = Conjunctions(FEATURES, size)
+    for hypotheses in [kind(FEATURES, s) for kind in ENUMERATED for s in (1, 2, 3)]:
         some = rng.choice(len(hypotheses), min(SAMPLE, len(hypotheses)), replace=False)
-        listed = [
-            [*zip(each["features"], each["values"], strict=True)]
-            for each in map(hypotheses.hypothesis, some)
-        ]
-        actions = _routes(hypotheses, features, columns, y, listed)
+        chosen = [hypotheses.hypothesis(i) for i in some]
+        actions = _routes(hypotheses, features, columns, y, chosen)
         times = medians(actions, repeats=repeats)
-        scale = len(hypotheses) / len(some)
-        rows.append(
-            {"size": size, "count": len(hypotheses), **times, "numpy": times["numpy"] * scale}
-        )
+        times["numpy"] *= len(hypotheses) / len(some)
+        shape = {"size": hypotheses.size, "count": len(hypotheses)}
+        rows.append({"class": type(hypotheses).__name__, **shape, **times})
     return rows
 
 
 def _routes(
-    hypotheses: Conjunctions, features: Features, columns: Bits, y: Bits, listed: list[Any]
+    hypotheses: Conjunctions | SparseHalfspaces,
+    features: Features,
+    columns: Bits,
+    y: Bits,
+    chosen: list[dict[str, Any]],
 ) -> dict[str, Action]:
+    listed = [[*zip(each["features"], each["values"], strict=True)] for each in chosen]
+    votes = [(each, said.get("threshold", 0)) for each, said in zip(listed, chosen, strict=True)]
+
+    def numpy() -> list[int]:
+        if isinstance(hypotheses, Conjunctions):
+            return reference.conjunction_errors(columns, y, listed)
+        return reference.at_least_errors(columns, y, votes)
+
     return {
         "1 thread": lambda: hypotheses.errors(features, y, threads=1),
         "2 threads": lambda: hypotheses.errors(features, y, threads=2),
-        "numpy": lambda: reference.conjunction_errors(columns, y, listed),
+        "numpy": numpy,
     }
 
 
@@ -167,17 +185,18 @@ def _time_shape(rng: np.random.Generator, repeats: int, m: int, d: int, count: i
     )
 
 
-def time_halfspaces(rng: np.random.Generator, repeats: int) -> Row:
-    """Seconds for halfspaces, which numpy's own product counts here, too."""
-    X, y = rng.normal(size=(100_000, 16)), rng.integers(0, 2, 100_000)
-    W, b = rng.normal(size=(HYPOTHESES, 16)), rng.normal(size=HYPOTHESES)
+def time_halfspaces(rng: np.random.Generator, repeats: int, d: int) -> Row:
+    """Seconds for halfspaces over d numbers, beside a product of matrices in numpy."""
+    X, y = rng.normal(size=(NUMBERS, d)), rng.integers(0, 2, NUMBERS, dtype=np.uint8)
+    W, b = rng.normal(size=(HYPOTHESES, d)), rng.normal(size=HYPOTHESES)
     given = Halfspaces(W, b)
-    true = y[:, None].astype(bool)
     actions: dict[str, Action] = {
-        "blocks": lambda: given.errors(X, y),
-        "numpy, one product": lambda: ((X @ W.T + b >= 0) != true).sum(axis=0),
+        "1 thread": lambda: given.errors(X, y, threads=1),
+        "2 threads": lambda: given.errors(X, y, threads=2),
+        "numpy, one product": lambda: reference.halfspace_errors(X, y, W, b),
+        "numpy, blocks": lambda: reference.halfspace_errors(X, y, W, b, rows=BLOCK),
     }
-    return dict(medians(actions, repeats=min(repeats, 3)))
+    return {"features": d, **medians(actions, repeats=min(repeats, 3))}
 
 
 def print_tables(tables: dict[str, Any]) -> None:
@@ -193,21 +212,24 @@ def print_tables(tables: dict[str, Any]) -> None:
                 print(f"{name + ' / ' + route:>53}: {lists[name] / lists[route]:6.1f}")
     ratio = lists["numpy, parities"] / lists["parities, 2 threads"]
     print(f"{'numpy, parities / parities, 2 threads':>53}: {ratio:6.1f}")
-    print("\nAll conjunctions of at most so many literals (numpy: from a sample of them)\n")
+    print("\nAll hypotheses of at most so many literals (numpy: from a sample of them)\n")
     for row in tables["enumerated"]:
         one, two, theirs = row["1 thread"], row["2 threads"], row["numpy"]
         ours = f"{1e3 * one:8.2f} ms, two threads {1e3 * two:8.2f}"
         ratios = f"ratios {theirs / one:7.1f}, {theirs / two:7.1f}"
-        print(f"{row['size']}: {row['count']:>9,}: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
+        kind = f"{row['class']:>16} {row['size']}"
+        print(f"{kind}: {row['count']:>9,}: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
     print("\nGrowth, two threads\n")
     for row in tables["growth"]:
         shape = ", ".join(f"{row[name]:>10,} {name}" for name in GROWTH)
         print(f"{shape}: {1e3 * row['2 threads']:8.2f} ms")
-    half = tables["halfspaces"]
-    times = (
-        f"{1e3 * half['blocks']:.0f} ms, in one product {1e3 * half['numpy, one product']:.0f} ms"
-    )
-    print(f"\n{HYPOTHESES:,} halfspaces, 100,000 records of 16 numbers: {times}")
+    print(f"\n{HYPOTHESES:,} halfspaces, {NUMBERS:,} records (numpy: the better of two routes)\n")
+    for row in tables["halfspaces"]:
+        one, two = row["1 thread"], row["2 threads"]
+        theirs = min(row["numpy, one product"], row["numpy, blocks"])
+        ours = f"{1e3 * one:8.2f} ms, two threads {1e3 * two:8.2f}"
+        ratios = f"ratios {theirs / one:7.1f}, {theirs / two:7.1f}"
+        print(f"{row['features']:>3} numbers: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,11 @@ from hdp_fast.learners import (
     ExponentialLearner,
     Features,
     Halfspaces,
+    Labelings,
     Parities,
+    SparseHalfspaces,
     Stumps,
+    cut,
     predictor,
 )
 from hdp_fast.reference import noise as laws
@@ -77,6 +80,7 @@ def literal_masks(count, d, most, seed=3):
     return ones, zeros
 
 
+HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
 CLASSES = {
     "conjunctions of 0": Conjunctions(5, 0),
     "conjunctions of 1": Conjunctions(5, 1),
@@ -84,6 +88,10 @@ CLASSES = {
     "conjunctions of 3": Conjunctions(5, 3),
     "conjunctions of 5": Conjunctions(5, 5),
     "stumps": Stumps(5),
+    "sparse halfspaces of 0": SparseHalfspaces(5, 0),
+    "sparse halfspaces of 1": SparseHalfspaces(5, 1),
+    "sparse halfspaces of 2": SparseHalfspaces(5, 2),
+    "sparse halfspaces of 5": SparseHalfspaces(5, 5),
     "list": ConjunctionList(*literal_masks(40, 5, 4)),
     "parities": Parities(RNG.integers(0, 2, (20, 5))),
     "affine parities": Parities(RNG.integers(0, 2, (20, 5)), affine=True),
@@ -146,7 +154,12 @@ def test_conjunctions_against_the_reference(d, size, threads):
 @pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
 def test_every_instruction_set_counts_the_same(isa, monkeypatch):
     X, y = data(5_000, 20)
-    classes = [Conjunctions(20, 2), ConjunctionList(*literal_masks(50, 20, 5)), Parities(X[:30])]
+    classes = [
+        Conjunctions(20, 2),
+        SparseHalfspaces(20, 3),
+        ConjunctionList(*literal_masks(50, 20, 5)),
+        Parities(X[:30]),
+    ]
     want = [hypotheses.errors(X, y).tolist() for hypotheses in classes]
     monkeypatch.setenv("HDP_FAST_ISA", isa)
     assert [hypotheses.errors(X, y).tolist() for hypotheses in classes] == want
@@ -169,6 +182,62 @@ def test_conjunctions_are_all_of_them_once(d, size):
         == len(Conjunctions(d, size))
         == sum(math.comb(d, s) * 2**s for s in range(size + 1))
     )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("d", "size"), [(1, 1), (3, 3), (20, 3), (70, 2), (9, 4)])
+def test_sparse_halfspaces_against_the_reference(d, size, threads):
+    X, y = data(1_500, d)
+    hypotheses = SparseHalfspaces(d, size)
+    votes = [
+        ([*zip(each["features"], each["values"], strict=True)], each["threshold"])
+        for each in hypotheses
+    ]
+    want = reference.at_least_errors(reference.columns(X), y, votes)
+    assert hypotheses.errors(X, y, threads=threads).tolist() == want
+
+
+def truth_tables(d, weights):
+    """Every function of d bits that is a halfspace with at most two of these integer weights."""
+    X = np.array([*itertools.product((0, 1), repeat=d)])
+    for w in itertools.product(weights, repeat=d):
+        if np.count_nonzero(w) <= 2:
+            for threshold in range(-2 * max(weights), 2 * max(weights) + 2):
+                yield tuple((X @ w >= threshold).astype(int))
+
+
+def test_sparse_halfspaces_of_two_literals_are_all_halfspaces_of_two_features():
+    X = np.array([*itertools.product((0, 1), repeat=4)], np.uint8)
+    hypotheses = SparseHalfspaces(4, 2)
+    found = {tuple(hypotheses.predict(i, X).tolist()) for i in range(len(hypotheses))}
+    assert found == set(truth_tables(4, range(-3, 4)))
+    assert len(found) == len(hypotheses) == 2 + 4 * 2 + 6 * 8
+
+
+@pytest.mark.parametrize(("d", "size"), [(1, 0), (1, 1), (4, 3), (4, 4)])
+def test_sparse_halfspaces_are_distinct_and_closed_under_complement(d, size):
+    X = np.array([*itertools.product((0, 1), repeat=d)], np.uint8)
+    hypotheses = SparseHalfspaces(d, size)
+    found = {tuple(hypotheses.predict(i, X).tolist()) for i in range(len(hypotheses))}
+    assert len(hypotheses) == 2 + sum(s * 2**s * math.comb(d, s) for s in range(1, size + 1))
+    assert len(found) == len(hypotheses)
+    assert {tuple(1 - bit for bit in table) for table in found} == found
+
+
+def test_cut_compares_with_every_public_point():
+    X = np.array([[0.5, 7, -1.0], [2.0, 8, 0.0]])
+    assert cut(X, [[2, 0.5], [], [0]]).tolist() == [[0, 1, 0], [1, 1, 1]]
+    assert cut(X[:0], [[1], [2], [3]]).shape == (0, 3)
+    assert cut(X, [[], [], []]).shape == (2, 0)
+    for bad, error in (
+        ((X, [[1]]), ShapeError),
+        ((X, [[1], [2], 3]), ShapeError),
+        ((X * math.nan, [[1]] * 3), ParameterError),
+        ((X, [[math.inf]] * 3), ParameterError),
+        ((X.astype(str), [[1]] * 3), ParameterError),
+    ):
+        with pytest.raises(error):
+            cut(*bad)
 
 
 def test_a_large_class_is_described_without_being_made():
@@ -219,19 +288,61 @@ def test_every_layout_is_read_alike():
     assert len(Features(X)) == 150
 
 
-@pytest.mark.parametrize("m", [0, 1, 65, 3_000])
-def test_halfspaces_count_exactly_where_floats_are_exact(m, monkeypatch):
-    # Small blocks, so that records and hypotheses are both cut.
-    monkeypatch.setattr("hdp_fast._hypotheses._SCORES", 16)
-    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, 6), (40, 6), 40))
+@pytest.mark.parametrize("m", [0, 1, 15, 16, 17, 65, 3_000])
+@pytest.mark.parametrize("d", [1, 6, 130])
+def test_halfspaces_count_exactly_where_floats_are_exact(m, d):
+    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, d), (41, d), 41))
     y = RNG.integers(0, 2, m)
     hypotheses = Halfspaces(W, b)
     errors = hypotheses.errors(X, y)
-    if m < 100:
-        assert errors.tolist() == plain_errors(hypotheses, X, y)
+    assert errors.dtype == np.int64
     assert errors.tolist() == ((X @ W.T + b >= 0) != y[:, None]).sum(axis=0).tolist()
-    for i in 0, 39:
+    for rows in None, 7:
+        again = reference.halfspace_errors(X, y.astype(np.uint8), W, b, rows=rows)
+        assert again.tolist() == errors.tolist()
+    for i in 0, 40:
         assert np.count_nonzero(hypotheses.predict(i, X) != y) == errors[i]
+    for threads in 1, 2:
+        assert hypotheses.errors(X, y, threads=threads).tolist() == errors.tolist()
+
+
+def score(weights, x):
+    """The sum of the products from the first to the last, rounded after every step."""
+    total = 0.0
+    for weight, value in zip(weights.tolist(), x.tolist(), strict=True):
+        total += weight * value
+    return total
+
+
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+def test_rounding_beside_a_boundary_is_the_same_everywhere(isa, monkeypatch):
+    """Every boundary goes through a record, where any other order or fused step would show."""
+    monkeypatch.setenv("HDP_FAST_ISA", isa)
+    rng = np.random.default_rng(8)
+    X, W = rng.normal(size=(67, 9)), rng.normal(size=(67, 9))
+    b = np.array([-score(w, x) for w, x in zip(W, X, strict=True)])
+    b[::2] = np.nextafter(b[::2], -np.inf)
+    y = rng.integers(0, 2, 67)
+    hypotheses = Halfspaces(W, b)
+    says = [[int(score(w, x) + bias >= 0) for x in X] for w, bias in zip(W, b, strict=True)]
+    assert [says[i][i] for i in range(67)] == [i % 2 for i in range(67)]
+    assert [hypotheses.predict(i, X).tolist() for i in range(67)] == says
+    assert hypotheses.errors(X, y).tolist() == (np.array(says) != y).sum(axis=1).tolist()
+    parts = [hypotheses.errors(X[i : i + 1], y[i : i + 1]) for i in range(67)]
+    assert sum(parts).tolist() == hypotheses.errors(X, y).tolist()
+
+
+def test_halfspaces_read_any_layout_of_numbers():
+    X, y = data(50, 5)
+    for kind in np.float32, ">f8", np.int64, bool:
+        want = HALFSPACES.errors(X.astype(float), y).tolist()
+        for other in X.astype(kind), np.asfortranarray(X.astype(kind)), X.tolist():
+            assert HALFSPACES.errors(other, y).tolist() == want
+        spread = np.repeat(X.astype(kind), 2, axis=1)[:, ::2]
+        assert HALFSPACES.predict(0, spread).tolist() == HALFSPACES.predict(0, X).tolist()
+    packed = np.zeros(50, dtype=[("flag", "u1"), ("x", "f8", 5)])
+    packed["x"] = X
+    assert HALFSPACES.errors(packed["x"], y).tolist() == HALFSPACES.errors(X, y).tolist()
 
 
 def test_classes_are_frozen_and_survive_pickling():
@@ -267,7 +378,6 @@ def test_records_that_do_not_fit_are_refused(hypotheses):
 
 # Descriptions -------------------------------------------------------------------------------------
 
-HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
 WITH_HALFSPACES = {**CLASSES, "halfspaces": HALFSPACES}
 
 
@@ -281,9 +391,9 @@ def test_index_is_the_inverse_of_hypothesis(hypotheses):
 
 
 def test_every_index_of_a_large_class_is_found():
-    hypotheses = Conjunctions(300, 5, complements=True)
-    for i in map(int, RNG.integers(0, len(hypotheses), 50)):
-        assert hypotheses.index(hypotheses.hypothesis(i)) == i
+    for hypotheses in Conjunctions(300, 5, complements=True), SparseHalfspaces(300, 4):
+        for i in map(int, RNG.integers(0, len(hypotheses), 50)):
+            assert hypotheses.index(hypotheses.hypothesis(i)) == i
 
 
 ONE = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
@@ -499,7 +609,7 @@ def test_the_record_and_the_privacy_say_what_was_spent():
         assert record.numerics == "exact"
         assert budget.spent.epsilon == 0.5
     halfspaces = ExponentialLearner(Halfspaces(np.ones((1, 4)), [0.0]))
-    assert halfspaces.learn(X, y).record.numerics == "idealised"
+    assert halfspaces.learn(X, y).record.numerics == "exact"
 
 
 def test_nothing_is_spent_on_what_cannot_be_learned():
@@ -585,3 +695,93 @@ def test_sample_sizes_beyond_any_data_are_refused():
     for call in HUNDRED.sample_size, HUNDRED.paper_sample_size:
         with pytest.raises(ParameterError, match=r"2\*\*62"):
             call(1e-12, 0.05, 1e-9)
+
+
+# Finite domains -----------------------------------------------------------------------------------
+
+LINE = np.arange(12.0)[:, None]
+
+
+def thresholds(count):
+    """Half-lines that begin anywhere between the points, many of them the same on the domain."""
+    return Halfspaces(np.ones((count, 1)), -np.linspace(-1, 12, count))
+
+
+def intervals():
+    """Conjunctions of two half-lines, and the domain in the bits that they are made of."""
+    points = cut(LINE, [LINE[1:, 0] - 0.5])
+    return points, Conjunctions(points.shape[1], 2)
+
+
+def test_labelings_are_those_of_the_domain_once_each():
+    points, pairs = intervals()
+    for domain, hypotheses, vc in (LINE, thresholds(500), 1), (points, pairs, 2):
+        every = {tuple(hypotheses.predict(i, domain).tolist()) for i in range(len(hypotheses))}
+        labelings = Labelings(domain, hypotheses)
+        found = [tuple(labelings.predict(i, domain).tolist()) for i in range(len(labelings))]
+        assert sorted(found) == sorted(every)
+        assert len(found) == learners.sauer_bound(12, vc) < len(hypotheses)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_labelings_are_a_class_like_others(pickled):
+    points, pairs = intervals()
+    labelings = Labelings(points, pairs)
+    if pickled:
+        labelings = pickle.loads(pickle.dumps(labelings))
+    rows = RNG.integers(0, 12, 300)
+    X, y = points[rows], ((rows >= 3) & (rows < 8)).astype(np.uint8)
+    errors = labelings.errors(X, y)
+    assert errors.tolist() == plain_errors(labelings, X, y)
+    assert [labelings.index(each) for each in labelings] == list(range(len(labelings)))
+    dropped = next(each for i, each in enumerate(pairs) if i not in labelings.indices)
+    with pytest.raises(ParameterError, match="none such"):
+        labelings.index(dropped)
+    learner = ExponentialLearner(labelings, epsilon=1e6)
+    learned = learner.learn(learner.prepare(X), y)
+    assert learned.predict(X).tolist() == y.tolist()
+    assert learner.restore(learned.hypothesis).index == learned.index
+
+
+def test_the_sample_size_follows_the_labelings_and_not_the_class():
+    small, large = (Labelings(LINE, thresholds(count)) for count in (50, 5_000))
+    sizes = [ExponentialLearner(each).sample_size(0.1, 0.05) for each in (small, large)]
+    assert sizes[0] == sizes[1] < ExponentialLearner(thresholds(5_000)).sample_size(0.1, 0.05)
+    settings = {"alpha": 0.1, "beta": 0.05, "epsilon": 1}
+    assert learners.vc_sample_size(1, 12, **settings) == sizes[0]
+    assert learners.vc_sample_size(1, 99, **settings) == 1511
+    assert learners.vc_sample_size(1, 99, agnostic=False, **settings) == 190
+    assert learners.vc_sample_size(0, 99, **settings) == 0
+    assert learners.vc_sample_size(900, 10**15, **settings) > 10**5
+
+
+def test_a_huge_epsilon_needs_as_few_records_as_no_privacy():
+    """ln(99 / beta) / -ln(1 - alpha): each record refutes a bad hypothesis with chance alpha."""
+    want = math.ceil(math.log(99 / 0.05) / -math.log(0.9))
+    assert HUNDRED.sample_size(0.1, 0.05, 1e9, agnostic=False) == want
+
+
+def test_vc_sample_size_refuses_what_the_learner_does():
+    settings = {"vc": 1, "domain": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0}
+    bad = {"vc": -1, "domain": 0, "alpha": 0, "beta": 1, "epsilon": 0}
+    for name, value in {**bad, "opt": 1, "agnostic": 2, "neighbours": "local"}.items():
+        with pytest.raises(ParameterError, match=name):
+            learners.vc_sample_size(**{**settings, name: value})
+
+
+def test_sauer_bounds():
+    assert [learners.sauer_bound(5, vc) for vc in range(7)] == [1, 6, 16, 26, 31, 32, 32]
+    assert learners.sauer_bound(10**12, 1) == 10**12 + 1
+
+
+def test_no_domain_is_refused():
+    for bad, error in (
+        ((LINE[:0], thresholds(3)), ParameterError),
+        ((LINE, None), ParameterError),
+        ((np.ones((3, 2)), thresholds(3)), ShapeError),
+    ):
+        with pytest.raises(error):
+            Labelings(*bad)
+    for bad in (0, 1), (3, -1), (3, 1_001), (2.5, 1):
+        with pytest.raises(ParameterError, match=r"domain|vc"):
+            learners.sauer_bound(*bad)

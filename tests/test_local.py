@@ -1,6 +1,7 @@
 """Randomised response, agents who answer once, and what their answers tell."""
 
 import copy
+import itertools
 import json
 import math
 import pickle
@@ -11,9 +12,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import gf2, local
+from hdp_fast import _core, gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
-from hdp_fast.learners import Conjunctions, ExponentialLearner, Halfspaces, predictor
+from hdp_fast.learners import (
+    Conjunctions,
+    ExponentialLearner,
+    Halfspaces,
+    Parities,
+    Stumps,
+    predictor,
+)
 from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents
 from hdp_fast.reference.parity import exp_bounds
 
@@ -39,7 +47,7 @@ def labels(X, y):
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-9, 0.1, 0.5, 1.0, 10.0, 43.0, 44.5, 60.0, 700.0])
 def test_truth_is_at_most_exp_epsilon_times_as_likely_as_a_lie(epsilon):
-    truth = Fraction(local.truth_probability(epsilon), 2**64)
+    truth = Fraction(_core.truth_probability(epsilon), 2**64)
     assert truth / (1 - truth) <= exp_bounds(Fraction(epsilon))[0]
     assert float(truth) == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-12)
 
@@ -400,3 +408,118 @@ def test_masked_entries_are_neither_0_nor_1():
     for call in (lambda: gf2.rank(hidden), lambda: Agents(hidden, [1], epsilon=1)):
         with pytest.raises(ParameterError, match="masked"):
             call()
+
+
+# Votes --------------------------------------------------------------------------------------------
+
+
+def planted(count, size, *, best=0, low=0.2, high=0.4, epsilon=2.0, rng):
+    """Agents of whom every feature is the label but for an error, least for the best feature."""
+    y = rng.integers(0, 2, count, dtype=np.uint8)
+    rate = np.where(np.arange(size) == best, low, high)
+    return Agents(y[:, None] ^ (rng.random((count, size)) < rate), y, epsilon=epsilon)
+
+
+def singles(size):
+    return Parities(np.eye(size, dtype=np.uint8))
+
+
+def lost_votes(count, *, size=8, runs=200):
+    rng = np.random.default_rng(3)
+    found = 0
+    for run in range(runs):
+        agents = planted(count, size, best=run % size, rng=rng)
+        voted = local.learn_by_votes(singles(size), agents, random_state=rng)
+        assert agents.remaining == 0
+        found += voted.index != run % size
+    return found
+
+
+def test_the_promised_number_of_votes_is_enough():
+    needed = local.votes_needed(8, alpha=0.2, beta=0.1, epsilon=2)
+    # 20 expected at most; 45 would have a chance of 1e-7.
+    assert lost_votes(needed) < 45
+    assert lost_votes(needed // 30) > 60
+
+
+def test_the_estimate_is_that_of_the_group_when_nobody_lies():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 2, (103, 4), dtype=np.uint8), rng.integers(0, 2, 103, dtype=np.uint8)
+    voted = local.learn_by_votes(Stumps(4), Agents(X, y, epsilon=CERTAIN), beta=0.1)
+    # Ten hypotheses: three of them are told to eleven agents, the others to ten.
+    ends = np.cumsum([0] + [11] * 3 + [10] * 7)
+    wrong = np.array(
+        [
+            np.mean(Stumps(4).predict(i, X[ends[i] : ends[i + 1]]) != y[ends[i] : ends[i + 1]])
+            for i in range(10)
+        ]
+    )
+    assert voted.index == wrong.argmin()
+    assert voted.estimate.value == pytest.approx(wrong.min())
+    size = 11 if voted.index < 3 else 10
+    half = math.sqrt(math.log(2 * 10 / 0.1) / (2 * size))
+    assert voted.estimate.high == pytest.approx(min(1, wrong.min() + half))
+    assert voted.hypothesis == Stumps(4).hypothesis(voted.index)
+    assert voted.predict(X).tolist() == Stumps(4).predict(voted.index, X).tolist()
+    assert (voted.agents, voted.agents_record.epsilon) == (103, CERTAIN)
+
+
+def test_remote_agents_vote_alike():
+    rng = np.random.default_rng(5)
+    near = planted(4_000, 4, best=2, low=0, high=0.5, rng=rng)
+    voted = local.learn_by_votes(singles(4), remote(near))
+    assert voted.index == 2
+    assert voted.agents_record.mechanism == "local.RemoteAgents"
+
+
+def test_votes_with_a_seed_repeat_and_use_other_coins_for_every_hypothesis():
+    everybody_right = Agents(np.ones((4_000, 2), int), np.ones(4_000, int), epsilon=0.5)
+    asked = []
+    test = everybody_right.test
+    everybody_right.test = lambda *args, **kw: asked.append(test(*args, **kw)) or asked[-1]
+    local.learn_by_votes(singles(2), everybody_right, random_state=1)
+    assert asked[0].tolist() != asked[1].tolist()
+    first, second = (
+        local.learn_by_votes(
+            singles(5), planted(500, 5, rng=np.random.default_rng(6)), random_state=7
+        )
+        for _ in range(2)
+    )
+    assert (first.index, first.estimate) == (second.index, second.estimate)
+
+
+def test_votes_needed_grow_faster_than_the_class():
+    sizes = [10, 100, 1_000, 10_000]
+    needed = [local.votes_needed(size, alpha=0.1, beta=0.05, epsilon=1) for size in sizes]
+    for size, count in zip(sizes, needed, strict=True):
+        edge = math.tanh(0.5)
+        each = math.log((size - 1) / 0.05) / (0.1 * edge) ** 2
+        assert size * each <= count <= size * (each + 1)
+    assert all(b > 10 * a for a, b in itertools.pairwise(needed))
+    assert local.votes_needed(1, alpha=0.1, beta=0.05, epsilon=1) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size": 0}, {"size": 1.5}, {"alpha": 0}, {"beta": 1}, {"epsilon": 0}, {"epsilon": 1e-9}],
+)
+def test_bad_votes_needed_are_refused(change):
+    with pytest.raises(ParameterError, match=next(iter(change))):
+        local.votes_needed(**{"size": 5, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0, **change})
+
+
+def test_nobody_votes_for_what_cannot_be_learned():
+    agents = numbered(9)
+    for hypotheses, options, error in (
+        (Parities(np.ones((10, ID_BITS), int)), {}, AgentsExhausted),
+        (singles(3), {}, ShapeError),
+        (singles(ID_BITS), {}, AgentsExhausted),
+        (Parities(np.ones((2, ID_BITS), int)), {"beta": 0}, ParameterError),
+        (Parities(np.ones((2, ID_BITS), int)), {"random_state": -1}, ParameterError),
+        ([], {}, ParameterError),
+    ):
+        with pytest.raises(error):
+            local.learn_by_votes(hypotheses, agents, **options)
+    with pytest.raises(ParameterError, match="agents = list"):
+        local.learn_by_votes(singles(3), [])
+    assert agents.remaining == 9

@@ -10,6 +10,7 @@ __all__ = [
     "Lists",
     "ParityTask",
     "Solution",
+    "at_least_errors",
     "bernoulli",
     "check_bits",
     "check_mechanism",
@@ -21,6 +22,8 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "halfspace_errors",
+    "halfspace_values",
     "integer_noise",
     "optimal_delta",
     "optimal_epsilon",
@@ -42,6 +45,7 @@ __all__ = [
 __version__: Final[str]
 
 _Bits: TypeAlias = NDArray[np.uint8]
+_Floats: TypeAlias = NDArray[np.float64]
 _Integers: TypeAlias = NDArray[np.int64]
 _Ratio: TypeAlias = tuple[int, int]
 _RandomState: TypeAlias = int | np.random.Generator | None
@@ -159,9 +163,16 @@ def composed_delta(terms: _Terms, epsilon: float, accountant: str) -> float: ...
 def composed_epsilon(terms: _Terms, delta: float, accountant: str) -> float: ...
 def renyi_divergence(mechanism: _Mechanism, order: float) -> float: ...
 def renyi_epsilon(order: float, divergence: float, delta: float) -> float: ...
+def at_least_errors(
+    features: Features, y: ArrayLike, size: int, threads: int | None
+) -> _Integers: ...
 def conjunction_errors(
     features: Features, y: ArrayLike, size: int, threads: int | None
 ) -> _Integers: ...
+def halfspace_errors(
+    X: _Floats, y: _Bits, W: _Floats, b: _Floats, threads: int | None
+) -> _Integers: ...
+def halfspace_values(X: _Floats, weights: _Floats, bias: float) -> _Bits: ...
 def gaussian_delta(mu: float, epsilon: float) -> float: ...
 def gaussian_epsilon(mu: float, delta: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ._bit_classes import at_least, literals, parity
 from ._core import Features
 from ._descriptions import Hypothesis, parse
-from ._hypotheses import Bits, Halfspaces, literals, parity
+from ._halfspaces import Halfspaces
+from ._hypotheses import Bits
 from .exceptions import ShapeError
 
 Predictor = Callable[[Any], Bits]
@@ -49,12 +51,7 @@ def _parity(said: Hypothesis, X: Any) -> Bits:
 
 
 def _at_least(said: Hypothesis, X: Any) -> Bits:
-    features, chosen = _features(said, X), said["features"]
-    lists = literals([[j] for j in chosen], [[v] for v in said["values"]], features.shape[1])
-    true = np.zeros(len(features), np.int64)
-    for place in range(len(chosen)):
-        true += lists.predict(place, features)
-    return np.greater_equal(true, said["threshold"]).astype(np.uint8)
+    return at_least(said, _features(said, X))
 
 
 def _halfspace(said: Hypothesis, X: Any) -> Bits:

@@ -17,19 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random
+from ._bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
 from ._checks import fraction, positive, shown
 from ._core import Features
 from ._descriptions import Hypothesis, flag
-from ._hypotheses import (
-    Chosen,
-    ConjunctionList,
-    Conjunctions,
-    Halfspaces,
-    Hypotheses,
-    Parities,
-    Stumps,
-    store,
-)
+from ._halfspaces import Halfspaces
+from ._hypotheses import Chosen, Hypotheses, store
+from ._labelings import Labelings, sauer_bound
 from ._neighbours import Neighbours, relation
 from ._predictors import predictor
 from .accounting import BoundedRange, Pure
@@ -46,11 +40,16 @@ __all__ = [
     "Features",
     "Halfspaces",
     "Hypotheses",
+    "Labelings",
     "Learned",
     "PaperSampleSize",
     "Parities",
+    "SparseHalfspaces",
     "Stumps",
+    "cut",
     "predictor",
+    "sauer_bound",
+    "vc_sample_size",
 ]
 
 RandomState = int | np.random.Generator | None
@@ -92,8 +91,8 @@ class PaperSampleSize(NamedTuple):
 class ExponentialLearner:
     """Private choice of a hypothesis of few errors from a finite class.
 
-    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact but for Halfspaces;
-        the exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
+    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact coins; the
+        exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
         (A record changes each error count by at most 1; under "add_remove" none the other way.)
 
     Attributes:
@@ -123,15 +122,12 @@ class ExponentialLearner:
         if self.mechanism not in ("exponential", "permute_and_flip"):
             rule = "it must be one of exponential, permute_and_flip"
             raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
-        store(self, epsilon=positive("epsilon", self.epsilon), neighbours=relation(self.neighbours))
-        if self.neighbours == Neighbours.LOCAL:
-            rule = "it must be one of replace_one, add_remove"
-            raise ParameterError(f"neighbours = {str(self.neighbours)!r}, but {rule}")
+        store(self, epsilon=positive("epsilon", self.epsilon), neighbours=_central(self.neighbours))
 
     @property
-    def numerics(self) -> Literal["exact", "idealised"]:
-        """Whether the errors are counted exactly."""
-        return self.hypotheses.numerics
+    def numerics(self) -> Literal["exact"]:
+        """Errors are counted, and coins compared, in integers."""
+        return "exact"
 
     @property
     def privacy(self) -> BoundedRange | Pure:
@@ -230,21 +226,9 @@ class ExponentialLearner:
             under "add_remove"), for Z the worst difference of two losses: a sharper form of
             Kasiviswanathan et al., Theorem 3.4.
         """
-        alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
-        opt = fraction("opt", opt, zero=True)
-        flag("agnostic", agnostic)
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
-        most = epsilon if self.neighbours == Neighbours.ADD_REMOVE else epsilon / 2
-        # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
-        wide = (1 - alpha) / 2
-        low = wide if agnostic else min(opt, wide)
-        best = math.inf if low == 0 else math.log1p(alpha / low) / 2
-        t = min(most, best)
-        rate = -math.log1p(4 * low * math.sinh(t / 2) ** 2 + alpha * math.expm1(-t))
-        others = math.log(max(1, len(self.hypotheses) - 1) / beta)
-        if len(self.hypotheses) == 1:
-            return 0
-        return _rounded_up("alpha and epsilon", others, rate)
+        rate = _exponent(alpha, epsilon, self.neighbours, agnostic, opt)
+        return _records(len(self.hypotheses), rate, beta)
 
     def paper_sample_size(
         self, alpha: float, beta: float, epsilon: float | None = None
@@ -276,7 +260,7 @@ class ExponentialLearner:
             neighbours=self.neighbours.value,
             epsilon=self.epsilon,
             noise="coins of probability exp(-rate (errors - least errors))",
-            numerics=self.hypotheses.numerics,
+            numerics=self.numerics,
             rng=rng_of(random_state),
         )
 
@@ -286,3 +270,63 @@ def _rounded_up(names: str, numerator: float, denominator: float) -> int:
     if size >= 1 << 62:
         raise ParameterError(f"{names} are so small that 2**62 records are not enough")
     return math.ceil(size)
+
+
+def vc_sample_size(
+    vc: int,
+    domain: int,
+    *,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    agnostic: bool = True,
+    opt: float = 0.0,
+    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+) -> int:
+    """Records that are enough for any class of a VC dimension on a finite domain.
+
+    vc: VC dimension, at least 0; domain: number of points, at least 1; the others as
+    ExponentialLearner and its sample_size take them.
+
+    Guarantee: ExponentialLearner over Labelings of the class chooses from so many records,
+        independent and from the domain, as its sample_size says.
+    Raises: ParameterError.
+    Cost: that of sauer_bound.
+    Source: Kasiviswanathan et al., Corollary 3.6, with the number of labelings itself in place of
+        its order and the exponent of sample_size.
+    """
+    epsilon, neighbours = positive("epsilon", epsilon), _central(neighbours)
+    rate = _exponent(alpha, epsilon, neighbours, agnostic, opt)
+    return _records(sauer_bound(domain, vc), rate, beta)
+
+
+def _central(neighbours: Neighbours) -> Neighbours:
+    found = relation(neighbours)
+    if found == Neighbours.LOCAL:
+        rule = "it must be one of replace_one, add_remove"
+        raise ParameterError(f"neighbours = {str(found)!r}, but {rule}")
+    return found
+
+
+def _exponent(
+    alpha: float, epsilon: float, neighbours: Neighbours, agnostic: bool, opt: float
+) -> float:
+    """How fast the chance of a hypothesis worse by alpha falls with each record."""
+    alpha, opt = fraction("alpha", alpha), fraction("opt", opt, zero=True)
+    flag("agnostic", agnostic)
+    most = epsilon if neighbours == Neighbours.ADD_REMOVE else epsilon / 2
+    # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
+    wide = (1 - alpha) / 2
+    low = wide if agnostic else min(opt, wide)
+    if low == 0:
+        return -math.log1p(alpha * math.expm1(-most))
+    t = min(most, math.log1p(alpha / low) / 2)
+    return -math.log1p(4 * low * math.sinh(t / 2) ** 2 + alpha * math.expm1(-t))
+
+
+def _records(hypotheses: int, rate: float, beta: float) -> int:
+    """Records after which any of the rivals of the best hypothesis is chosen rarely enough."""
+    failure = fraction("beta", beta)
+    if hypotheses == 1:
+        return 0
+    return _rounded_up("alpha and epsilon", math.log(hypotheses - 1) - math.log(failure), rate)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, Protocol, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core, _random
-from ._checks import array, bits, fraction, positive, shown
+from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
+from ._checks import bits, fraction, shown
 from ._checks import count as checked_count
-from ._core import truth_probability
-from ._descriptions import Hypothesis
+from ._hypotheses import Chosen, Hypotheses
+from ._oracles import EmpiricalOracle, SQOracle
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
-from .gf2 import BitMatrix
-from .record import PrivacyRecord, rng_of
+from .record import PrivacyRecord
 
 __all__ = [
     "Agents",
@@ -29,344 +25,17 @@ __all__ = [
     "Estimate",
     "RemoteAgents",
     "SQOracle",
+    "Voted",
     "agents_needed",
     "estimate_mean",
+    "learn_by_votes",
     "randomized_response",
+    "votes_needed",
 ]
-
-Bits = NDArray[np.uint8]
-RandomState = int | np.random.Generator | None
-Question = Callable[[Any, Bits], ArrayLike]
-Losses = Callable[[Any, Bits], ArrayLike]
 
 # No population is larger.
 _MOST_AGENTS = 1e18
-
-SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
-
-
-class Testable(Protocol):
-    """What agents can be asked about: a learned hypothesis."""
-
-    @property
-    def hypothesis(self) -> Hypothesis:
-        """Its description, a dict that JSON can carry."""
-
-    def predict(self, X: Any, /) -> ArrayLike:
-        """What it says of records, 0/1 (m,)."""
-
-
-class _Population(ABC):
-    """People in a fixed order, each to be asked once, ever, and how many have been."""
-
-    def __init__(self, size: int, epsilon: float):
-        _advantage(epsilon)
-        self._size, self._epsilon = size, float(epsilon)
-        self._asked = 0
-        self._lock = threading.Lock()
-
-    @property
-    def epsilon(self) -> float:
-        """Privacy parameter of every answer."""
-        return self._epsilon
-
-    @property
-    def remaining(self) -> int:
-        """How many agents have not been asked yet."""
-        return self._size - self._asked
-
-    @abstractmethod
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits: ...
-
-    @abstractmethod
-    def record(self, random_state: RandomState = None) -> PrivacyRecord: ...
-
-    def pass_over(self, count: int) -> None:
-        """Count the next agents as asked without asking them: an earlier run did.
-
-        count: how many, at least 0.
-
-        Raises: AgentsExhausted when fewer are left; ParameterError.
-        Cost: constant.
-        Source: none.
-        """
-        self._reserve(count)
-
-    def _reserve(self, count: int) -> int:
-        """Marks agents as asked before their question runs: a crash leaves them spent."""
-        wanted = checked_count("count", count)
-        with self._lock:
-            if wanted > self.remaining:
-                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
-            start = self._asked
-            self._asked += wanted
-        return start
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
-        raise TypeError(f"{kind} can't be pickled: a copy could ask the same people again")
-
-
-class Agents(_Population):
-    """Simulated local agents: each holds one record and answers one question, once, ever.
-
-    X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
-    epsilon: of each answer, above 0. delta: accepted, in [0, 1), and not used: the answers are
-    pure.
-
-    A copy is the very same object and pickling raises, so that no agent can be asked twice.
-
-    Guarantee: each answer is pure epsilon-DP with respect to the agent's record, against
-        everybody, the curator included; exact coins.
-    Raises: ShapeError, ParameterError.
-    Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet, Section 3.
-    """
-
-    def __init__(
-        self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
-    ):
-        fraction("delta", delta, zero=True)
-        self._X: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
-        self._y = bits("y", y)
-        if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
-            shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
-            raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
-        super().__init__(len(self._y), epsilon)
-
-    @property
-    def d(self) -> int:
-        """Number of features of an agent."""
-        return int(self._X.shape[1])
-
-    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents a question with answer 0 or 1 and return what they say.
-
-        question: called with the features and the labels of those agents, (count, d) and (count,);
-        returns their true answers, 0/1 (count,). count: how many to ask, at least 0.
-        Returns uint8 (count,), each answer randomised.
-
-        Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
-            but its own.
-        Raises: AgentsExhausted when fewer are left, and then nobody is asked; ParameterError and
-            ShapeError when the question returns anything but one bit an agent.
-        Cost: that of the question, and O(count).
-        Source: Warner 1965.
-        """
-        _random.check(random_state)
-        if not callable(question):
-            raise ParameterError(f"question = {shown(question)}, but it must be callable")
-        start = self._reserve(count)
-        true = question(self._X[start : start + count], self._y[start : start + count])
-        answers = _core.randomized_response(true, epsilon=self._epsilon, random_state=random_state)
-        if answers.shape != (count,):
-            raise ShapeError(
-                f"question returned shape {answers.shape}, but {count} agents were asked"
-            )
-        return answers
-
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them.
-
-        learned: anything with predict(X) -> 0/1 (count,), such as learners.Learned; it sees the
-        features of those agents. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
-        an error, each answer randomised.
-
-        Guarantee: as ask.
-        Raises: as ask; ShapeError and ParameterError when predict returns anything but one bit an
-            agent.
-        Cost: that of predict, and O(count).
-        Source: Kohen and Sheffet, Algorithm 2.
-        """
-
-        def wrong(X: Any, y: Bits) -> Bits:
-            said = bits("learned.predict(X)", learned.predict(X))
-            if said.shape != y.shape:
-                rule = f"{len(y)} agents were asked"
-                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
-            return said ^ y
-
-        return self.ask(wrong, count, random_state=random_state)
-
-    def require_bits(self) -> None:
-        """Refuse features that are not bits, before anybody is asked about them.
-
-        Raises: ParameterError for entries other than 0 and 1.
-        Cost: one pass over X.
-        Source: none.
-        """
-        if not isinstance(self._X, BitMatrix):
-            try:
-                BitMatrix.from_dense(self._X)
-            except ParameterError as error:
-                raise ParameterError(f"agents: {error}") from None
-
-    def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent's answer.
-
-        random_state: the one that the answers were drawn with.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
-        """
-        return _record("local.Agents", self._epsilon, random_state)
-
-    def __repr__(self) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
-
-
-class RemoteAgents(_Population):
-    """Real local agents, reached through a function; each is asked once, ever.
-
-    ask: called with a hypothesis as JSON and a number k >= 1; asks k agents that it never asked
-    before whether the hypothesis is wrong about them, and returns their k answers, 0/1, each
-    already randomised by the agent (randomized_response; predictor of hdp_fast.learners reads the
-    JSON). epsilon: of the agents' randomisers, above 0. count: how many agents there are.
-
-    No record ever reaches this object. A copy is the very same object and pickling raises.
-
-    Guarantee: that of the agents' own randomisers, which this side cannot check: pure epsilon-DP
-        for each agent if they are binary randomised response with this epsilon.
-    Raises: ParameterError.
-    Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet, Section 3.
-    """
-
-    def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
-        if not callable(ask):
-            raise ParameterError(f"ask = {shown(ask)}, but it must be callable")
-        super().__init__(checked_count("count", count), epsilon)
-        self._ask = ask
-
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them.
-
-        learned: anything with .hypothesis, a dict that JSON can carry, such as learners.Learned.
-        count: how many to ask, at least 0; ask is not called for 0. random_state: not used, the
-        coins are the agents'. Returns uint8 (count,), what they answered.
-
-        Guarantee: as the class.
-        Raises: AgentsExhausted when fewer are left, and ParameterError when the hypothesis is
-            nothing for JSON: then nobody is asked. ShapeError and ParameterError when ask returns
-            anything but one bit an agent, and whatever ask raises: those agents stay spent.
-        Cost: that of ask.
-        Source: Kohen and Sheffet, Algorithm 2.
-        """
-        _random.check(random_state)
-        text = _json(learned.hypothesis)
-        self._reserve(count)
-        answers = bits("what ask returned", self._ask(text, count) if count else [])
-        if answers.shape != (count,):
-            raise ShapeError(f"ask returned shape {answers.shape}, but {count} agents were asked")
-        return answers
-
-    def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent's answer, if the agents do what they are meant to.
-
-        random_state: not used, the coins are the agents'.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
-        """
-        record = _record("local.RemoteAgents", self._epsilon, None)
-        return dataclasses.replace(record, rng="the agents' own")
-
-    def __repr__(self) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"RemoteAgents(epsilon={self._epsilon:g}, {asked})"
-
-
-def _json(hypothesis: Any) -> str:
-    try:
-        return json.dumps(hypothesis, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        rule = f"it must be something for JSON ({error})"
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
-
-
-class SQOracle(Protocol):
-    """Whoever answers statistical queries about a distribution.
-
-    Attributes:
-        query: the one thing it does.
-    """
-
-    def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the distribution, to within tau.
-
-        g: called with features (m, d) and labels (m,); returns a loss in [0, 1] for each, (m,).
-        tau: tolerance, above 0.
-
-        Raises: what the oracle likes.
-        Cost: that of the oracle.
-        Source: Kearns, Efficient Noise-Tolerant Learning from Statistical Queries.
-        """
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class EmpiricalOracle:
-    """Statistical queries answered by a sample's own means. Not private.
-
-    Attributes:
-        X: features (m, d), whatever the queries take; m at least 1.
-        y: labels 0/1 (m,).
-
-    Raises: ShapeError, ParameterError.
-    Cost: none until asked.
-    Source: none.
-    """
-
-    X: Any
-    y: Bits
-
-    def __post_init__(self) -> None:
-        """Refuse what is no sample."""
-        X = self.X if isinstance(self.X, BitMatrix) else array("X", self.X)
-        y = bits("y", self.y)
-        if len(X.shape) != 2 or X.shape[:1] != y.shape or not y.size:
-            rule = "they must be (m, d) and (m,), m at least 1"
-            raise ShapeError(f"X has shape {X.shape} and y {y.shape}, but {rule}")
-        object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", y)
-
-    def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the sample: within tau of the distribution's where m is large enough.
-
-        g: called with X and y; returns a loss in [0, 1] for each record, (m,). tau: tolerance,
-        above 0; a sample has but one answer, so that tau changes nothing.
-
-        Raises: ShapeError and ParameterError when g returns anything else.
-        Cost: that of g.
-        Source: Hoeffding's inequality: m = ln(2 / beta) / (2 tau**2) keep a query fixed in advance
-            within tau, except with probability beta.
-        """
-        positive("tau", tau)
-        losses = array("g(X, y)", g(self.X, self.y))
-        if losses.shape != self.y.shape:
-            rule = f"there are {len(self.y)} records"
-            raise ShapeError(f"g(X, y) has shape {losses.shape}, but {rule}")
-        if losses.dtype.kind not in "buif" or not ((losses >= 0) & (losses <= 1)).all():
-            raise ParameterError("g(X, y) holds something else, but all losses must lie in [0, 1]")
-        return float(losses.mean(dtype=np.float64))
-
-
-def _read_only(X: NDArray[Any]) -> NDArray[Any]:
-    """A view through which no question can change the agents."""
-    view = X.view()
-    view.flags.writeable = False
-    return view
+_TOO_MANY = f"need more than {_MOST_AGENTS:.0e} agents, but be larger"
 
 
 def randomized_response(
@@ -389,24 +58,13 @@ def randomized_response(
     Cost: O(n), little more than a byte of the random stream a bit.
     Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
     """
-    record = _record("local.randomized_response", epsilon, random_state)
+    record = record_of("local.randomized_response", epsilon, random_state)
     if budget is not None:
         # What the call below refuses must be refused before anything is spent.
         _random.check(random_state)
         _core.check_bits(bits)
     with spend(budget, record):
         return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
-
-
-def _record(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
-    return PrivacyRecord(
-        mechanism=mechanism,
-        source=SOURCE,
-        neighbours="local",
-        epsilon=epsilon,
-        noise="binary randomised response",
-        rng=rng_of(random_state),
-    )
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
@@ -420,11 +78,11 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
         tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
     """
     width, failure = fraction("alpha", alpha), fraction("beta", beta)
-    spread = 2 * (width * _advantage(epsilon)) ** 2
+    spread = 2 * (width * advantage(epsilon)) ** 2
     needed = math.log(2) - math.log(failure)
     if needed >= spread * _MOST_AGENTS:
         wanted = f"alpha = {alpha} and epsilon = {epsilon}"
-        raise ParameterError(f"{wanted} need more than {_MOST_AGENTS:.0e} agents, but be larger")
+        raise ParameterError(f"{wanted} {_TOO_MANY}")
     return math.ceil(needed / spread)
 
 
@@ -453,20 +111,114 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     Cost: O(N).
     Source: unbiased inversion of randomised response; Hoeffding's inequality.
     """
-    failure, advantage = fraction("beta", beta), _advantage(epsilon)
+    failure, edge = fraction("beta", beta), advantage(epsilon)
     said = bits("answers", answers)
     if said.size == 0:
         raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")
-    mean = (float(said.mean()) - (1 - advantage) / 2) / advantage
-    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * said.size)) / advantage
+    mean = (float(said.mean()) - (1 - edge) / 2) / edge
+    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * said.size)) / edge
     return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
 
 
-def _advantage(epsilon: float) -> float:
-    """By how much truth is likelier than a lie: tanh(epsilon / 2), as the coins have it."""
-    advantage = (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
-    if advantage == 0:
-        raise ParameterError(
-            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
-        )
-    return advantage
+@dataclasses.dataclass(frozen=True, eq=False)
+class Voted(Chosen):
+    """What learn_by_votes releases.
+
+    Attributes:
+        index: of the chosen hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+        estimate: of its error, its interval wide enough for every hypothesis at once.
+        agents: how many were asked.
+        agents_record: what protects each agent's answer.
+    """
+
+    estimate: Estimate
+    agents: int
+    agents_record: PrivacyRecord
+
+
+def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int:
+    """How many agents learn_by_votes needs: more than in proportion to the size of the class.
+
+    size: number of hypotheses, at least 1. alpha: excess error, in (0, 1); beta: failure
+    probability, in (0, 1); epsilon: of each agent's answer, above 0.
+
+    Guarantee: with so many agents, drawn independently, the chosen hypothesis errs with probability
+        at most the least possible plus alpha, except with probability beta.
+    Raises: ParameterError.
+    Cost: constant.
+    Source: Hoeffding's inequality for the difference of two hypotheses' answers, and a union over
+        the rivals of the best: |H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2.
+    """
+    hypotheses = checked_count("size", size)
+    if not hypotheses:
+        raise ParameterError("size = 0, but it must be at least 1")
+    width, failure = fraction("alpha", alpha), fraction("beta", beta)
+    spread = (width * advantage(epsilon)) ** 2
+    needed = math.log(max(1, hypotheses - 1)) - math.log(failure)
+    if hypotheses * needed >= spread * _MOST_AGENTS:
+        wanted = f"size = {shown(size)}, alpha = {alpha} and epsilon = {epsilon}"
+        raise ParameterError(f"{wanted} {_TOO_MANY}")
+    return hypotheses * math.ceil(needed / spread) if hypotheses > 1 else 1
+
+
+def learn_by_votes(
+    hypotheses: Hypotheses,
+    agents: Agents | RemoteAgents,
+    *,
+    beta: float = 0.05,
+    random_state: RandomState = None,
+) -> Voted:
+    """Learn from agents alone, without a curator: the rival of hybrid learning.
+
+    Every agent left is asked about one hypothesis only, whether it is wrong about them, and the
+    hypothesis of the smallest estimated error wins. They are asked in their order, an equal share
+    about each hypothesis, so that their order must tell nothing about them.
+
+    hypotheses: a class of hdp_fast.learners. agents: at least one a hypothesis, votes_needed() for
+    a promise. beta: probability with which any hypothesis' interval may miss its error.
+    random_state: as randomized_response; not used by RemoteAgents.
+
+    Guarantee: pure agents.epsilon-DP, locally, for each agent.
+    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than
+        hypotheses: then nobody is asked; whatever the agents raise.
+    Cost: a call and a prediction for each hypothesis, and O(N).
+    Source: Kohen and Sheffet, Section 1 (what the hybrid model is measured against).
+    """
+    _check_voting(hypotheses, agents)
+    failure = fraction("beta", beta) / len(hypotheses)
+    _random.check(random_state)
+    # One stream for all hypotheses: the same coins for each would tie their estimates together.
+    coins = random_state if random_state is None else np.random.default_rng(random_state)
+    asked = agents.remaining
+    share, more = divmod(asked, len(hypotheses))
+    best, most_right, index = np.empty(0, np.uint8), -1.0, 0
+    for i, hypothesis in enumerate(hypotheses):
+        chosen = Chosen(i, hypothesis, hypotheses)
+        answers = agents.test(chosen, share + (i < more), random_state=coins)
+        right = 1 - float(answers.mean())
+        if right > most_right:
+            best, most_right, index = answers, right, i
+    return Voted(
+        index,
+        hypotheses.hypothesis(index),
+        hypotheses,
+        estimate_mean(best, beta=failure, epsilon=agents.epsilon),
+        asked,
+        agents.record(random_state),
+    )
+
+
+def _check_voting(hypotheses: Any, agents: Any) -> None:
+    if not isinstance(hypotheses, Hypotheses) or not len(hypotheses):
+        rule = "it must be a class of hypotheses of hdp_fast.learners that has one"
+        raise ParameterError(f"hypotheses = {shown(hypotheses)}, but {rule}")
+    if not isinstance(agents, Population):
+        rule = "it must be Agents or RemoteAgents"
+        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+    if agents.remaining < len(hypotheses):
+        rule = f"each of {len(hypotheses):,} hypotheses needs one"
+        raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
+    if isinstance(agents, Agents) and agents.d != hypotheses.d:
+        rule = f"the hypotheses have {hypotheses.d}"
+        raise ShapeError(f"agents have {agents.d} features, but {rule}")

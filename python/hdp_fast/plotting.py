@@ -7,6 +7,10 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from ._checks import shown
+from ._rounds import Result
+from .exceptions import ParameterError
+
 
 def demo_figure(report: Mapping[str, Any]) -> bytes:
     """Draw the seconds of every stage of a demo and its sample size beside the paper's.
@@ -22,6 +26,45 @@ def demo_figure(report: Mapping[str, Any]) -> bytes:
     _draw_stages(stages, report["seconds"])
     _draw_sizes(sizes, _sample_sizes(report))
     figure.suptitle(report["title"])
+    return _png(figure)
+
+
+def transfer(result: Result) -> bytes:
+    """Draw the estimated target errors along a run, with their intervals and what was accepted.
+
+    result: of SubsampleTestReweigh. Returns a PNG file's content.
+
+    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
+        installed.
+    Cost: about a second.
+    Source: Kohen and Sheffet, Figure 1c.
+    """
+    if not isinstance(result, Result):
+        raise ParameterError(f"result = {shown(result)}, but it must be a transfer.Result")
+    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    rounds = [each.round or result.rounds for each in result.estimates]
+    values = [each.value for each in result.estimates]
+    low = [each.value - each.low for each in result.estimates]
+    high = [each.high - each.value for each in result.estimates]
+    axes.errorbar(
+        rounds, values, yerr=(low, high), fmt="o", markersize=4, capsize=3, label="tested"
+    )
+    chosen = result.tested
+    axes.plot(
+        [chosen.round or result.rounds], [chosen.value], "r*", markersize=14, label="released"
+    )
+    bound = 3 * result.plan.alpha + result.plan.opt
+    axes.axhline(bound, color="grey", linestyle="--", label=f"accepted below {bound:g}")
+    axes.set_xlabel("round")
+    axes.set_ylabel("estimated error on the target")
+    axes.set_ylim(bottom=0)
+    axes.set_title(repr(result))
+    axes.legend()
+    return _png(figure)
+
+
+def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import local
+from hdp_fast import _core, local
 
 from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
@@ -19,7 +19,7 @@ EPSILONS = [1e-12, 0.01, 0.3, 1.0, 4.0, 9.0, 45.0, 1e6]
 
 
 def truth(epsilon):
-    return Fraction(local.truth_probability(epsilon), 2**64)
+    return Fraction(_core.truth_probability(epsilon), 2**64)
 
 
 def lies(bit, epsilon):

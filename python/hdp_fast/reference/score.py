@@ -1,6 +1,7 @@
-"""Error counts of hypotheses over bits with numpy alone, a byte a bit and 64 records a word.
+"""Error counts of hypotheses with numpy alone: over bits, a byte a bit and 64 a word; halfspaces.
 
-Both take the features by columns: numpy reads a column of a row-major matrix many times slower.
+Those over bits take the features by columns: numpy reads a column of a row-major matrix many times
+slower.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint8]
+Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Literals = Sequence[tuple[int, int]]
 """Features of a conjunction, each with the value that it demands."""
@@ -44,6 +46,38 @@ def _and(value: Bits, column: Bits, wanted: int, *, first: bool) -> None:
     else:
         # Of two bits, a and not b is a > b, which needs no copy of the negation.
         np.greater(value, column, out=value.view(np.bool_))
+
+
+def at_least_errors(columns: Bits, y: Bits, votes: Sequence[tuple[Literals, int]]) -> list[int]:
+    """Records that each "at least r of these literals" gets wrong, a byte a bit."""
+    true, value = np.empty_like(y), np.empty_like(y)
+    counts = []
+    for literals, threshold in votes:
+        true.fill(0)
+        for feature, wanted in literals:
+            if wanted:
+                np.add(true, columns[feature], out=true)
+            else:
+                np.subtract(true, columns[feature], out=true)
+        # Negated literals were counted down from their number, which the threshold makes up for.
+        least = threshold - sum(not wanted for _, wanted in literals)
+        np.greater_equal(true.view(np.int8), np.int8(least), out=value.view(np.bool_))
+        np.bitwise_xor(value, y, out=value)
+        counts.append(int(np.count_nonzero(value.view(np.bool_))))
+    return counts
+
+
+def halfspace_errors(
+    X: Floats, y: Bits, W: Floats, b: Floats, *, rows: int | None = None
+) -> NDArray[np.int64]:
+    """Records that each halfspace gets wrong, by products of matrices of so many rows or all."""
+    labels, step = y.view(np.bool_)[:, None], rows or max(1, len(X))
+    counts = np.zeros(len(W), np.int64)
+    for start in range(0, len(X), step):
+        scores = X[start : start + step] @ W.T
+        scores += b
+        counts += np.count_nonzero((scores >= 0) != labels[start : start + step], axis=0)
+    return counts
 
 
 def packed(bits: Bits) -> Words:

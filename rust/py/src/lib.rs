@@ -6,6 +6,7 @@ mod accounting;
 mod array;
 mod error;
 mod gf2;
+mod halfspaces;
 mod local;
 mod noise;
 mod parity;
@@ -36,9 +37,11 @@ mod _core {
     use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
 
     #[pymodule_export]
+    use halfspaces::{halfspace_errors, halfspace_values};
+    #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
-    use score::{Features, Lists, conjunction_errors};
+    use score::{Features, Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
@@ -48,13 +51,14 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 34] = [
+    const __all__: [&str; 37] = [
         "BitMatrix",
         "DenseWeights",
         "Features",
         "Lists",
         "ParityTask",
         "Solution",
+        "at_least_errors",
         "bernoulli",
         "check_bits",
         "check_mechanism",
@@ -66,6 +70,8 @@ mod _core {
         "gaussian_delta",
         "gaussian_epsilon",
         "gaussian_mu",
+        "halfspace_errors",
+        "halfspace_values",
         "integer_noise",
         "optimal_delta",
         "optimal_epsilon",

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use hdp_fast_core::error::Result;
+use hdp_fast_core::gf2::BitMatrix;
+use hdp_fast_core::run::Run;
 use hdp_fast_core::score as core;
 use pyo3::prelude::*;
 
@@ -64,7 +67,7 @@ impl Features {
 }
 
 impl Features {
-    fn labels(&self, y: Any<'_, '_>) -> PyResult<hdp_fast_core::gf2::BitMatrix> {
+    fn labels(&self, y: Any<'_, '_>) -> PyResult<BitMatrix> {
         vector("y", y, self.0.records(), "the number of records of X")
     }
 
@@ -121,9 +124,33 @@ pub fn conjunction_errors<'py>(
     size: usize,
     threads: Option<Any<'_, 'py>>,
 ) -> PyResult<Vector<'py, i64>> {
+    enumerated(py, features, y, (size, threads), core::conjunction_errors)
+}
+
+/// How many records each hypothesis "at least r of these literals" gets wrong, for at most `size` literals, int64.
+#[pyfunction]
+pub fn at_least_errors<'py>(
+    py: Python<'py>,
+    features: &Features,
+    y: Any<'_, 'py>,
+    size: usize,
+    threads: Option<Any<'_, 'py>>,
+) -> PyResult<Vector<'py, i64>> {
+    enumerated(py, features, y, (size, threads), core::at_least_errors)
+}
+
+type Errors = fn(&core::Columns, &BitMatrix, usize, Run<'_>) -> Result<Vec<i64>>;
+
+fn enumerated<'py>(
+    py: Python<'py>,
+    features: &Features,
+    y: Any<'_, 'py>,
+    (size, threads): (usize, Option<Any<'_, 'py>>),
+    errors: Errors,
+) -> PyResult<Vector<'py, i64>> {
     let labels = features.labels(y)?;
     let products = (0..size).fold(1.0, |count, _| count * (1 + features.0.features()) as f64);
     let cost = features.cost(1) * products;
-    let errors = run(py, threads, cost, |run| core::conjunction_errors(&features.0, &labels, size, run))?;
+    let errors = run(py, threads, cost, |run| errors(&features.0, &labels, size, run))?;
     Ok(array::returned(py, errors))
 }

@@ -1,5 +1,6 @@
 //! Records packed by feature: bit r of a column is record r.
 
+use super::sum::sum;
 use crate::error::{Error, Result, fitting};
 use crate::gf2::BitMatrix;
 use crate::run::Run;
@@ -10,12 +11,6 @@ const WIDEST: usize = 256;
 
 /// Blocks to aim at where there are few records, so that threads have something to share.
 const BLOCKS: usize = 8;
-
-/// Parts of the work for each thread, so that one on a busy core can leave some to the others.
-const SHARES: usize = 4;
-
-/// Where hypotheses are more than this, their counts take more memory than balance is worth.
-const MANY: usize = 1 << 16;
 
 /// Tiles of 64 x 64 bits that are turned together: their words fill a line of the cache.
 const TILES: usize = SHORT;
@@ -90,24 +85,11 @@ impl Columns {
         let mut padded = vec![0; blocks * self.width];
         let words = labels.row(0);
         padded[..words.len()].copy_from_slice(words);
-        let threads = if run.parallel() { rayon::current_num_threads() } else { 1 };
-        let shares = if hypotheses <= MANY { SHARES } else { 1 };
-        let parts = (threads * shares).min(blocks).max(1);
-        let mut sums = vec![0; fitting::<i64>(parts.checked_mul(hypotheses))?];
-        run.try_for_each_chunk(&mut sums, hypotheses.max(1), |part, sums| {
-            (part..blocks).step_by(parts).try_for_each(|block| {
-                run.check()?;
-                let columns = &self.data[block * size..][..size];
-                let labels = &padded[block * self.width..][..self.width];
-                add(Records { width: self.width, columns, labels }, sums)
-            })
-        })?;
-        let (total, rest) = sums.split_at_mut(hypotheses);
-        for part in rest.chunks_exact(hypotheses.max(1)) {
-            total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
-        }
-        sums.truncate(hypotheses);
-        Ok(sums)
+        sum(hypotheses, blocks, run, |block, sums| {
+            let columns = &self.data[block * size..][..size];
+            let labels = &padded[block * self.width..][..self.width];
+            add(Records { width: self.width, columns, labels }, sums)
+        })
     }
 }
 

@@ -1,8 +1,9 @@
-//! All conjunctions of few literals, scored by way of the products of features alone.
+//! All conjunctions and votes of few literals, scored by way of the products of features alone.
 //!
 //! Let s(h) be the records wrong under h less those wrong under the constant 0: 1 for a record of label 0 that h calls
 //! 1, -1 for one of label 1. It adds up over disjoint sets, so s(p and not x) = s(p) - s(p and x): only products
-//! without negations are counted on the data, and every pattern of signs follows by subtraction.
+//! without negations are counted on the data, and every pattern of signs follows by subtraction. "At least r of s
+//! literals" is a disjoint union of the conjunctions that want at most s - r of them otherwise: it follows by addition.
 
 use super::columns::Columns;
 use crate::error::{Result, fitting};
@@ -19,6 +20,18 @@ const SETS_PER_TASK: usize = 1 << 10;
 /// then by the pattern of signs, bit i for a negated c_{i+1}.
 /// Cost: one word operation and count for 64 records and set of features; then 2^s s steps for each set.
 pub fn conjunction_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: Run<'_>) -> Result<Vec<i64>> {
+    errors(columns, labels, size, Family { votes: false }, run)
+}
+
+/// How many records each hypothesis "at least r of these literals" gets wrong, for at most `size` literals.
+///
+/// They come as the conjunctions do, in place of each of which stand r = 1, ..., s, or r = 0 where s is 0.
+/// Cost: that of `conjunction_errors`, and 2^s s^2 steps for each set.
+pub fn at_least_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: Run<'_>) -> Result<Vec<i64>> {
+    errors(columns, labels, size, Family { votes: true }, run)
+}
+
+fn errors(columns: &Columns, labels: &BitMatrix, size: usize, family: Family, run: Run<'_>) -> Result<Vec<i64>> {
     columns.check(columns.features(), labels)?;
     let class = Class::new(columns.features(), size.min(columns.features()));
     let positives = labels.row(0).iter().map(|word| i64::from(word.count_ones())).sum();
@@ -26,7 +39,43 @@ pub fn conjunction_errors(columns: &Columns, labels: &BitMatrix, size: usize, ru
     let mut scores = vec![columns.records() as i64 - positives - positives];
     scores.extend(columns.sum(counted, labels, run, |records, errors| class.add(records, errors, run))?);
     scores[1..].iter_mut().for_each(|errors| *errors -= positives);
-    class.signed(&scores, positives, run)
+    class.signed(&scores, positives, family, run)
+}
+
+/// Conjunctions of the literals of a set alone, or votes among them with every threshold.
+#[derive(Clone, Copy)]
+struct Family {
+    votes: bool,
+}
+
+impl Family {
+    /// Hypotheses for each pattern of signs of so many literals.
+    fn thresholds(self, size: usize) -> usize {
+        if self.votes { size.max(1) } else { 1 }
+    }
+
+    /// The errors of a set's hypotheses from the scores of its patterns of signs.
+    ///
+    /// Entry r - 1 of a pattern first sums up the patterns that agree with it in exactly r literals, one feature after
+    /// the other, and then those of more.
+    fn spread(self, signed: &[i64], positives: i64, errors: &mut [i64]) {
+        let thresholds = errors.len() / signed.len();
+        errors.fill(0);
+        errors.chunks_exact_mut(thresholds).zip(signed).for_each(|(errors, score)| errors[thresholds - 1] = *score);
+        let features = if self.votes { signed.len().ilog2() } else { 0 };
+        for stride in (0..features).map(|feature| thresholds << feature) {
+            for pair in errors.chunks_exact_mut(2 * stride) {
+                let (without, with) = pair.split_at_mut(stride);
+                without.chunks_exact_mut(thresholds).zip(with.chunks_exact_mut(thresholds)).for_each(exchange);
+            }
+        }
+        for errors in errors.chunks_exact_mut(thresholds) {
+            errors.iter_mut().rev().fold(positives, |sum, errors| {
+                *errors += sum;
+                *errors
+            });
+        }
+    }
 }
 
 /// The products of at most `size` of `features` features.
@@ -84,19 +133,22 @@ impl Class {
         Ok(())
     }
 
-    /// The errors of every pattern of signs from the scores of all products.
-    fn signed(&self, scores: &[i64], positives: i64, run: Run<'_>) -> Result<Vec<i64>> {
-        let patterns = |size: usize| self.binomials[size][self.features].checked_mul(1usize.checked_shl(size as u32)?);
-        let total = (0..=self.size).try_fold(0, |sum: usize, size| sum.checked_add(patterns(size)?));
+    /// The errors of every hypothesis of a family from the scores of all products.
+    fn signed(&self, scores: &[i64], positives: i64, family: Family, run: Run<'_>) -> Result<Vec<i64>> {
+        let each = |size: usize| 1usize.checked_shl(size as u32)?.checked_mul(family.thresholds(size));
+        let of_size = |size: usize| self.binomials[size][self.features].checked_mul(each(size)?);
+        let total = (0..=self.size).try_fold(0, |sum: usize, size| sum.checked_add(of_size(size)?));
         let mut errors = vec![0; fitting::<i64>(total)?];
         let mut rest = &mut errors[..];
         for size in 0..=self.size {
-            let (part, others) = rest.split_at_mut(self.binomials[size][self.features] << size);
-            run.try_for_each_chunk(part, SETS_PER_TASK << size, |task, part| {
+            let each = family.thresholds(size) << size;
+            let (part, others) = rest.split_at_mut(self.binomials[size][self.features] * each);
+            run.try_for_each_chunk(part, SETS_PER_TASK * each, |task, part| {
                 let mut set = self.set(size, task * SETS_PER_TASK);
-                for errors in part.chunks_exact_mut(1 << size) {
-                    self.sign(scores, &set, errors);
-                    errors.iter_mut().for_each(|errors| *errors += positives);
+                let mut signed = vec![0; 1 << size];
+                for errors in part.chunks_exact_mut(each) {
+                    self.sign(scores, &set, &mut signed);
+                    family.spread(&signed, positives, errors);
                     advance(&mut set);
                 }
                 Ok(())
@@ -131,6 +183,15 @@ impl Class {
             set[k - 1] = feature;
         }
         set
+    }
+}
+
+/// Adds to each pattern the sums of the one that differs in one literal, which agrees in one less.
+fn exchange((one, other): (&mut [i64], &mut [i64])) {
+    for agreeing in 1..one.len() {
+        let (a, b) = (one[agreeing], other[agreeing]);
+        one[agreeing - 1] += b;
+        other[agreeing - 1] += a;
     }
 }
 

@@ -4,8 +4,6 @@
 //! plain x86-64 target has no instruction for it: there a count takes about three times as long as with AVX2 and four
 //! times as long as with AVX-512.
 
-use super::Isa;
-
 /// Widths are multiples of the short lane, above the long one multiples of that.
 pub const SHORT: usize = 8;
 
@@ -30,34 +28,6 @@ pub struct Records<'a> {
     pub columns: &'a [u64],
     /// One label a record, zeros behind them.
     pub labels: &'a [u64],
-}
-
-/// Instantiates a body for every arm, under a name that dispatches.
-macro_rules! dispatched {
-    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $body:path) => {
-        $(#[$doc])*
-        pub fn $name(isa: Isa, $($argument: $type),*) {
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            unsafe fn avx2($($argument: $type),*) {
-                $body($($argument),*);
-            }
-            #[cfg(has_gfni_intrinsics)]
-            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
-            unsafe fn avx512($($argument: $type),*) {
-                $body($($argument),*);
-            }
-            match isa {
-                // SAFETY: the machine has AVX2.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 if isa.available() => unsafe { avx2($($argument),*) },
-                // SAFETY: the machine has AVX-512 F, BW, VL and VPOPCNTDQ.
-                #[cfg(has_gfni_intrinsics)]
-                Isa::Gfni if isa.available() => unsafe { avx512($($argument),*) },
-                _ => $body($($argument),*),
-            }
-        }
-    };
 }
 
 dispatched! {

@@ -3,8 +3,11 @@
 //! `portable` is the definition of every kernel. An arm is chosen once per operation from an [`Isa`] and must agree
 //! with the portable body bit for bit on every input.
 
+#[macro_use]
+mod dispatch;
 mod block;
 mod disagreements;
+mod halfspaces;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -14,6 +17,7 @@ mod x86_gfni;
 
 pub use block::{BLOCK, Block};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
+pub use halfspaces::{Group, LANES, add_halfspaces};
 
 use crate::error::{Error, Result};
 

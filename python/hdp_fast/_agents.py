@@ -1,0 +1,307 @@
+"""Populations of agents: simulated and remote, each asked once, ever."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core, _random
+from ._checks import array, bits, fraction, shown
+from ._checks import count as checked_count
+from ._core import truth_probability
+from ._descriptions import Hypothesis
+from .exceptions import AgentsExhausted, ParameterError, ShapeError
+from .gf2 import BitMatrix
+from .record import PrivacyRecord, rng_of
+
+Bits = NDArray[np.uint8]
+RandomState = int | np.random.Generator | None
+Question = Callable[[Any, Bits], ArrayLike]
+
+SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
+
+
+class Testable(Protocol):
+    """What agents can be asked about: a learned hypothesis."""
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """Its description, a dict that JSON can carry."""
+
+    def predict(self, X: Any, /) -> ArrayLike:
+        """What it says of records, 0/1 (m,)."""
+
+
+class Population(ABC):
+    """People in a fixed order, each to be asked once, ever, and how many have been."""
+
+    def __init__(self, size: int, epsilon: float):
+        advantage(epsilon)
+        self._size, self._epsilon = size, float(epsilon)
+        self._asked = 0
+        self._lock = threading.Lock()
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy parameter of every answer."""
+        return self._epsilon
+
+    @property
+    def remaining(self) -> int:
+        """How many agents have not been asked yet."""
+        return self._size - self._asked
+
+    @abstractmethod
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits: ...
+
+    @abstractmethod
+    def record(self, random_state: RandomState = None) -> PrivacyRecord: ...
+
+    def pass_over(self, count: int) -> None:
+        """Count the next agents as asked without asking them: an earlier run did.
+
+        count: how many, at least 0.
+
+        Raises: AgentsExhausted when fewer are left; ParameterError.
+        Cost: constant.
+        Source: none.
+        """
+        self._reserve(count)
+
+    def _reserve(self, count: int) -> int:
+        """Marks agents as asked before their question runs: a crash leaves them spent."""
+        wanted = checked_count("count", count)
+        with self._lock:
+            if wanted > self.remaining:
+                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
+            start = self._asked
+            self._asked += wanted
+        return start
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} can't be pickled: a copy could ask the same people again")
+
+
+class Agents(Population):
+    """Simulated local agents: each holds one record and answers one question, once, ever.
+
+    X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
+    epsilon: of each answer, above 0. delta: accepted, in [0, 1), and not used: the answers are
+    pure.
+
+    A copy is the very same object and pickling raises, so that no agent can be asked twice.
+
+    Guarantee: each answer is pure epsilon-DP with respect to the agent's record, against
+        everybody, the curator included; exact coins.
+    Raises: ShapeError, ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    """
+
+    def __init__(
+        self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
+    ):
+        fraction("delta", delta, zero=True)
+        self._X: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
+        self._y = bits("y", y)
+        if len(self._X.shape) != 2 or self._y.shape != self._X.shape[:1]:
+            shapes = f"X has shape {self._X.shape} and y {self._y.shape}"
+            raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
+        super().__init__(len(self._y), epsilon)
+
+    @property
+    def d(self) -> int:
+        """Number of features of an agent."""
+        return int(self._X.shape[1])
+
+    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents a question with answer 0 or 1 and return what they say.
+
+        question: called with the features and the labels of those agents, (count, d) and (count,);
+        returns their true answers, 0/1 (count,). count: how many to ask, at least 0.
+        Returns uint8 (count,), each answer randomised.
+
+        Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
+            but its own.
+        Raises: AgentsExhausted when fewer are left, and then nobody is asked; ParameterError and
+            ShapeError when the question returns anything but one bit an agent.
+        Cost: that of the question, and O(count).
+        Source: Warner 1965.
+        """
+        _random.check(random_state)
+        if not callable(question):
+            raise ParameterError(f"question = {shown(question)}, but it must be callable")
+        start = self._reserve(count)
+        true = question(self._X[start : start + count], self._y[start : start + count])
+        answers = _core.randomized_response(true, epsilon=self._epsilon, random_state=random_state)
+        if answers.shape != (count,):
+            raise ShapeError(
+                f"question returned shape {answers.shape}, but {count} agents were asked"
+            )
+        return answers
+
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with predict(X) -> 0/1 (count,), such as learners.Learned; it sees the
+        features of those agents. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
+        an error, each answer randomised.
+
+        Guarantee: as ask.
+        Raises: as ask; ShapeError and ParameterError when predict returns anything but one bit an
+            agent.
+        Cost: that of predict, and O(count).
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+
+        def wrong(X: Any, y: Bits) -> Bits:
+            said = bits("learned.predict(X)", learned.predict(X))
+            if said.shape != y.shape:
+                rule = f"{len(y)} agents were asked"
+                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
+            return said ^ y
+
+        return self.ask(wrong, count, random_state=random_state)
+
+    def require_bits(self) -> None:
+        """Refuse features that are not bits, before anybody is asked about them.
+
+        Raises: ParameterError for entries other than 0 and 1.
+        Cost: one pass over X.
+        Source: none.
+        """
+        if not isinstance(self._X, BitMatrix):
+            try:
+                BitMatrix.from_dense(self._X)
+            except ParameterError as error:
+                raise ParameterError(f"agents: {error}") from None
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each agent's answer.
+
+        random_state: the one that the answers were drawn with.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        return record_of("local.Agents", self._epsilon, random_state)
+
+    def __repr__(self) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+
+
+class RemoteAgents(Population):
+    """Real local agents, reached through a function; each is asked once, ever.
+
+    ask: called with a hypothesis as JSON and a number k >= 1; asks k agents that it never asked
+    before whether the hypothesis is wrong about them, and returns their k answers, 0/1, each
+    already randomised by the agent (randomized_response; predictor of hdp_fast.learners reads the
+    JSON). epsilon: of the agents' randomisers, above 0. count: how many agents there are.
+
+    No record ever reaches this object. A copy is the very same object and pickling raises.
+
+    Guarantee: that of the agents' own randomisers, which this side cannot check: pure epsilon-DP
+        for each agent if they are binary randomised response with this epsilon.
+    Raises: ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    """
+
+    def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
+        if not callable(ask):
+            raise ParameterError(f"ask = {shown(ask)}, but it must be callable")
+        super().__init__(checked_count("count", count), epsilon)
+        self._ask = ask
+
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with .hypothesis, a dict that JSON can carry, such as learners.Learned.
+        count: how many to ask, at least 0; ask is not called for 0. random_state: not used, the
+        coins are the agents'. Returns uint8 (count,), what they answered.
+
+        Guarantee: as the class.
+        Raises: AgentsExhausted when fewer are left, and ParameterError when the hypothesis is
+            nothing for JSON: then nobody is asked. ShapeError and ParameterError when ask returns
+            anything but one bit an agent, and whatever ask raises: those agents stay spent.
+        Cost: that of ask.
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+        _random.check(random_state)
+        text = _json(learned.hypothesis)
+        self._reserve(count)
+        answers = bits("what ask returned", self._ask(text, count) if count else [])
+        if answers.shape != (count,):
+            raise ShapeError(f"ask returned shape {answers.shape}, but {count} agents were asked")
+        return answers
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each agent's answer, if the agents do what they are meant to.
+
+        random_state: not used, the coins are the agents'.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        record = record_of("local.RemoteAgents", self._epsilon, None)
+        return dataclasses.replace(record, rng="the agents' own")
+
+    def __repr__(self) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"RemoteAgents(epsilon={self._epsilon:g}, {asked})"
+
+
+def _json(hypothesis: Any) -> str:
+    try:
+        return json.dumps(hypothesis, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        rule = f"it must be something for JSON ({error})"
+        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
+
+
+def _read_only(X: NDArray[Any]) -> NDArray[Any]:
+    """A view through which no question can change the agents."""
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
+def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
+    return PrivacyRecord(
+        mechanism=mechanism,
+        source=SOURCE,
+        neighbours="local",
+        epsilon=epsilon,
+        noise="binary randomised response",
+        rng=rng_of(random_state),
+    )
+
+
+def advantage(epsilon: float) -> float:
+    """By how much truth is likelier than a lie: tanh(epsilon / 2), as the coins have it."""
+    advantage = (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
+    if advantage == 0:
+        raise ParameterError(
+            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
+        )
+    return advantage

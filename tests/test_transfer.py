@@ -1,0 +1,452 @@
+"""Subsample-Test-Reweigh as a user sees it: outcomes, schedules, errors, what is charged."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from hdp_fast import (
+    AgentsExhausted,
+    Budget,
+    BudgetExceeded,
+    CheckpointError,
+    HdpFastError,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+)
+from hdp_fast.learners import Conjunctions, ExponentialLearner, Stumps, predictor
+from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents, randomized_response
+from hdp_fast.plotting import transfer as draw
+from hdp_fast.transfer import SubsampleTestReweigh
+
+D = 8
+LEARNER = ExponentialLearner(Conjunctions(D, 2))
+FREE = {"alpha": 0.05, "kappa": 0.1, "eta": 0.5, "rounds": 20}
+PRIVATE = {**FREE, "epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="random_state makes")
+        yield
+
+
+def true(X):
+    return X[:, 1] & X[:, 2]
+
+
+def source(n=20_000, seed=0):
+    """Feature 1 is nearly always set here, so that feature 2 alone looks right."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, D), dtype=np.uint8)
+    X[:, 1] |= rng.random(n) < 0.94
+    return X, true(X)
+
+
+def target(n=300_000, seed=1, epsilon=2.0):
+    X = np.random.default_rng(seed).integers(0, 2, (n, D), dtype=np.uint8)
+    return Agents(X, true(X), epsilon=epsilon)
+
+
+X, Y = source()
+
+
+def error(result, seed=2):
+    fresh = np.random.default_rng(seed).integers(0, 2, (50_000, D), dtype=np.uint8)
+    return float((result.predict(fresh) != true(fresh)).mean())
+
+
+def fitted(agents=None, learner=LEARNER, random_state=5, **given):
+    model = SubsampleTestReweigh(learner, **{**PRIVATE, **given})
+    return model.fit(X, Y, agents or target(), random_state=random_state)
+
+
+@pytest.mark.parametrize("schedule", ["every", "geometric", "final"])
+@pytest.mark.parametrize("output", ["tested", "smallest", "majority"])
+def test_a_biased_source_teaches_what_holds_on_the_target(schedule, output):
+    agents = target()
+    result = fitted(agents, schedule=schedule, output=output).result_
+    assert error(result) < 0.1
+    assert result.tested.low - 0.01 <= error(result) <= result.tested.high + 0.01
+    tests = {"every": 20, "geometric": 5, "final": 0}[schedule]
+    last = 1 if output == "majority" else 0 if schedule == "every" else 5
+    assert result.plan.tests == tests + last
+    assert len(agents) - agents.remaining == sum(each.agents for each in result.estimates)
+    if output == "tested" and schedule != "final":
+        assert result.stopped == "accepted"
+        assert result.rounds < 20
+    else:
+        assert (result.stopped, result.rounds) == ("rounds", 20)
+    if output == "majority":
+        assert result.hypothesis["kind"] == "vote"
+        assert result.tested.round is None
+
+
+def test_the_source_alone_is_misleading():
+    """Without this the test above would show nothing."""
+    decoy = LEARNER.learn(X, Y, random_state=0)
+    small = ExponentialLearner(Stumps(D)).learn(X, Y, random_state=0)
+    assert small.hypothesis["features"] == [2]
+    assert decoy.hypothesis["features"] in ([1, 2], [2])
+    fresh = np.random.default_rng(3).integers(0, 2, (50_000, D), dtype=np.uint8)
+    assert (small.predict(fresh) != true(fresh)).mean() > 0.2
+
+
+def test_result_says_what_was_promised_and_what_measured():
+    model = fitted(schedule="every")
+    assert not model.plan_.promised
+    assert "no promise" in repr(model.result_)
+    assert "accepted" in repr(model)
+    assert "not fitted" in repr(SubsampleTestReweigh(LEARNER, **PRIVATE))
+    assert model.record_ == model.result_.record
+    assert (model.record_.epsilon, model.record_.delta) == (1.0, 1e-6)
+    assert model.record_.neighbours == "replace_one"
+    assert model.record_.numerics == "exact"
+    assert model.result_.agents_record.epsilon == 2.0
+
+
+def test_numerics_are_exact_only_where_the_learner_says_so():
+    class Other(ExponentialLearner):
+        numerics = "idealised"
+
+    other = Other(Stumps(D))
+    assert fitted(learner=other, rounds=2).record_.numerics == "idealised"
+
+
+def test_private_runs_show_no_weights():
+    model = fitted()
+    assert model.result_.weights is None
+    kept = pickle.loads(pickle.dumps(model))
+    assert not [name for name in kept.__dict__ if name.startswith("_")]
+    assert kept.result_.hypothesis == model.result_.hypothesis
+    open_run = SubsampleTestReweigh(LEARNER, private=False, draws=2000, **FREE)
+    weights = open_run.fit(X, Y, target()).result_.weights
+    assert weights.shape == Y.shape
+    assert abs(weights.sum() - 1) < 1e-9
+    assert weights.max() <= 1 / (0.1 * (1 - 2**-12) * len(Y)) * (1 + 1e-9)
+
+
+def test_a_seeded_run_is_reproducible():
+    first, second, other = (fitted(random_state=seed, output="smallest") for seed in (7, 7, 8))
+    assert first.result_.estimates == second.result_.estimates != other.result_.estimates
+    rng = np.random.default_rng(3)
+    assert fitted(random_state=rng).result_.estimates != fitted(random_state=rng).result_.estimates
+
+
+class TestPlain:
+    """Algorithm 1, whose learner is anything."""
+
+    def run(self, learner, agents=None, **given):
+        model = SubsampleTestReweigh(learner, private=False, **{**FREE, **given})
+        return model.fit(X, Y, agents or target(), random_state=1)
+
+    def test_classifier_of_scikit_learn(self):
+        from sklearn.tree import DecisionTreeClassifier
+
+        classifier = DecisionTreeClassifier(max_depth=2)
+        result = self.run(classifier).result_
+        assert error(result) < 0.1
+        assert result.hypothesis is None
+        assert result.record is None
+        assert result.agents_record.epsilon == 2.0
+        assert not hasattr(classifier, "tree_"), "the caller's own must stay unfitted"
+        again = self.run(classifier).result_
+        assert result.estimates == again.estimates
+
+    def test_functions(self):
+        def constant(X, y):
+            return lambda X: np.full(len(X), int(y.mean() > 0.5), np.uint8)
+
+        assert error(self.run(constant, rounds=3, output="majority").result_) < 0.8
+
+    def test_statistical_queries_instead_of_agents(self):
+        holdout = np.random.default_rng(9).integers(0, 2, (20_000, D), dtype=np.uint8)
+        oracle = EmpiricalOracle(holdout, true(holdout))
+        result = self.run(LEARNER, oracle, draws=2000, schedule="every").result_
+        assert error(result) < 0.1
+        assert result.agents_record is None
+        assert result.plan.N == 0
+        assert all(each.agents == 0 for each in result.estimates)
+
+    def test_labels_of_one_class(self):
+        from sklearn.linear_model import LogisticRegression
+
+        model = SubsampleTestReweigh(LogisticRegression(), private=False, **FREE)
+        model.fit(X, np.ones(len(X), np.uint8), target())
+        assert model.result_.predict(X).all()
+
+    def test_without_density_no_projection(self):
+        stumps = ExponentialLearner(Stumps(D))
+        result = self.run(stumps, kappa=None, draws=500, output="majority").result_
+        assert result.plan.kappa is None
+        assert result.weights.max() > 2 * np.median(result.weights)
+
+    def test_draws_default_to_those_of_the_paper(self):
+        result = self.run(lambda X, y: lambda X: np.zeros(len(X), np.uint8)).result_
+        assert result.plan.draws == int(np.ceil((D + np.log(20 / 0.05)) / 0.05))
+
+
+class Lying(ExponentialLearner):
+    """Claims the curve of another mechanism."""
+
+    @property
+    def privacy(self):
+        from hdp_fast.accounting import BoundedRange
+
+        return BoundedRange(self.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"alpha": 0}, "alpha = 0"),
+        ({"beta": 2}, "beta = 2"),
+        ({"epsilon": None}, "epsilon = None"),
+        ({"epsilon": -1}, "epsilon = -1"),
+        ({"delta": None}, "delta = None"),
+        ({"delta": 0}, "delta = 0"),
+        ({"kappa": None}, "kappa = None"),
+        ({"kappa": 0}, "kappa = 0"),
+        ({"kappa": 1e-5}, "kappa n must be at least 1"),
+        ({"eta": 0}, "eta = 0"),
+        ({"eta": 5}, "eta = 5"),
+        ({"eta": "ours"}, "eta = 'ours'"),
+        ({"rounds": None}, "rounds = None"),
+        ({"rounds": 0}, "rounds = 0"),
+        ({"rounds": 2.5}, "rounds = 2.5"),
+        ({"chi2": -1}, "chi2 = -1"),
+        ({"chi2": np.inf}, "chi2 = inf"),
+        ({"schedule": "never"}, "schedule = 'never'"),
+        ({"output": "best"}, "output = 'best'"),
+        ({"opt": 1}, "opt = 1"),
+        ({"draws": 7}, "draws = 7"),
+        ({"private": False}, "private=False"),
+        ({"learner": "svm"}, "learner = 'svm'"),
+        ({"learner": len}, "learner = <built-in"),
+        ({"learner": Lying(Stumps(D), mechanism="permute_and_flip")}, "bounded range"),
+        ({"learner": ExponentialLearner(Stumps(D), neighbours="add_remove")}, "add_remove"),
+        ({"learner": ExponentialLearner(Stumps(D + 1))}, "X has shape"),
+    ],
+    ids=str,
+)
+def test_what_is_refused_spends_nothing(change, words):
+    agents, budget = target(1000), Budget(2, 1e-5)
+    model = SubsampleTestReweigh(**{"learner": LEARNER, **PRIVATE, **change})
+    with pytest.raises((ParameterError, ShapeError)) as caught:
+        model.fit(X, Y, agents, budget=budget)
+    assert words in str(caught.value)
+    assert agents.remaining == 1000
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ((X[:10], Y), ShapeError),
+        ((X, Y[:, None]), ShapeError),
+        ((X[0], Y), ShapeError),
+        ((X[:0], Y[:0]), ShapeError),
+        ((X, Y + 1), ParameterError),
+        ((X + 1, Y), ParameterError),
+    ],
+)
+def test_data_of_another_shape_or_domain(data, kind):
+    agents, budget = target(1000), Budget(2, 1e-5)
+    with pytest.raises(kind):
+        SubsampleTestReweigh(LEARNER, **PRIVATE).fit(*data, agents, budget=budget)
+    assert (agents.remaining, budget.spent.epsilon) == (1000, 0)
+
+
+@pytest.mark.parametrize("agents", [None, X, "agents", EmpiricalOracle(X, Y)])
+def test_private_runs_need_agents(agents):
+    with pytest.raises(ParameterError, match="agents"):
+        SubsampleTestReweigh(LEARNER, **PRIVATE).fit(X, Y, agents)
+
+
+def test_agents_of_another_width():
+    other = Agents(np.zeros((10, D + 1), np.uint8), np.zeros(10, np.uint8), epsilon=1)
+    with pytest.raises(ShapeError, match="agents have 9 features"):
+        SubsampleTestReweigh(LEARNER, **PRIVATE).fit(X, Y, other)
+
+
+def test_a_promise_needs_its_records():
+    model = SubsampleTestReweigh(LEARNER, alpha=0.1, chi2=0.35, epsilon=1.0, delta=1e-6)
+    with pytest.raises(InsufficientSamples, match="needs"):
+        model.fit(X, Y, target())
+    assert model.plan(len(X), agents_epsilon=1.0).promised
+
+
+def test_permute_and_flip_is_charged_by_its_own_curve():
+    flip = ExponentialLearner(Conjunctions(D, 2), mechanism="permute_and_flip")
+    plain = SubsampleTestReweigh(LEARNER, **PRIVATE).plan(len(X), agents_epsilon=1.0)
+    pure = SubsampleTestReweigh(flip, **PRIVATE).plan(len(X), agents_epsilon=1.0)
+    spent = {p.draws * p.learner_epsilon for p in (plain, pure)}
+    assert pure.draws * pure.learner_epsilon < plain.draws * plain.learner_epsilon, spent
+
+
+class TestBudget:
+    def test_is_charged_once_for_all_planned_rounds(self):
+        budget = Budget(2, 1e-5)
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE, schedule="every")
+        result = model.fit(X, Y, target(), budget=budget).result_
+        assert result.rounds < result.plan.rounds
+        assert (budget.spent.epsilon, budget.spent.delta) == (1.0, 1e-6)
+        assert [entry.state for entry in budget.records] == ["committed"]
+
+    def test_refusal_leaves_everything(self, tmp_path):
+        agents, budget = target(), Budget(0.5, 1e-5)
+        path = str(tmp_path / "run")
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE, checkpoint=path)
+        with pytest.raises(BudgetExceeded):
+            model.fit(X, Y, agents, budget=budget)
+        assert agents.remaining == len(agents)
+        richer = Budget(1, 1e-5)
+        model.fit(X, Y, agents, budget=richer)
+        assert richer.spent.epsilon == 1
+
+    def test_nothing_to_charge_without_privacy(self):
+        model = SubsampleTestReweigh(LEARNER, private=False, draws=100, **FREE)
+        with pytest.raises(ParameterError, match="budget"):
+            model.fit(X, Y, target(), budget=Budget(1))
+
+
+class TestResume:
+    def test_more_agents_finish_what_some_began(self):
+        whole = fitted(random_state=4, output="smallest", schedule="every").result_
+        budget, agents = Budget(1, 1e-6), target()
+        each = whole.plan.agents_per_test
+        agents.pass_over(len(agents) - 3 * each)
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE, output="smallest", schedule="every")
+        with pytest.raises(AgentsExhausted, match="resume"):
+            model.fit(X, Y, agents, budget=budget, random_state=4)
+        assert agents.remaining == 0
+        more = target()
+        model.resume(X, Y, more)
+        assert budget.spent.epsilon == 1
+        assert model.result_.rounds == 20
+        assert len(more) - more.remaining == 17 * each
+        assert len(model.result_.estimates) == 20
+        with pytest.raises(ParameterError, match="resume"):
+            model.resume(X, Y, more)
+
+    def test_hypotheses_are_those_of_the_uninterrupted_run(self):
+        given = {"output": "majority", "schedule": "final"}
+        whole = fitted(random_state=4, **given).result_
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE, **given)
+        with pytest.raises(AgentsExhausted):
+            model.fit(X, Y, target(10), random_state=4)
+        model.resume(X, Y, target())
+        assert model.result_.hypothesis == whole.hypothesis
+        assert model.result_.estimates == whole.estimates
+
+    def test_other_records_are_refused(self):
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE)
+        with pytest.raises(AgentsExhausted):
+            model.fit(X, Y, target(10))
+        changed = X.copy()
+        changed[17, 3] ^= 1
+        with pytest.raises(CheckpointError):
+            model.resume(changed, Y, target())
+        model.resume(X, Y, target())
+
+    def test_after_an_interruption_anywhere(self):
+        class Stubborn:
+            """Answers twice, then once more not."""
+
+            def __init__(self):
+                self.asked = 0
+
+            def __call__(self, text, k):
+                self.asked += 1
+                if self.asked == 3:
+                    raise KeyboardInterrupt
+                true_bits = (np.arange(k) % 5 == 0).astype(np.uint8)
+                return randomized_response(true_bits, epsilon=2.0)
+
+        agents = RemoteAgents(Stubborn(), epsilon=2.0, count=1_000_000)
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE, schedule="every", output="smallest")
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y, agents)
+        model.resume(X, Y, agents)
+        # The third test was asked once in vain: those agents are spent.
+        assert len(agents) - agents.remaining == 21 * model.plan_.agents_per_test
+
+
+class TestWarmStart:
+    def test_a_second_task_begins_where_the_first_ended(self):
+        first = fitted(schedule="final", output="majority")
+        again = fitted(schedule="final", output="majority").fit(X, Y, target(), start=first)
+        assert again.record_ is not None
+        plain = {"private": False, "draws": 500, **FREE, "schedule": "final", "output": "majority"}
+        stumps = ExponentialLearner(Stumps(D))
+        one = SubsampleTestReweigh(stumps, **plain).fit(X, Y, target(), random_state=1)
+        cold = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
+        warm = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
+        cold.fit(X, Y, target(), random_state=2)
+        warm.fit(X, Y, target(), random_state=2, start=one)
+        before, after = one.result_.weights, warm.result_.weights
+        assert np.corrcoef(before, after)[0, 1] > 0.9
+        assert np.abs(before - cold.result_.weights).sum() > np.abs(before - after).sum()
+        again_from_one = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
+        again_from_one.fit(X, Y, target(), random_state=2, start=one)
+        assert np.array_equal(again_from_one.result_.weights, after), "the start has changed"
+
+    def test_what_cannot_be_a_start(self, tmp_path):
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE)
+        with pytest.raises(ParameterError, match="start"):
+            model.fit(X, Y, target(), start=SubsampleTestReweigh(LEARNER, **PRIVATE))
+        small = SubsampleTestReweigh(LEARNER, **PRIVATE).fit(X[:15_000], Y[:15_000], target())
+        with pytest.raises(ShapeError, match="15,000"):
+            model.fit(X, Y, target(), start=small)
+        model.checkpoint = str(tmp_path / "run")
+        with pytest.raises(ParameterError, match="start"):
+            model.fit(X, Y, target(), start=fitted())
+
+
+def test_remote_agents_hear_only_hypotheses():
+    heard = []
+    rng = np.random.default_rng(0)
+
+    def ask(text, k):
+        heard.append(text)
+        people = rng.integers(0, 2, (k, D), dtype=np.uint8)
+        wrong = predictor(text)(people) ^ true(people)
+        return randomized_response(wrong, epsilon=2.0)
+
+    agents = RemoteAgents(ask, epsilon=2.0, count=500_000)
+    result = fitted(agents, schedule="every").result_
+    assert error(result) < 0.1
+    assert json.loads(heard[-1]) == result.hypothesis
+    vote = fitted(RemoteAgents(ask, epsilon=2.0, count=500_000), output="majority").result_
+    assert json.loads(heard[-1]) == vote.hypothesis
+
+
+def test_layouts_and_dtypes_do_not_matter():
+    expected = fitted().result_.estimates
+    for same in (X.astype(bool), X.astype(np.int64), np.asfortranarray(X), X.tolist()):
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE)
+        assert model.fit(same, Y.tolist(), target(), random_state=5).result_.estimates == expected
+
+
+def test_progress_is_a_bar(capfd):
+    pytest.importorskip("tqdm")
+    model = SubsampleTestReweigh(LEARNER, **PRIVATE, output="majority")
+    model.fit(X, Y, target(), progress=True)
+    assert "20/20" in capfd.readouterr().err
+
+
+def test_the_plot_shows_the_loss_along_the_run():
+    pytest.importorskip("matplotlib")
+    png = draw(fitted(output="smallest", schedule="every").result_)
+    assert png.startswith(b"\x89PNG")
+    with pytest.raises(ParameterError, match="result"):
+        draw("result")
+
+
+def test_all_errors_are_of_one_family():
+    for kind in (AgentsExhausted, BudgetExceeded, CheckpointError, InsufficientSamples):
+        assert issubclass(kind, HdpFastError)
