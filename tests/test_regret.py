@@ -1,9 +1,9 @@
-"""What the dense weights lose to the best dense weights in hindsight (001, Theorem 4.3; THEORY 11).
+"""What the dense weights lose to the best dense weights in hindsight (001, Theorem 4.3).
 
-Costs are 1 - loss. For all dense u, the sum of mu_t . m_t is at most that of u . m_t, and eta T / 8,
-and KL(u || uniform) / eta. The window of DenseWeights adds to it: its integer weights sum to between
-kappa n - 0.75 * 2**-12 and kappa n, so that a law is within 0.75 * 2**-12 / (kappa n) of the exact
-projection in total variation, and T rounds cost at most T times that.
+Costs m_t are 1 - loss. For all dense u, the sum of mu_t . m_t is at most that of u . m_t, plus
+eta T / 8, plus KL(u || uniform) / eta. The window of DenseWeights adds to it: its integer weights
+sum to between kappa n - 0.75 * 2**-12 and kappa n, so a law is within 0.75 * 2**-12 / (kappa n)
+of the exact projection in total variation, and T rounds cost at most T times that.
 """
 
 import math

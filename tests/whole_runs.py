@@ -132,7 +132,7 @@ def divergences(tiny, epsilons, drawn=projected):
 
 
 class _Planned(SubsampleTestReweigh):
-    """A run of a plan that is given, and accounted for in the first fit only: that takes longest."""
+    """A run of a given plan, which is accounted for in the first fit only: that takes longest."""
 
     def __init__(self, learner, given):
         super().__init__(learner, alpha=given.alpha)
