@@ -402,6 +402,10 @@ class TestWarmStart:
         small = SubsampleTestReweigh(LEARNER, **PRIVATE).fit(X[:15_000], Y[:15_000], target())
         with pytest.raises(ShapeError, match="15,000"):
             model.fit(X, Y, target(), start=small)
+        unprotected = SubsampleTestReweigh(LEARNER, private=False, draws=50, **FREE)
+        unprotected.fit(X, Y, target())
+        with pytest.raises(ParameterError, match="only go on from a private one"):
+            model.fit(X, Y, target(), start=unprotected)
         model.checkpoint = str(tmp_path / "run")
         with pytest.raises(ParameterError, match="start"):
             model.fit(X, Y, target(), start=fitted())

@@ -1,6 +1,7 @@
 """Kappa-dense projection and multiplicative weights."""
 
 import copy
+import itertools
 import math
 import pickle
 from fractions import Fraction
@@ -76,6 +77,27 @@ def test_neighbours_differ_by_no_more_than_the_densest_record():
             changed[COINS.integers(n)] = other
             laws = [p / p.sum() for p in (project(w, kappa), project(changed, kappa))]
             assert np.abs(laws[0] - laws[1]).sum() / 2 <= 1 / (kappa * n) * (1 + 1e-9)
+
+
+# Every choice of these for three records, one of which is replaced by any of them.
+LEVELS = (1e-300, 1e-3, 0.3, 1.0, 1e9)
+
+
+@pytest.mark.parametrize("kappa", [1 / 3, 0.5, 0.7, 1.0])
+def test_neighbours_share_all_but_the_densest_record_and_that_is_sharp(kappa):
+    worst, most = 0.0, 1 / (3 * kappa)
+    laws = {}
+    for w in itertools.product(LEVELS, repeat=3):
+        p = project(np.array(w), kappa)
+        laws[w] = p / p.sum()
+    for w, law in laws.items():
+        for other in LEVELS:
+            twin = laws[(other, *w[1:])]
+            lost = 1 - np.minimum(law, twin)[1:].sum()  # the record itself is another one
+            assert lost <= most * (1 + 1e-9)
+            assert np.abs(law - twin).sum() / 2 == pytest.approx(abs(law[0] - twin[0]), abs=1e-9)
+            worst = max(worst, lost)
+    assert worst > 0.999 * most
 
 
 def test_projection_takes_any_layout_and_writes_where_it_is_told():
@@ -249,6 +271,16 @@ def test_weights_stay_where_they_are():
     for act in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="private"):
             act(weights)
+
+
+def test_earlier_draws_leave_no_trace():
+    for _ in range(20):
+        one, other = DenseWeights(50, 0.1, 0.5), DenseWeights(50, 0.1, 0.5)
+        for losses in COINS.integers(0, 2, (5, 50)):
+            one.draw(1)
+            one.update(losses)
+            other.update(losses)
+        assert np.array_equal(one.draw(2000, random_state=1), other.draw(2000, random_state=1))
 
 
 def test_the_rate_is_what_the_accountant_takes():

@@ -28,6 +28,8 @@ _WORTHWHILE = 0.97
 # A number of draws is found to within this factor.
 _FINE = 1.01
 _MOST = 1 << 62
+# Logarithms of weights go no further.
+_DEEPEST = 5_600
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,7 @@ def plan(
     free = chi2 is None or not (kappa is None and rounds is None and eta in (None, "paper"))
     ratio = None if chi2 is None else 1 + _divergence(chi2)
     step, length = _steps(alpha, ratio, eta, rounds)
+    _check_depth(step, length)
     density = _density(alpha, ratio, kappa, private)
     tests, each = _tests(schedule, output, length, alpha, beta, agents_epsilon)
     held = None if n is None else count("n", n)
@@ -451,6 +454,13 @@ def _steps(
     if paper:
         return step, _paper_rounds(alpha, ratio)
     return step, math.ceil(32 * math.log(divergence) / (9 * alpha**2))
+
+
+def _check_depth(step: float, rounds: int) -> None:
+    # DenseWeights would refuse the round that goes too deep, when all before it have been spent.
+    if not step * rounds < _DEEPEST:
+        rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
+        raise ParameterError(f"rounds = {rounds}, but {rule}")
 
 
 def _paper_rounds(alpha: float, ratio: float) -> int:

@@ -144,8 +144,9 @@ class SubsampleTestReweigh:
         curator's records, charged epsilon and delta once, before the first round, and not again
         when the run is resumed. random_state: None draws from the operating system; an int or a
         Generator makes a reproducible test stream that protects nobody who knows it. start: a
-        fitted one for the same n records in the same order, with whose last weights this run
-        begins; it stays as it is, and both runs count. progress: show a bar (tqdm).
+        fitted one for the same n records in the same order, private if this one is, with whose
+        last weights this run begins; it stays as it is, and both runs count. progress: show a bar
+        (tqdm).
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan
@@ -235,6 +236,7 @@ class SubsampleTestReweigh:
         found = self._planned(X, None if oracle else agents.epsilon)
         learner, weights = adapted(self.learner), _weights(found, len(X), start)
         if self.private:
+            _check_start(start)
             self._verify(found, weights)
             learner = adapted(self.learner.with_epsilon(found.learner_epsilon))
         learner.prepare(X)
@@ -246,7 +248,7 @@ class SubsampleTestReweigh:
                 rule = f"it belongs to a run with another {name}"
                 raise CheckpointError(f"checkpoint = {self.checkpoint!r}, but {rule}")
         _check_data(journal.settings, X, y)
-        if journal.settings["seed"] is not None:
+        if journal.settings["seed"] is not None and isinstance(agents, local.Agents):
             journal.forget_unanswered()
         if not oracle:
             agents.pass_over(max(0, journal.asked - (len(agents) - agents.remaining)))
@@ -351,6 +353,13 @@ def _weights(found: Plan, n: int, start: SubsampleTestReweigh | None) -> DenseWe
     if before.n != n:
         raise ShapeError(f"start was fitted to {before.n:,} records, but X has {n:,}")
     return before._continued(kappa, found.eta)
+
+
+def _check_start(start: SubsampleTestReweigh | None) -> None:
+    # Weights that follow hypotheses which nothing protects depend on everybody's records.
+    if start is not None and start.record_ is None:
+        rule = "a private run can only go on from a private one"
+        raise ParameterError(f"start = {shown(start)}, but {rule}")
 
 
 def _drawn(

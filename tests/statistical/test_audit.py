@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from whole_runs import Tiny, fitted
 
 from hdp_fast import gf2, local, noise, parity
 from hdp_fast.audit import lower_bound
@@ -132,11 +133,27 @@ def choice(select, epsilon):
     return lambda scores: select(scores, epsilon=epsilon)
 
 
+class Lazily:
+    """A mechanism that is made when it is first called."""
+
+    def __init__(self, make):
+        self._make, self._made = make, None
+
+    def __call__(self, data):
+        self._made = self._made or self._make()
+        return self._made(data)
+
+
+def whole_run(tiny):
+    return Lazily(lambda: fitted(tiny))
+
+
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
 LOOP_REMOVED = Setting("loop", 1.0, "add_remove", g=0.04)
 PAPER = Setting("paper", 0.5, c=0.5, k=1, test_size=0)
+TRANSFER = Tiny(2, kappa=1.0, eta=1.0, epsilon=2.0)
 # One label that contradicts all others makes their opposite likelier, and answers rarer: the ratio
 # tends to exp(epsilon) with the number of the others, but so does the opposite's probability to 0.
 MANY, FEWER = ((1, 0),) * 4, ((1, 0),) * 3
@@ -208,6 +225,13 @@ AUDITS = [
     Audit(
         "exponential mechanism", 1.0, choice(noise.exponential_mechanism, 1.0), [4, 0], [3, 1],
         choice(noise.exponential_mechanism, 2.0), "half the noise", 0.5,
+    ),
+    # By enumeration the true epsilon is 1.16 here.
+    Audit(
+        "transfer: whole private run", TRANSFER.promised_epsilon(0.02), whole_run(TRANSFER),
+        ((0, 0), (0, 1)), ((0, 1), (0, 1)),
+        whole_run(replace(TRANSFER, epsilon=8.0)), "a learner of four times the epsilon",
+        0.2, delta=0.02, runs=5_000,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(

@@ -41,8 +41,6 @@ pub struct DenseWeights {
     /// The most that any logarithm has lost.
     depth: i64,
     digits: u32,
-    /// The scale of the last draw, from which the next one starts.
-    scale: i64,
 }
 
 impl DenseWeights {
@@ -65,7 +63,7 @@ impl DenseWeights {
         let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
         let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
         let logs = vec![0; fitting::<i64>(Some(n))?];
-        Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, digits, scale: 0 })
+        Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, digits })
     }
 
     /// Weights that start where these have got to, for another density and step size.
@@ -141,22 +139,21 @@ impl DenseWeights {
     /// K_hi, the two laws share all but (K_hi - K_lo + 2^b) / K_hi of their mass: at most [`Self::rate`].
     ///
     /// Cost: a handful of passes.
-    pub fn law(&mut self, run: Run<'_>) -> Result<Weighted> {
+    pub fn law(&self, run: Run<'_>) -> Result<Weighted> {
         Weighted::new(self.integers(run)?, run)
     }
 
     /// The probability of every record in the next draw: private, like the weights themselves.
     ///
     /// Cost: as law.
-    pub fn probabilities(&mut self, run: Run<'_>) -> Result<Vec<f64>> {
+    pub fn probabilities(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let weights = self.integers(run)?;
         let sum = weights.iter().sum::<u64>() as f64;
         Ok(weights.into_iter().map(|weight| weight as f64 / sum).collect())
     }
 
-    fn integers(&mut self, run: Run<'_>) -> Result<Vec<u64>> {
-        self.scale = self.fitting_scale(run)?;
-        let (scale, digits) = (self.scale, self.digits);
+    fn integers(&self, run: Run<'_>) -> Result<Vec<u64>> {
+        let (scale, digits) = (self.fitting_scale(run)?, self.digits);
         let mut weights = vec![0; fitting::<u64>(Some(self.n()))?];
         run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
             let logs = &self.logs[chunk * CHUNK..];
@@ -167,19 +164,27 @@ impl DenseWeights {
     }
 
     /// A scale, the logarithm of c, at which the sum of the integer weights lies in the window.
+    ///
+    /// It follows from the weights alone, not from earlier draws, so that with fixed coins a run that was interrupted
+    /// draws what it would have drawn.
     fn fitting_scale(&self, run: Run<'_>) -> Result<i64> {
         let window = Window::new(self.kappa * self.n() as f64, self.digits);
         let start = match self.n() / SAMPLE {
-            0..4 => self.scale,
+            0..4 => top(&self.logs),
             stride => {
                 let sample: Vec<i64> = self.logs.iter().copied().step_by(stride).collect();
-                search(&window.of(sample.len() as f64 / self.n() as f64), self.scale, |scale| {
+                search(&window.of(sample.len() as f64 / self.n() as f64), top(&sample), |scale| {
                     Ok(sums(&sample, scale, self.digits, run.sequential()))
                 })?
             }
         };
         search(&window, start, |scale| run.check().map(|()| sums(&self.logs, scale, self.digits, run)))
     }
+}
+
+/// The scale at which the greatest weight is 1.
+fn top(logs: &[i64]) -> i64 {
+    -logs.iter().copied().max().unwrap_or(0)
 }
 
 /// True if all losses are in range.
@@ -428,6 +433,19 @@ mod tests {
         wrong[3] = 2;
         assert!(each.update(Losses::Bits(&wrong), run).is_err());
         assert_eq!(all.logs, each.logs);
+    }
+
+    #[test]
+    fn earlier_draws_leave_no_trace_in_the_law() {
+        let mut rng = rng(4);
+        let losses: Vec<Vec<u8>> = (0..8).map(|_| (0..50).map(|_| rng.below(2) as u8).collect()).collect();
+        let (mut one, mut other) = (DenseWeights::new(50, 0.1, 0.5).unwrap(), DenseWeights::new(50, 0.1, 0.5).unwrap());
+        for losses in &losses {
+            one.law(alone()).unwrap();
+            one.update(Losses::Bits(losses), alone()).unwrap();
+            other.update(Losses::Bits(losses), alone()).unwrap();
+        }
+        assert_eq!(one.integers(alone()).unwrap(), other.integers(alone()).unwrap());
     }
 
     #[test]

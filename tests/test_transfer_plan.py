@@ -1,0 +1,312 @@
+"""Parameters of Subsample-Test-Reweigh: the paper's formulas, the accountant, quadrature."""
+
+import dataclasses
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from hdp_fast import accounting, local
+from hdp_fast.accounting import BoundedRange, Pure, Subsampled
+from hdp_fast.exceptions import ParameterError, ShapeError
+from hdp_fast.learners import Conjunctions, ExponentialLearner, Stumps
+from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
+from hdp_fast.weights import DenseWeights
+
+LEARNER = ExponentialLearner(Stumps(3))
+PROMISED = {"alpha": 0.3, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0, "chi2": 0.2}
+FREE = {
+    "alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0,
+    "kappa": 0.1, "eta": 0.5, "rounds": 20, "n": 5000,
+}  # fmt: skip
+
+
+@functools.cache
+def promised(**change):
+    return plan(LEARNER, **{**PROMISED, **change})
+
+
+def spent(found, n, base=BoundedRange):
+    """Delta of all planned rounds on n records."""
+    rate = 1 / (found.kappa * (1 - 2.0**-12) * n)
+    one = Subsampled(base(found.learner_epsilon), draws=found.draws, rate=rate)
+    return accounting.delta([(one, found.rounds)], found.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("given", "learner"),
+    [
+        (PROMISED, LEARNER),
+        ({**PROMISED, "alpha": 0.1, "epsilon": 0.5}, ExponentialLearner(Conjunctions(20, 2))),
+        ({**PROMISED, "opt": 0.1}, LEARNER),
+        (PROMISED, ExponentialLearner(Stumps(3), mechanism="permute_and_flip")),
+    ],
+)
+def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, learner):
+    found, base = plan(learner, **given), type(learner.privacy)
+    assert spent(found, found.n, base) <= found.delta
+    assert spent(found, 0.95 * found.n, base) > found.delta
+    assert spent(found, found.n // 2, base) > 10 * found.delta
+
+
+@pytest.mark.parametrize("n", [500, 5000, 500_000])
+def test_the_draws_for_given_records_are_private_and_hardly_more_would_be(n):
+    found = plan(LEARNER, **{**FREE, "n": n})
+    assert spent(found, n) <= found.delta
+    more = dataclasses.replace(found, draws=found.draws + 1 + found.draws // 25)
+    assert spent(more, n) > found.delta
+    assert not found.promised
+    assert found.paper is None
+
+
+def test_the_learners_epsilon_is_worth_its_search():
+    found = promised()
+    one = accounting.largest_rate(
+        BoundedRange(1.0),
+        draws=LEARNER.sample_size(0.3, 0.05 / found.rounds, 1.0, agnostic=False),
+        rounds=found.rounds,
+        epsilon=1.0,
+        delta=1e-6,
+    )
+    assert found.n < 0.8 / (found.kappa * one), "1 inside is the paper's"
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1])
+@pytest.mark.parametrize("chi2", [0.35, 2.0])
+def test_the_papers_figures_by_hand(alpha, chi2):
+    # 001, Algorithm 2, with Theorem 3.4 of 002 for the learner.
+    learner, beta, epsilon, delta = ExponentialLearner(Conjunctions(20, 2)), 0.05, 1.0, 1e-6
+    paper = plan(
+        learner, alpha=alpha, epsilon=epsilon, delta=delta, agents_epsilon=1.0, chi2=chi2,
+        n=2000, rounds=3, kappa=0.1,
+    ).paper  # fmt: skip
+    kappa = alpha / (8 * (chi2 + 1))
+    rounds = math.ceil(128 * math.log2(8 * (chi2 + 1) / alpha) / alpha**2)
+    draws = math.ceil(6 * math.log(len(learner.hypotheses) * rounds / beta) / alpha**2)
+    each = math.ceil(4 * math.log(2 / delta) * math.log(8 * rounds / beta) / alpha**2)
+    n = draws * math.sqrt(288 * rounds * math.log(2 / delta)) / (epsilon * kappa)
+    assert (paper.kappa, paper.eta) == pytest.approx((kappa, alpha / 8))
+    assert (paper.rounds, paper.draws) == (rounds, draws)
+    assert (paper.agents_per_test, paper.N) == (each, each * rounds)
+    assert paper.n == math.ceil(n)
+
+
+def test_rounds_and_density_by_hand():
+    found = promised()
+    assert found.kappa == pytest.approx(0.3 / (8 * 1.2))
+    assert found.eta == pytest.approx(0.45)
+    assert found.rounds == math.ceil(32 * math.log(8 * 1.2 / 0.3) / (9 * 0.09))
+    same = promised(alpha=0.5, eta="paper")
+    assert (same.eta, same.rounds) == (0.5 / 8, same.paper.rounds)
+    # What the weights must stand for needs records of its own, whatever privacy needs.
+    few = promised(epsilon=50.0, delta=0.5)
+    lemma = 1.2 / 0.09 * max(150 * math.log(4 / 0.05), 32 * math.log(2 * 8 / 0.05))
+    assert few.n == math.ceil(lemma)
+
+
+@pytest.mark.parametrize("output", ["tested", "smallest", "majority"])
+@pytest.mark.parametrize("schedule", ["every", "geometric", "final"])
+def test_agents_of_every_schedule(schedule, output):
+    rounds, beta, alpha = 20, 0.01, 0.1
+    last = 1 if output == "majority" else 0 if schedule == "every" else 7  # 2**-7 <= 0.01
+    tests = {"every": 20, "geometric": 5, "final": 0}[schedule] + last
+    found = plan(
+        LEARNER, alpha=alpha, beta=beta, agents_epsilon=1.0, kappa=0.1, eta=0.5, rounds=rounds,
+        schedule=schedule, output=output, private=False,
+    )  # fmt: skip
+    each = local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=1.0)
+    assert (found.tests, found.agents_per_test, found.N) == (tests, each, tests * each)
+    assert found.final_tests == last
+    along = {"every": range(1, 21), "geometric": (1, 2, 4, 8, 16), "final": ()}[schedule]
+    assert found.tested_rounds == tuple(along)
+    # Hoeffding's inequality for answers whose mean moves by tanh(1 / 2) at most.
+    assert each == math.ceil(math.log(2 * tests / beta) / (2 * (alpha * math.tanh(0.5)) ** 2))
+
+
+def test_only_the_planned_parameters_promise_an_error():
+    assert promised().error == pytest.approx(6 * 0.3)
+    assert promised(schedule="every").error == pytest.approx(4 * 0.3)
+    assert promised(output="majority").error == pytest.approx(4 * 0.3)
+    for change in ({"kappa": 0.1, "rounds": 7}, {"eta": 0.1, "rounds": 7}, {"kappa": 0.1}):
+        found = promised(n=3000, **change)
+        assert (found.promised, found.error) == (False, None)
+    assert not promised(opt=0.1).promised
+
+
+def test_a_run_that_stops_at_once_is_charged_for_all_rounds():
+    bits = np.random.default_rng(0).integers(0, 2, (2000, 3), dtype=np.uint8)
+    records = {}
+    for name, labels in {"at once": bits[:, 0], "never": 1 - bits[:, 0]}.items():
+        agents = local.Agents(np.tile(bits, (40, 1)), np.tile(labels, 40), epsilon=3.0)
+        given = {**FREE, "alpha": 0.08, "rounds": 6}
+        del given["agents_epsilon"], given["n"]
+        model = SubsampleTestReweigh(LEARNER, **given, schedule="every", output="tested")
+        model.fit(bits, bits[:, 0], agents)
+        records[name] = (model.result_.rounds, model.record_)
+    (early, one), (late, other) = records.values()
+    assert early < late == 6
+    assert (one.epsilon, one.delta) == (other.epsilon, other.delta) == (1.0, 1e-6)
+
+
+class Lying(ExponentialLearner):
+    """Claims the curve of the exponential mechanism."""
+
+    @property
+    def privacy(self):
+        return BoundedRange(self.epsilon)
+
+
+class Unknown(ExponentialLearner):
+    privacy = "pure"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"alpha": 1}, "alpha = 1"),
+        ({"alpha": "x"}, "alpha = 'x'"),
+        ({"beta": 0}, "beta = 0"),
+        ({"epsilon": None}, "epsilon = None"),
+        ({"epsilon": math.inf}, "epsilon = inf"),
+        ({"delta": 1}, "delta = 1"),
+        ({"agents_epsilon": 0}, "epsilon = 0"),
+        ({"agents_epsilon": math.nan}, "epsilon = NaN"),
+        ({"chi2": math.nan}, "chi2 = nan"),
+        ({"chi2": "x"}, "chi2 = 'x'"),
+        ({"kappa": 1.5}, "kappa = 1.5"),
+        ({"kappa": math.nan}, "kappa = nan"),
+        ({"kappa": None}, "kappa = None"),
+        ({"eta": -1}, "eta = -1"),
+        ({"eta": "x"}, "eta = 'x'"),
+        ({"rounds": None}, "rounds = None"),
+        ({"rounds": 2**40}, "rounds = "),
+        ({"rounds": 12_000}, "rounds = 12000"),
+        ({"n": None}, "n = None"),
+        ({"n": 0}, "n = 0"),
+        ({"n": 2.5}, "n = 2.5"),
+        ({"schedule": None}, "schedule = None"),
+        ({"output": 1}, "output = 1"),
+        ({"opt": -0.1}, "opt = -0.1"),
+        ({"draws": 3}, "draws = 3"),
+        ({"private": False}, "epsilon = 1.0"),
+        ({"private": False, "epsilon": None}, "delta = 1e-06"),
+        ({"learner": None}, "learner = None"),
+        ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
+        ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
+        ({"learner": ExponentialLearner(Stumps(3), neighbours="add_remove")}, "add_remove"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_name_themselves(change, words):
+    with pytest.raises(ParameterError) as caught:
+        plan(**{"learner": LEARNER, **FREE, **change})
+    assert words in str(caught.value)
+
+
+def test_permute_and_flip_is_planned_as_pure():
+    flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip")
+    assert isinstance(flip.privacy, Pure)
+    assert plan(flip, **PROMISED).n > 1.2 * promised().n
+
+
+class TestDivergences:
+    def test_finite_ones(self):
+        p, q = [0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.25, 0.25]
+        assert chi2_finite(p, q) == pytest.approx(0.25 / 0.25 + 2 * 0.25 - 1)
+        assert chi2_finite(q, q) == 0
+        assert chi2_finite(q, p) == math.inf
+        assert chi2_finite([1, 0], [1, 0]) == 0
+
+    @pytest.mark.parametrize(
+        ("m", "s", "a", "b"), [(0, 1, 0, 1), (1, 1, 0, 1), (0.5, 0.8, -0.2, 1.3), (0, 1.2, 0.3, 1)]
+    )
+    def test_gaussians_by_quadrature(self, m, s, a, b):
+        def density(x):
+            return stats.norm.pdf(x, m, s) ** 2 / stats.norm.pdf(x, a, b)
+
+        wanted = integrate.quad(density, -25, 25, points=[m, a], limit=200)[0] - 1
+        found = chi2_gaussians([m], [s**2], [a], [b**2])
+        assert found == pytest.approx(wanted, rel=1e-7, abs=1e-9)
+        assert chi2_gaussians([m], [[s**2]], [a], [[b**2]]) == pytest.approx(found, abs=1e-12)
+
+    def test_gaussians_of_two_dimensions_by_quadrature(self):
+        means, spreads = [[0.3, -0.2], [0, 0]], [[[0.9, 0.2], [0.2, 0.7]], [[1.1, -0.1], [-0.1, 1]]]
+        target, source = (
+            stats.multivariate_normal(*each) for each in zip(means, spreads, strict=True)
+        )
+        x = np.stack(np.meshgrid(*[np.linspace(-9, 9, 601)] * 2), -1)
+        wanted = (target.pdf(x) ** 2 / source.pdf(x)).sum() * (18 / 600) ** 2 - 1
+        found = chi2_gaussians(means[0], spreads[0], means[1], spreads[1])
+        assert found == pytest.approx(wanted, rel=1e-6)
+
+    def test_gaussians_whose_tails_are_too_heavy(self):
+        assert chi2_gaussians([0], [2], [0], [1]) == math.inf
+        assert chi2_gaussians([0], [1.999], [0], [1]) < math.inf
+        assert chi2_gaussians([1000], [1], [0], [1]) == math.inf, "beyond the floats"
+
+    @pytest.mark.parametrize(
+        ("target", "source"),
+        [([0.5, 0.4], [0.5, 0.5]), ([1.5, -0.5], [0.5, 0.5]), ([0.5, math.nan], [0.5, 0.5]),
+         ([0.5, 0.5], [0.2, 0.2]), (["a"], [1]), ([1], [1, 0]), ([], []), ([[1]], [[1]])],
+    )  # fmt: skip
+    def test_what_are_no_laws(self, target, source):
+        with pytest.raises((ParameterError, ShapeError), match=r"target|source"):
+            chi2_finite(target, source)
+
+    @pytest.mark.parametrize(
+        "given",
+        [([0], [0], [0], [1]), ([0], [1], [0], [-1]), ([0], [1, 1], [0], [1]),
+         ([0, 0], [1, 1], [0], [1]), ([math.nan], [1], [0], [1]), ([0, 0], [[1, 2], [0, 1]], [0, 0],
+         [1, 1]), ([0, 0], [[1, 2], [2, 1]], [0, 0], [1, 1]), ([0], ["a"], [0], [1])],
+    )  # fmt: skip
+    def test_what_are_no_gaussians(self, given):
+        with pytest.raises((ParameterError, ShapeError), match=r"target|source|means"):
+            chi2_gaussians(*given)
+
+
+class TestPromise:
+    """What THEORY 11 says of the rounds, against the worst learner that its premise allows."""
+
+    # A law of target and source over six cells; a hypothesis errs on a set of cells.
+    SOURCE = np.array([0.3, 0.3, 0.2, 0.1, 0.07, 0.03])
+    TARGET = np.array([0.1, 0.1, 0.2, 0.2, 0.26, 0.14])
+    SETS = np.array(list(itertools.product((0, 1), repeat=6)))
+    ALPHA = 0.2
+
+    def errors(self, eta, rounds):
+        """Target errors of a learner that always errs by alpha where it hurts the target most."""
+        chi2 = chi2_finite(self.TARGET, self.SOURCE)
+        kappa = self.ALPHA / (8 * (1 + chi2))
+        cells = np.random.default_rng(4).choice(6, 60_000, p=self.SOURCE)
+        weights, found = DenseWeights(len(cells), kappa, eta), []
+        for _ in range(rounds):
+            mu = np.bincount(cells, weights._probabilities(), minlength=6)
+            allowed = self.SETS[self.SETS @ mu <= self.ALPHA]
+            worst = allowed[np.argmax(allowed @ self.TARGET)]
+            found.append(worst @ self.TARGET)
+            weights.update(worst[cells].astype(np.uint8))
+        return np.array(found)
+
+    def test_the_mean_iterate_of_the_worst_learner(self):
+        chi2 = chi2_finite(self.TARGET, self.SOURCE)
+        found = plan(LEARNER, **{**PROMISED, "alpha": self.ALPHA, "chi2": chi2})
+        assert found.n >= 60_000 >= 0.05 * found.n
+        errors = self.errors(found.eta, found.rounds)
+        assert errors[0] > 2 * self.ALPHA, "the source alone would not do"
+        assert errors.mean() <= 2 * self.ALPHA
+        assert self.errors(found.eta / 1000, found.rounds).mean() > 2 * self.ALPHA
+
+    def test_a_whole_private_run_at_the_plans_own_numbers(self):
+        given = {key: PROMISED[key] for key in ("alpha", "epsilon", "delta", "chi2")}
+        model = SubsampleTestReweigh(LEARNER, **given)
+        found = model.plan(1, agents_epsilon=1.0)
+        rng = np.random.default_rng(5)
+        X = (rng.random((found.n, 3)) < [0.7, 0.5, 0.5]).astype(np.uint8)
+        Z = rng.integers(0, 2, (found.N, 3), dtype=np.uint8)
+        model.fit(X, X[:, 0], local.Agents(Z, Z[:, 0], epsilon=1.0))
+        assert model.plan_ == found
+        assert (model.result_.predict(Z) != Z[:, 0]).mean() <= 4 * found.alpha
+        assert model.result_.tested.value <= 3 * found.alpha
