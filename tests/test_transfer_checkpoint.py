@@ -195,6 +195,7 @@ def test_file_holds_no_weights_and_no_records(tmp_path):
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         assert {name for (name,) in tables} == {"run", "round", "test"}
     names = {"plan", "learner", "coins", "run", "seed", "finalists", "salt", "digest"}
+    names |= {"answered before"}
     assert set(json.loads(text)) == names
     assert (tmp_path / "run").stat().st_size < 40_000
 

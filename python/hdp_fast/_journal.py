@@ -78,10 +78,12 @@ class Journal:
                 yield
             finally:
                 self._connection = None
+                # Ctrl-C may have come between a line in the file and the same here.
+                self._read(connection)
 
-    def hypothesis(self, text: str) -> None:
-        """Notes what the next round released."""
-        self._write("INSERT INTO round VALUES (NULL, ?)", text)
+    def hypothesis(self, number: int, text: str) -> None:
+        """Notes what the next round released; again, if that was interrupted."""
+        self._write("INSERT OR REPLACE INTO round VALUES (?, ?)", number, text)
         self.hypotheses.append(text)
 
     def asking(self, place: int, agents: int) -> None:

@@ -28,6 +28,7 @@ _WORTHWHILE = 0.97
 # A number of draws is found to within this factor.
 _FINE = 1.01
 _MOST = 1 << 62
+_LARGEST = 1 << 49
 # Logarithms of weights go no further.
 _DEEPEST = 5_600
 
@@ -160,7 +161,8 @@ def plan(
     4, ... and log2(1 / beta) random ones at the end) or only those at the end ("final"). output:
     the first hypothesis whose estimate is at most 3 alpha + opt ("tested"), that with the
     "smallest" estimate, or the "majority" vote of all. opt: least error of the class on the target;
-    above 0 the learner is planned agnostically and nothing is promised. private: False plans
+    above 0 the learner is planned agnostically and nothing is promised. 0 says that one hypothesis
+    is right on source and target alike. private: False plans
     Algorithm 1, where `draws` replaces sample_size.
 
     Guarantee: a run with this plan is (epsilon, delta)-DP for n records or more, by
@@ -203,6 +205,8 @@ def plan(
         enough = _records_of_lemma(learner, alpha, beta, ratio)
         error = error if enough else None
         needed = max(needed, enough or 0)
+    if density is not None and (held or needed > 1):
+        _check_size(needed, density)
     return Plan(
         alpha=alpha,
         beta=beta,
@@ -441,7 +445,9 @@ def _steps(
     if rounds is None and ratio is None:
         raise ParameterError("rounds = None, but without chi2 it must be given")
     paper = eta == "paper"
-    step = alpha / 8 if paper else 1.5 * alpha if eta is None else positive("eta", eta)
+    step = alpha / 8 if paper else 1.5 * alpha if eta is None else number("eta", eta)
+    if not 0 < step <= 4:
+        raise ParameterError(f"eta = {shown(eta)}, but it must lie in (0, 4]")
     if rounds is not None:
         length = count("rounds", rounds)
         if not 0 < length < 1 << 40:
@@ -461,6 +467,13 @@ def _check_depth(step: float, rounds: int) -> None:
     if not step * rounds < _DEEPEST:
         rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
         raise ParameterError(f"rounds = {rounds}, but {rule}")
+
+
+def _check_size(n: int, kappa: float) -> None:
+    # DenseWeights would refuse them, when they have been gathered.
+    if not (kappa * n >= 1 and kappa * n * n <= _LARGEST):
+        rule = "kappa n must be at least 1 and kappa n**2 at most 2**49"
+        raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
 def _paper_rounds(alpha: float, ratio: float) -> int:

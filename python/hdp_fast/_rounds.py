@@ -114,8 +114,7 @@ class Rounds:
         self._learner = learner
         self._seed: str | None = journal.settings["seed"]
         self._finalists: list[int] = journal.settings["finalists"]
-        self._done = 0
-        self._learnt: Learnt | None = None
+        self._latest: tuple[int, Learnt] | None = None
         self._kept: dict[int, Learnt] = {}
         self._tested: dict[int, tuple[Tested, Learnt]] = {}
 
@@ -126,29 +125,35 @@ class Rounds:
         """
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
         prepared = self._learner.prepare(X)
-        while self._done < self.plan.rounds:
-            number = self._done + 1
-            self._learnt = self._learnt or self._learned(number, prepared, y)
+        # The weights know what they have taken in, even if Ctrl-C came just then.
+        while (number := self.weights._updates + 1) <= self.plan.rounds:
+            learnt = self._learned(number, prepared, y)
             place = places.get(number)
-            if place is not None and self._accepts(place, number, self._learnt, agents):
+            if place is not None and self._accepts(place, number, learnt, agents):
                 return self._result(place, "accepted", number, agents)
             if self.plan.output == "majority" or number in self._finalists:
-                self._kept[number] = self._learnt
-            self.weights.update(_wrong(self._learnt, prepared, y))
-            self._done, self._learnt = number, None
+                self._kept[number] = learnt
+            self.weights.update(_wrong(learnt, prepared, y))
             bar.update()
         self._test_finally(len(places), agents)
         last = len(places) if self.plan.output == "majority" else self._best()
-        return self._result(last, "rounds", self._done, agents)
+        return self._result(last, "rounds", self.plan.rounds, agents)
 
     def _learned(self, number: int, X: Any, y: Bits) -> Learnt:
-        """The hypothesis of a round, restored or learned; noted before anybody sees it."""
-        if number <= len(self.journal.hypotheses):
-            return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))
+        """The hypothesis of a round, had, restored or learned; noted before anybody sees it."""
+        known = number <= len(self.journal.hypotheses)
+        if self._latest is None or self._latest[0] != number:
+            self._latest = (number, self._restored(number) if known else self._drawn(number, X, y))
+        if not known:
+            self.journal.hypothesis(number, json.dumps(self._latest[1].hypothesis))
+        return self._latest[1]
+
+    def _restored(self, number: int) -> Learnt:
+        return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))
+
+    def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
         indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
-        learnt = self._learner.learn(X, y, indices, self._coins("learner", number))
-        self.journal.hypothesis(json.dumps(learnt.hypothesis))
-        return learnt
+        return self._learner.learn(X, y, indices, self._coins("learner", number))
 
     def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
         value = self._test(place, number, learnt, agents).value

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _random, local
 from ._checks import array, bits, shown
+from ._core import Features
 from ._journal import Journal
 from ._learning import Learner, adapted
 from ._plans import (
@@ -239,10 +240,14 @@ class SubsampleTestReweigh:
             _check_start(start)
             self._verify(found, weights)
             learner = adapted(self.learner.with_epsilon(found.learner_epsilon))
-        learner.prepare(X)
+        if isinstance(learner.prepare(X), Features) and isinstance(agents, local.Agents):
+            agents.require_bits()
+        if weights._room < found.rounds:
+            left = f"only {weights._room} are left before the weights run out"
+            raise ParameterError(f"rounds = {found.rounds} with start, but {left}")
         self._check_checkpoint(learner, start)
         identity = self._identity(found, random_state)
-        journal = Journal(self.checkpoint, _drawn(identity, found, X, y, random_state))
+        journal = Journal(self.checkpoint, _drawn(identity, found, X, y, agents, random_state))
         for name, value in identity.items():
             if journal.settings[name] != value:
                 rule = f"it belongs to a run with another {name}"
@@ -251,7 +256,8 @@ class SubsampleTestReweigh:
         if journal.settings["seed"] is not None and isinstance(agents, local.Agents):
             journal.forget_unanswered()
         if not oracle:
-            agents.pass_over(max(0, journal.asked - (len(agents) - agents.remaining)))
+            before = journal.settings["answered before"] + journal.asked
+            agents.pass_over(max(0, before - _answered(agents)))
         record = self._record(found, journal.settings["run"], random_state)
         return Rounds(found, learner, weights, journal, record)
 
@@ -362,8 +368,18 @@ def _check_start(start: SubsampleTestReweigh | None) -> None:
         raise ParameterError(f"start = {shown(start)}, but {rule}")
 
 
+def _answered(agents: Any) -> int:
+    """How many have been asked, by this run or before it."""
+    return len(agents) - int(agents.remaining)
+
+
 def _drawn(
-    identity: dict[str, Any], found: Plan, X: NDArray[Any], y: Bits, random_state: RandomState
+    identity: dict[str, Any],
+    found: Plan,
+    X: NDArray[Any],
+    y: Bits,
+    agents: Any,
+    random_state: RandomState,
 ) -> dict[str, Any]:
     """The settings of a new run: its identity, its name and its public coins."""
     seed = None if random_state is None else _random.key(random_state).hex()
@@ -375,6 +391,7 @@ def _drawn(
         "run": secrets.token_hex(8),
         "seed": seed,
         "finalists": sorted({int(t) for t in rng.integers(1, found.rounds, wanted, endpoint=True)}),
+        "answered before": 0 if is_oracle(agents) else _answered(agents),
         "salt": salt,
         "digest": _digest(X, y, salt),
     }

@@ -135,6 +135,16 @@ class DenseWeights:
         made._weights = self._weights.continued(made._kappa, made._eta)
         return made
 
+    @property
+    def _updates(self) -> int:
+        """Loss vectors taken in: changes with the weights, in one step that nothing interrupts."""
+        return self._weights.updates
+
+    @property
+    def _room(self) -> int:
+        """How many more loss vectors there is room for."""
+        return self._weights.room
+
     def _probabilities(self) -> NDArray[np.float64]:
         """Of every record in the next draw; nothing private may be made of them."""
         return self._weights.probabilities()

@@ -63,6 +63,16 @@ impl DenseWeights {
     }
 
     #[getter]
+    fn updates(&self) -> u64 {
+        self.held().updates()
+    }
+
+    #[getter]
+    fn room(&self) -> u64 {
+        self.held().room()
+    }
+
+    #[getter]
     fn rate(&self) -> f64 {
         self.held().rate()
     }

@@ -40,6 +40,8 @@ pub struct DenseWeights {
     step: i64,
     /// The most that any logarithm has lost.
     depth: i64,
+    /// Loss vectors taken in, those of the weights continued from not counted.
+    updates: u64,
     digits: u32,
 }
 
@@ -63,7 +65,7 @@ impl DenseWeights {
         let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
         let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
         let logs = vec![0; fitting::<i64>(Some(n))?];
-        Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, digits })
+        Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, updates: 0, digits })
     }
 
     /// Weights that start where these have got to, for another density and step size.
@@ -79,6 +81,16 @@ impl DenseWeights {
         self.logs.len()
     }
 
+    /// Loss vectors taken in so far.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// How many more loss vectors there is room for.
+    pub fn room(&self) -> u64 {
+        ((DEEPEST - 1 - self.depth) / self.step) as u64
+    }
+
     /// The largest probability of any record in a draw: public, and the same for all data.
     pub fn rate(&self) -> f64 {
         (1.0 / (self.kappa * (1.0 - WINDOW) * self.n() as f64) * (1.0 + 4.0 * f64::EPSILON)).min(1.0)
@@ -92,9 +104,8 @@ impl DenseWeights {
             Losses::Floats(losses) => losses.len(),
             Losses::Bits(losses) => losses.len(),
         };
-        let vectors = length / self.n();
-        let depth = i128::from(self.depth) + vectors as i128 * i128::from(self.step);
-        if depth >= i128::from(DEEPEST) {
+        let vectors = (length / self.n()) as u64;
+        if vectors > self.room() {
             let rule = "the sum of eta over all of them and those before must stay below 5,600";
             return Err(Error::parameter("losses", format!("{vectors} vectors"), rule));
         }
@@ -103,7 +114,8 @@ impl DenseWeights {
             self.shift(losses, |log, taken| log.wrapping_add(taken), run);
             return Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()));
         }
-        self.depth = depth as i64;
+        self.depth += vectors as i64 * self.step;
+        self.updates += vectors;
         Ok(())
     }
 
