@@ -27,7 +27,8 @@ LAYERS = [
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
 # Modules of the Python package that the mechanisms must not know.
-TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference"}
+TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
+TOOLS |= {"_logistic", "_output", "_table_commands"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
     "accounting.basic_composition",
@@ -143,7 +144,7 @@ def test_reference_imports_nothing_of_the_package():
 
 def public_callables():
     modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
-    modules += ["record", "transfer", "weights"]
+    modules += ["record", "schema", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

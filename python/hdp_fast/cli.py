@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity plan | learn | transfer, budget, and bench."""
+"""The command line: hdp-fast demo, parity, schema, transfer, budget, and bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import __version__, bench, demo, files, local, parity
+from . import __version__, _table_commands, bench, demo, files, local, parity
+from ._output import check_output, deliver, record_of, show
 from .budget import Budget
 from .exceptions import HdpFastError, ParameterError
 
@@ -47,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         command: Command = arguments.command
         command(arguments)
         sys.stdout.flush()
-    except HdpFastError as error:
+    except (HdpFastError, ImportError) as error:
+        # An ImportError names the extra to install.
         message = " ".join(str(error).split())
         print(f"hdp-fast: error: {message}", file=sys.stderr)
         return _BAD_INPUT
@@ -69,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
     _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    _table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
+    _table_commands.add_transfer(
+        commands.add_parser("transfer", help="learn from a biased sample for a population")
+    )
     _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
     return parser
@@ -160,7 +166,7 @@ def _budget(arguments: argparse.Namespace) -> None:
     summary = json.loads(Budget.open(arguments.file, **limits).to_json())
     if not arguments.json:
         summary["records"] = len(summary["records"])
-    _show(summary, arguments.json)
+    show(summary, arguments.json)
 
 
 def _opened(arguments: argparse.Namespace) -> Budget | None:
@@ -169,22 +175,22 @@ def _opened(arguments: argparse.Namespace) -> Budget | None:
 
 def _plan(arguments: argparse.Namespace) -> None:
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
-    _show(dataclasses.asdict(plan), arguments.json)
+    show(dataclasses.asdict(plan), arguments.json)
 
 
 def _learn(arguments: argparse.Namespace) -> None:
-    _check_output(arguments)
+    check_output(arguments)
     budget = _opened(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
-    summary = {**_hypothesis(result), "alpha": result.alpha, "record": _record(result.record)}
-    _deliver(summary, arguments)
+    summary = {**_hypothesis(result), "alpha": result.alpha, "record": record_of(result.record)}
+    deliver(summary, arguments)
 
 
 def _transfer(arguments: argparse.Namespace) -> None:
-    _check_output(arguments)
+    check_output(arguments)
     budget = _opened(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
     label = arguments.label if arguments.agents.suffix == ".csv" else None
@@ -204,10 +210,10 @@ def _transfer(arguments: argparse.Namespace) -> None:
         **_hypothesis(result),
         "target_error": result.target_error,
         "interval": None if result.interval is None else [float(end) for end in result.interval],
-        "record": _record(result.record),
-        "agents_record": _record(result.agents_record),
+        "record": record_of(result.record),
+        "agents_record": record_of(result.agents_record),
     }
-    _deliver(summary, arguments)
+    deliver(summary, arguments)
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -218,43 +224,3 @@ def _hypothesis(result: parity.ParityResult | parity.TransferResult) -> dict[str
     """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
     mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
     return {"released": result.released, "mask": mask, "intercept": result.intercept}
-
-
-def _record(record: Any) -> Any:
-    return None if record is None else json.loads(record.to_json())
-
-
-def _check_output(arguments: argparse.Namespace) -> None:
-    # Before the run: a private result that can't be written has spent its epsilon all the same.
-    if arguments.output is not None:
-        files.check_writable(arguments.output)
-
-
-def _deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
-    try:
-        if arguments.output is not None:
-            text = json.dumps(summary, indent=2) + "\n"
-            files.write_atomically(arguments.output, text.encode())
-    finally:
-        # The epsilon is spent: a full disk must not take the result with it.
-        _show(summary, arguments.json)
-
-
-def _show(summary: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(summary, indent=2))
-        return
-    if summary.get("released") is False:
-        print("bottom: the mechanism released nothing, as privacy needs it to now and then")
-    width = max(map(len, summary))
-    for name, value in summary.items():
-        if value is not None:
-            print(f"{name:<{width}}  {_text(value)}")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)

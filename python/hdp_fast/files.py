@@ -140,37 +140,38 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(handle.fileno())
         scratch.replace(target)
     except OSError as error:
-        raise ParameterError(f"output can't be written to {path}: {_reason(error)}") from error
+        raise ParameterError(f"output can't be written to {path}: {reason(error)}") from error
     finally:
         # Also after Ctrl-C; after the rename there is nothing left to remove.
         scratch.unlink(missing_ok=True)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """What an exception says went wrong, in a few words."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 @contextmanager
-def _loaded(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[Any]:
     """An array or an archive of them, open meanwhile; nothing that would run code when loaded."""
     try:
         handle = path.open("rb")
     except OSError as error:
-        raise ParameterError(f"can't read {path}: {_reason(error)}") from error
+        raise ParameterError(f"can't read {path}: {reason(error)}") from error
     # Opened here, for numpy leaves a file open when it turns out to be damaged.
     with handle:
         try:
             loaded = np.load(handle, allow_pickle=False)
         except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
             rule = "must be a numpy file of plain numbers (pickled objects are never loaded)"
-            raise ParameterError(f"{path} {rule}: {_reason(error)}") from error
+            raise ParameterError(f"{path} {rule}: {reason(error)}") from error
         if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
             raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
         yield loaded
 
 
 def _array(path: Path) -> Array:
-    with _loaded(path) as loaded:
+    with opened(path) as loaded:
         return _bits(loaded, str(path))
 
 
@@ -197,7 +198,7 @@ def _read_npy(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 def _read_npz(
     path: Path, has_labels: bool, label: str | None
 ) -> tuple[Array | BitMatrix, Array | None]:
-    with _loaded(path) as archive:
+    with opened(path) as archive:
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
         if not packed and "X" not in names:
@@ -214,20 +215,21 @@ def _read_npz(
 
 
 def _member(archive: Any, name: str, path: Path) -> Array:
-    return _bits(_raw_member(archive, name, path), f"{name} in {path}")
+    return _bits(raw_member(archive, name, path), f"{name} in {path}")
 
 
-def _raw_member(archive: Any, name: str, path: Path) -> Array:
+def raw_member(archive: Any, name: str, path: Path) -> Array:
+    """One array of an open archive, of whatever dtype but object."""
     try:
         values: Array = archive[name]
     except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
-        raise ParameterError(f"can't read {name} in {path}: {_reason(error)}") from error
+        raise ParameterError(f"can't read {name} in {path}: {reason(error)}") from error
     return values
 
 
 def _packed(archive: Any, path: Path) -> BitMatrix:
-    columns = _raw_member(archive, "ncols", path)
-    rows = _raw_member(archive, "X_packed", path)
+    columns = raw_member(archive, "ncols", path)
+    rows = raw_member(archive, "X_packed", path)
     if columns.shape != () or columns.dtype.kind not in "ui":
         raise ParameterError(f"ncols in {path} must be one integer, got {columns!r}")
     if rows.dtype != np.uint8 or rows.ndim != 2:
@@ -260,7 +262,7 @@ def _csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
             width = first.count(",") + 1
             parts = list(_csv_parts(lines, width, 2 if header else 1, path))
     except OSError as error:
-        raise ParameterError(f"can't read {path}: {_reason(error)}") from error
+        raise ParameterError(f"can't read {path}: {reason(error)}") from error
     except UnicodeDecodeError as error:
         raise ParameterError(f"{path} must be text in UTF-8: {error.reason}") from error
     if not parts:
