@@ -1,4 +1,4 @@
-"""Plans of Subsample-Test-Reweigh beside the paper's, and whole private runs beside numpy.
+"""Plans of Subsample-Test-Reweigh beside the paper's, agents alone, and whole runs beside numpy.
 
 Run `python benches/bench_transfer.py`: about two minutes and 1 GB of memory; `--largest` goes up to
 10,000,000 records and 4 GB, `--plans` prints the plans alone.
@@ -11,13 +11,14 @@ import itertools
 import json
 import os
 import time
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from hdp_fast.bench import aligned
 from hdp_fast.learners import Conjunctions, ExponentialLearner
-from hdp_fast.local import Agents
+from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import transfer as reference
 from hdp_fast.transfer import SubsampleTestReweigh, plan
 
@@ -28,6 +29,8 @@ PUBLIC = {"alpha": 0.05, "kappa": 0.2, "eta": 0.3, "epsilon": 1.0, "delta": 1e-6
 ROUNDS, REFERENCE_ROUNDS = 20, 2
 SIZES = (100_000, 1_000_000)
 LARGEST = 10_000_000
+# Repetitions of the agents' vote.
+VOTES = 10
 
 
 def main() -> None:
@@ -38,14 +41,20 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     plans = [row for alpha in (0.05, 0.1) for chi2 in (0.35, 2.0) for row in plan_rows(alpha, chi2)]
+    rivals = [rival_row(d, plans) for d in (2, 8, 24, 64)]
     sizes = [*SIZES, *([LARGEST] if arguments.largest else [])]
     runs = [] if arguments.plans else [row for n in sizes for row in run_rows(n)]
     if arguments.json:
-        print(json.dumps({"plans": plans, "runs": runs}, indent=2))
+        print(json.dumps({"plans": plans, "rivals": rivals, "runs": runs}, indent=2))
         return
     print(f"Plans for {len(LEARNER.hypotheses):,} conjunctions, epsilon = 1, delta = 1e-6 for the")
     print("curator's records, epsilon = 1 for agents, beta = .05; the paper's are Algorithm 2's\n")
     print("\n".join(aligned(plan_table(plans))))
+    print(
+        "\nAgents alone, each asked about one conjunction: how many an excess error of alpha needs,"
+    )
+    print("and what the agents of our plan (alpha = .1, chi2 + 1 = 1.35, geometric) come to\n")
+    print("\n".join(aligned(rival_table(rivals))))
     if runs:
         print(
             f"\nPrivate runs of {ROUNDS} rounds, {D} features; "
@@ -106,6 +115,30 @@ def plan_table(rows: list[dict[str, Any]]) -> list[list[str]]:
                 ]
             )
     return found
+
+
+def rival_row(d: int, plans: list[dict[str, Any]]) -> dict[str, Any]:
+    """Votes of agents alone over all conjunctions of two of d features."""
+    hypotheses, rng = Conjunctions(d, SIZE), np.random.default_rng(0)
+    wanted = (0.1, 1.35, "geometric")
+    (same,) = [r["N"] for r in plans if (r["alpha"], r["ratio"], r["plan"]) == wanted]
+    errors = []
+    for _ in range(VOTES):
+        X = rng.integers(0, 2, (same, d), dtype=np.uint8)
+        voted = learn_by_votes(hypotheses, Agents(X, X[:, 0] & X[:, 1], epsilon=1.0))
+        fresh = rng.integers(0, 2, (20_000, d), dtype=np.uint8)
+        errors.append(float(np.mean(voted.predict(fresh) != (fresh[:, 0] & fresh[:, 1]))))
+    needed = votes_needed(len(hypotheses), alpha=0.1, beta=0.05, epsilon=1.0)
+    return {"size": len(hypotheses), "needed": needed, "N": same, "error": fmean(errors)}
+
+
+def rival_table(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Header and rows."""
+    header = ["hypotheses", "agents alone need", "our plan's N", "error of agents alone with it"]
+    return [header] + [
+        [f"{row['size']:,}", f"{row['needed']:,}", f"{row['N']:,}", f"{row['error']:.3f}"]
+        for row in rows
+    ]
 
 
 def run_rows(n: int) -> list[dict[str, Any]]:
