@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from . import local
-from ._checks import array, count, fraction, number, positive, shown
-from .accounting import BoundedRange, Mechanism, Subsampled, largest_rate
-from .accounting import delta as composed_delta
-from .exceptions import ParameterError, ShapeError
+from ._checks import count, fraction, number, positive, shown
+from ._search import Search, sample_of
+from .exceptions import ParameterError
 
 Schedule = Literal["every", "geometric", "final"]
 Output = Literal["tested", "smallest", "majority"]
 
-# Of kappa, what the public window of DenseWeights leaves.
-_WINDOW = 1 - 2.0**-12
-# The learner's own epsilon is looked for among these; smaller ones cost ever more draws.
-_LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
-_WORTHWHILE = 0.97
-# A number of draws is found to within this factor.
-_FINE = 1.01
-_MOST = 1 << 62
 _LARGEST = 1 << 49
 # Logarithms of weights go no further.
 _DEEPEST = 5_600
@@ -189,7 +175,7 @@ def plan(
     if private:
         epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
         assert density is not None
-        search = _Search(learner, alpha, beta, length, density, epsilon, failing)
+        search = Search(learner, alpha, beta, length, density, epsilon, failing)
         if free:
             if not held:
                 raise ParameterError(f"n = {shown(n)}, but without chi2 it must be given")
@@ -199,7 +185,7 @@ def plan(
     else:
         _refuse_privacy(epsilon, delta)
         own, failing, needed = None, None, held or 1
-        m = count("draws", draws) if draws is not None else _sample(learner, alpha, beta / length)
+        m = count("draws", draws) if draws is not None else sample_of(learner, alpha, beta / length)
     error = None if free or opt > 0 else _promise(schedule, output, alpha)
     if not free and ratio is not None:
         enough = _records_of_lemma(learner, alpha, beta, ratio)
@@ -230,203 +216,6 @@ def plan(
         failure=(3 if schedule == "every" or output == "majority" else 4) * beta,
         paper=_paper(learner, alpha, beta, epsilon, failing, agents_epsilon, ratio),
     )
-
-
-def chi2_finite(target: ArrayLike, source: ArrayLike) -> float:
-    """Chi-squared divergence of target from source, the sum of target**2 / source, less 1.
-
-    target, source: probabilities (k,) of the same outcomes, each at least 0 and summing to 1.
-    Returns inf where the source lacks an outcome of the target.
-
-    Raises: ShapeError, ParameterError.
-    Cost: O(k).
-    Source: Kohen and Sheffet, Section 2.
-    """
-    p, q = _law("target", target), _law("source", source)
-    if p.shape != q.shape:
-        rule = "they must list the same outcomes"
-        raise ShapeError(f"target has shape {p.shape} and source {q.shape}, but {rule}")
-    if (p[q == 0] > 0).any():
-        return math.inf
-    held = q > 0
-    # As a sum of squares it is never negative.
-    return float((((p - q)[held]) ** 2 / q[held]).sum())
-
-
-def chi2_gaussians(
-    target_mean: ArrayLike,
-    target_covariance: ArrayLike,
-    source_mean: ArrayLike,
-    source_covariance: ArrayLike,
-) -> float:
-    """Chi-squared divergence of one Gaussian from another.
-
-    target_mean, source_mean: (d,). target_covariance, source_covariance: (d, d), symmetric and
-    positive definite, or (d,) for the diagonal of a diagonal one. Returns inf where the target's
-    tails are too heavy: unless 2 / target - 1 / source is positive definite.
-
-    Raises: ShapeError, ParameterError.
-    Cost: O(d**3), O(d) for diagonals.
-    Source: integral of target**2 / source in closed form; Kohen and Sheffet, Section 5, for
-        diagonals of mean 0.
-    """
-    means = [_vector(name, value) for name, value in _named(target_mean, source_mean, "mean")]
-    spreads = [
-        _precision(name, value, means[0].size)
-        for name, value in _named(target_covariance, source_covariance, "covariance")
-    ]
-    if means[0].shape != means[1].shape:
-        rule = "they must have the same length"
-        raise ShapeError(f"the means have shapes {means[0].shape} and {means[1].shape}, but {rule}")
-    (target, log_target), (source, log_source) = spreads
-    mixed = 2 * target - source
-    values, vectors = np.linalg.eigh(mixed)
-    if values.min() <= 0:
-        return math.inf
-    gap = source @ (means[0] - means[1])
-    # Completing the square, with the target's mean as origin.
-    gain = gap @ (vectors / values) @ (vectors.T @ gap)
-    gain += (means[0] - means[1]) @ gap
-    log_ratio = log_target - (log_source + np.log(values).sum()) / 2 + gain / 2
-    try:
-        return math.expm1(float(log_ratio))
-    except OverflowError:
-        return math.inf
-
-
-def required_delta(mechanism: Mechanism, plan: Plan, rate: float) -> float:
-    """The delta of all planned rounds at the plan's epsilon, for draws of this rate."""
-    assert plan.epsilon is not None
-    per_round = Subsampled(mechanism, draws=plan.draws, rate=rate)
-    return composed_delta([(per_round, plan.rounds)], plan.epsilon)
-
-
-def check_private(learner: Any) -> Mechanism:
-    """The learner's own guarantee.
-
-    Raises: ParameterError when it has none, or one that its selection does not have.
-    """
-    missing = [
-        name
-        for name in ("learn", "sample_size", "with_epsilon", "privacy")
-        if not hasattr(learner, name)
-    ]
-    if missing:
-        rule = f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners"
-        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
-    mechanism = learner.privacy
-    if not isinstance(mechanism, Mechanism):
-        rule = "it must be a mechanism of hdp_fast.accounting"
-        raise ParameterError(f"learner.privacy = {shown(mechanism)}, but {rule}")
-    selection = getattr(learner, "mechanism", "exponential")
-    if isinstance(mechanism, BoundedRange) and selection != "exponential":
-        rule = "only the exact exponential mechanism has bounded range: account for Pure"
-        raise ParameterError(f"learner.mechanism = {shown(selection)}, but {rule}")
-    return mechanism
-
-
-class _Search:
-    """The learner's own epsilon that serves a run best."""
-
-    def __init__(
-        self,
-        learner: Any,
-        alpha: float,
-        beta: float,
-        rounds: int,
-        kappa: float,
-        epsilon: float,
-        delta: float,
-    ):
-        check_private(learner)
-        self.learner, self.rounds, self.kappa = learner, rounds, kappa * _WINDOW
-        self.alpha, self.beta = alpha, beta / rounds
-        self.epsilon, self.delta = epsilon, delta
-
-    def for_promise(self, agnostic: bool) -> tuple[float, int, int]:
-        """Learner's epsilon, draws and records for which its error is promised."""
-
-        def found(own: float) -> tuple[float, int]:
-            draws = _sample(self.learner, self.alpha, self.beta, own, agnostic)
-            rate = largest_rate(
-                self.learner.with_epsilon(own).privacy,
-                draws=draws,
-                rounds=self.rounds,
-                epsilon=self.epsilon,
-                delta=self.delta,
-            )
-            return 1.0001 / (self.kappa * rate), draws
-
-        own, (records, draws) = _cheapest(found)
-        if records > _MOST:
-            raise ParameterError(f"alpha = {self.alpha}, but it needs more than 2**62 records")
-        return own, draws, math.ceil(records)
-
-    def for_records(self, n: int) -> tuple[float, int, int]:
-        """Learner's epsilon and draws of the least promised error for n records."""
-        rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
-
-        def found(own: float) -> tuple[float, int]:
-            base = self.learner.with_epsilon(own).privacy
-
-            def private(draws: int) -> bool:
-                terms = [(Subsampled(base, draws=draws, rate=rate), self.rounds)]
-                return composed_delta(terms, self.epsilon) <= self.delta
-
-            guess = self.epsilon / (6 * own * rate * math.sqrt(self.rounds))
-            draws = _most(max(1, int(guess)), private)
-            return (self._error(draws, own) if draws else math.inf), draws
-
-        own, (_, draws) = _cheapest(found)
-        if not draws:
-            rule = f"no draw of so few is ({self.epsilon:g}, {self.delta:g})-DP"
-            raise ParameterError(f"n = {n} with rounds = {self.rounds}, but {rule}")
-        return own, draws, n
-
-    def _error(self, draws: int, own: float) -> float:
-        """The least alpha that the learner promises for so many draws."""
-        low, high = 1e-9, 1.0
-        for _ in range(30):
-            middle = math.sqrt(low * high)
-            enough = _sample(self.learner, middle, self.beta, own, agnostic=True) <= draws
-            low, high = (low, middle) if enough else (middle, high)
-        return high + own * 1e-6  # the larger epsilon where nothing else tells them apart
-
-
-def _cheapest(found: Callable[[float], tuple[float, int]]) -> tuple[float, tuple[float, int]]:
-    """The learner's epsilon of least cost, the largest that comes close."""
-    best = (_LEARNER_EPSILONS[0], found(_LEARNER_EPSILONS[0]))
-    for own in _LEARNER_EPSILONS[1:]:
-        result = found(own)
-        if not result[0] < _WORTHWHILE * best[1][0] and math.isfinite(best[1][0]):
-            break
-        best = (own, result)
-    return best
-
-
-def _most(guess: int, holds: Callable[[int], bool]) -> int:
-    """About the largest number of draws that holds; 0 if none."""
-    good, bad = guess, guess
-    while good and not holds(good):
-        good, bad = good // 2, good
-    while good and bad == good:
-        bad = 2 * bad
-        good = bad if holds(bad) else good
-    while good and bad > max(good + 1, _FINE * good):
-        middle = max(good + 1, int(math.sqrt(good * bad)))
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
-
-
-def _sample(
-    learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
-) -> int:
-    if not hasattr(learner, "sample_size"):
-        rule = "draws must be given for a learner without sample_size"
-        raise ParameterError(f"draws = None, but {rule}")
-    knows = "agnostic" in inspect.signature(learner.sample_size).parameters
-    options = {"agnostic": agnostic} if knows else {}
-    return max(1, int(learner.sample_size(alpha, beta, epsilon, **options)))
 
 
 def _divergence(chi2: float) -> float:
@@ -544,7 +333,7 @@ def _paper(
     if hasattr(learner, "paper_sample_size"):
         draws = learner.paper_sample_size(alpha, beta / rounds, 1.0).printed
     else:
-        draws = _sample(learner, alpha, beta / rounds)
+        draws = sample_of(learner, alpha, beta / rounds)
     logs = math.log(2 / delta)
     each = 4 * logs * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
     records = draws * math.sqrt(288 * rounds * logs) / (epsilon * kappa)
@@ -562,40 +351,3 @@ def _refuse_privacy(epsilon: object, delta: object) -> None:
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ParameterError(f"{name} = {shown(value)}, but it must be one of {', '.join(allowed)}")
-
-
-def _named(target: ArrayLike, source: ArrayLike, what: str) -> list[tuple[str, ArrayLike]]:
-    return [(f"target_{what}", target), (f"source_{what}", source)]
-
-
-def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = array(name, value)
-    if found.dtype.kind not in "buif" or not np.isfinite(found).all():
-        raise ParameterError(f"{name} must hold finite real numbers")
-    if found.ndim != 1 or not found.size:
-        rule = "it must have one dimension and at least one entry"
-        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    return found.astype(np.float64)
-
-
-def _law(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = _vector(name, value)
-    if found.min() < 0 or abs(found.sum() - 1) > 1e-9:
-        raise ParameterError(f"{name} must hold probabilities that sum to 1")
-    return found
-
-
-def _precision(
-    name: str, value: ArrayLike, d: int
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
-    """The inverse of a covariance and the logarithm of its determinant."""
-    found = array(name, value)
-    full = np.diag(_vector(name, found)) if found.ndim == 1 else found.astype(np.float64)
-    if full.shape != (d, d):
-        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({d},) or ({d}, {d})")
-    if not (np.isfinite(full).all() and np.allclose(full, full.T)):
-        raise ParameterError(f"{name} must be finite and symmetric")
-    values, vectors = np.linalg.eigh(full)
-    if values.min() <= 0:
-        raise ParameterError(f"{name} has eigenvalue {values.min():g}, but all must be above 0")
-    return (vectors / values) @ vectors.T, float(-np.log(values).sum())

@@ -21,23 +21,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _random, local
+from . import _random, accounting, local
 from ._checks import array, bits, shown
 from ._core import Features
+from ._divergences import chi2_finite, chi2_gaussians
 from ._journal import Journal
 from ._learning import Learner, adapted
-from ._plans import (
-    Output,
-    PaperPlan,
-    Plan,
-    Schedule,
-    check_private,
-    chi2_finite,
-    chi2_gaussians,
-    plan,
-    required_delta,
-)
+from ._plans import Output, PaperPlan, Plan, Schedule, plan
 from ._rounds import Result, Rounds, Tested, is_oracle
+from ._search import check_private
+from .accounting import Subsampled
 from .budget import Budget, spend
 from .exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix
@@ -282,9 +275,12 @@ class SubsampleTestReweigh:
     def _verify(self, found: Plan, weights: DenseWeights) -> None:
         """Accounts for the very weights that are drawn from, whatever was planned."""
         mechanism = check_private(self.learner.with_epsilon(found.learner_epsilon))
-        spent, allowed = required_delta(mechanism, found, weights.rate), found.delta
-        if allowed is None or not spent <= allowed:
-            raise ParameterError(f"delta = {allowed}, but {found.rounds} rounds need {spent}")
+        each = Subsampled(mechanism, draws=found.draws, rate=weights.rate)
+        assert found.epsilon is not None
+        assert found.delta is not None
+        spent = accounting.delta([(each, found.rounds)], found.epsilon)
+        if not spent <= found.delta:
+            raise ParameterError(f"delta = {found.delta}, but {found.rounds} rounds need {spent}")
 
     def _check_agents(self, agents: Any, X: NDArray[Any]) -> None:
         if is_oracle(agents):
