@@ -62,17 +62,6 @@ class _Found:
         self.predict = predict
 
 
-class _Constant:
-    """What is learned from labels that are all the same."""
-
-    def __init__(self, value: int):
-        self.hypothesis: dict[str, Any] | None = {"kind": "constant", "value": value}
-        self._value = value
-
-    def predict(self, X: Any, /) -> Bits:
-        return np.full(len(X), self._value, np.uint8)
-
-
 class _Function(Learner):
     """A function (X, y) -> something with predict, or a function."""
 
@@ -92,7 +81,7 @@ class _Classifier(Learner):
         labels = y[indices]
         if labels.min() == labels.max():
             # Few classifiers learn from one class.
-            return _Constant(int(labels[0]))
+            return _Found(lambda X: np.full(len(X), labels[0]))
         model = _clone(self._learner)
         if (
             random_state is not None
