@@ -454,3 +454,32 @@ def test_the_plot_shows_the_loss_along_the_run():
 def test_all_errors_are_of_one_family():
     for kind in (AgentsExhausted, BudgetExceeded, CheckpointError, InsufficientSamples):
         assert issubclass(kind, HdpFastError)
+
+
+# Losses of the hypotheses' own -------------------------------------------------------------------
+
+
+class Half:
+    """Always loses a quarter on records with feature 0, nothing on others."""
+
+    hypothesis = None
+
+    def predict(self, X):
+        return np.zeros(len(X), np.uint8)
+
+    def losses(self, X, y):
+        return X[:, 0] / 4
+
+
+@pytest.mark.parametrize("oracle", [True, False], ids=["oracle", "agents"])
+def test_weights_and_agents_take_the_losses_that_a_hypothesis_has(oracle):
+    given = {"alpha": 0.05, "eta": 0.5, "rounds": 4, "schedule": "final", "output": "smallest"}
+    model = SubsampleTestReweigh(lambda X, y: Half(), private=False, draws=10, **given)
+    fresh, labels = source(1_000_000 if not oracle else 1_000, 3)
+    agents = EmpiricalOracle(fresh, labels) if oracle else Agents(fresh, labels, epsilon=1000.0)
+    result = model.fit(X, Y, agents, random_state=1).result_
+    weights = np.exp(-0.5 * 4 * (1 - X[:, 0] / 4))
+    assert np.allclose(result.weights, weights / weights.sum(), rtol=1e-6)
+    tested = result.tested
+    assert tested.low <= fresh[:, 0].mean() / 4 <= tested.high
+    assert abs(tested.value - 0.125) < 0.04
