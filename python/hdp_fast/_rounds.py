@@ -153,8 +153,11 @@ class Rounds:
         return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))
 
     def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
+        coins = self._coins("learner", number)
+        if self._learner.draws_itself:
+            return self._learner.learn_weighted(X, y, self.weights, coins)
         indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
-        return self._learner.learn(X, y, indices, self._coins("learner", number))
+        return self._learner.learn(X, y, indices, coins)
 
     def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
         value = self._test(place, number, learnt, agents).value
