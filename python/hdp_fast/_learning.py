@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ._checks import shown
 from .exceptions import ParameterError
+from .weights import DenseWeights
 
 Bits = NDArray[np.uint8]
 
@@ -37,6 +38,17 @@ class Learner:
     def can_restore(self) -> bool:
         """Whether a hypothesis can be had again from its description."""
         return hasattr(self._learner, "restore")
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it draws from the weights as it goes, instead of being given records."""
+        return hasattr(self._learner, "learn_weighted")
+
+    def learn_weighted(
+        self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
+    ) -> Learnt:
+        """The hypothesis for the prepared records under these weights."""
+        return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
 
     def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
         """The hypothesis for some of the prepared records, one of them more than once perhaps."""
@@ -96,7 +108,7 @@ def adapted(learner: Any) -> Learner:
 
     Raises: ParameterError for what cannot learn.
     """
-    if hasattr(learner, "learn") or hasattr(learner, "learn_indices"):
+    if any(hasattr(learner, name) for name in ("learn", "learn_indices", "learn_weighted")):
         return Learner(learner)
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
         return _Classifier(learner)

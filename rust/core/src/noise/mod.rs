@@ -11,12 +11,13 @@ mod geometric;
 mod interval;
 mod laplace;
 mod rng;
+mod round;
 mod select;
 mod table;
 mod uniform;
 mod weighted;
 
-pub use array::{coins, draws};
+pub use array::{coins, draws, rounded};
 pub use bernoulli::{Bernoulli, Fixed};
 pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;
