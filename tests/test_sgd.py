@@ -271,6 +271,37 @@ def test_the_step_of_exact_noise_is_its_own_zcdp():
         PrivateSGD("hinge", steps=1).composition(0.1)
 
 
+def test_exact_and_idealised_guarantees_stand_side_by_side():
+    """Where accounting knows no curve for subsampled ZCDP, the exact one is refused by it."""
+    learner = PrivateSGD("hinge", steps=100, batch=100, noise=8.0, delta=1e-5)
+    try:
+        found = learner.guarantees(n=10_000, kappa=0.5, rounds=3)
+    except ParameterError as error:
+        pytest.skip(str(error))
+    plain = dataclasses.replace(learner, numerics="idealized")
+    rate = DenseWeights(10_000, 0.5, 0.1).rate
+    subsampled = accounting.Subsampled(accounting.Gaussian(2 / 8), draws=100, rate=rate)
+    assert plain.composition(rate, rounds=3) == [(subsampled, 300)]
+    assert found.idealized == pytest.approx(accounting.epsilon([(subsampled, 300)], 1e-5), rel=1e-4)
+    assert found.idealized < found.exact < 2 * found.idealized
+    assert found.delta == 1e-5
+    model = learner.learn(*records(500, 3))
+    assert model.record.numerics == "exact"
+    assert "discrete Gaussian" in model.record.noise
+
+
+@pytest.mark.parametrize("change", [np.asfortranarray, lambda X: np.repeat(X, 2, 0)[::2]])
+def test_records_of_any_layout_are_read_and_left_as_they_are(change):
+    X, y = records(200, 6)
+    X = np.rint(X * 8)
+    learner = PrivateSGD("logistic", steps=50, batch=5, row_bound=2.0)
+    expected = learner.learn(X, y, random_state=1).weights
+    for given in (change(X), X.astype(np.int16), X.astype(np.float32)):
+        kept = given.copy()
+        assert (learner.learn(given, y, random_state=1).weights == expected).all()
+        assert (given == kept).all()
+
+
 def test_a_run_states_what_it_costs_and_is_charged():
     X, y = records(2000, 3)
     learner = PrivateSGD("logistic", steps=20, batch=20, numerics="idealized")

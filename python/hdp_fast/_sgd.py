@@ -265,10 +265,13 @@ class PrivateSGD:
         _random.check(random_state)
         rows = _rows(X)
         labels = self._labels(y, len(rows))
-        record = None if self.noise is None else self._record(len(rows), random_state)
-        if record is None and budget is not None:
-            raise ParameterError("noise = None, but only a private run can be charged to a budget")
-        with spend(budget if record else None, record):  # type: ignore[arg-type]
+        if self.noise is None:
+            if budget is not None:
+                rule = "only a private run can be charged to a budget"
+                raise ParameterError(f"noise = None, but {rule}")
+            return self._learned(rows, labels, None, random_state)
+        record = self._record(len(rows), random_state)
+        with spend(budget, record):
             found = self._learned(rows, labels, None, random_state)
         return dataclasses.replace(found, record=record)
 
