@@ -24,7 +24,7 @@ NOISE = 5.0
 KAPPA = 0.05
 # The paper's private experiment has eight features and one draw a step.
 FEATURES, STEPS, REFERENCE_STEPS = 8, 4_000_000, 10_000
-WIDE, BATCH, BATCHES = 200, 256, 400
+WIDE, BATCH, BATCHES = 200, 256, 1000
 # Issue targets: steps a second, and times as fast as the reference.
 TARGETS = {"idealized": 6e6, "exact": 1e6}
 TARGET_RATIO = 40

@@ -121,14 +121,16 @@ impl<'a, T: Real> Descent<'a, T> {
 
     /// The step of this number, counted from 1; the rows after its own are those of the next steps.
     fn step(&mut self, number: usize, rows: &[usize]) -> Result<()> {
-        self.total.iter_mut().zip(&self.model).for_each(|(total, w)| *total += w);
         self.add_up(rows)?;
         let sum = &mut self.sums[..self.model.len()];
         self.noise.add(sum);
         let number = number as f64;
         let length = self.first / if self.plan.convexity > 0.0 { number } else { number.sqrt() };
         let (kept, factor) = (1.0 - length * self.plan.l2, length * self.unit);
-        self.model.iter_mut().zip(sum).for_each(|(w, gradient)| *w = *w * kept - factor * *gradient);
+        for ((w, total), gradient) in self.model.iter_mut().zip(&mut self.total).zip(sum) {
+            *total += *w;
+            *w = *w * kept - factor * *gradient;
+        }
         if self.plan.l1 > 0.0 {
             shrink(&mut self.model, length * self.plan.l1);
         }

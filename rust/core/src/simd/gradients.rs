@@ -9,8 +9,10 @@ use super::rows::Real;
 /// Running sums of an inner product, so that the processor need not wait for one to add to it.
 const LANES: usize = 8;
 
-/// How many rows ahead one is asked for; the memory takes about as long as so many rows of few entries.
+/// How many rows ahead one is asked for: the memory takes about as long as so many short ones, and so many bytes of long
+/// ones leave room in the fastest cache.
 const AHEAD: usize = 24;
+const AHEAD_BYTES: usize = 8192;
 
 /// Adding it to a float of magnitude below 2^51 and subtracting it again leaves the nearest integer.
 const ROUNDER: f64 = (3u64 << 51) as f64;
@@ -108,8 +110,9 @@ impl<T: Real, L: Slope> Examples<'_, T, L> {
 
     #[inline(always)]
     fn for_each(&self, rows: &[usize], count: usize, w: &[f64], mut act: impl FnMut(&[T], f64)) {
+        let ahead = (AHEAD_BYTES / size_of_val(self.rows.row(0))).clamp(2, AHEAD);
         for (i, &row) in rows.iter().take(count).enumerate() {
-            if let Some(&next) = rows.get(i + AHEAD) {
+            if let Some(&next) = rows.get(i + ahead) {
                 prefetch(self.rows.row(next));
                 prefetch(&self.labels[next..=next]);
             }
@@ -143,12 +146,17 @@ fn quantised<T: Real, L: Slope>(
 ) {
     examples.for_each(rows, count, w, |row, factor| {
         let factor = factor * grid.scale;
-        let rounded = |x: T| (factor * x.get()).max(-grid.most).min(grid.most) + ROUNDER - ROUNDER;
-        // Exact: as long as the sum of squares has not exceeded the bound, all of it is an integer below 2^53.
-        if squared_norm(row, rounded) <= grid.most * grid.most {
-            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += rounded(x));
+        // Exact: as long as the sum of squares has not exceeded the bound, all of it is an integer below 2^53, and what was
+        // too large to be rounded to one has exceeded it.
+        if squared_norm(row, |x| rounded(factor * x.get())) <= grid.most * grid.most {
+            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += rounded(factor * x.get()));
         }
     });
+}
+
+#[inline(always)]
+fn rounded(value: f64) -> f64 {
+    value + ROUNDER - ROUNDER
 }
 
 #[inline(always)]
@@ -187,7 +195,8 @@ pub fn squared_norm<T: Copy>(row: &[T], of: impl Fn(T) -> f64) -> f64 {
     let end = rows.remainder();
     for row in rows {
         for lane in 0..LANES {
-            squared[lane] += of(row[lane]) * of(row[lane]);
+            let value = of(row[lane]);
+            squared[lane] += value * value;
         }
     }
     squared.iter_mut().zip(end).for_each(|(squared, &x)| *squared += of(x) * of(x));
