@@ -107,11 +107,18 @@ def time_bits(repeats: int) -> dict[str, float]:
     """Seconds for ten million randomised responses."""
     coins = np.random.default_rng()
     bits = coins.integers(0, 2, BITS, dtype=np.uint8)
-    lie = 1 / (1 + math.e)
+    fractions, lie = coins.random(BITS), 1 / (1 + math.e)
     routes: dict[str, Action] = {
         "1 thread": with_threads(1, lambda: local.randomized_response(bits, epsilon=1)),
         "2 threads": with_threads(2, lambda: local.randomized_response(bits, epsilon=1)),
+        "fractions, 1 thread": with_threads(
+            1, lambda: local.randomized_response(fractions, epsilon=1)
+        ),
+        "fractions, 2 threads": with_threads(
+            2, lambda: local.randomized_response(fractions, epsilon=1)
+        ),
         "numpy, random(n) < p": lambda: coins.random(BITS) < lie,
+        "numpy, random(n) < fractions": lambda: coins.random(BITS) < fractions,
         "numpy, response": lambda: reference.randomized_response(bits, 1, coins),
     }
     return medians(routes, repeats=repeats)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import hdp_fast
-from hdp_fast import gf2, parity
+from hdp_fast import gf2, learners, local, parity, transfer
 
 
 def installed_not_imported_from_the_checkout() -> None:
@@ -45,6 +45,19 @@ def a_parity_is_learned() -> None:
     assert result.record.epsilon <= 1.0
 
 
+def what_holds_elsewhere_is_learned() -> None:
+    coins = np.random.default_rng(1)
+    rows, people = (coins.integers(0, 2, (n, 6), dtype=np.uint8) for n in (5000, 50_000))
+    learner = learners.ExponentialLearner(learners.Conjunctions(6, 2))
+    agents = local.Agents(people, people[:, 0] & people[:, 1], epsilon=2.0)
+    model = transfer.SubsampleTestReweigh(
+        learner, alpha=0.1, epsilon=1.0, delta=1e-6, kappa=0.5, rounds=3
+    )
+    result = model.fit(rows, rows[:, 0] & rows[:, 1], agents).result_
+    assert (result.predict(people) != (people[:, 0] & people[:, 1])).mean() < 0.4
+    assert result.record.epsilon == 1.0
+
+
 def the_command_runs() -> None:
     suffix = ".exe" if sys.platform == "win32" else ""
     command = Path(sysconfig.get_path("scripts")) / f"hdp-fast{suffix}"
@@ -57,5 +70,6 @@ if __name__ == "__main__":
     numpy_is_the_only_dependency()
     a_system_is_solved()
     a_parity_is_learned()
+    what_holds_elsewhere_is_learned()
     the_command_runs()
     print(f"smoke: hdp_fast {metadata.version('hdp-fast')} in {sys.prefix}: passed")

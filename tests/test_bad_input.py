@@ -244,7 +244,8 @@ TABLE = {
     },
     ("sample_size", "agnostic"): [None, 1, "yes"],
     ("sample_size", "opt"): [-0.1, 1, math.nan, "x"],
-    ("randomized_response", "bits"): ANY_LENGTH,
+    ("randomized_response", "bits"): {k: v for k, v in ANY_LENGTH.items() if k != "float"}
+    | {"1.5": ONES * 1.5, "-0.5": ONES * -0.5},
     ("randomized_response", "epsilon"): EPSILONS,
     ("randomized_response", "random_state"): STATES,
     ("randomized_response", "budget"): [1, "ledger"],

@@ -78,6 +78,72 @@ def test_any_bits_are_taken_and_left_alone():
         assert said.tolist() == before == list(bits)
 
 
+# Fractions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_answers_to_fractions_are_private_whatever_the_fractions(epsilon):
+    """The law of an answer is a mixture of those to 0 and 1, in exact fractions."""
+    truth = Fraction(_core.truth_probability(epsilon), 2**64)
+    numbers = [0.0, 5e-324, 2.0**-64, 1e-9, 0.1, 1 / 3, 0.5, math.nextafter(1, 0), 1.0]
+    laws = []
+    for number in map(Fraction, numbers):
+        one = number * truth + (1 - number) * (1 - truth)
+        laws.append((one, 1 - one))
+    most = exp_bounds(Fraction(epsilon))[0]
+    for one, other in itertools.product(laws, repeat=2):
+        assert all(p <= most * q for p, q in zip(one, other, strict=True))
+
+
+def test_fractions_0_and_1_are_bits():
+    bits = np.random.default_rng(0).integers(2, size=100_000)
+    for kind in (np.float16, np.float32, np.float64, ">f8"):
+        said = local.randomized_response(bits.astype(kind), epsilon=1000.0)
+        assert np.array_equal(said, bits)
+        assert said.dtype == np.uint8
+
+
+def test_seeded_answers_to_fractions_do_not_depend_on_threads(monkeypatch):
+    fractions, said = np.linspace(0, 1, 3_000_000), []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        said.append(local.randomized_response(fractions, epsilon=1.0, random_state=3))
+    assert np.array_equal(*said)
+
+
+class Lossy:
+    """A hypothesis that predicts nothing right, and yet loses what it says."""
+
+    def predict(self, X):
+        pytest.fail("losses are asked for, where there are any")
+
+    def losses(self, X, y):
+        return X[:, 0] * (1 - y / 2)
+
+
+def test_agents_answer_with_real_losses():
+    rng = np.random.default_rng(5)
+    X, y = rng.random((400_000, 2)), rng.integers(0, 2, 400_000)
+    answers = Agents(X, y, epsilon=1.0).test(Lossy(), 400_000)
+    estimate = local.estimate_mean(answers, beta=1e-6, epsilon=1.0)
+    assert estimate.low <= Lossy().losses(X, y).mean() <= estimate.high
+    assert estimate.high - estimate.low < 0.02
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, math.nan, math.inf])
+def test_losses_out_of_range_are_refused(value):
+    class Beyond(Lossy):
+        def losses(self, X, y):
+            return np.full(len(y), value)
+
+    agents = numbered(6)
+    with pytest.raises(ParameterError, match=r"losses\(X, y\).*\[0, 1\]"):
+        agents.test(Beyond(), 4)
+    Beyond.losses = lambda self, X, y: np.zeros(len(y) + 1)
+    with pytest.raises(ShapeError, match=r"losses\(X, y\)"):
+        agents.test(Beyond(), 2)
+
+
 # Agents -------------------------------------------------------------------------------------------
 
 
@@ -119,10 +185,24 @@ def test_too_many_raises_and_nobody_is_asked():
         (lambda X, y: None, ShapeError),
         (lambda X, y: y + 1, ParameterError),
         (lambda X, y: -y.astype(int), ParameterError),
-        (lambda X, y: y.astype(float), ParameterError),
+        (lambda X, y: y + 0.5, ParameterError),
+        (lambda X, y: y * math.nan, ParameterError),
+        (lambda X, y: y - 1e-300, ParameterError),
         (lambda X, y: y.astype(str), ParameterError),
     ],
-    ids=["too few", "too many", "a column", "a scalar", "None", "2", "-1", "float", "str"],
+    ids=[
+        "too few",
+        "too many",
+        "a column",
+        "a scalar",
+        "None",
+        "2",
+        "-1",
+        "1.5",
+        "nan",
+        "-0",
+        "str",
+    ],
 )
 def test_a_question_must_return_one_bit_an_agent(question, error):
     agents = numbered(6)

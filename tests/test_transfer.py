@@ -1,5 +1,6 @@
 """Subsample-Test-Reweigh as a user sees it: outcomes, schedules, errors, what is charged."""
 
+import dataclasses
 import json
 import pickle
 import warnings
@@ -16,6 +17,8 @@ from hdp_fast import (
     InsufficientSamples,
     ParameterError,
     ShapeError,
+    accounting,
+    noise,
 )
 from hdp_fast.learners import Conjunctions, ExponentialLearner, Stumps, predictor
 from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents, randomized_response
@@ -454,3 +457,115 @@ def test_the_plot_shows_the_loss_along_the_run():
 def test_all_errors_are_of_one_family():
     for kind in (AgentsExhausted, BudgetExceeded, CheckpointError, InsufficientSamples):
         assert issubclass(kind, HdpFastError)
+
+
+# Losses of the hypotheses' own -------------------------------------------------------------------
+
+
+class Half:
+    """Always loses a quarter on records with feature 0, nothing on others."""
+
+    hypothesis = None
+
+    def predict(self, X):
+        return np.zeros(len(X), np.uint8)
+
+    def losses(self, X, y):
+        return X[:, 0] / 4
+
+
+@pytest.mark.parametrize("oracle", [True, False], ids=["oracle", "agents"])
+def test_weights_and_agents_take_the_losses_that_a_hypothesis_has(oracle):
+    given = {"alpha": 0.05, "eta": 0.5, "rounds": 4, "schedule": "final", "output": "smallest"}
+    model = SubsampleTestReweigh(lambda X, y: Half(), private=False, draws=10, **given)
+    fresh, labels = source(1_000_000 if not oracle else 1_000, 3)
+    agents = EmpiricalOracle(fresh, labels) if oracle else Agents(fresh, labels, epsilon=1000.0)
+    result = model.fit(X, Y, agents, random_state=1).result_
+    weights = np.exp(-0.5 * 4 * (1 - X[:, 0] / 4))
+    assert np.allclose(result.weights, weights / weights.sum(), rtol=1e-6)
+    tested = result.tested
+    assert tested.low <= fresh[:, 0].mean() / 4 <= tested.high
+    assert abs(tested.value - 0.125) < 0.04
+
+
+# Learners with steps of their own -----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Walk:
+    """Noisy coordinate counts on draws of its own: composed as stochastic gradients are."""
+
+    steps: int = 5
+    batch: int = 40
+    noise: float | None = None
+    share: float = 1.0
+
+    @property
+    def step(self):
+        return accounting.ZCDP(2 / (self.share * self.noise) ** 2)
+
+    def calibrated(self, *, epsilon, delta, n, kappa, rounds):
+        rate = 1 / (kappa * (1 - 2.0**-12) * n) * (1 + 1e-12)
+
+        def family(noise):
+            return accounting.Subsampled(accounting.ZCDP(2 / noise**2), draws=self.batch, rate=rate)
+
+        found = accounting.smallest_noise(
+            family, epsilon=epsilon, delta=delta, rounds=rounds * self.steps
+        )
+        return dataclasses.replace(self, noise=found)
+
+    def learn_weighted(self, X, y, weights, *, random_state=None):
+        total = np.zeros(D)
+        for step in range(self.steps):
+            coins = None if random_state is None else random_state + step
+            drawn = weights.draw(self.batch, random_state=coins)
+            total += (X[drawn] == y[drawn, None]).sum(axis=0)
+        if self.noise is not None:
+            total += noise.discrete_gaussian(self.noise, D, random_state=random_state)
+        return Feature(int(total.argmax()))
+
+
+class Feature:
+    """One feature, as its own prediction."""
+
+    def __init__(self, i):
+        self.i, self.hypothesis = i, {"kind": "feature", "index": i}
+
+    def predict(self, X):
+        return X[:, self.i]
+
+    def losses(self, X, y):
+        return np.where(X[:, self.i] == y, 0.25, 0.75)
+
+
+def test_steps_are_accounted_at_the_rate_of_the_weights():
+    model = SubsampleTestReweigh(Walk(), **PRIVATE).fit(X, Y, target(), random_state=1)
+    found = model.plan_
+    assert (found.draws, found.learner_epsilon, found.promised) == (200, None, False)
+    own = model._configured(found, len(X))
+    rate = 1 / (found.kappa * (1 - 2.0**-12) * len(X))
+    each = accounting.Subsampled(own.step, draws=40, rate=rate)
+    assert 0.999e-6 < accounting.delta([(each, 5 * 20)], 1.0) <= 1e-6
+    assert model.result_.tested.value > 0.2
+    assert model.record_.epsilon == 1.0
+
+
+def test_too_little_noise_is_found_out_before_anything_is_drawn():
+    class Cheat(Walk):
+        def learn_weighted(self, X, y, weights, *, random_state=None):
+            pytest.fail("a round was run")
+
+    budget = Budget(2.0, 1e-5)
+    model = SubsampleTestReweigh(Cheat(share=0.99), **PRIVATE)
+    with pytest.raises(ParameterError, match="delta = 1e-06, but 20 rounds need"):
+        model.fit(X, Y, target(), budget=budget)
+    assert budget.spent == (0, 0)
+
+
+def test_steps_that_are_not_private_draw_from_the_weights_too():
+    model = SubsampleTestReweigh(Walk(), **FREE, private=False)
+    result = model.fit(X, Y, target(), random_state=2).result_
+    assert result.plan.draws == 200
+    assert result.record is None
+    assert result.hypothesis["kind"] == "feature"

@@ -310,3 +310,60 @@ class TestPromise:
         assert model.plan_ == found
         assert (model.result_.predict(Z) != Z[:, 0]).mean() <= 4 * found.alpha
         assert model.result_.tested.value <= 3 * found.alpha
+
+
+# Learners with steps of their own -----------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Steps:
+    """The face of private gradient descent, with nothing behind it."""
+
+    steps: int = 100
+    batch: int = 1000
+
+    step = None
+    learn_weighted = None
+    calibrated = None
+
+
+def test_the_plan_of_a_learner_with_steps():
+    given = {**FREE, "n": 20_000}
+    found = plan(Steps(), **given)
+    assert (found.draws, found.learner_epsilon, found.n) == (100_000, None, 20_000)
+    assert not found.promised
+    assert found.paper is None
+    with_chi2 = plan(Steps(), **{**PROMISED, "n": 10**6})
+    assert with_chi2.kappa == pytest.approx(0.3 / (8 * 1.2))
+    assert not with_chi2.promised
+    free = plan(Steps(), alpha=0.1, private=False, kappa=0.1, eta=0.5, rounds=20)
+    assert free.draws == 100_000
+
+
+def test_the_printed_records_of_algorithm_4():
+    """X = 52 R T / (8 kappa**2 epsilon) and n = sqrt(X ln X): the paper's 324.7 million."""
+    alpha, chi2 = 0.08, 0.35
+    given = {"epsilon": 0.5, "delta": 1e-4, "agents_epsilon": 0.5, "alpha": alpha, "chi2": chi2}
+    paper = plan(Steps(50_000_000, 1), **given, n=10**6, schedule="final").paper
+    assert paper.kappa == pytest.approx(alpha / (8 * (1 + chi2)))
+    X = 52 * 5e7 * paper.rounds / (8 * paper.kappa**2 * 0.5)
+    assert paper.n == pytest.approx(math.sqrt(X * math.log(X)), rel=1e-9)
+    # The experiments doubled kappa and stopped after 999.3 rounds (THEORY 5).
+    scale = math.sqrt(999.3 / paper.rounds) / 2
+    assert math.sqrt(X * scale**2 * math.log(X * scale**2)) == pytest.approx(324.7e6, rel=1e-3)
+    assert paper.draws == 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("learner", "change", "match"),
+    [
+        (Steps(), {"n": None}, "n = None.*steps"),
+        (Steps(), {"n": None, "chi2": 0.2}, "n = None.*steps"),
+        (Steps(steps=0), {}, "learner.steps = 0"),
+        (Steps(batch=1.5), {}, "learner.batch"),
+        (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrated"),
+    ],
+)
+def test_learners_with_steps_that_cannot_be_planned(learner, change, match):
+    with pytest.raises(ParameterError, match=match):
+        plan(learner, **{**FREE, **change})

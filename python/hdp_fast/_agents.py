@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, fraction, shown
+from ._checks import array, bits, fraction, fractions, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
 from ._descriptions import Hypothesis
@@ -144,16 +144,16 @@ class Agents(Population):
         return self._d
 
     def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents a question with answer 0 or 1 and return what they say.
+        """Ask the next agents a question with an answer in [0, 1] and return what they say.
 
         question: called with the features and the labels of those agents, (count, d) and (count,);
-        returns their true answers, 0/1 (count,). count: how many to ask, at least 0.
-        Returns uint8 (count,), each answer randomised.
+        returns their true answers, bits or floats in [0, 1], (count,). count: how many to ask, at
+        least 0. Returns uint8 (count,), each answer randomised, a fraction rounded to a bit before.
 
         Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
             but its own.
         Raises: AgentsExhausted when fewer are left, and then nobody is asked; ParameterError and
-            ShapeError when the question returns anything but one bit an agent.
+            ShapeError when the question returns anything but one such answer an agent.
         Cost: that of the question, and O(count).
         Source: Warner 1965.
         """
@@ -169,27 +169,31 @@ class Agents(Population):
         return answers
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them.
+        """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
 
         learned: anything with predict(X) -> 0/1 (count,), such as learners.Learned; it sees the
-        features of those agents. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
+        features of those agents. Where it has losses(X, y) -> floats in [0, 1], they are asked for
+        these: each rounds its loss to 1 with the loss as the probability, so that estimate_mean
+        estimates the mean loss. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
         an error, each answer randomised.
 
         Guarantee: as ask.
         Raises: as ask; ShapeError and ParameterError when predict returns anything but one bit an
-            agent.
+            agent, and losses anything but one number in [0, 1].
         Cost: that of predict, and O(count).
         Source: Kohen and Sheffet, Algorithm 2.
         """
 
-        def wrong(X: Any, y: Bits) -> Bits:
+        def lost(X: Any, y: Bits) -> NDArray[Any]:
+            if hasattr(learned, "losses"):
+                return fractions("learned.losses(X, y)", learned.losses(X, y), len(y))
             said = bits("learned.predict(X)", learned.predict(X))
             if said.shape != y.shape:
                 rule = f"{len(y)} agents were asked"
                 raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
             return said ^ y
 
-        return self.ask(wrong, count, random_state=random_state)
+        return self.ask(lost, count, random_state=random_state)
 
     def require_bits(self) -> None:
         """Refuse features that are not bits, before anybody is asked about them.

@@ -101,6 +101,19 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     return found.astype(np.uint8)
 
 
+def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
+    """The value as a vector of that many numbers in [0, 1].
+
+    Raises: ShapeError for another shape, ParameterError for anything but such numbers.
+    """
+    found = array(name, value)
+    if found.shape != (length,):
+        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({length},)")
+    if found.dtype.kind not in "buif" or not ((found >= 0) & (found <= 1)).all():
+        raise ParameterError(f"{name} holds something else, but every entry must lie in [0, 1]")
+    return found.astype(np.float64)
+
+
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
     """A copy of the value as a vector of this dtype, at least one entry long.
 

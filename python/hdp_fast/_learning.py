@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ._checks import shown
 from .exceptions import ParameterError
+from .weights import DenseWeights
 
 Bits = NDArray[np.uint8]
 
@@ -38,6 +39,17 @@ class Learner:
         """Whether a hypothesis can be had again from its description."""
         return hasattr(self._learner, "restore")
 
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it draws from the weights as it goes, instead of being given records."""
+        return hasattr(self._learner, "learn_weighted")
+
+    def learn_weighted(
+        self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
+    ) -> Learnt:
+        """The hypothesis for the prepared records under these weights."""
+        return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
+
     def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
         """The hypothesis for some of the prepared records, one of them more than once perhaps."""
         if hasattr(self._learner, "learn_indices"):
@@ -62,17 +74,6 @@ class _Found:
         self.predict = predict
 
 
-class _Constant:
-    """What is learned from labels that are all the same."""
-
-    def __init__(self, value: int):
-        self.hypothesis: dict[str, Any] | None = {"kind": "constant", "value": value}
-        self._value = value
-
-    def predict(self, X: Any, /) -> Bits:
-        return np.full(len(X), self._value, np.uint8)
-
-
 class _Function(Learner):
     """A function (X, y) -> something with predict, or a function."""
 
@@ -92,7 +93,7 @@ class _Classifier(Learner):
         labels = y[indices]
         if labels.min() == labels.max():
             # Few classifiers learn from one class.
-            return _Constant(int(labels[0]))
+            return _Found(lambda X: np.full(len(X), labels[0]))
         model = _clone(self._learner)
         if (
             random_state is not None
@@ -107,7 +108,7 @@ def adapted(learner: Any) -> Learner:
 
     Raises: ParameterError for what cannot learn.
     """
-    if hasattr(learner, "learn") or hasattr(learner, "learn_indices"):
+    if any(hasattr(learner, name) for name in ("learn", "learn_indices", "learn_weighted")):
         return Learner(learner)
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
         return _Classifier(learner)

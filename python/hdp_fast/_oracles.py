@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import array, bits, positive
-from .exceptions import ParameterError, ShapeError
+from ._checks import array, bits, fractions, positive
+from .exceptions import ShapeError
 from .gf2 import BitMatrix
 
 Bits = NDArray[np.uint8]
@@ -74,10 +74,5 @@ class EmpiricalOracle:
             within tau, except with probability beta.
         """
         positive("tau", tau)
-        losses = array("g(X, y)", g(self.X, self.y))
-        if losses.shape != self.y.shape:
-            rule = f"there are {len(self.y)} records"
-            raise ShapeError(f"g(X, y) has shape {losses.shape}, but {rule}")
-        if losses.dtype.kind not in "buif" or not ((losses >= 0) & (losses <= 1)).all():
-            raise ParameterError("g(X, y) holds something else, but all losses must lie in [0, 1]")
-        return float(losses.mean(dtype=np.float64))
+        losses = fractions("g(X, y)", g(self.X, self.y), len(self.y))
+        return float(losses.mean())

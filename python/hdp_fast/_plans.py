@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from . import local
 from ._checks import count, fraction, number, positive, shown
-from ._search import Search, sample_of
+from ._search import Search, composes, sample_of, steps_of
 from .exceptions import ParameterError
 
 Schedule = Literal["every", "geometric", "final"]
@@ -23,13 +23,16 @@ _DEEPEST = 5_600
 class PaperPlan:
     """What the paper's Algorithm 2 prints for the same promise.
 
+    For a learner with steps its Algorithm 4, with as many single draws as the steps have in all;
+    losses are in units of the largest, and the noise that it prints is not part of the plan.
+
     Attributes:
         n: records of the curator.
         N: agents.
         rounds: at most.
         kappa: density of the weights.
         eta: step size of the weights.
-        draws: records that the learner gets in a round, with epsilon = 1.
+        draws: records that the learner gets in a round, with epsilon = 1 or Algorithm 4's noise.
         agents_per_test: agents asked about one hypothesis.
     """
 
@@ -63,7 +66,8 @@ class Plan:
         kappa: density of the weights; None for no projection.
         eta: step size of the weights.
         draws: records that the learner gets in a round.
-        learner_epsilon: privacy parameter of the learner on its draws; None if not private.
+        learner_epsilon: privacy parameter of the learner on its draws; None if not private, and
+            for a learner with steps, whose noise fit calibrates.
         tests: hypotheses that are tested at most.
         agents_per_test: agents asked about each.
         error: bound on the target error of the outcome, except with probability `failure`; None
@@ -139,7 +143,10 @@ def plan(
     With chi2 alone, n, kappa, eta and rounds follow and the target error is promised. With kappa,
     eta or rounds given, privacy is promised for n records and the error only measured.
 
-    learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy. alpha: in
+    learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy; or, like
+    stochastic gradient descent, learn_weighted(X, y, weights), step (its mechanism), steps, batch
+    and calibrated(epsilon, delta, n, kappa, rounds): for these n must be given, and the error is
+    measured only, since no bound on all hypotheses at once is known here. alpha: in
     (0, 1); beta: in (0, 1). epsilon, delta: of the curator's records. agents_epsilon: of an answer;
     None for an SQ oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in
     (0, 1]; eta: in (0, 4], "paper" for alpha / 8 and the paper's rounds; rounds: at least 1. n:
@@ -172,20 +179,23 @@ def plan(
     held = None if n is None else count("n", n)
     if private and draws is not None:
         raise ParameterError(f"draws = {shown(draws)}, but a private plan finds them itself")
+    own: float | None
     if private:
         epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
         assert density is not None
-        search = Search(learner, alpha, beta, length, density, epsilon, failing)
-        if free:
-            if not held:
-                raise ParameterError(f"n = {shown(n)}, but without chi2 it must be given")
-            own, m, needed = search.for_records(held)
+        if composes(learner):
+            m, needed = math.prod(steps_of(learner)), _given(held, "for a learner with steps")
+            own = None
         else:
-            own, m, needed = search.for_promise(opt > 0)
+            search = Search(learner, alpha, beta, length, density, epsilon, failing)
+            if free:
+                own, m, needed = search.for_records(_given(held, "without chi2"))
+            else:
+                own, m, needed = search.for_promise(opt > 0)
     else:
         _refuse_privacy(epsilon, delta)
         own, failing, needed = None, None, held or 1
-        m = count("draws", draws) if draws is not None else sample_of(learner, alpha, beta / length)
+        m = _draws(learner, draws, alpha, beta / length)
     error = None if free or opt > 0 else _promise(schedule, output, alpha)
     if not free and ratio is not None:
         enough = _records_of_lemma(learner, alpha, beta, ratio)
@@ -216,6 +226,22 @@ def plan(
         failure=(3 if schedule == "every" or output == "majority" else 4) * beta,
         paper=_paper(learner, alpha, beta, epsilon, failing, agents_epsilon, ratio),
     )
+
+
+def _given(n: int | None, case: str) -> int:
+    if not n:
+        raise ParameterError(f"n = {n}, but {case} it must be given")
+    return n
+
+
+def _draws(learner: Any, draws: int | None, alpha: float, beta: float) -> int:
+    """Draws of a round that is not private."""
+    if composes(learner):
+        if draws is not None:
+            rule = "a learner with steps draws steps * batch"
+            raise ParameterError(f"draws = {shown(draws)}, but {rule}")
+        return math.prod(steps_of(learner))
+    return count("draws", draws) if draws is not None else sample_of(learner, alpha, beta)
 
 
 def _divergence(chi2: float) -> float:
@@ -330,14 +356,21 @@ def _paper(
     if ratio is None or epsilon is None or delta is None or agents_epsilon is None:
         return None
     rounds, kappa = _paper_rounds(alpha, ratio), alpha / (8 * ratio)
+    logs = math.log(2 / delta)
+    each = 4 * logs * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
+    agents = math.ceil(each)
+    if composes(learner):
+        draws = math.prod(steps_of(learner))
+        printed = 52 * draws * rounds / (8 * kappa**2 * epsilon)
+        records = math.sqrt(printed * math.log(printed))
+        return PaperPlan(
+            math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents
+        )
     if hasattr(learner, "paper_sample_size"):
         draws = learner.paper_sample_size(alpha, beta / rounds, 1.0).printed
     else:
         draws = sample_of(learner, alpha, beta / rounds)
-    logs = math.log(2 / delta)
-    each = 4 * logs * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
     records = draws * math.sqrt(288 * rounds * logs) / (epsilon * kappa)
-    agents = math.ceil(each)
     return PaperPlan(math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents)
 
 

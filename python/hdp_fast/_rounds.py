@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import local
+from ._checks import fractions
 from ._journal import Journal
 from ._learning import Learner, Learnt
 from ._plans import Plan
@@ -133,7 +134,7 @@ class Rounds:
                 return self._result(place, "accepted", number, agents)
             if self.plan.output == "majority" or number in self._finalists:
                 self._kept[number] = learnt
-            self.weights.update(_wrong(learnt, prepared, y))
+            self.weights.update(_losses(learnt, prepared, y))
             bar.update()
         self._test_finally(len(places), agents)
         last = len(places) if self.plan.output == "majority" else self._best()
@@ -152,8 +153,11 @@ class Rounds:
         return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))
 
     def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
+        coins = self._coins("learner", number)
+        if self._learner.draws_itself:
+            return self._learner.learn_weighted(X, y, self.weights, coins)
         indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
-        return self._learner.learn(X, y, indices, self._coins("learner", number))
+        return self._learner.learn(X, y, indices, coins)
 
     def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
         value = self._test(place, number, learnt, agents).value
@@ -242,10 +246,17 @@ def is_oracle(agents: Any) -> bool:
 
 
 def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> Tested:
-    value = float(oracle.query(lambda X, y: _wrong(learnt, X, y).astype(np.float64), tau))
+    value = float(oracle.query(lambda X, y: _losses(learnt, X, y).astype(np.float64), tau))
     if not 0 <= value <= 1:
         raise ParameterError(f"oracle answered {value}, but a mean loss lies in [0, 1]")
     return Tested(number, value, max(value - tau, 0.0), min(value + tau, 1.0), 0)
+
+
+def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:
+    """What a hypothesis loses on each record: losses of its own in [0, 1], if any, or errors."""
+    if hasattr(learnt, "losses"):
+        return fractions("losses(X, y)", learnt.losses(X, y), len(y))
+    return _wrong(learnt, X, y)
 
 
 def _wrong(learnt: Learnt, X: Any, y: Bits) -> NDArray[np.bool_]:

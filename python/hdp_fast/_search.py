@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ._checks import count as checked_count
 from ._checks import shown
 from .accounting import BoundedRange, Mechanism, Subsampled, largest_rate
 from .accounting import delta as composed_delta
@@ -22,28 +23,64 @@ _FINE = 1.01
 _MOST = 1 << 62
 
 
+def composes(learner: Any) -> bool:
+    """Whether it draws from the weights in each of many private steps, as stochastic gradients."""
+    return hasattr(learner, "learn_weighted")
+
+
 def check_private(learner: Any) -> Mechanism:
-    """The learner's own guarantee.
+    """The learner's own guarantee, on records already drawn.
 
     Raises: ParameterError when it has none, or one that its selection does not have.
     """
-    missing = [
-        name
-        for name in ("learn", "sample_size", "with_epsilon", "privacy")
-        if not hasattr(learner, name)
-    ]
-    if missing:
-        rule = f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners"
-        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
-    mechanism = learner.privacy
-    if not isinstance(mechanism, Mechanism):
-        rule = "it must be a mechanism of hdp_fast.accounting"
-        raise ParameterError(f"learner.privacy = {shown(mechanism)}, but {rule}")
+    _check_names(learner, ("learn", "sample_size", "with_epsilon", "privacy"))
+    mechanism = _mechanism("learner.privacy", learner.privacy)
     selection = getattr(learner, "mechanism", "exponential")
     if isinstance(mechanism, BoundedRange) and selection != "exponential":
         rule = "only the exact exponential mechanism has bounded range: account for Pure"
         raise ParameterError(f"learner.mechanism = {shown(selection)}, but {rule}")
     return mechanism
+
+
+def steps_of(learner: Any) -> tuple[int, int]:
+    """Steps of a round of a learner that composes, and the draws of each.
+
+    Raises: ParameterError for one that cannot be private.
+    """
+    # Asked of its class: without noise there may be no step to show.
+    _check_names(type(learner), ("learn_weighted", "step", "calibrated"))
+    _check_names(learner, ("steps", "batch"))
+    counts = (
+        checked_count("learner.steps", learner.steps),
+        checked_count("learner.batch", learner.batch),
+    )
+    if not all(counts):
+        shape = f"learner.steps = {counts[0]} and learner.batch = {counts[1]}"
+        raise ParameterError(f"{shape}, but both must be at least 1")
+    return counts
+
+
+def round_cost(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
+    """What is composed in a round, and how often, where no record is drawn more often than rate."""
+    if not composes(learner):
+        return Subsampled(check_private(learner), draws=draws, rate=rate), 1
+    steps, batch = steps_of(learner)
+    return Subsampled(_mechanism("learner.step", learner.step), draws=batch, rate=rate), steps
+
+
+def _check_names(learner: Any, names: tuple[str, ...]) -> None:
+    missing = [name for name in names if not hasattr(learner, name)]
+    if missing:
+        rule = f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners"
+        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+
+
+def _mechanism(name: str, value: Any) -> Mechanism:
+    if not isinstance(value, Mechanism):
+        raise ParameterError(
+            f"{name} = {shown(value)}, but it must be a mechanism of hdp_fast.accounting"
+        )
+    return value
 
 
 class Search:

@@ -47,15 +47,17 @@ def randomized_response(
 ) -> Bits:
     """Binary randomised response: each bit is told truly or flipped.
 
-    bits: 0/1 array (n,); epsilon: above 0; a bit is kept with probability exp(epsilon) / (1 +
-    exp(epsilon)). random_state: None draws from the operating system, an int or a numpy Generator
-    makes a reproducible test stream that protects nobody who knows it. budget: charged epsilon
-    once, for bits that come from one record each. Returns uint8 (n,).
+    bits: 0/1 array (n,), or floats in [0, 1], each of which is first rounded to 1 with exactly
+    itself as the probability, so that estimate_mean estimates their mean; epsilon: above 0; a bit
+    is kept with probability exp(epsilon) / (1 + exp(epsilon)). random_state: None draws from the
+    operating system, an int or a numpy Generator makes a reproducible test stream that protects
+    nobody who knows it. budget: charged epsilon once, for entries that come from one record each.
+    Returns uint8 (n,).
 
-    Guarantee: pure epsilon-DP for each bit, whatever the others are; exact coins, the probability
+    Guarantee: pure epsilon-DP for each entry, whatever the others are; exact coins, the probability
         rounded towards 1/2.
     Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
-    Cost: O(n), little more than a byte of the random stream a bit.
+    Cost: O(n), little more than a byte of the random stream a bit, two bytes a float.
     Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
     """
     record = record_of("local.randomized_response", epsilon, random_state)

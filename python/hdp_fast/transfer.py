@@ -29,8 +29,7 @@ from ._journal import Journal
 from ._learning import Learner, adapted
 from ._plans import Output, PaperPlan, Plan, Schedule, plan
 from ._rounds import Result, Rounds, Tested, is_oracle
-from ._search import check_private
-from .accounting import Subsampled
+from ._search import composes, round_cost
 from .budget import Budget, spend
 from .exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix
@@ -231,8 +230,9 @@ class SubsampleTestReweigh:
         learner, weights = adapted(self.learner), _weights(found, len(X), start)
         if self.private:
             _check_start(start)
-            self._verify(found, weights)
-            learner = adapted(self.learner.with_epsilon(found.learner_epsilon))
+            own = self._configured(found, len(X))
+            _verify(own, found, weights)
+            learner = adapted(own)
         if isinstance(learner.prepare(X), Features) and isinstance(agents, local.Agents):
             agents.require_bits()
         if weights._room < found.rounds:
@@ -256,7 +256,8 @@ class SubsampleTestReweigh:
 
     def _planned(self, X: NDArray[Any], agents_epsilon: float | None) -> Plan:
         n, d = len(X), math.prod(X.shape[1:])
-        if self.private or self.draws is not None or hasattr(self.learner, "sample_size"):
+        own = hasattr(self.learner, "sample_size") or composes(self.learner)
+        if self.private or self.draws is not None or own:
             found = self.plan(n, agents_epsilon=agents_epsilon)
         else:
             # The number of draws in the paper's experiments.
@@ -272,15 +273,13 @@ class SubsampleTestReweigh:
         names = SubsampleTestReweigh.__init__.__kwdefaults__ or {}
         return {name: getattr(self, name) for name in ("learner", "alpha", *names)}
 
-    def _verify(self, found: Plan, weights: DenseWeights) -> None:
-        """Accounts for the very weights that are drawn from, whatever was planned."""
-        mechanism = check_private(self.learner.with_epsilon(found.learner_epsilon))
-        each = Subsampled(mechanism, draws=found.draws, rate=weights.rate)
-        assert found.epsilon is not None
-        assert found.delta is not None
-        spent = accounting.delta([(each, found.rounds)], found.epsilon)
-        if not spent <= found.delta:
-            raise ParameterError(f"delta = {found.delta}, but {found.rounds} rounds need {spent}")
+    def _configured(self, found: Plan, n: int) -> Any:
+        """The learner with the noise that the plan allows it."""
+        if not composes(self.learner):
+            return self.learner.with_epsilon(found.learner_epsilon)
+        return self.learner.calibrated(
+            epsilon=found.epsilon, delta=found.delta, n=n, kappa=found.kappa, rounds=found.rounds
+        )
 
     def _check_agents(self, agents: Any, X: NDArray[Any]) -> None:
         if is_oracle(agents):
@@ -355,6 +354,16 @@ def _weights(found: Plan, n: int, start: SubsampleTestReweigh | None) -> DenseWe
     if before.n != n:
         raise ShapeError(f"start was fitted to {before.n:,} records, but X has {n:,}")
     return before._continued(kappa, found.eta)
+
+
+def _verify(learner: Any, found: Plan, weights: DenseWeights) -> None:
+    """Accounts for the very weights that are drawn from, whatever was planned."""
+    mechanism, times = round_cost(learner, found.draws, weights.rate)
+    assert found.epsilon is not None
+    assert found.delta is not None
+    spent = accounting.delta([(mechanism, times * found.rounds)], found.epsilon)
+    if not spent <= found.delta:
+        raise ParameterError(f"delta = {found.delta}, but {found.rounds} rounds need {spent}")
 
 
 def _check_start(start: SubsampleTestReweigh | None) -> None:

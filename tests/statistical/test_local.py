@@ -43,6 +43,19 @@ def test_lies_come_at_their_rate(bit):
     assert min(p_values) > FALSE_ALARM / len(EPSILONS)
 
 
+@pytest.mark.parametrize("fraction", [0.0, 2.0**-20, 1 / 3, 0.5, 1 - 2.0**-20, 1.0])
+def test_fractions_are_rounded_at_their_own_rate(fraction):
+    for epsilon in (1.0, 1e6):
+        said = local.randomized_response(np.full(COUNT, fraction), epsilon=epsilon)
+        one = Fraction(fraction) * truth(epsilon) + (1 - Fraction(fraction)) * (1 - truth(epsilon))
+        assert two_sided(int(said.sum()), COUNT, one) > FALSE_ALARM / 2
+
+
+def test_a_fraction_two_hundredths_larger_would_be_seen():
+    said = local.randomized_response(np.full(COUNT, 0.34), epsilon=1e6)
+    assert two_sided(int(said.sum()), COUNT, 1 / 3) < FALSE_ALARM
+
+
 def test_epsilon_two_percent_larger_would_be_seen():
     assert two_sided(lies(1, 1.02), COUNT, 1 - truth(1.0)) < FALSE_ALARM
 

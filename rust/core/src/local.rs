@@ -1,7 +1,7 @@
 //! Local randomisers: what one person's device answers.
 
 use crate::error::Result;
-use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins};
+use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins, rounded};
 use crate::params::Epsilon;
 use crate::run::Run;
 
@@ -21,4 +21,13 @@ pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: 
     coins(bits, &truth, Stream::Response, seed, run, |bits, truths| {
         bits.iter_mut().zip(truths).for_each(|(bit, truth)| *bit ^= truth ^ 1);
     })
+}
+
+/// Randomised response to numbers in [0, 1]: each is rounded to 1 with exactly itself as the probability, and the bit
+/// answered by [`randomized_response`]. The answers tell the mean of the numbers as they would that of bits.
+///
+/// Guarantee: as for bits, whatever the numbers. Cost: two bytes of the stream a number, and rarely more.
+pub fn rounded_response(fractions: &[f64], bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
+    rounded(fractions, bits, Stream::Bernoulli, seed, run)?;
+    randomized_response(bits, epsilon, seed, run)
 }

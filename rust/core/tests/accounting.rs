@@ -13,7 +13,7 @@ fn alone() -> Run<'static> {
 }
 
 fn sampled(base: Base, draws: u64, rate: f64, rounds: u64) -> Term {
-    Term { mechanism: Mechanism::Sampled { base, draws, rate }, rounds }
+    Term { mechanism: Mechanism { base, draws, rate }, rounds }
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn bad_terms_are_refused() {
         sampled(Base::Pure(1.0), 1, 1.0, 0),
         sampled(Base::Approximate(1.0, 1.0), 1, 1.0, 1),
         sampled(Base::DiscreteLaplace(1.0, 0), 1, 1.0, 1),
-        Term { mechanism: Mechanism::Concentrated(0.0), rounds: 1 },
+        sampled(Base::Concentrated(0.0), 1, 1.0, 1),
     ] {
         let refused = delta(&[term], 1.0, Accountant::Rdp, alone());
         assert!(matches!(refused, Err(Error::Parameter(_))), "{term:?}");

@@ -22,10 +22,10 @@ fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechan
         "laplace" => Base::Laplace(first),
         "discrete_laplace" => Base::DiscreteLaplace(first, second as u64),
         "approximate" => Base::Approximate(first, second),
-        "zcdp" => return Mechanism::Concentrated(first).checked().map_err(raise),
+        "zcdp" => Base::Concentrated(first),
         _ => return Err(raise(Error::parameter("mechanism", kind, "there is no such kind"))),
     };
-    Mechanism::Sampled { base, draws, rate }.checked().map_err(raise)
+    Mechanism { base, draws, rate }.checked().map_err(raise)
 }
 
 fn terms(terms: Vec<(Description, u64)>) -> PyResult<Vec<Term>> {

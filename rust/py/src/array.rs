@@ -75,6 +75,32 @@ pub fn bits(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Err(wrong_type(name, &array))
 }
 
+/// What agents answer: bits, or fractions to be rounded to bits.
+pub enum Answers<'py> {
+    Bits(Vec<u8>),
+    Fractions(Floats<'py>),
+}
+
+/// A vector of 0/1 entries, or one of floats in [0, 1].
+pub fn answers<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Answers<'py>> {
+    let array = shaped(name, value, 1)?;
+    if array.dtype().kind() != b'f' {
+        return bits(name, &array).map(Answers::Bits);
+    }
+    let numpy = value.py().import("numpy")?;
+    let floats: Floats<'py> = numpy.call_method1("require", (array, "f8", "CA"))?.extract()?;
+    let values = floats.as_slice()?;
+    let inside = |values: &[f64]| values.iter().fold(true, |all, value| all & (*value >= 0.0) & (*value <= 1.0));
+    let (left, right) = values.split_at(values.len() / 2);
+    let cost = streaming_cost(size_of_val(values));
+    if run(value.py(), None, cost, |run| Ok(run.join(|| inside(left), || inside(right))))? != (true, true) {
+        let wrong = values.iter().position(|value| !(0.0..=1.0).contains(value)).unwrap_or_default();
+        let shown = format!("{:?}", values[wrong]);
+        return Err(parameter(&format!("{name}[{wrong}]"), shown, "every entry must lie in [0, 1]"));
+    }
+    Ok(Answers::Fractions(floats))
+}
+
 fn copied<T: Entry>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<u8>> {
     let readable = array.try_readonly()?;
     let view = readable.as_array();
@@ -189,8 +215,8 @@ pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
     values.into_pyarray(py)
 }
 
-/// The value as an array of so many dimensions, aligned and in the machine's byte order.
-fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
+/// The value as an array of so many dimensions.
+fn shaped<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
     let numpy = value.py().import("numpy")?;
     let untouched = numpy.call_method1("asanyarray", (value,));
     let array = untouched.map_err(|_| parameter(name, value.get_type(), "it must be an array of 0 and 1"))?;
@@ -208,6 +234,13 @@ fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyR
     if array.len() == 0 {
         return Ok(array.call_method1("astype", ("uint8",))?.cast_into()?);
     }
+    Ok(array)
+}
+
+/// The value as an array of integers, aligned and in the machine's byte order.
+fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let numpy = value.py().import("numpy")?;
+    let array = shaped(name, value, dimensions)?;
     if !matches!(array.dtype().kind(), b'b' | b'i' | b'u') {
         return Err(wrong_type(name, &array));
     }

@@ -3,7 +3,7 @@
 use hdp_fast_core::local;
 use pyo3::prelude::*;
 
-use crate::array::{self, Vector};
+use crate::array::{self, Answers, Vector};
 use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar;
@@ -11,7 +11,7 @@ use crate::scalar;
 /// Refuses what randomized_response would refuse as its bits.
 #[pyfunction]
 pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
-    array::bits("bits", bits).map(drop)
+    array::answers("bits", bits).map(drop)
 }
 
 /// Binary randomised response; the documentation is that of hdp_fast.local.randomized_response.
@@ -24,12 +24,22 @@ pub fn randomized_response<'py>(
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let mut bits = array::bits("bits", bits)?;
+    let answers = array::answers("bits", bits)?;
     let seed = seed(py, random_state)?;
-    let responses = run(py, None, streaming_cost(16 * bits.len()), |run| {
-        local::randomized_response(&mut bits, epsilon, &seed, run)?;
-        Ok(bits)
-    })?;
+    let responses = match answers {
+        Answers::Bits(mut bits) => run(py, None, streaming_cost(16 * bits.len()), |run| {
+            local::randomized_response(&mut bits, epsilon, &seed, run)?;
+            Ok(bits)
+        }),
+        Answers::Fractions(fractions) => {
+            let fractions = fractions.as_slice()?;
+            let mut bits = scalar::bytes(fractions.len())?;
+            run(py, None, streaming_cost(40 * bits.len()), |run| {
+                local::rounded_response(fractions, &mut bits, epsilon, &seed, run)?;
+                Ok(bits)
+            })
+        }
+    }?;
     Ok(array::returned(py, responses))
 }
 

@@ -4,7 +4,7 @@ use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 use super::curve::{Curve, TransformError};
-use super::mechanism::Term;
+use super::mechanism::{Base, Term};
 use super::moments::{Composition, Moments, natural_law};
 use super::plan::{Aim, NEGLIGIBLE, Plan};
 use super::{Accountant, U};
@@ -49,8 +49,8 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
         }
         log_delta = best.ln();
     }
-    // After too many rounds for any grid the closed moments are what is left.
-    if best < by_moments { Ok(best) } else { Ok(best.min(self::delta(terms, epsilon, Accountant::Rdp, run)?)) }
+    let enough = best < by_moments && !closed(terms);
+    if enough { Ok(best) } else { Ok(best.min(self::delta(terms, epsilon, Accountant::Rdp, run)?)) }
 }
 
 /// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
@@ -79,8 +79,16 @@ pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>)
             break;
         }
     }
-    let best = if best < by_moments { best } else { best.min(self::epsilon(terms, delta, Accountant::Rdp, run)?) };
+    let enough = best < by_moments && !closed(terms);
+    let best = if enough { best } else { best.min(self::epsilon(terms, delta, Accountant::Rdp, run)?) };
     Ok(best.max(0.0))
+}
+
+/// Whether closed moments may say more than any law: always where a bound on moments is all that is known, since the
+/// worst law of a round need not be the worst at every epsilon at once. They also are what is left after too many
+/// rounds for any grid.
+fn closed(terms: &[Term]) -> bool {
+    terms.iter().any(|term| matches!(term.mechanism.base, Base::Concentrated(_)))
 }
 
 fn check(terms: &[Term]) -> Result<()> {

@@ -1,6 +1,8 @@
 //! What is composed: mechanisms by the worst pair of output distributions on neighbouring data sets.
 
+use super::U;
 use super::binomial::binomial;
+use super::concentrated::worst;
 use super::normal::tail;
 use super::pair::{Atom, Component, Pair};
 use crate::error::{Error, Result};
@@ -21,23 +23,20 @@ pub enum Base {
     DiscreteLaplace(f64, u64),
     /// (epsilon, delta)-DP; the worst case is randomised response that with probability delta says all.
     Approximate(f64, f64),
+    /// Known only to be rho-zCDP; when b of its records change, it is b^2 rho-zCDP.
+    Concentrated(f64),
 }
 
-/// A mechanism, possibly on a subsample.
+/// A mechanism, possibly on a subsample: `base` on `draws` records drawn with replacement, each of them changed with
+/// probability at most `rate` when one record is replaced; one draw at rate 1 is `base` itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mechanism {
-    /// `base` on `draws` records drawn with replacement, each of them changed with probability at most `rate` when one
-    /// record is replaced; one draw at rate 1 is `base` itself.
-    Sampled {
-        /// What runs on the sample.
-        base: Base,
-        /// Number of draws.
-        draws: u64,
-        /// Largest probability of a record in one draw.
-        rate: f64,
-    },
-    /// Known only to be rho-zCDP.
-    Concentrated(f64),
+pub struct Mechanism {
+    /// What runs on the sample.
+    pub base: Base,
+    /// Number of draws.
+    pub draws: u64,
+    /// Largest probability of a record in one draw.
+    pub rate: f64,
 }
 
 /// A mechanism and the number of times it runs.
@@ -70,6 +69,7 @@ impl Base {
         };
         match self {
             Base::Gaussian(mu) => positive("mu", mu)?,
+            Base::Concentrated(rho) => positive("rho", rho)?,
             Base::Pure(epsilon) | Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => {
                 Epsilon::new(epsilon)?;
             }
@@ -97,6 +97,10 @@ impl Base {
             Base::Gaussian(mu) => {
                 let spread = size * mu;
                 (spread * (FARTHEST + spread / 2.0), tail(FARTHEST))
+            }
+            Base::Concentrated(rho) => {
+                let spread = size * (2.0 * rho).sqrt();
+                (spread * (FARTHEST + spread / 2.0), 0.0)
             }
             Base::Approximate(epsilon, delta) => {
                 let growth = (size * epsilon).exp_m1() / epsilon.exp_m1();
@@ -140,13 +144,19 @@ impl Base {
                     .take_while(|&loss| loss > 0.0)
                     .for_each(|loss| atom(loss, inner));
             }
+            Base::Concentrated(rho) => {
+                let worst = worst(size * size * rho);
+                pair.infinity += weight * worst.infinity;
+                worst.atoms.iter().for_each(|&(loss, mass)| atom(loss, mass * (-loss / 2.0).exp()));
+            }
         }
     }
 
-    /// The scale on which the densities of a single changed record vary; None where there are only atoms.
+    /// The scale on which the law of a single changed record varies; None where it has a few atoms and no density.
     fn scale(self) -> Option<f64> {
         match self {
             Base::Gaussian(mu) => Some(mu),
+            Base::Concentrated(rho) => Some((2.0 * rho).sqrt()),
             Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => Some(epsilon),
             Base::Pure(_) | Base::DiscreteLaplace(..) | Base::Approximate(..) => None,
         }
@@ -156,47 +166,46 @@ impl Base {
 impl Mechanism {
     /// Checks the parameters.
     pub fn checked(self) -> Result<Mechanism> {
-        match self {
-            Mechanism::Sampled { base, draws, rate } => {
-                base.checked()?;
-                if !(1..=1 << 53).contains(&draws) {
-                    return Err(Error::parameter("draws", draws, "it must be an integer from 1 to 2^53"));
-                }
-                if !(rate > 0.0 && rate <= 1.0) {
-                    return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 1"));
-                }
-                let changes = if rate < 1.0 { draws as f64 * rate } else { 1.0 };
-                if changes > MOST_CHANGES {
-                    return Err(Error::parameter("draws * rate", changes, "it must be at most 10,000 below rate 1"));
-                }
-                if let Base::DiscreteLaplace(_, sensitivity) = base {
-                    let atoms = sensitivity as f64 * (draws as f64 * rate).max(1.0);
-                    let rule = "it must be at most 4096; Pure covers any other";
-                    if atoms > MOST_SENSITIVITY {
-                        return Err(Error::parameter("sensitivity * draws * rate", atoms, rule));
-                    }
-                }
+        let Mechanism { base, draws, rate } = self;
+        base.checked()?;
+        if !(1..=1 << 53).contains(&draws) {
+            return Err(Error::parameter("draws", draws, "it must be an integer from 1 to 2^53"));
+        }
+        if !(rate > 0.0 && rate <= 1.0) {
+            return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 1"));
+        }
+        let changes = if rate < 1.0 { draws as f64 * rate } else { 1.0 };
+        if changes > MOST_CHANGES {
+            return Err(Error::parameter("draws * rate", changes, "it must be at most 10,000 below rate 1"));
+        }
+        if let Base::DiscreteLaplace(_, sensitivity) = base {
+            let atoms = sensitivity as f64 * (draws as f64 * rate).max(1.0);
+            let rule = "it must be at most 4096; Pure covers any other";
+            if atoms > MOST_SENSITIVITY {
+                return Err(Error::parameter("sensitivity * draws * rate", atoms, rule));
             }
-            Mechanism::Concentrated(rho) if !(rho > 0.0 && rho.is_finite()) => {
-                return Err(Error::parameter("rho", rho, "it must be a finite number above 0"));
-            }
-            Mechanism::Concentrated(_) => {}
         }
         Ok(self)
     }
 
+    /// The rho of a mechanism that is rho-zCDP as a whole.
+    pub fn concentrated(&self) -> Option<f64> {
+        let draws = self.draws as f64;
+        match self.base {
+            Base::Gaussian(mu) if self.rate >= 1.0 => Some((draws * mu).powi(2) / 2.0 * (1.0 + 8.0 * U)),
+            Base::Concentrated(rho) if self.rate >= 1.0 => Some(draws * draws * rho * (1.0 + 8.0 * U)),
+            _ => None,
+        }
+    }
+
     /// The dominating pair, apart from events of probability at most about `negligible`, which count as an infinite
-    /// loss. A mechanism known by its moments alone has none.
+    /// loss.
     ///
     /// Advanced joint convexity: with eta the probability that any draw changes, the curve of the round at e', where
     /// e^e' = 1 + eta (e^e - 1), is the mean over the number of changed draws of the base's curves at e. In terms of
     /// masses: the loss e of the base under Q, given at least one change, moves to e'.
-    pub fn pair(&self, negligible: f64) -> Result<Pair> {
-        let Mechanism::Sampled { base, draws, rate } = *self else {
-            let rule =
-                "the PLD of a mechanism known by its moments alone is not determined; use the accountant \"rdp\"";
-            return Err(Error::Parameter(format!("mechanisms hold a ZCDP, but {rule}")));
-        };
+    pub fn pair(&self, negligible: f64) -> Pair {
+        let Mechanism { base, draws, rate } = *self;
         let eta = if rate >= 1.0 { 1.0 } else { -(draws as f64 * (-rate).ln_1p()).exp_m1() };
         let changed = binomial(draws, rate, negligible);
         let mut pair = Pair::new(eta, changed.rest);
@@ -206,6 +215,6 @@ impl Mechanism {
         let least = changed.first.max(1) as f64;
         pair.scale = base.scale().map(|scale| scale * least);
         pair.sort();
-        Ok(pair)
+        pair
     }
 }

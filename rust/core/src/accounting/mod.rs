@@ -9,6 +9,7 @@
 
 mod binomial;
 mod compose;
+mod concentrated;
 mod curve;
 mod law;
 mod mechanism;

@@ -1,7 +1,7 @@
 //! Guarantees from the moments of the privacy loss: Renyi differential privacy.
 
 use super::law::Law;
-use super::mechanism::{Base, Mechanism, Term};
+use super::mechanism::{Mechanism, Term};
 use super::{U, valley};
 use crate::error::{Error, Result};
 use crate::run::Run;
@@ -20,12 +20,9 @@ pub enum Moments {
 impl Moments {
     /// The best known moments of a mechanism.
     pub fn new(mechanism: &Mechanism, run: Run<'_>) -> Result<Moments> {
-        match *mechanism {
-            Mechanism::Concentrated(rho) => Ok(Moments::Quadratic(rho)),
-            Mechanism::Sampled { base: Base::Gaussian(mu), draws, rate: 1.0 } => {
-                Ok(Moments::Quadratic((draws as f64 * mu).powi(2) / 2.0 * (1.0 + 8.0 * U)))
-            }
-            _ => natural_law(mechanism, run).map(Moments::Law),
+        match mechanism.concentrated() {
+            Some(rho) => Ok(Moments::Quadratic(rho)),
+            None => natural_law(mechanism, run).map(Moments::Law),
         }
     }
 
@@ -51,7 +48,7 @@ impl Moments {
 
 /// The law of a mechanism on a grid of its own, dense enough for moments.
 pub fn natural_law(mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
-    let pair = mechanism.pair(NEGLIGIBLE)?;
+    let pair = mechanism.pair(NEGLIGIBLE);
     let base = pair.natural_grid();
     let round = base.iter().map(|&loss| pair.round_loss(loss)).collect();
     Law::new(&pair, &base, round, 0.0, run)

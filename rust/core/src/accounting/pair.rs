@@ -32,7 +32,7 @@ pub struct Pair {
     pub components: Vec<Component>,
     /// The probability of an infinite loss.
     pub infinity: f64,
-    /// The scale on which the densities vary, if there are any.
+    /// The scale on which densities and dense atoms vary, if there are any.
     pub scale: Option<f64>,
 }
 
@@ -93,16 +93,19 @@ impl Pair {
         self.scale.map_or(0.5, |scale| (scale / 64.0).min(0.5))
     }
 
-    /// Losses of the base, from 0 to the largest, dense enough for moments; every atom and every end is among them.
+    /// Losses of the base, from 0 to the largest, dense enough for moments; every end is among them and, where there is
+    /// no scale, every atom.
     pub fn natural_grid(&self) -> Vec<f64> {
         let ends = self.components.iter().map(|component| component.reach);
-        let special: Vec<f64> = self.atoms.iter().map(|atom| atom.loss).chain(ends).collect();
-        let last = special.iter().copied().fold(0.0, f64::max);
-        let mut grid = vec![0.0];
-        grid.extend(special);
+        let atoms = self.atoms.iter().map(|atom| atom.loss);
+        let last = atoms.clone().chain(ends.clone()).fold(0.0, f64::max);
+        let mut grid = vec![0.0, last];
+        grid.extend(ends);
         if let Some(scale) = self.scale {
             let next = |&loss: &f64| Some(loss + (scale / RESOLUTION).max(RELATIVE * loss));
             grid.extend(std::iter::successors(Some(scale / RESOLUTION), next).take_while(|&loss| loss < last));
+        } else {
+            grid.extend(atoms);
         }
         grid.sort_by(f64::total_cmp);
         grid.dedup();

@@ -110,7 +110,7 @@ impl Plan {
 
     /// The law of one round of the i-th mechanism on the grid.
     pub fn law(&self, i: usize, mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
-        let pair = mechanism.pair(self.negligible)?;
+        let pair = mechanism.pair(self.negligible);
         let (farthest, beyond) = self.cuts[i];
         let cells = (farthest / self.width).ceil() as usize + 1;
         let round: Vec<f64> = (0..=cells).map(|i| i as f64 * self.width).collect();

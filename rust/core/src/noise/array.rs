@@ -2,6 +2,7 @@
 
 use super::bernoulli::Bernoulli;
 use super::rng::{Rng, Seed, Stream};
+use super::round::round;
 use crate::error::Result;
 use crate::run::Run;
 
@@ -37,6 +38,14 @@ pub fn coins<T: Send>(
         let coins = &mut coins[..data.len()];
         coin.fill(coins, &mut seed.stream(purpose, chunk as u64));
         act(data, coins);
+        Ok(())
+    })
+}
+
+/// Fills `bits` with the fractions, numbers in [0, 1], each rounded to 1 with exactly itself as the probability.
+pub fn rounded(fractions: &[f64], bits: &mut [u8], purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
+    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
+        round(&fractions[chunk * CHUNK..], bits, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }

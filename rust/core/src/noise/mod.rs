@@ -12,12 +12,13 @@ mod interval;
 mod laplace;
 mod normal;
 mod rng;
+mod round;
 mod select;
 mod table;
 mod uniform;
 mod weighted;
 
-pub use array::{coins, draws};
+pub use array::{coins, draws, rounded};
 pub use bernoulli::{Bernoulli, Fixed};
 pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;

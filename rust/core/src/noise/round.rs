@@ -1,0 +1,64 @@
+//! Numbers in [0, 1] rounded to a bit at random, with exactly the number as the probability of 1.
+
+use super::bernoulli::TWO_64;
+use super::rng::Rng;
+
+/// One bit for each fraction, nearly always from one byte of the stream.
+///
+/// A float is a finite binary number: multiplied by a power of two, and less its whole part, it still is exactly one.
+pub fn round(fractions: &[f64], bits: &mut [u8], rng: &mut Rng) {
+    rng.fill(bits);
+    // Bytes at the fraction's own first digits become 2, so that the pass over all needs no branch.
+    for (bit, fraction) in bits.iter_mut().zip(fractions) {
+        let (digits, scaled) = (f64::from(*bit), fraction * 256.0);
+        *bit = u8::from(digits < scaled) + u8::from((digits < scaled) & (digits + 1.0 > scaled));
+    }
+    // One word in 32 holds such a byte.
+    let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
+    for (bits, fractions) in bits.chunks_mut(8).zip(fractions.chunks(8)).filter(|(bits, _)| undecided(bits)) {
+        for (bit, fraction) in bits.iter_mut().zip(fractions).filter(|(bit, _)| **bit == 2) {
+            *bit = u8::from(below((fraction * 256.0).fract(), || rng.next_u64()));
+        }
+    }
+}
+
+/// Whether a uniform number in [0, 1), drawn 64 binary digits at a time, lies below `number` in [0, 1).
+fn below(mut number: f64, mut word: impl FnMut() -> u64) -> bool {
+    while number > 0.0 {
+        let scaled = number * TWO_64;
+        let (drawn, digits) = (word(), scaled as u64);
+        if drawn != digits {
+            return drawn < digits;
+        }
+        number = scaled.fract();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    /// Digits of a number, and what is drawn: the first difference decides, and a number without more digits is not
+    /// exceeded.
+    #[test]
+    fn digits_decide_one_after_another() {
+        let number = 2f64.powi(-3) + 2f64.powi(-54);
+        let first = (1 << 61) | (1 << 10);
+        let long = 2f64.powi(-65) + 2f64.powi(-117);
+        for (number, words, expected) in [
+            (number, [first - 1, 0, 0], true),
+            (number, [first + 1, 0, 0], false),
+            (number, [first, 0, 0], false),
+            (long, [1, 0, 0], false),
+            (long, [0, (1 << 63) - 1, 0], true),
+            (long, [0, 1 << 63, 0], true),
+            (long, [0, (1 << 63) | (1 << 11), 0], false),
+            (2f64.powi(-1074), [0, 0, 0], true),
+            (0.0, [0, 0, 0], false),
+        ] {
+            let mut drawn = words.into_iter().chain(std::iter::repeat(0));
+            assert_eq!(below(number, || drawn.next().unwrap_or(0)), expected, "{number:e}, {words:?}");
+        }
+    }
+}
