@@ -21,7 +21,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "linear", "score", "accounting", "weights"},
+    {"gf2", "linear", "score", "sgd", "accounting", "weights"},
     {"parity", "local"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
@@ -56,6 +56,13 @@ GUARANTEED = {
     "learners.ExponentialLearner.learn_indices",
     "learners.ExponentialLearner.paper_sample_size",
     "learners.ExponentialLearner.sample_size",
+    "learners.PrivateSGD",
+    "learners.PrivateSGD.calibrated",
+    "learners.PrivateSGD.composition",
+    "learners.PrivateSGD.guarantees",
+    "learners.PrivateSGD.learn",
+    "learners.PrivateSGD.learn_weighted",
+    "learners.PrivateSGD.records_needed",
     "learners.vc_sample_size",
     "local.Agents",
     "local.Agents.ask",

@@ -25,6 +25,9 @@ __all__ = [
     "halfspace_errors",
     "halfspace_values",
     "integer_noise",
+    "linear_losses",
+    "linear_scores",
+    "loss_bounds",
     "optimal_delta",
     "optimal_epsilon",
     "plan_parity",
@@ -38,6 +41,7 @@ __all__ = [
     "renyi_epsilon",
     "select",
     "separate",
+    "sgd_learn",
     "solve",
     "truth_probability",
     "uniform_integers",
@@ -54,6 +58,8 @@ _PlanFields: TypeAlias = tuple[
     int, float, float | None, float | None, int | None, int | None, int | None
 ]
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
+_Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, _Floats]
+_Loss: TypeAlias = tuple[str, float]
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
 
 @final
@@ -128,6 +134,21 @@ def separate(
     start: NDArray[np.float64] | None,
     settings: tuple[float, float, bool],
 ) -> tuple[NDArray[np.float64], float, int]: ...
+def sgd_learn(
+    records: _Records,
+    draws: DenseWeights | _Integers | None,
+    loss: _Loss,
+    sizes: tuple[int, int],
+    bounds: tuple[float, float, float],
+    penalties: tuple[float, float, float],
+    noise: tuple[str, _Ratio],
+    random_state: _RandomState,
+) -> _Floats: ...
+def linear_scores(records: _Records, row_bound: float, model: _Floats) -> _Floats: ...
+def linear_losses(
+    records: _Records, row_bound: float, model: _Floats, loss: _Loss, largest: float
+) -> _Floats: ...
+def loss_bounds(loss: _Loss, prediction: float, label: float) -> tuple[float, float]: ...
 def bernoulli(
     p: _Ratio, exponential: bool, size: SupportsIndex, random_state: _RandomState
 ) -> _Bits: ...

@@ -102,5 +102,6 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "parity": {"features": _features, "complement": flag},
     "at_least": {"threshold": count, "features": _features, "values": _values},
     "halfspace": {"weights": _reals, "bias": _real},
+    "linear": {"weights": _reals, "bias": _real},
     "vote": {"hypotheses": _voters},
 }

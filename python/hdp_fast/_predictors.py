@@ -60,7 +60,7 @@ def _halfspace(said: Hypothesis, X: Any) -> Bits:
 
 def _vote(said: Hypothesis, X: Any) -> Bits:
     voters = said["hypotheses"]
-    if all(each["kind"] != "halfspace" for each in voters):
+    if all(each["kind"] not in ("halfspace", "linear") for each in voters):
         X = Features(X)
     votes = _says(voters[0], X).astype(np.int64)
     for each in voters[1:]:
@@ -82,5 +82,6 @@ _KINDS: dict[str, Callable[[Hypothesis, Any], Bits]] = {
     "parity": _parity,
     "at_least": _at_least,
     "halfspace": _halfspace,
+    "linear": _halfspace,
     "vote": _vote,
 }

@@ -27,6 +27,7 @@ from ._labelings import Labelings, sauer_bound
 from ._neighbours import Neighbours, relation
 from ._predictors import predictor
 from ._separator import LinearSeparator, Separated
+from ._sgd import LinearModel, PrivateSGD, SGDGuarantees
 from .accounting import BoundedRange, Pure
 from .budget import Budget, spend
 from .exceptions import ParameterError
@@ -43,9 +44,12 @@ __all__ = [
     "Hypotheses",
     "Labelings",
     "Learned",
+    "LinearModel",
     "LinearSeparator",
     "PaperSampleSize",
     "Parities",
+    "PrivateSGD",
+    "SGDGuarantees",
     "Separated",
     "SparseHalfspaces",
     "Stumps",

@@ -1,6 +1,6 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting` <- `parity`, `local`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`.
 //! Nothing here knows Python.
 
 pub mod accounting;
@@ -14,6 +14,7 @@ pub mod parity;
 pub mod pool;
 pub mod run;
 pub mod score;
+pub mod sgd;
 pub mod simd;
 pub mod weights;
 

@@ -14,6 +14,7 @@ mod parity;
 mod run;
 mod scalar;
 mod score;
+mod sgd;
 mod weights;
 
 use pyo3::prelude::*;
@@ -46,6 +47,8 @@ mod _core {
     #[pymodule_export]
     use score::{Features, Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
+    use sgd::{linear_losses, linear_scores, loss_bounds, sgd_learn};
+    #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
     #[pymodule_export]
@@ -54,7 +57,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 38] = [
+    const __all__: [&str; 42] = [
         "BitMatrix",
         "DenseWeights",
         "Features",
@@ -76,6 +79,9 @@ mod _core {
         "halfspace_errors",
         "halfspace_values",
         "integer_noise",
+        "linear_losses",
+        "linear_scores",
+        "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",
         "plan_parity",
@@ -89,6 +95,7 @@ mod _core {
         "renyi_epsilon",
         "select",
         "separate",
+        "sgd_learn",
         "solve",
         "truth_probability",
         "uniform_integers",

@@ -38,7 +38,8 @@ pub fn project_in_place(py: Python<'_>, mut w: FloatsToWrite<'_>, kappa: f64) ->
 pub struct DenseWeights(std::sync::Mutex<weights::DenseWeights>);
 
 impl DenseWeights {
-    fn held(&self) -> std::sync::MutexGuard<'_, weights::DenseWeights> {
+    /// The weights, for one call.
+    pub fn held(&self) -> std::sync::MutexGuard<'_, weights::DenseWeights> {
         // A panic elsewhere leaves whole weights behind.
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

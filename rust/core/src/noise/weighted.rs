@@ -3,6 +3,7 @@
 use super::rng::Rng;
 use crate::error::{Error, Result, fitting};
 use crate::run::Run;
+use crate::simd::prefetch;
 
 /// Indices i with Pr[i] = weight i / sum of the weights.
 ///
@@ -54,8 +55,44 @@ impl Weighted {
     /// One draw.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> usize {
-        let target = rng.below(self.cumulative[self.cumulative.len() - 1]);
-        let mut index = self.guide[(target >> self.shift) as usize] as usize;
+        let target = self.target(rng);
+        self.located(target, self.guide[self.part(target)])
+    }
+
+    /// Adds `count` draws, the same as one by one; the memory is asked for many of them at a time.
+    pub fn draw_many(&self, count: usize, out: &mut Vec<usize>, rng: &mut Rng) {
+        const GROUP: usize = 64;
+        let mut targets = [0; GROUP];
+        let mut starts = [0; GROUP];
+        for first in (0..count).step_by(GROUP) {
+            let size = GROUP.min(count - first);
+            for target in &mut targets[..size] {
+                *target = self.target(rng);
+                prefetch(&self.guide[self.part(*target)..][..1]);
+            }
+            for (start, &target) in starts.iter_mut().zip(&targets[..size]) {
+                *start = self.guide[self.part(target)];
+                prefetch(&self.cumulative[*start as usize..][..1]);
+            }
+            let pairs = targets[..size].iter().zip(&starts);
+            out.extend(pairs.map(|(&target, &start)| self.located(target, start)));
+        }
+    }
+
+    #[inline]
+    fn target(&self, rng: &mut Rng) -> u64 {
+        rng.below(self.cumulative[self.cumulative.len() - 1])
+    }
+
+    #[inline]
+    fn part(&self, target: u64) -> usize {
+        (target >> self.shift) as usize
+    }
+
+    /// The index of the target, which is not before the one that its part begins with.
+    #[inline]
+    fn located(&self, target: u64, start: u32) -> usize {
+        let mut index = start as usize;
         while self.cumulative[index] <= target {
             index += 1;
         }
@@ -82,4 +119,25 @@ fn cumulated(mut weights: Vec<u64>, run: Run<'_>) -> Result<Vec<u64>> {
         Ok(())
     })?;
     Ok(weights)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::rng::{Seed, Stream};
+    use super::*;
+    use crate::simd::Isa;
+
+    #[test]
+    fn many_draws_are_those_of_one_by_one() {
+        let weights = (0..1000).map(|i| i * i % 97).collect();
+        let law = Weighted::new(weights, Run::alone(Isa::Portable)).unwrap();
+        let stream = || Seed::reproducible([4; 32]).stream(Stream::Integers, 0);
+        for count in [0, 1, 63, 64, 65, 1000] {
+            let (mut many, mut rng) = (Vec::new(), stream());
+            law.draw_many(count, &mut many, &mut rng);
+            let mut rng = stream();
+            assert_eq!(many, (0..count).map(|_| law.draw(&mut rng)).collect::<Vec<usize>>());
+        }
+    }
 }

@@ -2,17 +2,17 @@
 
 /// Instantiates a body for every arm, under a name that dispatches.
 macro_rules! dispatched {
-    ($(#[$doc:meta])* $name:ident$(<$real:ident: $bound:path>)?($($argument:ident: $type:ty),*) = $body:path) => {
+    ($(#[$doc:meta])* $name:ident$(<$($generic:ident: $bound:path),+>)?($($argument:ident: $type:ty),*) = $body:path) => {
         $(#[$doc])*
-        pub fn $name$(<$real: $bound>)?(isa: crate::simd::Isa, $($argument: $type),*) {
+        pub fn $name$(<$($generic: $bound),+>)?(isa: crate::simd::Isa, $($argument: $type),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
-            unsafe fn avx2$(<$real: $bound>)?($($argument: $type),*) {
+            unsafe fn avx2$(<$($generic: $bound),+>)?($($argument: $type),*) {
                 $body($($argument),*);
             }
             #[cfg(has_gfni_intrinsics)]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
-            unsafe fn avx512$(<$real: $bound>)?($($argument: $type),*) {
+            unsafe fn avx512$(<$($generic: $bound),+>)?($($argument: $type),*) {
                 $body($($argument),*);
             }
             match isa {

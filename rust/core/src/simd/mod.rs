@@ -7,8 +7,10 @@
 mod dispatch;
 mod block;
 mod disagreements;
+mod gradients;
 mod halfspaces;
 mod portable;
+mod prefetch;
 mod rows;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -18,7 +20,9 @@ mod x86_gfni;
 
 pub use block::{BLOCK, Block};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
+pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 
 use crate::error::{Error, Result};

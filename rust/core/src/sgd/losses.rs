@@ -1,0 +1,85 @@
+//! Convex losses of a prediction: values, slopes and their ranges.
+
+use crate::simd::Slope;
+
+/// A loss of the prediction w.x and a label.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// max(0, 1 - label * prediction), labels -1 and 1.
+    Hinge,
+    /// ln(1 + exp(-label * prediction)), labels -1 and 1.
+    Logistic,
+    /// (prediction - label)^2 / 2.
+    Squared,
+    /// The same up to a difference of the threshold, linear from there on.
+    Huber(f64),
+}
+
+impl Loss {
+    /// The loss.
+    #[inline]
+    pub fn value(self, prediction: f64, label: f64) -> f64 {
+        let margin = label * prediction;
+        let difference = (prediction - label).abs();
+        match self {
+            Loss::Hinge => (1.0 - margin).max(0.0),
+            Loss::Logistic => (-margin).max(0.0) + (-margin.abs()).exp().ln_1p(),
+            Loss::Huber(threshold) if difference > threshold => threshold * (difference - threshold / 2.0),
+            Loss::Squared | Loss::Huber(_) => difference * difference / 2.0,
+        }
+    }
+
+    /// The largest loss of predictions and labels up to these magnitudes.
+    pub fn largest(self, prediction: f64, label: f64) -> f64 {
+        self.value(-prediction, label)
+    }
+
+    /// The steepest slope for predictions and labels up to these magnitudes.
+    pub fn steepest(self, prediction: f64, label: f64) -> f64 {
+        match self {
+            Loss::Hinge | Loss::Logistic => label,
+            Loss::Squared => prediction + label,
+            Loss::Huber(threshold) => threshold.min(prediction + label),
+        }
+    }
+}
+
+impl Slope for Loss {
+    #[inline(always)]
+    fn slope(self, prediction: f64, label: f64) -> f64 {
+        match self {
+            Loss::Hinge if label * prediction < 1.0 => -label,
+            Loss::Hinge => 0.0,
+            Loss::Logistic => -label / (1.0 + (label * prediction).exp()),
+            Loss::Squared => prediction - label,
+            Loss::Huber(threshold) => (prediction - label).clamp(-threshold, threshold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_are_derivatives_and_bounds_are_met() {
+        for loss in [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber(0.7)] {
+            let (mut largest, mut steepest) = (0.0f64, 0.0f64);
+            for label in [-1.0, 1.0] {
+                for step in -300..=300 {
+                    let prediction = f64::from(step) / 100.0;
+                    // Away from the corner of the hinge.
+                    let (middle, width) = (prediction + 0.003, 1e-6);
+                    let difference = loss.value(middle + width, label) - loss.value(middle - width, label);
+                    assert!((difference / (2.0 * width) - loss.slope(middle, label)).abs() < 1e-6, "{loss:?}");
+                    largest = largest.max(loss.value(prediction, label));
+                    steepest = steepest.max(loss.slope(prediction, label).abs());
+                }
+            }
+            assert!((largest - loss.largest(3.0, 1.0)).abs() < 1e-12, "{loss:?}");
+            assert!(steepest <= loss.steepest(3.0, 1.0) && steepest > 0.95 * loss.steepest(3.0, 1.0), "{loss:?}");
+        }
+        assert_eq!(Loss::Logistic.value(-1e4, 1.0), 1e4);
+        assert_eq!(Loss::Logistic.slope(1e4, 1.0), 0.0);
+    }
+}

@@ -1,0 +1,78 @@
+//! The settings of a run, checked.
+
+use num_traits::Zero;
+
+use super::losses::Loss;
+use super::noise::Noise;
+use crate::error::{Error, Result};
+
+/// The largest noise of the exact kind; its draws must fit into words.
+const MOST_NOISE: f64 = (1u64 << 29) as f64;
+
+/// What a run does, all of it public.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The loss whose mean is minimised.
+    pub loss: Loss,
+    /// Steps, at least 1.
+    pub steps: usize,
+    /// Draws in a step, from 1 to 2^32.
+    pub batch: usize,
+    /// Of the ball around 0 that holds the models.
+    pub radius: f64,
+    /// Rows are shrunk to this norm.
+    pub row_bound: f64,
+    /// Gradients are shrunk to this norm.
+    pub lipschitz: f64,
+    /// Weight of the sum of magnitudes, at least 0.
+    pub l1: f64,
+    /// Weight of half the sum of squares, at least 0.
+    pub l2: f64,
+    /// Strong convexity of the whole objective, for steps of 1 / (convexity r); 0 for steps of D / (G sqrt r).
+    pub convexity: f64,
+    /// What protects the records.
+    pub noise: Noise,
+}
+
+impl Plan {
+    /// Refuses what cannot be run.
+    pub fn check(&self) -> Result<()> {
+        let above_zero = |value: f64| value > 0.0 && value < f64::INFINITY;
+        for (name, value) in [("radius", self.radius), ("row_bound", self.row_bound), ("lipschitz", self.lipschitz)] {
+            if !above_zero(value) {
+                return Err(Error::parameter(name, value, "it must be finite and above 0"));
+            }
+        }
+        for (name, value) in [("l1", self.l1), ("l2", self.l2), ("convexity", self.convexity)] {
+            if !(above_zero(value) || value == 0.0) {
+                return Err(Error::parameter(name, value, "it must be finite and at least 0"));
+            }
+        }
+        for (name, count) in [("steps", self.steps), ("batch", self.batch)] {
+            if count == 0 || (name == "batch" && count as u64 > 1 << 32) {
+                return Err(Error::parameter(name, count, "it must be at least 1, and batch at most 2^32"));
+            }
+        }
+        self.check_loss_and_noise()
+    }
+
+    fn check_loss_and_noise(&self) -> Result<()> {
+        let threshold = if let Loss::Huber(threshold) = self.loss { threshold } else { 1.0 };
+        if !(threshold > 0.0 && threshold < f64::INFINITY) {
+            return Err(Error::parameter("threshold", threshold, "it must be finite and above 0"));
+        }
+        let fine = match &self.noise {
+            Noise::None => true,
+            Noise::Idealised(scale) => *scale > 0.0 && *scale < f64::INFINITY,
+            Noise::Exact(scale) => !scale.is_zero() && self.noise.scale() < MOST_NOISE,
+        };
+        let rule = "it must be above 0, and below 2^29 if exact";
+        if fine { Ok(()) } else { Err(Error::parameter("noise", self.noise.scale(), rule)) }
+    }
+
+    /// Bound G on the norm of a noisy mean gradient: G^2 = L^2 + d (s L / b)^2 in the mean.
+    pub fn noisy_lipschitz(&self, columns: usize) -> f64 {
+        let deviation = self.noise.scale() / self.batch as f64;
+        self.lipschitz * (1.0 + columns as f64 * deviation * deviation).sqrt()
+    }
+}

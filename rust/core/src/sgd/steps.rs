@@ -1,0 +1,224 @@
+//! The descent: one step after the other, each a sum of clipped gradients with noise.
+
+use super::draws::{Blocks, Draws};
+use super::losses::Loss;
+use super::noise::{Source, grid};
+use super::plan::Plan;
+use crate::error::{Error, Result, fitting};
+use crate::noise::Seed;
+use crate::run::Run;
+use crate::simd::{Examples, Grid, Real, Rows, add_gradients, add_quantised, clipped_scores, squared_norm};
+
+/// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
+const PART: usize = 1024;
+
+/// Entries read between two looks at the cancel flag, and most steps.
+const BLOCK_ENTRIES: usize = 1 << 21;
+const BLOCK_STEPS: usize = 4096;
+
+/// Rows whose losses a thread computes at a time.
+const CHUNK: usize = 1 << 12;
+
+/// Records, read in place.
+#[derive(Clone, Copy)]
+pub struct Records<'a, T> {
+    entries: &'a [T],
+    columns: usize,
+    labels: &'a [f64],
+}
+
+impl<'a, T: Real> Records<'a, T> {
+    /// `columns` entries a record and its label.
+    pub fn new(entries: &'a [T], columns: usize, labels: &'a [f64]) -> Result<Records<'a, T>> {
+        if columns == 0 || labels.is_empty() || labels.len().checked_mul(columns) != Some(entries.len()) {
+            let (rows, entries) = (labels.len(), entries.len());
+            return Err(Error::Shape(format!("{rows} labels and {columns} columns do not fit {entries} entries")));
+        }
+        Ok(Records { entries, columns, labels })
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn rows(&self, bound: f64) -> Rows<'a, T> {
+        Rows { entries: self.entries, columns: self.columns, bound }
+    }
+}
+
+/// The mean of the models before each of the steps of projected stochastic gradient descent from 0.
+///
+/// A row whose squared norm is no finite number counts as zero. Without noise, nothing is private; what a step reveals
+/// with it, `Noise` says.
+///
+/// Cost: a read of `batch` rows in random order a step, and a draw of noise for each column.
+pub fn learn<T: Real>(
+    records: Records<'_, T>,
+    draws: Draws<'_>,
+    plan: &Plan,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<Vec<f64>> {
+    plan.check()?;
+    let in_block = (BLOCK_ENTRIES / (plan.batch.saturating_mul(records.columns))).clamp(1, BLOCK_STEPS);
+    let all = plan.steps.checked_mul(plan.batch);
+    let most = in_block.min(plan.steps) * plan.batch;
+    let mut blocks = Blocks::new(draws, all, most, records.labels.len(), seed)?;
+    let mut descent = Descent::new(records, plan, seed, run)?;
+    let mut done = 0;
+    while done < plan.steps {
+        run.check()?;
+        let steps = in_block.min(plan.steps - done);
+        let rows = blocks.next(done * plan.batch, steps * plan.batch);
+        for step in 0..steps {
+            descent.step(done + step + 1, &rows[step * plan.batch..])?;
+        }
+        done += steps;
+    }
+    Ok(descent.mean())
+}
+
+struct Descent<'a, T> {
+    examples: Examples<'a, T, Loss>,
+    plan: &'a Plan,
+    grid: Option<Grid>,
+    noise: Source,
+    run: Run<'a>,
+    /// Mean gradients for each unit of the sums, and the first step's length.
+    unit: f64,
+    first: f64,
+    model: Vec<f64>,
+    total: Vec<f64>,
+    sums: Vec<f64>,
+}
+
+impl<'a, T: Real> Descent<'a, T> {
+    fn new(records: Records<'a, T>, plan: &'a Plan, seed: &Seed, run: Run<'a>) -> Result<Descent<'a, T>> {
+        let columns = records.columns;
+        let sums = fitting::<f64>(columns.checked_mul(plan.batch.div_ceil(PART)))?;
+        let grid = grid(&plan.noise, plan.lipschitz, columns);
+        let steepest = 2.0 * plan.radius / plan.noisy_lipschitz(columns);
+        Ok(Descent {
+            examples: Examples {
+                rows: records.rows(plan.row_bound),
+                labels: records.labels,
+                loss: plan.loss,
+                most: plan.lipschitz,
+            },
+            noise: Source::new(&plan.noise, plan.lipschitz, plan.steps.saturating_mul(columns), seed),
+            unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch as f64),
+            first: if plan.convexity > 0.0 { 1.0 / plan.convexity } else { steepest },
+            model: vec![0.0; columns],
+            total: vec![0.0; columns],
+            sums: vec![0.0; sums],
+            plan,
+            grid,
+            run,
+        })
+    }
+
+    /// The step of this number, counted from 1; the rows after its own are those of the next steps.
+    fn step(&mut self, number: usize, rows: &[usize]) -> Result<()> {
+        self.add_up(rows)?;
+        let sum = &mut self.sums[..self.model.len()];
+        self.noise.add(sum);
+        let number = number as f64;
+        let length = self.first / if self.plan.convexity > 0.0 { number } else { number.sqrt() };
+        let (kept, factor) = (1.0 - length * self.plan.l2, length * self.unit);
+        for ((w, total), gradient) in self.model.iter_mut().zip(&mut self.total).zip(sum) {
+            *total += *w;
+            *w = *w * kept - factor * *gradient;
+        }
+        if self.plan.l1 > 0.0 {
+            shrink(&mut self.model, length * self.plan.l1);
+        }
+        project(&mut self.model, self.plan.radius);
+        Ok(())
+    }
+
+    /// The sum of the batch's gradients, in the first part of the sums.
+    fn add_up(&mut self, rows: &[usize]) -> Result<()> {
+        let (batch, columns) = (self.plan.batch, self.model.len());
+        let (examples, grid, model, isa) = (self.examples, self.grid, &self.model, self.run.isa);
+        let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
+            Some(grid) => add_quantised(isa, examples, grid, rows, count, model, sum),
+            None => add_gradients(isa, examples, rows, count, model, sum),
+        };
+        self.sums.fill(0.0);
+        if batch <= PART {
+            add(rows, batch, &mut self.sums);
+            return Ok(());
+        }
+        self.run.try_for_each_chunk(&mut self.sums, columns, |part, sum| {
+            let start = part * PART;
+            add(&rows[start..], PART.min(batch - start), sum);
+            Ok(())
+        })?;
+        let (sum, others) = self.sums.split_at_mut(columns);
+        for other in others.chunks_exact(columns) {
+            sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+        }
+        Ok(())
+    }
+
+    fn mean(mut self) -> Vec<f64> {
+        let share = 1.0 / self.plan.steps as f64;
+        self.total.iter_mut().for_each(|total| *total *= share);
+        self.total
+    }
+}
+
+/// The nearest model in the ball.
+fn project(model: &mut [f64], radius: f64) {
+    let squared = squared_norm(model, |w| w);
+    if squared > radius * radius {
+        let factor = radius / squared.sqrt();
+        model.iter_mut().for_each(|w| *w *= factor);
+    }
+}
+
+/// Every entry nearer to 0 by so much.
+fn shrink(model: &mut [f64], by: f64) {
+    model.iter_mut().for_each(|w| *w = (w.abs() - by).max(0.0).copysign(*w));
+}
+
+/// The inner product of a model with every row, shrunk to the bound.
+///
+/// Cost: one pass over the rows.
+pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], run: Run<'_>) -> Result<Vec<f64>> {
+    if model.len() != records.columns {
+        let (weights, columns) = (model.len(), records.columns);
+        return Err(Error::Shape(format!("the model has {weights} weights, but X has {columns} columns")));
+    }
+    let mut scores = vec![0.0; fitting::<f64>(Some(records.labels.len()))?];
+    let rows = records.rows(row_bound);
+    run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
+        clipped_scores(run.isa, rows, chunk * CHUNK, model, scores);
+        Ok(())
+    })?;
+    Ok(scores)
+}
+
+/// The loss of a model on every record as a share of `largest`, cut at 1.
+///
+/// Cost: one pass over the rows.
+pub fn losses<T: Real>(
+    records: Records<'_, T>,
+    row_bound: f64,
+    model: &[f64],
+    (loss, largest): (Loss, f64),
+    run: Run<'_>,
+) -> Result<Vec<f64>> {
+    let mut losses = scores(records, row_bound, model, run)?;
+    run.try_for_each_chunk(&mut losses, CHUNK, |chunk, losses| {
+        let labels = &records.labels[chunk * CHUNK..];
+        losses
+            .iter_mut()
+            .zip(labels)
+            .for_each(|(score, &label)| *score = (loss.value(*score, label) / largest).min(1.0));
+        Ok(())
+    })?;
+    Ok(losses)
+}

@@ -1,0 +1,210 @@
+//! Glue of `hdp_fast.learners.PrivateSGD`, which carries the documentation.
+
+use hdp_fast_core::Result;
+use hdp_fast_core::error::Error;
+use hdp_fast_core::noise::{Rational, Seed};
+use hdp_fast_core::run::Run;
+use hdp_fast_core::sgd::{self, Draws, Loss, Noise, Plan, Records};
+use hdp_fast_core::simd::Real;
+use num_bigint::BigUint;
+use num_traits::ToPrimitive;
+use pyo3::prelude::*;
+
+use crate::array::{self, Floats, Integers, Vector};
+use crate::error::raise;
+use crate::linear::Entries;
+use crate::noise::seed;
+use crate::run::{run, streaming_cost};
+use crate::scalar::word;
+use crate::weights::DenseWeights;
+
+/// A rough cost of a step on one row, in nanoseconds, and of each of its entries.
+const STEP: f64 = 50.0;
+const ENTRY: f64 = 5.0;
+
+/// Entries, columns and labels.
+type Given<'py> = (Entries<'py>, usize, Floats<'py>);
+
+/// A word and the threshold of Huber's loss.
+type Named<'py> = (Bound<'py, PyAny>, f64);
+
+/// Where the rows come from, unless they are uniform.
+#[derive(FromPyObject)]
+pub enum Source<'py> {
+    Weights(Bound<'py, DenseWeights>),
+    Indices(Integers<'py>),
+}
+
+fn loss((name, threshold): &Named<'_>) -> PyResult<Loss> {
+    let losses = [
+        ("hinge", Loss::Hinge),
+        ("logistic", Loss::Logistic),
+        ("squared", Loss::Squared),
+        ("huber", Loss::Huber(*threshold)),
+    ];
+    word("loss", name, &losses)
+}
+
+fn noise(name: &Bound<'_, PyAny>, scale: (BigUint, BigUint)) -> PyResult<Noise> {
+    let scale = Rational::new(scale.0, scale.1);
+    let idealised = Noise::Idealised(scale.to_f64().unwrap_or(f64::INFINITY));
+    let known = [("none", 0), ("idealized", 1), ("exact", 2)];
+    Ok(match word("numerics", name, &known)? {
+        0 => Noise::None,
+        1 => idealised,
+        _ => Noise::Exact(scale),
+    })
+}
+
+/// The mean model of a run: float64 (columns,).
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn sgd_learn<'py>(
+    py: Python<'py>,
+    records: Given<'py>,
+    draws: Option<Source<'py>>,
+    loss: Named<'py>,
+    sizes: (usize, usize),
+    bounds: (f64, f64, f64),
+    penalties: (f64, f64, f64),
+    noise: (Bound<'py, PyAny>, (BigUint, BigUint)),
+    random_state: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vector<'py, f64>> {
+    let plan = Plan {
+        loss: self::loss(&loss)?,
+        steps: sizes.0,
+        batch: sizes.1,
+        radius: bounds.0,
+        row_bound: bounds.1,
+        lipschitz: bounds.2,
+        l1: penalties.0,
+        l2: penalties.1,
+        convexity: penalties.2,
+        noise: self::noise(&noise.0, noise.1)?,
+    };
+    plan.check().map_err(raise)?;
+    let seed = seed(py, random_state)?;
+    let rows = chosen(&draws)?;
+    let draws = match (&rows, &draws) {
+        (Some(rows), _) => Kind::Given(rows),
+        (None, Some(Source::Weights(weights))) => Kind::Weighted(weights.get()),
+        _ => Kind::Uniform,
+    };
+    let step = STEP + ENTRY * records.1 as f64 * plan.batch as f64;
+    let cost = step * plan.steps as f64 + streaming_cost(8 * records.2.as_slice()?.len());
+    let learned = call(
+        py,
+        &records,
+        cost,
+        |records, run| descend(records, draws, &plan, &seed, run),
+        |records, run| descend(records, draws, &plan, &seed, run),
+    )?;
+    Ok(array::returned(py, learned))
+}
+
+/// The inner product of a model with every shrunk row: float64 (n,).
+#[pyfunction]
+pub fn linear_scores<'py>(
+    py: Python<'py>,
+    records: Given<'py>,
+    row_bound: f64,
+    model: Floats<'py>,
+) -> PyResult<Vector<'py, f64>> {
+    let (model, cost) = (model.as_slice()?, pass_cost(&records)?);
+    let scores = call(
+        py,
+        &records,
+        cost,
+        |records, run| sgd::scores(records, row_bound, model, run),
+        |records, run| sgd::scores(records, row_bound, model, run),
+    )?;
+    Ok(array::returned(py, scores))
+}
+
+/// The loss of a model on every record as a share of the largest: float64 (n,).
+#[pyfunction]
+pub fn linear_losses<'py>(
+    py: Python<'py>,
+    records: Given<'py>,
+    row_bound: f64,
+    model: Floats<'py>,
+    loss: Named<'py>,
+    largest: f64,
+) -> PyResult<Vector<'py, f64>> {
+    let (model, cost, loss) = (model.as_slice()?, pass_cost(&records)?, (self::loss(&loss)?, largest));
+    let losses = call(
+        py,
+        &records,
+        cost,
+        |records, run| sgd::losses(records, row_bound, model, loss, run),
+        |records, run| sgd::losses(records, row_bound, model, loss, run),
+    )?;
+    Ok(array::returned(py, losses))
+}
+
+/// The largest loss and the steepest slope for predictions and labels up to these magnitudes.
+#[pyfunction]
+pub fn loss_bounds(loss: Named<'_>, prediction: f64, label: f64) -> PyResult<(f64, f64)> {
+    let loss = self::loss(&loss)?;
+    Ok((loss.largest(prediction, label), loss.steepest(prediction, label)))
+}
+
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    Given(&'a [usize]),
+    Weighted(&'a DenseWeights),
+    Uniform,
+}
+
+fn chosen(draws: &Option<Source<'_>>) -> PyResult<Option<Vec<usize>>> {
+    let Some(Source::Indices(rows)) = draws else { return Ok(None) };
+    Ok(Some(rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX)).collect()))
+}
+
+fn descend<T: Real>(
+    records: Records<'_, T>,
+    draws: Kind<'_>,
+    plan: &Plan,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<Vec<f64>> {
+    match draws {
+        Kind::Given(rows) => sgd::learn(records, Draws::Given(rows), plan, seed, run),
+        Kind::Uniform => sgd::learn(records, Draws::Uniform, plan, seed, run),
+        Kind::Weighted(weights) => {
+            let (n, law) = {
+                let held = weights.held();
+                (held.n(), held.law(run)?)
+            };
+            if n != records.len() {
+                let text = format!("weights are of {n} records, but X has {}", records.len());
+                return Err(Error::Shape(text));
+            }
+            sgd::learn(records, Draws::Weighted(&law), plan, seed, run)
+        }
+    }
+}
+
+fn call<R: Send>(
+    py: Python<'_>,
+    (entries, columns, labels): &Given<'_>,
+    cost: f64,
+    double: impl FnOnce(Records<'_, f64>, Run<'_>) -> Result<R> + Send,
+    single: impl FnOnce(Records<'_, f32>, Run<'_>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let (columns, labels) = (*columns, labels.as_slice()?);
+    match entries {
+        Entries::Double(entries) => {
+            let entries = entries.as_slice()?;
+            run(py, None, cost, |run| double(Records::new(entries, columns, labels)?, run))
+        }
+        Entries::Single(entries) => {
+            let entries = entries.as_slice()?;
+            run(py, None, cost, |run| single(Records::new(entries, columns, labels)?, run))
+        }
+    }
+}
+
+fn pass_cost((_, columns, labels): &Given<'_>) -> PyResult<f64> {
+    Ok(streaming_cost(8 * labels.as_slice()?.len().saturating_mul(columns + 2)))
+}

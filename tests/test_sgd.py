@@ -1,0 +1,357 @@
+"""Private stochastic gradient descent beside numpy, closed forms and scipy's optimum."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from hdp_fast import accounting, learners
+from hdp_fast.budget import Budget
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+from hdp_fast.learners import PrivateSGD
+from hdp_fast.reference import sgd as reference
+from hdp_fast.weights import DenseWeights
+
+LOSSES = ["hinge", "logistic", "squared", "huber"]
+
+
+def records(n, d, seed=0, dtype=np.float64):
+    """Rows of norms below and above 1, labels that a halfspace mostly explains."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).astype(dtype) / np.sqrt(d)
+    y = X @ np.linspace(1, -1, d) + 0.2 * rng.normal(size=n) > 0
+    return X, y.astype(np.uint8)
+
+
+def settings(learner):
+    names = ["loss", "batch", "radius", "row_bound", "lipschitz", "threshold"]
+    return {name: getattr(learner, name) for name in [*names, "l1", "l2", "convexity"]}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("extra", [{}, {"l1": 0.05}, {"l2": 0.3}, {"convexity": 0.5}])
+@pytest.mark.parametrize(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
+def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
+    X, y = records(500, d, dtype=dtype)
+    X[7] = 0
+    learner = PrivateSGD(
+        loss,
+        steps=60,
+        batch=batch,
+        radius=2.0,
+        row_bound=0.9,
+        lipschitz=0.7,
+        threshold=0.4,
+        **extra,
+    )
+    indices = np.random.default_rng(1).integers(0, 500, 60 * batch)
+    found = learner.learn_indices(X, y, indices).weights
+    expected = reference.learn(X.astype(float), 2.0 * y - 1, indices, **settings(learner))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert np.linalg.norm(found) <= 2.0 + 1e-12
+
+
+def objective(learner, X, labels):
+    """The mean loss by its textbook formula."""
+    rows = X * np.minimum(1, learner.row_bound / np.linalg.norm(X, axis=1))[:, None]
+    formulas = {
+        "hinge": lambda s: np.maximum(0, 1 - labels * s),
+        "logistic": lambda s: np.log1p(np.exp(-labels * s)),
+        "squared": lambda s: (s - labels) ** 2 / 2,
+        "huber": lambda s: np.where(
+            abs(s - labels) <= learner.threshold,
+            (s - labels) ** 2 / 2,
+            learner.threshold * (abs(s - labels) - learner.threshold / 2),
+        ),
+    }
+    penalty = lambda w: learner.l1 * abs(w).sum() + learner.l2 * (w @ w) / 2  # noqa: E731
+    return lambda w: formulas[learner.loss](rows @ w).mean() + penalty(w)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalty", [{}, {"l1": 0.02}, {"l2": 0.1}])
+@pytest.mark.parametrize("numerics", ["none", "exact"])
+def test_converges_to_the_optimum(loss, penalty, numerics):
+    """Within what Algorithm 3 promises of scipy's optimum in the ball."""
+    X, y = records(400, 4)
+    noise = None if numerics == "none" else 0.5
+    learner = PrivateSGD(
+        loss, steps=40_000, batch=10, radius=3.0, threshold=0.5, noise=noise, **penalty
+    )
+    value = objective(learner, X, 2.0 * y - 1)
+    ball = {"type": "ineq", "fun": lambda w: 9 - w @ w}
+    best = minimize(value, np.full(4, 0.1), constraints=ball, method="SLSQP").fun
+    learnt = (
+        learner.learn(X, y, random_state=1)
+        if noise is None
+        else learner.learn_weighted(X, y, DenseWeights(400, 1.0, 0.1), random_state=1)
+    )
+    assert best - 1e-5 <= value(learnt.weights) <= best + 0.015
+
+
+def test_losses_are_shares_of_the_largest():
+    X, y = records(300, 5)
+    X[3] *= 100
+    for loss in LOSSES:
+        learner = PrivateSGD(loss, steps=50, radius=2.0, row_bound=1.5, threshold=0.3)
+        model = learner.learn(X, y, random_state=2)
+        losses = model.losses(X, y)
+        assert losses.min() >= 0
+        assert losses.max() <= 1
+        mean = objective(dataclasses.replace(learner, l1=0, l2=0), X, 2.0 * y - 1)(model.weights)
+        assert losses.mean() * learner.largest_loss == pytest.approx(mean, rel=1e-12)
+        shrunk = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
+        np.testing.assert_allclose(model.scores(X), shrunk @ model.weights, atol=1e-12)
+        assert (model.predict(X) == (X @ model.weights >= 0)).all()
+        far = model.weights / np.linalg.norm(model.weights) * 1.5
+        worst = dataclasses.replace(model, weights=far / 1.5 * 2)
+        said = 0 if loss in ("hinge", "logistic", "squared", "huber") else 1
+        assert worst.losses(far[None], [said])[0] == pytest.approx(1, rel=1e-12)
+
+
+def test_real_labels_are_clipped():
+    X, _ = records(300, 3)
+    y = X @ [1.0, 2.0, -1.0]
+    learner = PrivateSGD(
+        "squared", steps=20_000, batch=20, radius=3, row_bound=4, label_bound=9.0, lipschitz=5.0
+    )
+    np.testing.assert_allclose(learner.learn(X, y, random_state=1).weights, [1, 2, -1], atol=0.05)
+    clipped = dataclasses.replace(learner, label_bound=0.5, steps=50, lipschitz=None)
+    one = clipped.learn(X, y, random_state=1).weights
+    assert (one == clipped.learn(X, np.clip(y, -0.5, 0.5), random_state=1).weights).all()
+    assert clipped.lipschitz == (3 * 4 + 0.5) * 4
+
+
+# One step from zero rows shows the noise itself: the second model, half of the mean of two.
+def released(learner, X, runs):
+    """The first noisy mean gradient of many runs, whose first step is 1; (runs, d)."""
+    labels = np.ones(len(X), np.uint8)
+    found = np.array(
+        [
+            learner.learn_indices(X, labels, [0] * (2 * learner.batch), random_state=seed).weights
+            for seed in range(runs)
+        ]
+    )
+    return -2 * found
+
+
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_noise_has_the_stated_variance(numerics, batch):
+    """Sums of squares of 60,000 numbers, within 6 standard deviations of the law's."""
+    d, runs, noise = 200, 300, 3.0
+    X = np.zeros((2, d))
+    learner = PrivateSGD(
+        "logistic", steps=2, batch=batch, radius=1e9, lipschitz=0.5, noise=noise, convexity=1
+    )
+    learner = dataclasses.replace(learner, numerics=numerics)
+    values = released(learner, X, runs) * batch / (noise * 0.5)
+    count = values.size
+    assert abs((values**2).sum() / count - 1) < 6 * math.sqrt(2 / count) + 3e-5
+    assert abs(values.mean()) < 6 / math.sqrt(count)
+    assert abs((values**4).mean() - 3) < 6 * math.sqrt(96 / count)
+    if numerics == "exact":
+        unit = 0.5 / (2**20 - math.sqrt(d) / 2 - 1)
+        integers = values * (noise * 0.5) / unit
+        np.testing.assert_allclose(integers, np.rint(integers), atol=1e-3)
+
+
+def test_exact_gradients_are_rounded_ones():
+    """With noise far below a unit of the grid's own size only the rounding is left."""
+    X, y = records(50, 6)
+    exact = PrivateSGD("logistic", steps=30, batch=7, radius=2.0, noise=1e-9)
+    indices = np.arange(30 * 7) % 50
+    found = exact.learn_indices(X, y, indices).weights
+    plain = dataclasses.replace(exact, noise=None).learn_indices(X, y, indices).weights
+    assert 0 < np.abs(found - plain).max() < 1e-5
+
+
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
+@pytest.mark.parametrize("batch", [1, 5000])
+def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
+    X, y = records(20_000, 9)
+    learner = PrivateSGD("hinge", steps=20, batch=batch, noise=2.0, numerics=numerics)
+    found = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        weights = DenseWeights(20_000, 0.1, 0.3)
+        weights.update(np.linspace(0, 1, 20_000))
+        found.append(learner.learn_weighted(X, y, weights, random_state=3).weights)
+        found.append(learner.learn_weighted(X, y, weights, random_state=4).weights)
+    assert (found[0] == found[2]).all()
+    assert (found[1] == found[3]).all()
+    assert (found[0] != found[1]).any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("noise", [None, 2.0])
+def test_strange_records_are_refused_or_learned_from(loss, noise):
+    X, y = records(40, 3)
+    learner = PrivateSGD(loss, steps=20, batch=3, noise=noise)
+    weights = DenseWeights(40, 0.5, 0.1)
+    for wrong in (np.nan, np.inf, -np.inf):
+        bad = X.copy()
+        bad[5, 1] = wrong
+        with pytest.raises(ParameterError, match="X has an infinite entry or NaN"):
+            learner.learn_weighted(bad, y, weights)
+    strange = [(X * 0, y), (X, y * 0), (X, y * 0 + 1), (X * 1e300, y), (X * 1e-300, y)]
+    for rows, labels in strange:
+        model = learner.learn_weighted(rows, labels, weights, random_state=1)
+        assert np.isfinite(model.weights).all()
+        assert np.isfinite(model.losses(rows, labels)).all()
+        if noise is None and (not rows.any() or abs(rows).max() > 1e200):
+            assert not model.weights.any()
+
+
+def test_real_labels_must_be_finite():
+    learner = PrivateSGD("huber", steps=1, label_bound=1.0)
+    with pytest.raises(ParameterError, match="y has an infinite entry or NaN"):
+        learner.learn(np.ones((2, 1)), [0.0, np.nan])
+    with pytest.raises(ParameterError, match="every entry must be 0 or 1"):
+        PrivateSGD("hinge", steps=1).learn(np.ones((2, 1)), [1, 2])
+
+
+def test_draws_follow_the_weights():
+    """The mean gradient at 0 names the records drawn: (1 / 2) of one-hot rows."""
+    n, batch = 20, 200_000
+    weights = DenseWeights(n, 0.3, 1.0)
+    weights.update(np.linspace(0, 1, n))
+    learner = PrivateSGD("logistic", steps=2, batch=batch, radius=1e6)
+    for given, expected in [(weights, weights._probabilities()), (None, np.full(n, 1 / n))]:
+        X, y = np.eye(n), np.ones(n, np.uint8)
+        if given is None:
+            model = learner.learn(X, y, random_state=5)
+        else:
+            model = learner.learn_weighted(X, y, given, random_state=5)
+        # Weights / 2 after one step of D / L, over the slope -1 / 2.
+        shares = model.weights * 2 / (2e6) * 2
+        deviation = np.sqrt(expected * (1 - expected) / batch)
+        assert (abs(shares - expected) <= 6 * deviation).all()
+
+
+def test_models_are_restored_from_json():
+    X, y = records(100, 4)
+    learner = PrivateSGD("hinge", steps=100)
+    model = learner.learn(X, y, random_state=1)
+    said = json.dumps(model.hypothesis)
+    again = learner.restore(said)
+    assert (again.weights == model.weights).all()
+    assert (learners.predictor(said)(X) == model.predict(X)).all()
+    vote = {"kind": "vote", "hypotheses": [model.hypothesis] * 3}
+    assert (learners.predictor(vote)(X) == model.predict(X)).all()
+    with pytest.raises(ParameterError, match="linear one with bias 0"):
+        learner.restore({"kind": "halfspace", "weights": [1.0], "bias": 0.0})
+    prepared = learner.prepare(X)
+    assert (model.predict(prepared) == model.predict(X)).all()
+    assert (learner.learn(prepared, y, random_state=1).weights == model.weights).all()
+
+
+def test_accounting_is_that_of_theory():
+    """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
+    for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:
+        learner = PrivateSGD("hinge", steps=steps, batch=batch, numerics="idealized")
+        found = learner.calibrated(epsilon=0.5, delta=1e-4, n=10**6, kappa=0.014815, rounds=rounds)
+        assert found.noise == pytest.approx(noise, rel=0.01)
+        assert found.step == accounting.Gaussian(2 / found.noise)
+        spent = accounting.epsilon(
+            found.composition(DenseWeights(10**6, 0.014815, 0.1).rate, rounds=rounds), 1e-4
+        )
+        assert 0.499 < spent <= 0.5
+    needed = found.records_needed(epsilon=0.5, kappa=0.014815, rounds=20)
+    assert needed == pytest.approx(10**6, rel=1e-3)
+
+
+def test_the_step_of_exact_noise_is_its_own_zcdp():
+    """(2 K)**2 / (2 (noise K)**2) = 2 / noise**2."""
+    assert PrivateSGD("hinge", steps=1, noise=4.0).step.rho == pytest.approx(2 / 16, rel=1e-12)
+    with pytest.raises(ParameterError, match="there is no guarantee"):
+        PrivateSGD("hinge", steps=1).composition(0.1)
+
+
+def test_exact_and_idealised_guarantees_stand_side_by_side():
+    """Where accounting knows no curve for subsampled ZCDP, the exact one is refused by it."""
+    learner = PrivateSGD("hinge", steps=100, batch=100, noise=8.0, delta=1e-5)
+    try:
+        found = learner.guarantees(n=10_000, kappa=0.5, rounds=3)
+    except ParameterError as error:
+        pytest.skip(str(error))
+    plain = dataclasses.replace(learner, numerics="idealized")
+    rate = DenseWeights(10_000, 0.5, 0.1).rate
+    subsampled = accounting.Subsampled(accounting.Gaussian(2 / 8), draws=100, rate=rate)
+    assert plain.composition(rate, rounds=3) == [(subsampled, 300)]
+    assert found.idealized == pytest.approx(accounting.epsilon([(subsampled, 300)], 1e-5), rel=1e-4)
+    assert found.idealized < found.exact < 2 * found.idealized
+    assert found.delta == 1e-5
+    model = learner.learn(*records(500, 3))
+    assert model.record.numerics == "exact"
+    assert "discrete Gaussian" in model.record.noise
+
+
+@pytest.mark.parametrize("change", [np.asfortranarray, lambda X: np.repeat(X, 2, 0)[::2]])
+def test_records_of_any_layout_are_read_and_left_as_they_are(change):
+    X, y = records(200, 6)
+    X = np.rint(X * 8)
+    learner = PrivateSGD("logistic", steps=50, batch=5, row_bound=2.0)
+    expected = learner.learn(X, y, random_state=1).weights
+    for given in (change(X), X.astype(np.int16), X.astype(np.float32)):
+        kept = given.copy()
+        assert (learner.learn(given, y, random_state=1).weights == expected).all()
+        assert (given == kept).all()
+
+
+def test_a_run_states_what_it_costs_and_is_charged():
+    X, y = records(2000, 3)
+    learner = PrivateSGD("logistic", steps=20, batch=20, numerics="idealized")
+    learner = learner.calibrated(epsilon=1.0, delta=1e-5, n=2000)
+    budget = Budget(1.0, 1e-5)
+    record = learner.learn(X, y, budget=budget).record
+    assert 0.99 < record.epsilon <= 1
+    assert (record.delta, record.numerics) == (1e-5, "idealised")
+    assert record.neighbours == "replace_one"
+    with pytest.raises(BudgetExceeded):
+        learner.learn(X, y, budget=budget)
+    with pytest.raises(ParameterError, match="only a private run"):
+        dataclasses.replace(learner, noise=None).learn(X, y, budget=Budget(1.0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"loss": "cubic"}, "loss = 'cubic'"),
+        ({"steps": 0}, "steps = 0"),
+        ({"batch": 1 << 33}, "batch = "),
+        ({"radius": math.inf}, "radius = inf"),
+        ({"row_bound": 0}, "row_bound = 0"),
+        ({"lipschitz": -1}, "lipschitz = -1"),
+        ({"noise": 0}, "noise = 0"),
+        ({"numerics": "float"}, "numerics = 'float'"),
+        ({"label_bound": 2.0}, "label_bound = 2.0"),
+        ({"threshold": 0}, "threshold = 0"),
+        ({"l1": -1}, "l1 = -1"),
+        ({"convexity": math.nan}, "convexity = nan"),
+        ({"delta": 0}, "delta = 0"),
+    ],
+)
+def test_bad_settings_are_refused(wrong, text):
+    with pytest.raises(ParameterError, match=text):
+        PrivateSGD(**{"loss": "hinge", "steps": 5, **wrong})
+
+
+def test_bad_calls_are_refused():
+    X, y = records(10, 2)
+    learner = PrivateSGD("hinge", steps=5)
+    with pytest.raises(ShapeError, match="y has length 9"):
+        learner.learn(X, y[:9])
+    with pytest.raises(ShapeError, match="indices has length 4"):
+        learner.learn_indices(X, y, np.arange(4))
+    with pytest.raises(ParameterError, match="from 0 to n - 1"):
+        learner.learn_indices(X, y, np.arange(5) - 1)
+    with pytest.raises(ShapeError, match="weights are of 9 records"):
+        learner.learn_weighted(X, y, DenseWeights(9, 0.5, 0.1))
+    with pytest.raises(ParameterError, match="must be DenseWeights"):
+        learner.learn_weighted(X, y, np.ones(10))
+    with pytest.raises(ShapeError, match="the model has 2 weights"):
+        learner.learn(X, y).predict(np.ones((3, 5)))
