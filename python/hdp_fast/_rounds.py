@@ -32,8 +32,9 @@ class Tested:
 
     Attributes:
         round: of the hypothesis; None for the vote of all.
-        value: its estimated error on the target, in [0, 1].
-        low: lower end of an interval that holds the error, for all tests at once but for beta.
+        value: its estimated error on the target, in [0, 1]; for a learner of real-valued losses the
+            mean loss as a share of the largest one, which is a small number for a useless model.
+        low: lower end of an interval that holds it, for all tests at once but for beta.
         high: its upper end.
         agents: how many were asked; 0 for an oracle.
     """
