@@ -1,8 +1,8 @@
 """Plans of Subsample-Test-Reweigh beside the paper's, agents alone, and whole runs beside numpy.
 
 Run `python benches/bench_transfer.py`: about two minutes and 1 GB of memory; `--largest` goes up to
-10,000,000 records and 4 GB, `--plans` prints the plans alone. `--promised` runs a plan from chi2 to its
-end instead, with as many records and agents as it asks for: three minutes.
+10,000,000 records and 4 GB, `--plans` prints the plans alone. `--promised` instead
+runs one plan from chi2 to its end, with the records and agents that it asks for: three minutes.
 """
 
 from __future__ import annotations
