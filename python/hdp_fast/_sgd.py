@@ -23,11 +23,11 @@ from .weights import DenseWeights
 
 Floats = NDArray[np.float64]
 Loss = Literal["hinge", "logistic", "squared", "huber"]
-Numerics = Literal["exact", "idealized"]
+Numerics = Literal["exact", "idealized", "idealised"]
 RandomState = int | np.random.Generator | None
 
 _LOSSES = ("hinge", "logistic", "squared", "huber")
-_NUMERICS = ("exact", "idealized")
+_NUMERICS = ("exact", "idealized", "idealised")
 
 # Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
 _WINDOW, _SLACK = 1 - 2.0**-12, 1 + 1e-12
@@ -149,7 +149,7 @@ class PrivateSGD:
             constant column of X, and shrinks with its row.
         lipschitz: bound L on the norm of a gradient; None means the loss's own.
         noise: standard deviation in units of L, on the sum over a batch; None for no privacy.
-        numerics: "exact", or "idealized", which is faster.
+        numerics: "exact", or "idealized", which is faster; kept as "idealised", as in records.
         label_bound: None for labels 0 and 1, which stand for -1 and 1; a number c for real labels,
             clipped to [-c, c], of "squared" and "huber".
         threshold: of "huber".
@@ -200,6 +200,7 @@ class PrivateSGD:
         convexity = self.l2 if self.convexity is None else self.convexity
         store(
             self,
+            numerics="exact" if self.numerics == "exact" else "idealised",
             steps=_sized("steps", self.steps, 1 << 53),
             batch=_sized("batch", self.batch, 1 << 32),
             l1=_at_least_zero("l1", self.l1),
@@ -450,7 +451,8 @@ class PrivateSGD:
     def _learned(
         self, rows: _Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
-        noise = ("none", 0.0) if self.noise is None else (self.numerics, self.noise)
+        kind = "exact" if self.numerics == "exact" else "idealized"
+        noise = ("none", 0.0) if self.noise is None else (kind, self.noise)
         found = _core.sgd_learn(
             _records(rows, labels),
             draws,
