@@ -203,6 +203,30 @@ def test_concentrated_subsamples_dominate_what_they_stand_for(rounds):
                 assert at <= accounting.epsilon([(worst, rounds)], delta)
 
 
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("draws", [1, 3])
+def test_true_integer_noise_on_draws_stays_below_the_accountant(sigma, draws):
+    """Sums of uniform draws from five records, one of them replaced, plus integer noise, thrice."""
+    reach = math.ceil(9 * sigma)
+    noise = np.exp(-((np.arange(-reach, reach + 1) / sigma) ** 2) / 2)
+
+    def law(values):
+        law = noise / noise.sum()
+        for _ in range(draws):
+            law = np.convolve(law, np.bincount(values, minlength=2) / len(values))
+        return law
+
+    one, other = law([0, 0, 1, 1, 1]), law([0, 0, 1, 1, 0])
+    each = Subsampled(ZCDP(1 / (2 * sigma**2)), draws=draws, rate=0.2)
+    for first, second in [(one, other), (other, one)]:
+        P, Q = first, second
+        for rounds in (1, 2, 3):
+            for e in (0, 0.1, 0.5, 1.5):
+                true = np.maximum(P - math.exp(e) * Q, 0).sum()
+                assert true <= accounting.delta([(each, rounds)], e)
+            P, Q = np.outer(P, first).ravel(), np.outer(Q, second).ravel()
+
+
 def test_plain_concentrated_runs_compose_by_their_moments():
     for accountant in ("pld", "rdp"):
         found = accounting.epsilon([(ZCDP(1e-4), 1_000)], 1e-6, accountant=accountant)
