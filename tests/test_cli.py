@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from command_line import fails
 
 import hdp_fast
 from hdp_fast import bench, files
@@ -39,16 +40,6 @@ def write_csv(path, X, y, header=None):
     lines = [",".join(map(str, row)) for row in rows.tolist()]
     path.write_text("\n".join([*([header] if header else []), *lines]) + "\n")
     return path
-
-
-def fails(capsys, *argv):
-    """Run with bad input; return the one line it must print."""
-    assert main([str(argument) for argument in argv]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("hdp-fast: error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def released(capsys, *argv):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import fails
 
 from hdp_fast import _table_commands, learners, transfer
 from hdp_fast.cli import main
@@ -46,16 +47,6 @@ def folder(tmp_path, monkeypatch):
     }
     (tmp_path / "schema.json").write_text(json.dumps(schema))
     return tmp_path
-
-
-def fails(capsys, *argv):
-    """Run with bad input; return the one line it must print."""
-    assert main([str(argument) for argument in argv]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("hdp-fast: error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def run(capsys, *argv):

@@ -1,0 +1,13 @@
+"""What every command does with bad input."""
+
+from hdp_fast.cli import main
+
+
+def fails(capsys, *argv):
+    """Run with bad input; return the one line it must print."""
+    assert main([str(argument) for argument in argv]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("hdp-fast: error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
