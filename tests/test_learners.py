@@ -807,11 +807,11 @@ class TestDraws:
         y = rng.integers(0, 2, 1000, dtype=np.uint8)
         indices = rng.integers(0, 1000, 5000)
         stumps = Stumps(d)
-        drawn = Features(X).take(indices)
+        drawn = Features(X)._take(indices)
         assert drawn.shape == (5000, d)
         expected = stumps.errors(X[indices], y[indices])
         assert np.array_equal(stumps.errors(drawn, y[indices]), expected)
-        again = drawn.take(np.arange(7)[::-1].copy())
+        again = drawn._take(np.arange(7)[::-1].copy())
         assert np.array_equal(stumps.predict(1, again), X[indices][6::-1, 0])
         learner = ExponentialLearner(stumps)
         some = learner.learn_indices(learner.prepare(X), y, indices, random_state=1)
@@ -820,4 +820,27 @@ class TestDraws:
     @pytest.mark.parametrize("wrong", [-1, 10])
     def test_other_rows_there_are_none(self, wrong):
         with pytest.raises(ParameterError, match=f"indices = {wrong}"):
-            Features(np.zeros((10, 3), np.uint8)).take(np.array([0, wrong]))
+            Features(np.zeros((10, 3), np.uint8))._take(np.array([0, wrong]))
+
+    @pytest.mark.parametrize(
+        ("wrong", "kind"),
+        [
+            ([0.0], ParameterError),
+            ([float("nan")], ParameterError),
+            ([10], ParameterError),
+            ([-1], ParameterError),
+            ([], ShapeError),
+            ([[0, 1]], ShapeError),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("prepared", [True, False])
+    def test_indices_of_another_kind(self, wrong, kind, prepared):
+        X, y = np.zeros((10, 3), np.uint8), np.zeros(10, np.uint8)
+        learner = ExponentialLearner(Stumps(3))
+        records = learner.prepare(X) if prepared else X
+        with pytest.raises(kind, match="indices"):
+            learner.learn_indices(records, y, wrong)
+        with pytest.raises(ShapeError, match="y has shape"):
+            learner.learn_indices(records, y[:5], [0])
+        assert learner.learn_indices(records, y, np.arange(10)[::3]).record

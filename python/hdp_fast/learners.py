@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
-from ._checks import fraction, positive, shown
+from ._checks import fraction, integers, positive, shown
 from ._core import Features
 from ._descriptions import Hypothesis, flag
 from ._halfspaces import Halfspaces
@@ -30,7 +30,7 @@ from ._separator import LinearSeparator, Separated
 from ._sgd import LinearModel, PrivateSGD, SGDGuarantees
 from .accounting import BoundedRange, Pure
 from .budget import Budget, spend
-from .exceptions import ParameterError
+from .exceptions import ParameterError, ShapeError
 from .noise import selection_rate
 from .record import PrivacyRecord, rng_of
 
@@ -203,8 +203,14 @@ class ExponentialLearner:
         Cost: as learn, and a random read for every index.
         Source: as learn.
         """
-        drawn = X.take(indices) if isinstance(X, Features) else X[indices]
-        return self.learn(drawn, y[indices], random_state=random_state)
+        chosen = integers("indices", indices, np.int64)
+        labels, size = np.asarray(y), len(X)
+        if labels.shape != (size,):
+            raise ShapeError(f"y has shape {labels.shape}, but X has {size} records")
+        if not 0 <= chosen.min() <= chosen.max() < size:
+            raise ParameterError(f"indices has entries out of range, but X has {size} records")
+        drawn = X._take(chosen) if isinstance(X, Features) else X[chosen]
+        return self.learn(drawn, labels[chosen], random_state=random_state)
 
     def restore(self, hypothesis: Hypothesis | str) -> Chosen:
         """What learn had chosen, from the description that it released.

@@ -49,13 +49,8 @@ impl Features {
         Ok(Features { columns: Arc::new(columns), rows })
     }
 
-    /// The records of these indices, in their order, one as often as it is named.
-    ///
-    /// indices: int64 (k,), contiguous, from 0 to m - 1. Returns Features of k records.
-    ///
-    /// Raises: ParameterError.
-    /// Cost: a random read of d / 8 bytes for each.
-    /// Source: none.
+    /// The records of these indices, int64 and contiguous: for learn_indices, which checks them.
+    #[pyo3(name = "_take")]
     fn take(&self, py: Python<'_>, indices: Integers<'_>) -> PyResult<Features> {
         let indices = indices.as_slice()?;
         let cost = READ * (indices.len() * self.rows.words()) as f64;
