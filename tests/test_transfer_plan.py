@@ -173,7 +173,7 @@ class Unknown(ExponentialLearner):
         ({"epsilon": math.inf}, "epsilon = inf"),
         ({"delta": 1}, "delta = 1"),
         ({"agents_epsilon": 0}, "epsilon = 0"),
-        ({"agents_epsilon": math.nan}, "epsilon = NaN"),
+        ({"agents_epsilon": math.nan}, "agents_epsilon = nan"),
         ({"chi2": math.nan}, "chi2 = nan"),
         ({"chi2": "x"}, "chi2 = 'x'"),
         ({"kappa": 1.5}, "kappa = 1.5"),

@@ -78,14 +78,19 @@ def _named(target: ArrayLike, source: ArrayLike, what: str) -> list[tuple[str, A
     return [(f"target_{what}", target), (f"source_{what}", source)]
 
 
-def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _finite(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
     found = array(name, value)
     if found.dtype.kind not in "buif" or not np.isfinite(found).all():
         raise ParameterError(f"{name} must hold finite real numbers")
+    return found.astype(np.float64)
+
+
+def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = _finite(name, value)
     if found.ndim != 1 or not found.size:
         rule = "it must have one dimension and at least one entry"
         raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    return found.astype(np.float64)
+    return found
 
 
 def _law(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -99,12 +104,12 @@ def _precision(
     name: str, value: ArrayLike, d: int
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
     """The inverse of a covariance and the logarithm of its determinant."""
-    found = array(name, value)
-    full = np.diag(_vector(name, found)) if found.ndim == 1 else found.astype(np.float64)
+    found = _finite(name, value)
+    full = np.diag(found) if found.ndim == 1 else found
     if full.shape != (d, d):
         raise ShapeError(f"{name} has shape {found.shape}, but it must be ({d},) or ({d}, {d})")
-    if not (np.isfinite(full).all() and np.allclose(full, full.T)):
-        raise ParameterError(f"{name} must be finite and symmetric")
+    if not np.allclose(full, full.T):
+        raise ParameterError(f"{name} must be symmetric")
     values, vectors = np.linalg.eigh(full)
     if values.min() <= 0:
         raise ParameterError(f"{name} has eigenvalue {values.min():g}, but all must be above 0")

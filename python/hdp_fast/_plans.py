@@ -322,7 +322,8 @@ def _tests(
     tests = along + (1 if output == "majority" else random)
     if agents_epsilon is None:
         return tests, 0
-    return tests, local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=agents_epsilon)
+    epsilon = positive("agents_epsilon", agents_epsilon)
+    return tests, local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=epsilon)
 
 
 def _promise(schedule: str, output: str, alpha: float) -> float:
