@@ -763,6 +763,21 @@ def test_largest_rate_may_be_everything():
     assert found == 1
 
 
+@pytest.mark.parametrize("base", [Gaussian(0.447), ZCDP(0.1), Pure(0.1)])
+@pytest.mark.parametrize("rate", [None, 1.0, 0.1])
+def test_more_rounds_never_look_more_private(base, rate):
+    # Losses of millions leave no grid of any use: their masses were too small for floats.
+    one = base if rate is None else Subsampled(base, draws=1, rate=rate)
+    found = [accounting.delta([(one, 10**k)], 0.5) for k in (6, 8, 10, 12)]
+    assert found == sorted(found)
+    assert found[-1] > 0.999
+
+
+def test_no_rate_is_large_for_many_rounds():
+    rate = accounting.largest_rate(Pure(0.1), draws=1, rounds=10**10, epsilon=0.5, delta=1e-4)
+    assert rate < 1e-4
+
+
 # Neighbours --------------------------------------------------------------------------------------
 
 

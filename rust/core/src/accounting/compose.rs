@@ -41,6 +41,9 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
     let (mut best, mut log_delta, mut slope) = (by_moments, log_delta.min(0.0), 0.0);
     for _ in 0..PASSES {
         let plan = Plan::new(&moments, Aim::Epsilon(epsilon), log_delta, slope);
+        if !plan.usable() {
+            break;
+        }
         let curve = curve(&plan, terms, run)?;
         best = best.min(curve.delta((epsilon - plan.shift).max(0.0)));
         slope = curve.slope(epsilon);
@@ -72,6 +75,9 @@ pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>)
     let (mut best, mut slope) = (by_moments, 0.0);
     for _ in 0..PASSES {
         let plan = Plan::new(&moments, Aim::Delta(finite), finite.ln(), slope);
+        if !plan.usable() {
+            break;
+        }
         let curve = curve(&plan, terms, run)?;
         best = curve.epsilon(delta).map_or(best, |epsilon| best.min(epsilon + plan.shift));
         slope = curve.slope(best);

@@ -23,6 +23,10 @@ pub const NEGLIGIBLE: f64 = 1e-7;
 /// Minus ln of the mass of the tilted loss that may wrap around on either side of the window: it only adds to delta.
 const WRAPPED: f64 = 30.0;
 
+/// Grids wider than this have no use, and masses at such losses, kept under sqrt(P Q), may be too small for a float: a
+/// law that lost them would look private.
+const WIDEST: f64 = 256.0;
+
 /// A slope above this multiple of the order of the tilt is that of a jump.
 const STEEPEST: f64 = 20.0;
 
@@ -101,6 +105,11 @@ impl Plan {
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();
         Plan { order, bottom, top_order, width, points, slope, shift, negligible, cuts }
+    }
+
+    /// Whether a grid of so few points is of any use.
+    pub fn usable(&self) -> bool {
+        self.width <= WIDEST
     }
 
     /// Whether a curve that falls like e^(-slope * epsilon) asks for a finer grid than this, and can have one.
