@@ -21,7 +21,8 @@ export MPLBACKEND := Agg
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
 BENCHES := $(sort $(wildcard benches/*.py))
-PAPERS := $(sort $(wildcard benches/papers/*.py))
+# What begins with _ is shared by experiments.
+PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
 EXAMPLES := $(sort $(wildcard examples/*.py))
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
 DOCUMENTS := README.md $(sort $(wildcard docs/*.md))
