@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdp_fast._linear_model import labels_of
 from hdp_fast.bench import medians
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference import sgd as reference
@@ -70,7 +71,7 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
         routes: dict[str, Callable[[], object]] = {
             "weights": lambda learner=learner: learner.learn_weighted(X, y, weights),  # type: ignore[misc]
             "uniform": lambda learner=learner: learner._learned(  # type: ignore[misc]
-                learner.prepare(X), learner._labels(y, n), None, None
+                learner.prepare(X), labels_of(y, n, None), None, None
             ),
             "numpy": lambda noise=noise: loop(X, y, noise),  # type: ignore[misc]
         }

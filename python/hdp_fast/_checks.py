@@ -43,6 +43,17 @@ def positive(name: str, value: Any) -> float:
     return found
 
 
+def at_least_zero(name: str, value: Any) -> float:
+    """The value as a finite float of at least 0.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 <= found < math.inf:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
+    return found
+
+
 def fraction(name: str, value: Any, *, zero: bool = False) -> float:
     """The value as a float strictly between 0 and 1, or 0 where that is allowed.
 
@@ -67,6 +78,17 @@ def count(name: str, value: Any) -> int:
     if not 0 <= found < 1 << 63:
         rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
         raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
+    return found
+
+
+def sized(name: str, value: Any, most: int) -> int:
+    """The value as an int from 1 to `most`.
+
+    Raises: ParameterError otherwise.
+    """
+    found = count(name, value)
+    if not 1 <= found <= most:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to {most}")
     return found
 
 

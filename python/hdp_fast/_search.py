@@ -9,12 +9,11 @@ from typing import Any
 
 from ._checks import count as checked_count
 from ._checks import shown
+from ._rates import WINDOW
 from .accounting import BoundedRange, Mechanism, Subsampled, largest_rate
 from .accounting import delta as composed_delta
 from .exceptions import ParameterError
 
-# Of kappa, what the public window of DenseWeights leaves.
-_WINDOW = 1 - 2.0**-12
 # The learner's own epsilon is looked for among these; smaller ones cost ever more draws.
 _LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
 _WORTHWHILE = 0.97
@@ -97,7 +96,7 @@ class Search:
         delta: float,
     ):
         check_private(learner)
-        self.learner, self.rounds, self.kappa = learner, rounds, kappa * _WINDOW
+        self.learner, self.rounds, self.kappa = learner, rounds, kappa * WINDOW
         self.alpha, self.beta = alpha, beta / rounds
         self.epsilon, self.delta = epsilon, delta
 

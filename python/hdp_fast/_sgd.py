@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core, _random, accounting
-from ._checks import array, bits, count, fraction, integers, number, positive, shown
+from ._checks import at_least_zero, fraction, integers, positive, shown, sized
 from ._descriptions import Hypothesis, parse
 from ._hypotheses import read_only, store
-from ._separator import _checked
+from ._linear_model import Floats, LinearModel, Rows, as_given, labels_of, looked_at
+from ._rates import SLACK, density, rate_of
 from .accounting import ZCDP, Gaussian, Mechanism, Subsampled
 from .budget import Budget, spend
-from .exceptions import ParameterError, ShapeError
+from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
 from .weights import DenseWeights
 
-Floats = NDArray[np.float64]
 Loss = Literal["hinge", "logistic", "squared", "huber"]
 Numerics = Literal["exact", "idealized", "idealised"]
 RandomState = int | np.random.Generator | None
@@ -29,8 +29,6 @@ RandomState = int | np.random.Generator | None
 _LOSSES = ("hinge", "logistic", "squared", "huber")
 _NUMERICS = ("exact", "idealized", "idealised")
 
-# Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
-_WINDOW, _SLACK = 1 - 2.0**-12, 1 + 1e-12
 # Where noise is searched, in Lipschitz constants.
 _LEAST_NOISE, _MOST_NOISE, _STRETCH = 0.1, 1e6, 1 + 1e-5
 
@@ -47,78 +45,6 @@ class SGDGuarantees(NamedTuple):
     exact: float
     idealized: float
     delta: float
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Records that have been looked at: finite, C-contiguous float32 or float64."""
-
-    entries: NDArray[Any]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """What PrivateSGD learns: the score of a record is its inner product with the weights.
-
-    Attributes:
-        weights: float64 (d,), read-only; their norm is at most the learner's radius.
-        learner: that learned it, whose bounds and loss it goes by.
-        record: what protects the records; None without noise, and where the draws came from
-            weights, for whose rounds only the whole run can account.
-    """
-
-    weights: Floats
-    learner: PrivateSGD = dataclasses.field(repr=False)
-    record: PrivacyRecord | None = None
-
-    @property
-    def hypothesis(self) -> Hypothesis:
-        """A dict that JSON can carry; the bias is 0, a constant column has its weight."""
-        return {"kind": "linear", "weights": self.weights.tolist(), "bias": 0.0}
-
-    def scores(self, X: Any) -> Floats:
-        """The inner product of the weights with every record, shrunk to the row bound.
-
-        X: finite real numbers (m, d), or what prepare made of them. Returns float64 (m,), at most
-        radius * row_bound in magnitude.
-
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
-        """
-        rows = _rows(X)
-        given = _records(rows, np.zeros(len(rows)))
-        return _core.linear_scores(given, self.learner.row_bound, self.weights)
-
-    def predict(self, X: Any) -> NDArray[np.uint8]:
-        """1 where the score is at least 0.
-
-        X: as scores. Returns uint8 (m,).
-
-        Raises: as scores.
-        Cost: as scores.
-        Source: none.
-        """
-        return (self.scores(X) >= 0).view(np.uint8)
-
-    def losses(self, X: Any, y: ArrayLike) -> Floats:
-        """The loss on every record as a share of the largest possible one.
-
-        X: as scores; y: (m,), as the learner takes them. Returns float64 (m,), in [0, 1]; times the
-        learner's largest_loss they are the losses themselves.
-
-        Raises: as scores.
-        Cost: as scores.
-        Source: Kohen and Sheffet, Algorithm 4, with the largest loss itself for LD.
-        """
-        learner, rows = self.learner, _rows(X)
-        given = _records(rows, learner._labels(y, len(rows)))
-        loss = (learner.loss, learner.threshold)
-        largest = learner.largest_loss
-        return _core.linear_losses(given, learner.row_bound, self.weights, loss, largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,11 +127,11 @@ class PrivateSGD:
         store(
             self,
             numerics="exact" if self.numerics == "exact" else "idealised",
-            steps=_sized("steps", self.steps, 1 << 53),
-            batch=_sized("batch", self.batch, 1 << 32),
-            l1=_at_least_zero("l1", self.l1),
-            l2=_at_least_zero("l2", self.l2),
-            convexity=_at_least_zero("convexity", convexity),
+            steps=sized("steps", self.steps, 1 << 53),
+            batch=sized("batch", self.batch, 1 << 32),
+            l1=at_least_zero("l1", self.l1),
+            l2=at_least_zero("l2", self.l2),
+            convexity=at_least_zero("convexity", convexity),
             delta=fraction("delta", self.delta),
             lipschitz=self.lipschitz or self._bounds()[1] * self.row_bound,
         )
@@ -240,7 +166,7 @@ class PrivateSGD:
             at most 2 b L, and accounting.Subsampled mixes over b.
         """
         subsampled = Subsampled(self.step, draws=self.batch, rate=rate)
-        return [(subsampled, self.steps * _sized("rounds", rounds, 1 << 40))]
+        return [(subsampled, self.steps * sized("rounds", rounds, 1 << 40))]
 
     def learn(
         self,
@@ -264,8 +190,8 @@ class PrivateSGD:
         Source: as the class.
         """
         _random.check(random_state)
-        rows = _rows(X)
-        labels = self._labels(y, len(rows))
+        rows = looked_at(X)
+        labels = labels_of(y, len(rows), self.label_bound)
         if self.noise is None:
             if budget is not None:
                 rule = "only a private run can be charged to a budget"
@@ -289,8 +215,8 @@ class PrivateSGD:
         Source: Kohen and Sheffet, Algorithm 4.
         """
         _random.check(random_state)
-        rows = _rows(X)
-        labels = self._labels(y, len(rows))
+        rows = looked_at(X)
+        labels = labels_of(y, len(rows), self.label_bound)
         if not isinstance(weights, DenseWeights):
             raise ParameterError(f"weights = {shown(weights)}, but they must be DenseWeights")
         return self._learned(rows, labels, weights._weights, random_state)
@@ -307,11 +233,11 @@ class PrivateSGD:
         Source: as the class.
         """
         _random.check(random_state)
-        rows = _rows(X)
+        rows = looked_at(X)
         chosen = integers("indices", indices, np.int64)
-        return self._learned(rows, self._labels(y, len(rows)), chosen, random_state)
+        return self._learned(rows, labels_of(y, len(rows), self.label_bound), chosen, random_state)
 
-    def prepare(self, X: Any) -> _Rows:
+    def prepare(self, X: Any) -> Rows:
         """The records, looked at once: calls that are given this need not look again.
 
         X: as learn; it must stay as it is.
@@ -320,7 +246,7 @@ class PrivateSGD:
         Cost: a pass over X; a copy unless it is float32 or float64 and C-contiguous.
         Source: none.
         """
-        return _rows(X)
+        return looked_at(X)
 
     def restore(self, hypothesis: Hypothesis | str) -> LinearModel:
         """What was learned, from its description.
@@ -357,7 +283,7 @@ class PrivateSGD:
         Cost: about 25 calls of accounting.delta.
         Source: bisection.
         """
-        rate = _rate(n, kappa)
+        rate = rate_of(n, kappa)
         chosen = self.delta if delta is None else fraction("delta", delta)
 
         def family(noise: float) -> Mechanism:
@@ -368,7 +294,7 @@ class PrivateSGD:
             family,
             epsilon=epsilon,
             delta=chosen,
-            rounds=self.steps * _sized("rounds", rounds, 1 << 40),
+            rounds=self.steps * sized("rounds", rounds, 1 << 40),
             low=_LEAST_NOISE,
             high=_MOST_NOISE,
         )
@@ -398,11 +324,11 @@ class PrivateSGD:
         rate = accounting.largest_rate(
             self.step,
             draws=self.batch,
-            rounds=self.steps * _sized("rounds", rounds, 1 << 40),
+            rounds=self.steps * sized("rounds", rounds, 1 << 40),
             epsilon=epsilon,
             delta=self.delta if delta is None else delta,
         )
-        return math.ceil(_SLACK / (rate * _density(kappa)))
+        return math.ceil(SLACK / (rate * density(kappa)))
 
     def guarantees(
         self,
@@ -421,7 +347,7 @@ class PrivateSGD:
         Cost: two calls of accounting.epsilon.
         Source: as composition.
         """
-        chosen, rate = self.delta if delta is None else delta, _rate(n, kappa)
+        chosen, rate = self.delta if delta is None else delta, rate_of(n, kappa)
         exact, idealized = (
             accounting.epsilon(each.composition(rate, rounds=rounds), chosen)
             for each in (
@@ -437,24 +363,13 @@ class PrivateSGD:
         largest = self.radius * self.row_bound
         return _core.loss_bounds((self.loss, self.threshold), largest, label)
 
-    def _labels(self, y: ArrayLike, n: int) -> Floats:
-        if self.label_bound is None:
-            labels = bits("y", y).astype(np.float64)
-            labels *= 2
-            labels -= 1
-        else:
-            labels = _reals("y", y).clip(-self.label_bound, self.label_bound)
-        if len(labels) != n:
-            raise ShapeError(f"y has length {len(labels):,}, but X has {n:,} records")
-        return labels
-
     def _learned(
-        self, rows: _Rows, labels: Floats, draws: Any, random_state: RandomState
+        self, rows: Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
         kind = "exact" if self.numerics == "exact" else "idealized"
         noise = ("none", 0.0) if self.noise is None else (kind, self.noise)
         found = _core.sgd_learn(
-            _records(rows, labels),
+            as_given(rows, labels),
             draws,
             (self.loss, self.threshold),
             (self.steps, self.batch),
@@ -471,58 +386,9 @@ class PrivateSGD:
             mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch} uniform draws",
             source="Kohen and Sheffet, Algorithm 3; accounting.Subsampled",
             neighbours="replace_one",
-            epsilon=accounting.epsilon(self.composition(_rate(n, None)), self.delta),
+            epsilon=accounting.epsilon(self.composition(rate_of(n, None)), self.delta),
             delta=self.delta,
             noise=f"{kind}, {self.noise:g} Lipschitz constants on each sum",
             numerics="exact" if self.numerics == "exact" else "idealised",
             rng=rng_of(random_state),
         )
-
-
-def _rows(X: Any) -> _Rows:
-    return X if isinstance(X, _Rows) else _Rows(np.require(_checked(X), None, "C"))
-
-
-def _records(rows: _Rows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
-    return rows.entries.reshape(-1), rows.entries.shape[1], labels
-
-
-def _reals(name: str, value: ArrayLike) -> Floats:
-    found = array(name, value)
-    if found.ndim != 1:
-        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
-    numbers = found.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
-    return numbers
-
-
-def _sized(name: str, value: Any, most: int) -> int:
-    found = count(name, value)
-    if not 1 <= found <= most:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to {most}")
-    return found
-
-
-def _at_least_zero(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not 0 <= found < math.inf:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
-    return found
-
-
-def _density(kappa: float | None) -> float:
-    if kappa is None:
-        return 1.0
-    found = number("kappa", kappa)
-    if not 0 < found <= 1:
-        raise ParameterError(f"kappa = {shown(kappa)}, but it must lie in (0, 1]")
-    return found * _WINDOW
-
-
-def _rate(n: int, kappa: float | None) -> float:
-    """The largest probability of any record in a draw, rounded up."""
-    exact = 1 / (_density(kappa) * _sized("n", n, 1 << 53))
-    return min(exact * _SLACK, 1.0)

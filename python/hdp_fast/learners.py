@@ -24,10 +24,11 @@ from ._descriptions import Hypothesis, flag
 from ._halfspaces import Halfspaces
 from ._hypotheses import Chosen, Hypotheses, store
 from ._labelings import Labelings, sauer_bound
+from ._linear_model import LinearModel
 from ._neighbours import Neighbours, relation
 from ._predictors import predictor
 from ._separator import LinearSeparator, Separated
-from ._sgd import LinearModel, PrivateSGD, SGDGuarantees
+from ._sgd import PrivateSGD, SGDGuarantees
 from .accounting import BoundedRange, Pure
 from .budget import Budget, spend
 from .exceptions import ParameterError, ShapeError

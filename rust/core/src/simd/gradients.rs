@@ -93,7 +93,6 @@ impl<T: Real> Rows<'_, T> {
 }
 
 impl<T: Real, L: Slope> Examples<'_, T, L> {
-    /// What the row is to be multiplied with for its clipped gradient.
     #[inline(always)]
     fn factor(&self, row: &[T], label: f64, w: &[f64]) -> f64 {
         let (inner, norm, shrunk) = self.rows.measured(row, w);
@@ -108,17 +107,18 @@ impl<T: Real, L: Slope> Examples<'_, T, L> {
         }
     }
 
+    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
+    ///
+    /// Asks the memory for a later row.
     #[inline(always)]
-    fn for_each(&self, rows: &[usize], count: usize, w: &[f64], mut act: impl FnMut(&[T], f64)) {
-        let ahead = (AHEAD_BYTES / size_of_val(self.rows.row(0))).clamp(2, AHEAD);
-        for (i, &row) in rows.iter().take(count).enumerate() {
-            if let Some(&next) = rows.get(i + ahead) {
-                prefetch(self.rows.row(next));
-                prefetch(&self.labels[next..=next]);
-            }
-            let entries = self.rows.row(row);
-            act(entries, self.factor(entries, self.labels[row], w));
+    fn gradient(&self, rows: &[usize], i: usize, w: &[f64]) -> (&[T], f64) {
+        let ahead = (AHEAD_BYTES / (size_of::<T>() * self.rows.columns)).clamp(2, AHEAD);
+        if let Some(&next) = rows.get(i + ahead) {
+            prefetch(self.rows.row(next));
+            prefetch(&self.labels[next..=next]);
         }
+        let row = self.rows.row(rows[i]);
+        (row, self.factor(row, self.labels[rows[i]], w))
     }
 }
 
@@ -130,9 +130,10 @@ fn gradients<T: Real, L: Slope>(
     w: &[f64],
     sum: &mut [f64],
 ) {
-    examples.for_each(rows, count, w, |row, factor| {
+    for i in 0..count {
+        let (row, factor) = examples.gradient(rows, i, w);
         sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += factor * x.get());
-    });
+    }
 }
 
 #[inline(always)]
@@ -144,14 +145,15 @@ fn quantised<T: Real, L: Slope>(
     w: &[f64],
     sum: &mut [f64],
 ) {
-    examples.for_each(rows, count, w, |row, factor| {
+    for i in 0..count {
+        let (row, factor) = examples.gradient(rows, i, w);
         let factor = factor * grid.scale;
         // Exact: as long as the sum of squares has not exceeded the bound, all of it is an integer below 2^53, and what was
         // too large to be rounded to one has exceeded it.
         if squared_norm(row, |x| rounded(factor * x.get())) <= grid.most * grid.most {
             sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += rounded(factor * x.get()));
         }
-    });
+    }
 }
 
 #[inline(always)]

@@ -1,0 +1,135 @@
+"""Linear models of a bounded norm, and the records that they are made from."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._checks import array, bits
+from ._descriptions import Hypothesis
+from ._separator import _checked
+from .exceptions import ParameterError, ShapeError
+from .record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from ._sgd import PrivateSGD
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Records that have been looked at: finite, C-contiguous float32 or float64."""
+
+    entries: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """What PrivateSGD learns: the score of a record is its inner product with the weights.
+
+    Attributes:
+        weights: float64 (d,), read-only; their norm is at most the learner's radius.
+        learner: that learned it, whose bounds and loss it goes by.
+        record: what protects the records; None without noise, and where the draws came from
+            weights, for whose rounds only the whole run can account.
+    """
+
+    weights: Floats
+    learner: PrivateSGD = dataclasses.field(repr=False)
+    record: PrivacyRecord | None = None
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """A dict that JSON can carry; the bias is 0, a constant column has its weight."""
+        return {"kind": "linear", "weights": self.weights.tolist(), "bias": 0.0}
+
+    def scores(self, X: Any) -> Floats:
+        """The inner product of the weights with every record, shrunk to the row bound.
+
+        X: finite real numbers (m, d), or what prepare made of them. Returns float64 (m,), at most
+        radius * row_bound in magnitude.
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        rows = looked_at(X)
+        given = as_given(rows, np.zeros(len(rows)))
+        return _core.linear_scores(given, self.learner.row_bound, self.weights)
+
+    def predict(self, X: Any) -> NDArray[np.uint8]:
+        """1 where the score is at least 0.
+
+        X: as scores. Returns uint8 (m,).
+
+        Raises: as scores.
+        Cost: as scores.
+        Source: none.
+        """
+        return (self.scores(X) >= 0).view(np.uint8)
+
+    def losses(self, X: Any, y: ArrayLike) -> Floats:
+        """The loss on every record as a share of the largest possible one.
+
+        X: as scores; y: (m,), as the learner takes them. Returns float64 (m,), in [0, 1]; times the
+        learner's largest_loss they are the losses themselves.
+
+        Raises: as scores.
+        Cost: as scores.
+        Source: Kohen and Sheffet, Algorithm 4, with the largest loss itself for LD.
+        """
+        learner, rows = self.learner, looked_at(X)
+        given = as_given(rows, labels_of(y, len(rows), learner.label_bound))
+        loss = (learner.loss, learner.threshold)
+        largest = learner.largest_loss
+        return _core.linear_losses(given, learner.row_bound, self.weights, loss, largest)
+
+
+def looked_at(X: Any) -> Rows:
+    """The records, looked at unless they have been.
+
+    Raises: ShapeError, ParameterError.
+    """
+    return X if isinstance(X, Rows) else Rows(np.require(_checked(X), None, "C"))
+
+
+def as_given(rows: Rows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
+    """Records and labels as the compiled module takes them."""
+    return rows.entries.reshape(-1), rows.entries.shape[1], labels
+
+
+def labels_of(y: ArrayLike, n: int, bound: float | None) -> Floats:
+    """What the losses take: -1 and 1 of bits, or real numbers clipped to the bound.
+
+    Raises: ShapeError unless there are n of them, ParameterError for other labels.
+    """
+    if bound is None:
+        labels = bits("y", y).astype(np.float64)
+        labels *= 2
+        labels -= 1
+    else:
+        labels = _reals("y", y).clip(-bound, bound)
+    if len(labels) != n:
+        raise ShapeError(f"y has length {len(labels):,}, but X has {n:,} records")
+    return labels
+
+
+def _reals(name: str, value: ArrayLike) -> Floats:
+    found = array(name, value)
+    if found.ndim != 1:
+        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
+    if found.dtype.kind not in "buif":
+        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
+    numbers = found.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+    return numbers
