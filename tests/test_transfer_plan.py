@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from hdp_fast import accounting, local
 from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners import Conjunctions, ExponentialLearner, Stumps
+from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
 from hdp_fast.weights import DenseWeights
 
@@ -352,6 +352,16 @@ def test_the_printed_records_of_algorithm_4():
     scale = math.sqrt(999.3 / paper.rounds) / 2
     assert math.sqrt(X * scale**2 * math.log(X * scale**2)) == pytest.approx(324.7e6, rel=1e-3)
     assert paper.draws == 50_000_000
+
+
+def test_records_follow_from_the_noise_of_a_learner_with_steps():
+    learner = PrivateSGD("hinge", steps=100, batch=1000, noise=47.65, delta=1e-4)
+    given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
+    found = plan(learner, **given)
+    # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.
+    assert found.n == pytest.approx(10**6, rel=2e-3)
+    own = learner.calibrated(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
+    assert own.noise == pytest.approx(47.65, rel=1e-4)
 
 
 @pytest.mark.parametrize(

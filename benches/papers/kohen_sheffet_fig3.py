@@ -233,10 +233,17 @@ def printed_run(setting: Setting) -> dict[str, Any]:
     source = SQUARES.sample(coins, setting.printed_n, target=False)
     test = SQUARES.sample(coins, setting.test, target=True)
     learner, weights = setting.printed, DenseWeights(setting.printed_n, KAPPA, ALPHA / 8)
-    prepared, some = learner.prepare(source[0]), setting.printed_steps // 25
-    begun = time.perf_counter()
-    replace(learner, steps=some).learn_weighted(prepared, source[1], weights)
-    cost = setting.rounds * 25 * (time.perf_counter() - begun)
+    prepared = learner.prepare(source[0])
+
+    def seconds_of(share: float) -> float:
+        begun = time.perf_counter()
+        part = replace(learner, steps=max(1, int(share * learner.steps)))
+        part.learn_weighted(prepared, source[1], weights)
+        return time.perf_counter() - begun
+
+    # A round has a cost of its own, beside that of its steps.
+    fixed = seconds_of(0)
+    cost = setting.rounds * (fixed + 20 * (seconds_of(0.05) - fixed))
     print(
         f"As printed: {setting.rounds} rounds of {learner.steps:,} steps on {setting.printed_n:,}"
     )

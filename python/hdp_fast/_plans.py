@@ -145,8 +145,9 @@ def plan(
 
     learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy; or, like
     stochastic gradient descent, learn_weighted(X, y, weights), step (its mechanism), steps, batch
-    and calibrated(epsilon, delta, n, kappa, rounds): for these n must be given, and the error is
-    measured only, since no bound on all hypotheses at once is known here. alpha: in
+    and calibrated(epsilon, delta, n, kappa, rounds): for these the error is measured only, since
+    no bound on all hypotheses at once is known here, and n must be given, unless the learner has a
+    noise, for which n then is enough. alpha: in
     (0, 1); beta: in (0, 1). epsilon, delta: of the curator's records. agents_epsilon: of an answer;
     None for an SQ oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in
     (0, 1]; eta: in (0, 4], "paper" for alpha / 8 and the paper's rounds; rounds: at least 1. n:
@@ -184,8 +185,8 @@ def plan(
         epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
         assert density is not None
         if composes(learner):
-            m, needed = math.prod(steps_of(learner)), _given(held, "for a learner with steps")
-            own = None
+            m, own = math.prod(steps_of(learner)), None
+            needed = held or _records_of_steps(learner, length, density, epsilon, failing)
         else:
             search = Search(learner, alpha, beta, length, density, epsilon, failing)
             if free:
@@ -232,6 +233,14 @@ def _given(n: int | None, case: str) -> int:
     if not n:
         raise ParameterError(f"n = {n}, but {case} it must be given")
     return n
+
+
+def _records_of_steps(learner: Any, rounds: int, kappa: float, epsilon: float, delta: float) -> int:
+    """Records for which the noise that a learner with steps was given is enough."""
+    if getattr(learner, "noise", None) is None or not hasattr(learner, "records_needed"):
+        _given(None, "for a learner with steps and no noise of its own")
+    asked = {"epsilon": epsilon, "delta": delta, "kappa": kappa, "rounds": rounds}
+    return int(learner.records_needed(**asked))
 
 
 def _draws(learner: Any, draws: int | None, alpha: float, beta: float) -> int:
