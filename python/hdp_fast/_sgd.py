@@ -31,6 +31,12 @@ _NUMERICS = ("exact", "idealized", "idealised")
 
 # Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
 _WINDOW, _SLACK = 1 - 2.0**-12, 1 + 1e-12
+# Settings out of this range would leave that of floats once they are multiplied and squared.
+_LEAST, _MOST = 1e-30, 1e30
+# Below what the core draws exactly, and far above what leaves anything to learn from.
+_LARGEST_NOISE = 2.0**28
+# Stated where (0, delta)-DP holds already; a record wants a number above 0.
+_LEAST_EPSILON = 1e-9
 # Where noise is searched, in Lipschitz constants.
 _LEAST_NOISE, _MOST_NOISE, _STRETCH = 0.1, 1e6, 1 + 1e-5
 
@@ -130,7 +136,7 @@ class PrivateSGD:
     coordinate, divides by `batch` and goes against the result, from 0, by 2 radius / (G sqrt(r)),
     G**2 = L**2 (1 + d (noise / batch)**2), or by 1 / (convexity r), then back into the ball.
     The mean of the models before each step is the result. All settings are public; none may be
-    chosen by looking at private records.
+    chosen by looking at private records. Numbers but 0 lie in [1e-30, 1e30], noise below 2**28.
 
     Guarantee: composition(1 / n) under replace_one for learn, for learn_weighted a rate of the
         weights. "exact" rounds each clipped gradient to integers of norm at most K = 2**20, so that
@@ -193,10 +199,10 @@ class PrivateSGD:
             rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
             raise ParameterError(f"label_bound = {shown(self.label_bound)}, but {rule}")
         for name in ("radius", "row_bound", "threshold"):
-            store(self, **{name: positive(name, getattr(self, name))})
-        for name in ("lipschitz", "noise", "label_bound"):
+            store(self, **{name: _within(name, getattr(self, name))})
+        for name, most in (("noise", _LARGEST_NOISE), ("label_bound", _MOST)):
             if getattr(self, name) is not None:
-                store(self, **{name: positive(name, getattr(self, name))})
+                store(self, **{name: _within(name, getattr(self, name), most)})
         convexity = self.l2 if self.convexity is None else self.convexity
         store(
             self,
@@ -207,7 +213,7 @@ class PrivateSGD:
             l2=_at_least_zero("l2", self.l2),
             convexity=_at_least_zero("convexity", convexity),
             delta=fraction("delta", self.delta),
-            lipschitz=self.lipschitz or self._bounds()[1] * self.row_bound,
+            lipschitz=_within("lipschitz", self._steepest()),
         )
 
     @property
@@ -258,8 +264,8 @@ class PrivateSGD:
         protects nobody who knows it. budget: charged before anything is drawn.
 
         Guarantee: composition(1 / n); the model's record states its epsilon at delta.
-        Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
-            is drawn or budget spent.
+        Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget
+            spent; MemoryError, for batches of billions after it is spent.
         Cost: steps * batch rows read in random order; a pass over X unless it is prepared.
         Source: as the class.
         """
@@ -437,6 +443,9 @@ class PrivateSGD:
         largest = self.radius * self.row_bound
         return _core.loss_bounds((self.loss, self.threshold), largest, label)
 
+    def _steepest(self) -> Any:
+        return self._bounds()[1] * self.row_bound if self.lipschitz is None else self.lipschitz
+
     def _labels(self, y: ArrayLike, n: int) -> Floats:
         if self.label_bound is None:
             labels = bits("y", y).astype(np.float64)
@@ -466,12 +475,16 @@ class PrivateSGD:
         return LinearModel(read_only(found), self)
 
     def _record(self, n: int, random_state: RandomState) -> PrivacyRecord:
+        epsilon = accounting.epsilon(self.composition(_rate(n, None)), self.delta)
+        if epsilon == math.inf:
+            rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
+            raise ParameterError(f"noise = {self.noise}, but {rule}")
         kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
             mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch} uniform draws",
             source="Kohen and Sheffet, Algorithm 3; accounting.Subsampled",
             neighbours="replace_one",
-            epsilon=accounting.epsilon(self.composition(_rate(n, None)), self.delta),
+            epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
             noise=f"{kind}, {self.noise:g} Lipschitz constants on each sum",
             numerics="exact" if self.numerics == "exact" else "idealised",
@@ -506,10 +519,18 @@ def _sized(name: str, value: Any, most: int) -> int:
     return found
 
 
+def _within(name: str, value: Any, most: float = _MOST) -> float:
+    found = number(name, value)
+    if not _LEAST <= found <= most:
+        raise ParameterError(f"{name} = {shown(value)}, but it must lie in [{_LEAST}, {most:g}]")
+    return found
+
+
 def _at_least_zero(name: str, value: Any) -> float:
     found = number(name, value)
-    if not 0 <= found < math.inf:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
+    if found != 0 and not _LEAST <= found <= _MOST:
+        rule = f"it must be 0 or lie in [{_LEAST}, {_MOST:g}]"
+        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
     return found
 
 
