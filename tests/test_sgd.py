@@ -171,6 +171,62 @@ def test_exact_gradients_are_rounded_ones():
     assert 0 < np.abs(found - plain).max() < 1e-5
 
 
+UNITS = 2**20
+
+
+def integer_sums(learner, X, y, indices):
+    """The two sums of a run of three steps, whose noise is too small ever to be anything but 0.
+
+    With convexity 1 and no ball in the way the models are 0, -s g, -s g - s h / 2, where g and h
+    are the sums and s the unit over the batch; all in integers of Python, exact.
+    """
+    d, batch = X.shape[1], learner.batch
+    unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1) / batch
+    short = dataclasses.replace(learner, steps=2)
+    first = 2 * short.learn_indices(X, y, indices[: 2 * batch]).weights
+    both = 3 * learner.learn_indices(X, y, indices).weights
+    found = [-first / unit, 2 * (2 * first - both) / unit]
+    for sums in found:
+        assert np.abs(sums - np.rint(sums)).max() < 1e-3
+    return [[int(each) for each in np.rint(sums)] for sums in found]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("d", "batch", "dtype"), [(1, 3, np.float64), (5, 4, np.float32), (40, 2500, np.float64)]
+)
+def test_neighbours_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, dtype):
+    """Whatever record takes the place of one, and at whichever model: 2 K for each of its draws."""
+    rng = np.random.default_rng(3)
+    real = loss in ("squared", "huber")
+    learner = PrivateSGD(
+        loss, steps=3, batch=batch, radius=1e9, noise=1e-30, convexity=1.0, lipschitz=0.3,
+        label_bound=2.0 if real else None,
+    )  # fmt: skip
+    scales = [0.0, 1e-40, 1e-6, 0.3, 1.0, 30.0, 1e15]
+    closest = 0.0
+    for _ in range(30):
+        n = 6
+        X = (rng.normal(size=(n, d)) * rng.choice(scales, (n, 1))).astype(dtype)
+        y = rng.normal(size=n) * 3 if real else rng.integers(0, 2, n)
+        other_X, other_y = X.copy(), y.copy()
+        other_X[0] = -X[0] if rng.integers(2) else X[rng.integers(n)] * dtype(0.7)
+        other_y[0] = y[0] if rng.integers(2) else rng.permutation(y)[0]
+        # The first sum is of the others alone: both runs are at the same model in the second.
+        rest = rng.integers(1, n, batch)
+        drawn = np.where(np.arange(batch) < 2, 0, rng.integers(1, n, batch))
+        indices = np.concatenate([rest, drawn, rest])
+        some = integer_sums(learner, X, y, indices)
+        other = integer_sums(learner, other_X, other_y, indices)
+        assert some[0] == other[0]
+        moved = sum((a - b) ** 2 for a, b in zip(some[1], other[1], strict=True))
+        assert moved <= (2 * 2 * UNITS) ** 2
+        closest = max(closest, moved / (2 * 2 * UNITS) ** 2)
+        single = integer_sums(dataclasses.replace(learner, batch=1), X, y, np.array([0, 0, 0]))
+        assert all(sum(a * a for a in sums) <= UNITS**2 for sums in single)
+    assert closest > 0.99, "the bound should be sharp"
+
+
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 @pytest.mark.parametrize("batch", [1, 5000])
 def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
