@@ -171,6 +171,62 @@ def test_exact_gradients_are_rounded_ones():
     assert 0 < np.abs(found - plain).max() < 1e-5
 
 
+UNITS = 2**20
+
+
+def integer_sums(learner, X, y, indices):
+    """The two sums of a run of three steps, whose noise is too small ever to be anything but 0.
+
+    With convexity 1 and no ball in the way the models are 0, -s g, -s g - s h / 2, where g and h
+    are the sums and s the unit over the batch; all in integers of Python, exact.
+    """
+    d, batch = X.shape[1], learner.batch
+    unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1) / batch
+    short = dataclasses.replace(learner, steps=2)
+    first = 2 * short.learn_indices(X, y, indices[: 2 * batch]).weights
+    both = 3 * learner.learn_indices(X, y, indices).weights
+    found = [-first / unit, 2 * (2 * first - both) / unit]
+    for sums in found:
+        assert np.abs(sums - np.rint(sums)).max() < 1e-3
+    return [[int(each) for each in np.rint(sums)] for sums in found]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("d", "batch", "dtype"), [(1, 3, np.float64), (5, 4, np.float32), (40, 2500, np.float64)]
+)
+def test_neighbours_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, dtype):
+    """Whatever record takes the place of one, and at whichever model: 2 K for each of its draws."""
+    rng = np.random.default_rng(3)
+    real = loss in ("squared", "huber")
+    learner = PrivateSGD(
+        loss, steps=3, batch=batch, radius=1e9, noise=1e-30, convexity=1.0, lipschitz=0.3,
+        label_bound=2.0 if real else None,
+    )  # fmt: skip
+    scales = [0.0, 1e-40, 1e-6, 0.3, 1.0, 30.0, 1e15]
+    closest = 0.0
+    for _ in range(30):
+        n = 6
+        X = (rng.normal(size=(n, d)) * rng.choice(scales, (n, 1))).astype(dtype)
+        y = rng.normal(size=n) * 3 if real else rng.integers(0, 2, n)
+        other_X, other_y = X.copy(), y.copy()
+        other_X[0] = -X[0] if rng.integers(2) else X[rng.integers(n)] * dtype(0.7)
+        other_y[0] = y[0] if rng.integers(2) else rng.permutation(y)[0]
+        # The first sum is of the others alone: both runs are at the same model in the second.
+        rest = rng.integers(1, n, batch)
+        drawn = np.where(np.arange(batch) < 2, 0, rng.integers(1, n, batch))
+        indices = np.concatenate([rest, drawn, rest])
+        some = integer_sums(learner, X, y, indices)
+        other = integer_sums(learner, other_X, other_y, indices)
+        assert some[0] == other[0]
+        moved = sum((a - b) ** 2 for a, b in zip(some[1], other[1], strict=True))
+        assert moved <= (2 * 2 * UNITS) ** 2
+        closest = max(closest, moved / (2 * 2 * UNITS) ** 2)
+        single = integer_sums(dataclasses.replace(learner, batch=1), X, y, np.array([0, 0, 0]))
+        assert all(sum(a * a for a in sums) <= UNITS**2 for sums in single)
+    assert closest > 0.99, "the bound should be sharp"
+
+
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 @pytest.mark.parametrize("batch", [1, 5000])
 def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
@@ -189,29 +245,39 @@ def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("noise", [None, 2.0])
-def test_strange_records_are_refused_or_learned_from(loss, noise):
-    X, y = records(40, 3)
-    learner = PrivateSGD(loss, steps=20, batch=3, noise=noise)
+@pytest.mark.parametrize(("noise", "numerics"), [(None, "exact"), (2, "exact"), (2, "idealized")])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_strange_records_are_refused_or_learned_from(loss, noise, numerics, dtype):
+    X, y = records(40, 3, dtype=dtype)
+    learner = PrivateSGD(loss, steps=20, batch=3, noise=noise, numerics=numerics)
     weights = DenseWeights(40, 0.5, 0.1)
     for wrong in (np.nan, np.inf, -np.inf):
         bad = X.copy()
         bad[5, 1] = wrong
-        with pytest.raises(ParameterError, match="X has an infinite entry or NaN"):
-            learner.learn_weighted(bad, y, weights)
-    strange = [(X * 0, y), (X, y * 0), (X, y * 0 + 1), (X * 1e300, y), (X * 1e-300, y)]
-    for rows, labels in strange:
+        for call in (learner.learn, lambda X, y: learner.learn_weighted(X, y, weights)):
+            with pytest.raises(ParameterError, match="X has an infinite entry or NaN"):
+                call(bad, y)
+    huge, tiny = (1e300, 1e-300) if dtype == np.float64 else (1e38, 1e-44)
+    one_huge, one_zero = X.copy(), X.copy()
+    one_huge[5], one_zero[5] = huge, 0
+    strange = [(X * 0, y), (X, y * 0), (X, y * 0 + 1), (X * dtype(tiny), y), (one_zero, y)]
+    for rows, labels in [*strange, (X / abs(X).max() * dtype(huge), y), (one_huge, y)]:
         model = learner.learn_weighted(rows, labels, weights, random_state=1)
         assert np.isfinite(model.weights).all()
         assert np.isfinite(model.losses(rows, labels)).all()
-        if noise is None and (not rows.any() or abs(rows).max() > 1e200):
+        if noise is None and (not rows.any() or abs(rows).min() > 1e200):
             assert not model.weights.any()
 
 
-def test_real_labels_must_be_finite():
-    learner = PrivateSGD("huber", steps=1, label_bound=1.0)
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_real_labels_must_be_finite(loss, wrong):
+    learner = PrivateSGD(loss, steps=1, label_bound=1.0)
     with pytest.raises(ParameterError, match="y has an infinite entry or NaN"):
-        learner.learn(np.ones((2, 1)), [0.0, np.nan])
+        learner.learn(np.ones((2, 1)), [0.0, wrong])
+
+
+def test_labels_must_be_bits_without_a_bound():
     with pytest.raises(ParameterError, match="every entry must be 0 or 1"):
         PrivateSGD("hinge", steps=1).learn(np.ones((2, 1)), [1, 2])
 
@@ -329,6 +395,27 @@ def test_a_run_states_what_it_costs_and_is_charged():
         dataclasses.replace(learner, noise=None).learn(X, y, budget=Budget(1.0))
 
 
+def test_what_cannot_run_is_refused_before_it_is_charged():
+    X, y = records(50, 2)
+    budget = Budget(1e6, 0.5)
+    for wrong in ({"noise": 2.0**29}, {"radius": 1e200, "row_bound": 1e200}, {"noise": 0.01}):
+        with pytest.raises(ParameterError, match=f"{min(wrong)} = .*, but"):
+            PrivateSGD(**{"loss": "squared", "steps": 9, "noise": 5.0, **wrong}).learn(
+                X, y, budget=budget
+            )
+        assert not any(budget.spent)
+
+
+def test_a_run_that_needs_no_epsilon_states_hardly_any():
+    """(0, 1e-6)-DP already: 9 draws that change with probability 1e-6, each hardly noticed."""
+    learner = PrivateSGD("hinge", steps=9, noise=50.0)
+    rate = 1e-6
+    assert accounting.delta(learner.composition(rate), 0.0) < 1e-6
+    X = np.ones((10**6, 1), np.float32)
+    model = learner.learn(X, np.ones(10**6, np.uint8), budget=Budget(0.1, 1e-6))
+    assert 0 < model.record.epsilon < 1e-6
+
+
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
@@ -342,6 +429,16 @@ def test_a_run_states_what_it_costs_and_is_charged():
         ({"numerics": "float"}, "numerics = 'float'"),
         ({"label_bound": 2.0}, "label_bound = 2.0"),
         ({"threshold": 0}, "threshold = 0"),
+        ({"radius": 1e31}, "radius = 1e"),
+        ({"row_bound": 1e-31}, "row_bound = 1e-31"),
+        ({"lipschitz": 1e-200}, "lipschitz = 1e-200"),
+        ({"lipschitz": 0}, "lipschitz = 0"),
+        ({"noise": 1e-200}, "noise = 1e-200"),
+        ({"noise": 2.0**29}, "noise = 536870912.0"),
+        ({"loss": "squared", "radius": 1e20, "row_bound": 1e20}, "lipschitz = 1e"),
+        ({"loss": "huber", "label_bound": 1e-31}, "label_bound = 1e-31"),
+        ({"l2": 1e300}, "l2 = 1e"),
+        ({"convexity": 1e-300}, "convexity = 1e-300"),
         ({"l1": -1}, "l1 = -1"),
         ({"convexity": math.nan}, "convexity = nan"),
         ({"delta": 0}, "delta = 0"),

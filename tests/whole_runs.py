@@ -131,20 +131,15 @@ def divergences(tiny, epsilons, drawn=projected):
     return [np.maximum(some - math.exp(e) * other, 0).sum(axis=1).max() for e in epsilons]
 
 
-class _Planned(SubsampleTestReweigh):
-    """A run of a given plan, which is accounted for in the first fit only: that takes longest."""
+class Planned(SubsampleTestReweigh):
+    """A run of a given plan."""
 
     def __init__(self, learner, given):
         super().__init__(learner, alpha=given.alpha)
-        self.given, self._verified = given, False
+        self.given = given
 
     def plan(self, n, *, agents_epsilon=None):
         return self.given
-
-    def _verify(self, found, weights):
-        if not self._verified:
-            super()._verify(found, weights)
-        self._verified = True
 
 
 def fitted(tiny):
@@ -158,7 +153,7 @@ def fitted(tiny):
         some, n=tiny.n, draws=tiny.draws, learner_epsilon=tiny.epsilon, agents_per_test=1,
         epsilon=0.1, delta=1.001 * tiny.promise(0.1),
     )  # fmt: skip
-    run = _Planned(learner, given)
+    run = Planned(learner, given)
     index = learner.hypotheses.index
 
     def released(records):

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .exceptions import ParameterError, ShapeError
 
+LEAST, MOST = 1e-30, 1e30
+
 
 def shown(value: object) -> str:
     """The value as an error shows it, cut where it is long."""
@@ -43,14 +45,26 @@ def positive(name: str, value: Any) -> float:
     return found
 
 
+def within(name: str, value: Any, most: float = MOST) -> float:
+    """The value as a float that can be multiplied and squared and stay in the range of floats.
+
+    Raises: ParameterError unless it lies in [1e-30, most].
+    """
+    found = number(name, value)
+    if not LEAST <= found <= most:
+        raise ParameterError(f"{name} = {shown(value)}, but it must lie in [{LEAST}, {most:g}]")
+    return found
+
+
 def at_least_zero(name: str, value: Any) -> float:
-    """The value as a finite float of at least 0.
+    """The value as 0.0, or as `within` has it.
 
     Raises: ParameterError otherwise.
     """
     found = number(name, value)
-    if not 0 <= found < math.inf:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
+    if found != 0 and not LEAST <= found <= MOST:
+        rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
+        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
     return found
 
 

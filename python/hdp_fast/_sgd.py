@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random, accounting
-from ._checks import at_least_zero, fraction, integers, positive, shown, sized
+from ._checks import MOST, at_least_zero, fraction, integers, positive, shown, sized, within
 from ._descriptions import Hypothesis, parse
 from ._hypotheses import read_only, store
 from ._linear_model import Floats, LinearModel, Rows, as_given, labels_of, looked_at
@@ -29,6 +29,10 @@ RandomState = int | np.random.Generator | None
 _LOSSES = ("hinge", "logistic", "squared", "huber")
 _NUMERICS = ("exact", "idealized", "idealised")
 
+# Below what the core draws exactly, and far above what leaves anything to learn from.
+_LARGEST_NOISE = 2.0**28
+# Stated where (0, delta)-DP holds already; a record wants a number above 0.
+_LEAST_EPSILON = 1e-9
 # Where noise is searched, in Lipschitz constants.
 _LEAST_NOISE, _MOST_NOISE, _STRETCH = 0.1, 1e6, 1 + 1e-5
 
@@ -56,7 +60,7 @@ class PrivateSGD:
     coordinate, divides by `batch` and goes against the result, from 0, by 2 radius / (G sqrt(r)),
     G**2 = L**2 (1 + d (noise / batch)**2), or by 1 / (convexity r), then back into the ball.
     The mean of the models before each step is the result. All settings are public; none may be
-    chosen by looking at private records.
+    chosen by looking at private records. Numbers but 0 lie in [1e-30, 1e30], noise below 2**28.
 
     Guarantee: composition(1 / n) under replace_one for learn, for learn_weighted a rate of the
         weights. "exact" rounds each clipped gradient to integers of norm at most K = 2**20, so that
@@ -119,10 +123,10 @@ class PrivateSGD:
             rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
             raise ParameterError(f"label_bound = {shown(self.label_bound)}, but {rule}")
         for name in ("radius", "row_bound", "threshold"):
-            store(self, **{name: positive(name, getattr(self, name))})
-        for name in ("lipschitz", "noise", "label_bound"):
+            store(self, **{name: within(name, getattr(self, name))})
+        for name, most in (("noise", _LARGEST_NOISE), ("label_bound", MOST)):
             if getattr(self, name) is not None:
-                store(self, **{name: positive(name, getattr(self, name))})
+                store(self, **{name: within(name, getattr(self, name), most)})
         convexity = self.l2 if self.convexity is None else self.convexity
         store(
             self,
@@ -133,7 +137,7 @@ class PrivateSGD:
             l2=at_least_zero("l2", self.l2),
             convexity=at_least_zero("convexity", convexity),
             delta=fraction("delta", self.delta),
-            lipschitz=self.lipschitz or self._bounds()[1] * self.row_bound,
+            lipschitz=within("lipschitz", self._steepest()),
         )
 
     @property
@@ -184,8 +188,8 @@ class PrivateSGD:
         protects nobody who knows it. budget: charged before anything is drawn.
 
         Guarantee: composition(1 / n); the model's record states its epsilon at delta.
-        Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
-            is drawn or budget spent.
+        Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget
+            spent; MemoryError, for batches of billions after it is spent.
         Cost: steps * batch rows read in random order; a pass over X unless it is prepared.
         Source: as the class.
         """
@@ -363,6 +367,9 @@ class PrivateSGD:
         largest = self.radius * self.row_bound
         return _core.loss_bounds((self.loss, self.threshold), largest, label)
 
+    def _steepest(self) -> Any:
+        return self._bounds()[1] * self.row_bound if self.lipschitz is None else self.lipschitz
+
     def _learned(
         self, rows: Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
@@ -381,12 +388,16 @@ class PrivateSGD:
         return LinearModel(read_only(found), self)
 
     def _record(self, n: int, random_state: RandomState) -> PrivacyRecord:
+        epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)
+        if epsilon == math.inf:
+            rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
+            raise ParameterError(f"noise = {self.noise}, but {rule}")
         kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
             mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch} uniform draws",
             source="Kohen and Sheffet, Algorithm 3; accounting.Subsampled",
             neighbours="replace_one",
-            epsilon=accounting.epsilon(self.composition(rate_of(n, None)), self.delta),
+            epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
             noise=f"{kind}, {self.noise:g} Lipschitz constants on each sum",
             numerics="exact" if self.numerics == "exact" else "idealised",

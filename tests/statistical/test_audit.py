@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from whole_runs import Tiny, fitted
+from whole_runs import Planned, Tiny, fitted
 
-from hdp_fast import gf2, local, noise, parity
+from hdp_fast import accounting, gf2, local, noise, parity
 from hdp_fast.audit import lower_bound
+from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.transfer import plan
+from hdp_fast.weights import DenseWeights
 
 from .frequencies import FALSE_ALARM
 from .test_parity import Setting, base
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Audit:
         tight: the share of promised that the bound reaches, but for five standard deviations.
         delta: at which epsilon is promised.
         runs: on each side; half as many for the twin.
+        event: found on other runs, where those at hand are too few to be halved; None searches.
     """
 
     name: str
@@ -52,10 +56,11 @@ class Audit:
     tight: float
     delta: float = 0.0
     runs: int = 40_000
+    event: Callable[[Any], bool] | None = None
 
     def bound(self, mechanism, runs):
         return lower_bound(
-            mechanism, self.data, self.neighbour, delta=self.delta, runs=runs,
+            mechanism, self.data, self.neighbour, delta=self.delta, event=self.event, runs=runs,
             confidence=1 - FALSE_ALARM, threads=1,
         )  # fmt: skip
 
@@ -148,12 +153,70 @@ def whole_run(tiny):
     return Lazily(lambda: fitted(tiny))
 
 
+# A record of which every gradient is the longest and no other has a part in its direction; the
+# neighbour has the other label, hence the opposite gradient.
+CANARY = np.eye(2)
+DENSITY, STEP = 0.75, 1.0
+
+
+def canary_labels(label):
+    return np.array([label, 1], np.uint8)
+
+
+def descent(learner):
+    """The released model's part in the canary's direction."""
+    rows, weights = learner.prepare(CANARY), DenseWeights(2, DENSITY, STEP)
+
+    def learn(label):
+        return float(learner.learn_weighted(rows, canary_labels(label), weights).weights[0])
+
+    return learn
+
+
+def descent_epsilon(learner, rounds=1):
+    rate = DenseWeights(2, DENSITY, STEP).rate
+    return accounting.epsilon(learner.composition(rate, rounds=rounds), learner.delta)
+
+
+class WithItsOwnNoise(Planned):
+    """A run whose noise is what the learner has, not what a search finds for the plan."""
+
+    def _configured(self, found, n):
+        return self.learner
+
+
+def whole_descent(learner, rounds):
+    """The same of the models of all rounds, their sum by the noise."""
+
+    def make():
+        some = plan(
+            learner, alpha=0.1, epsilon=1.0, delta=0.1, agents_epsilon=1.0, kappa=DENSITY,
+            eta=STEP, rounds=rounds, n=1000, schedule="final", output="majority",
+        )  # fmt: skip
+        epsilon = descent_epsilon(learner, rounds)
+        given = replace(some, n=2, agents_per_test=1, epsilon=epsilon, delta=1.001 * learner.delta)
+        return WithItsOwnNoise(learner, given)
+
+    return Lazily(lambda: partial(models_of, make()))
+
+
+def models_of(run, label):
+    agents = local.Agents(CANARY[:1], [1], epsilon=1.0)
+    run.fit(CANARY, canary_labels(label), agents)
+    models = run.result_.hypothesis["hypotheses"]
+    return sum(each["weights"][0] for each in models) / run.learner.noise
+
+
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
 LOOP_REMOVED = Setting("loop", 1.0, "add_remove", g=0.04)
 PAPER = Setting("paper", 0.5, c=0.5, k=1, test_size=0)
 TRANSFER = Tiny(2, kappa=1.0, eta=1.0, epsilon=2.0)
+# Where steps shrink what was learned, the model is nearly the mean of all noisy sums.
+SGD = PrivateSGD("hinge", steps=8, batch=2, radius=0.9, l2=100.0, noise=8.0, delta=0.01)
+IDEALIZED = replace(SGD, numerics="idealized")
+SHORT = replace(SGD, steps=4)
 # One label that contradicts all others makes their opposite likelier, and answers rarer: the ratio
 # tends to exp(epsilon) with the number of the others, but so does the opposite's probability to 0.
 MANY, FEWER = ((1, 0),) * 4, ((1, 0),) * 3
@@ -232,6 +295,21 @@ AUDITS = [
         ((0, 0), (0, 1)), ((0, 1), (0, 1)),
         whole_run(replace(TRANSFER, epsilon=8.0)), "a learner of four times the epsilon",
         0.2, delta=0.02, runs=5_000,
+    ),
+    # Of two draws a step the accountant allows for the worst of all zCDP mechanisms, and for a last
+    # step that the mean of the models leaves out.
+    Audit(
+        "SGD, exact", descent_epsilon(SGD), descent(SGD), 1, 0,
+        descent(replace(SGD, noise=1.0)), "an eighth of the noise", 0.09, delta=0.01,
+    ),
+    Audit(
+        "SGD, idealised", descent_epsilon(IDEALIZED), descent(IDEALIZED), 1, 0,
+        descent(replace(IDEALIZED, noise=2.0)), "a quarter of the noise", 0.14, delta=0.01,
+    ),
+    Audit(
+        "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
+        whole_descent(replace(SHORT, noise=0.8), 2), "a tenth of the noise", 0.02, delta=0.01,
+        runs=5_000, event=lambda part: part > 0.005,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(

@@ -18,7 +18,7 @@ SETTINGS = {
     "dense, two draws": Tiny(3, 2 / 3, 1.0, 4.0, draws=2),
     "four hypotheses": Tiny(3, 0.4, 1.0, 3.0, hypotheses=(0, 1, 2, 3)),
 }
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
 
 
 @pytest.mark.parametrize("tiny", SETTINGS.values(), ids=SETTINGS)

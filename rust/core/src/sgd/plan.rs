@@ -1,13 +1,16 @@
 //! The settings of a run, checked.
 
-use num_traits::Zero;
-
 use super::losses::Loss;
 use super::noise::Noise;
 use crate::error::{Error, Result};
 
 /// The largest noise of the exact kind; its draws must fit into words.
 const MOST_NOISE: f64 = (1u64 << 29) as f64;
+
+/// Settings out of this range would leave that of floats once they are multiplied and squared; inside it a gradient whose
+/// row has a squared norm that underflows is shorter than any Lipschitz constant, and needs no clipping.
+const RANGE: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
+const RULE: &str = "it must lie in [1e-30, 1e30]";
 
 /// What a run does, all of it public.
 #[derive(Clone, Debug)]
@@ -37,15 +40,14 @@ pub struct Plan {
 impl Plan {
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<()> {
-        let above_zero = |value: f64| value > 0.0 && value < f64::INFINITY;
         for (name, value) in [("radius", self.radius), ("row_bound", self.row_bound), ("lipschitz", self.lipschitz)] {
-            if !above_zero(value) {
-                return Err(Error::parameter(name, value, "it must be finite and above 0"));
+            if !RANGE.contains(&value) {
+                return Err(Error::parameter(name, value, RULE));
             }
         }
         for (name, value) in [("l1", self.l1), ("l2", self.l2), ("convexity", self.convexity)] {
-            if !(above_zero(value) || value == 0.0) {
-                return Err(Error::parameter(name, value, "it must be finite and at least 0"));
+            if !(RANGE.contains(&value) || value == 0.0) {
+                return Err(Error::parameter(name, value, "it must be 0 or lie in [1e-30, 1e30]"));
             }
         }
         for (name, count) in [("steps", self.steps), ("batch", self.batch)] {
@@ -58,15 +60,15 @@ impl Plan {
 
     fn check_loss_and_noise(&self) -> Result<()> {
         let threshold = if let Loss::Huber(threshold) = self.loss { threshold } else { 1.0 };
-        if !(threshold > 0.0 && threshold < f64::INFINITY) {
-            return Err(Error::parameter("threshold", threshold, "it must be finite and above 0"));
+        if !RANGE.contains(&threshold) {
+            return Err(Error::parameter("threshold", threshold, RULE));
         }
         let fine = match &self.noise {
             Noise::None => true,
-            Noise::Idealised(scale) => *scale > 0.0 && *scale < f64::INFINITY,
-            Noise::Exact(scale) => !scale.is_zero() && self.noise.scale() < MOST_NOISE,
+            Noise::Idealised(scale) => RANGE.contains(scale),
+            Noise::Exact(_) => *RANGE.start() <= self.noise.scale() && self.noise.scale() < MOST_NOISE,
         };
-        let rule = "it must be above 0, and below 2^29 if exact";
+        let rule = "it must lie in [1e-30, 1e30], and below 2^29 if exact";
         if fine { Ok(()) } else { Err(Error::parameter("noise", self.noise.scale(), rule)) }
     }
 

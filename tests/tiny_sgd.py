@@ -1,0 +1,85 @@
+"""Private stochastic gradient descent on a few records of one number, by all draws and all noise.
+
+In units of the grid: a record is an integer k, its row in units, and a label y of -1 or 1; the
+score of a model m is k m, and a gradient the integer nearest to k slope(k m, y).
+"""
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+SLOPES = {
+    "hinge": lambda score, y: np.where(y * score < 1, -y, 0),
+    "squared": lambda score, y: score - y,
+}
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A run of one noisy sum, or of two, the second at the model that the first has led to.
+
+    Attributes:
+        loss: of SLOPES.
+        batch: draws of a step.
+        sums: 1 or 2.
+        sigma: of the noise, in units.
+        longest: gradients are cut at so many units.
+        pace: the first model is -pace times the first sum, the next step half as long.
+        radius: of the models.
+    """
+
+    loss: str
+    batch: int
+    sums: int
+    sigma: Fraction
+    longest: int = 1 << 20
+    pace: float = 0.0
+    radius: float = np.inf
+
+    @property
+    def sums_of_noise(self):
+        """All first sums that count, as far as noise reaches beyond the longest gradients."""
+        reach = int(9 * self.sigma) + 2 + self.batch * min(self.longest, 20)
+        return np.arange(-reach, reach + 1)
+
+    def noise(self, centres):
+        """Chances of all sums, (..., sums), of discrete Gaussian noise around centres (...)."""
+        far = (self.sums_of_noise - np.asarray(centres)[..., None]) ** 2
+        all_far = np.arange(-int(12 * self.sigma) - 3, int(12 * self.sigma) + 4) ** 2
+        scale = 2 * float(self.sigma) ** 2
+        return np.exp(-far / scale) / np.exp(-all_far / scale).sum()
+
+    def gradients(self, records, models):
+        """Rounded gradients (records, models)."""
+        k, y = (np.array(column, float)[:, None] for column in zip(*records, strict=True))
+        found = k * SLOPES[self.loss](k * np.atleast_1d(models), y)
+        return np.rint(np.clip(found, -self.longest, self.longest)).astype(int)
+
+    def models(self):
+        """What the first sum makes of the model 0."""
+        return np.clip(-self.pace * self.sums_of_noise, -self.radius, self.radius)
+
+    def law(self, records, chances):
+        """Chances (first sums, second sums), or (first sums,) where there is no second."""
+        first = self._sum(records, chances, 0.0)[0]
+        if self.sums == 1:
+            return first
+        return first[:, None] * self._sum(records, chances, self.models())
+
+    def _sum(self, records, chances, models):
+        """Chances (models, sums) of a noisy sum of drawn gradients at each model."""
+        gradients, total = self.gradients(records, models), 0.0
+        for draws in itertools.product(range(len(records)), repeat=self.batch):
+            draws = list(draws)
+            total = total + np.prod(chances[draws]) * self.noise(gradients[draws].sum(axis=0))
+        return total
+
+    def released(self):
+        """The mean of the models before each step, for every outcome of law."""
+        second = self.models()
+        if self.sums == 1:
+            return second / 2
+        third = second[:, None] - self.pace / 2 * self.sums_of_noise
+        return (second[:, None] + np.clip(third, -self.radius, self.radius)) / 3
