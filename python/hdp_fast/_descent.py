@@ -123,9 +123,7 @@ def _asked(
     return mean
 
 
-def _sides(
-    learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits
-) -> Floats:
+def _sides(learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits) -> Floats:
     """The probability of each agent's true answer to be 1, (m,)."""
     rows = _rows(X)
     given = _records(rows, learner._labels(y, len(rows)))
