@@ -1,4 +1,4 @@
-"""The experiment on the census: private models learn, and reweighing ranks people better."""
+"""The experiment on the census: what private models learn, with and without reweighing."""
 
 import importlib.util
 import os
