@@ -39,8 +39,9 @@ class LinearModel:
     Attributes:
         weights: float64 (d,), read-only; their norm is at most the learner's radius.
         learner: that learned it, whose bounds and loss it goes by.
-        record: what protects the records; None without noise, and where the draws came from
-            weights, for whose rounds only the whole run can account.
+        record: what protects the records, or the agents of local.learn_by_descent; None without
+            noise, and where the draws came from weights, for whose rounds only the whole run can
+            account.
     """
 
     weights: Floats

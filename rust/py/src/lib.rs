@@ -47,7 +47,7 @@ mod _core {
     #[pymodule_export]
     use score::{Features, Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
-    use sgd::{linear_losses, linear_scores, loss_bounds, sgd_learn};
+    use sgd::{linear_losses, linear_scores, linear_slopes, loss_bounds, sgd_learn};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
@@ -57,7 +57,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 42] = [
+    const __all__: [&str; 43] = [
         "BitMatrix",
         "DenseWeights",
         "Features",
@@ -81,6 +81,7 @@ mod _core {
         "integer_noise",
         "linear_losses",
         "linear_scores",
+        "linear_slopes",
         "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",

@@ -142,6 +142,26 @@ pub fn linear_losses<'py>(
     Ok(array::returned(py, losses))
 }
 
+/// The derivative of the loss in the score of every record: float64 (n,).
+#[pyfunction]
+pub fn linear_slopes<'py>(
+    py: Python<'py>,
+    records: Given<'py>,
+    row_bound: f64,
+    model: Floats<'py>,
+    loss: Named<'py>,
+) -> PyResult<Vector<'py, f64>> {
+    let (model, cost, loss) = (model.as_slice()?, pass_cost(&records)?, self::loss(&loss)?);
+    let slopes = call(
+        py,
+        &records,
+        cost,
+        |records, run| sgd::slopes(records, row_bound, model, loss, run),
+        |records, run| sgd::slopes(records, row_bound, model, loss, run),
+    )?;
+    Ok(array::returned(py, slopes))
+}
+
 /// The largest loss and the steepest slope for predictions and labels up to these magnitudes.
 #[pyfunction]
 pub fn loss_bounds(loss: Named<'_>, prediction: f64, label: f64) -> PyResult<(f64, f64)> {

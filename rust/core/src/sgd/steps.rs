@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::error::{Error, Result, fitting};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{Examples, Grid, Real, Rows, add_gradients, add_quantised, clipped_scores, squared_norm};
+use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -211,14 +211,34 @@ pub fn losses<T: Real>(
     (loss, largest): (Loss, f64),
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
-    let mut losses = scores(records, row_bound, model, run)?;
-    run.try_for_each_chunk(&mut losses, CHUNK, |chunk, losses| {
+    of_scores(records, row_bound, model, run, |score, label| (loss.value(score, label) / largest).min(1.0))
+}
+
+/// The derivative of the loss in the score of every record.
+///
+/// Cost: one pass over the rows.
+pub fn slopes<T: Real>(
+    records: Records<'_, T>,
+    row_bound: f64,
+    model: &[f64],
+    loss: Loss,
+    run: Run<'_>,
+) -> Result<Vec<f64>> {
+    of_scores(records, row_bound, model, run, |score, label| loss.slope(score, label))
+}
+
+fn of_scores<T: Real>(
+    records: Records<'_, T>,
+    row_bound: f64,
+    model: &[f64],
+    run: Run<'_>,
+    value: impl Fn(f64, f64) -> f64 + Sync,
+) -> Result<Vec<f64>> {
+    let mut values = scores(records, row_bound, model, run)?;
+    run.try_for_each_chunk(&mut values, CHUNK, |chunk, values| {
         let labels = &records.labels[chunk * CHUNK..];
-        losses
-            .iter_mut()
-            .zip(labels)
-            .for_each(|(score, &label)| *score = (loss.value(*score, label) / largest).min(1.0));
+        values.iter_mut().zip(labels).for_each(|(score, &label)| *score = value(*score, label));
         Ok(())
     })?;
-    Ok(losses)
+    Ok(values)
 }
