@@ -10,9 +10,9 @@ use super::rows::Real;
 const LANES: usize = 8;
 
 /// How many rows ahead one is asked for: the memory takes about as long as so many short ones, and so many bytes of long
-/// ones leave room in the fastest cache.
+/// ones are more than it can have under way at a time.
 const AHEAD: usize = 24;
-const AHEAD_BYTES: usize = 8192;
+const AHEAD_BYTES: usize = 16384;
 
 /// What a loss adds to the gradient.
 pub trait Slope: Copy + Send + Sync {
