@@ -56,8 +56,8 @@ class LinearModel:
     def scores(self, X: Any) -> Floats:
         """The inner product of the weights with every record, shrunk to the row bound.
 
-        X: finite real numbers (m, d), or what prepare made of them. Returns float64 (m,), at most
-        radius * row_bound in magnitude.
+        X: finite real numbers (m, d), or what prepare made of them; float32 is multiplied as such.
+        Returns float64 (m,), at most radius * row_bound in magnitude, up to rounding.
 
         Raises: ShapeError, ParameterError.
         Cost: a pass over X.

@@ -76,7 +76,8 @@ class PrivateSGD:
         batch: records drawn in a step, with replacement, at least 1.
         radius: of the ball around 0 that holds all weights; its diameter D is twice that.
         row_bound: records are shrunk to this norm, X itself stays as it is. An intercept is a
-            constant column of X, and shrinks with its row.
+            constant column of X, and shrinks with its row. Records whose squared norm is out of
+            range in their precision (norms beyond 1e-19 and 1e19 in float32) count as zero.
         lipschitz: bound L on the norm of a gradient; None means the loss's own.
         noise: standard deviation in units of L, on the sum over a batch; None for no privacy.
         numerics: "exact", or "idealized", which is faster; kept as "idealised", as in records.
