@@ -145,13 +145,7 @@ pub fn linear_slopes<'py>(
     loss: Named<'py>,
 ) -> PyResult<Vector<'py, f64>> {
     let (model, cost, loss) = (model.as_slice()?, pass_cost(&records)?, self::loss(&loss)?);
-    let slopes = call(
-        py,
-        &records,
-        cost,
-        |records, run| sgd::slopes(records, row_bound, model, loss, run),
-        |records, run| sgd::slopes(records, row_bound, model, loss, run),
-    )?;
+    let slopes = with_records!(py, records, cost, |records, run| sgd::slopes(records, row_bound, model, loss, run))?;
     Ok(array::returned(py, slopes))
 }
 
