@@ -181,7 +181,7 @@ def integer_sums(learner, X, y, indices):
     are the sums and s the unit over the batch; all in integers of Python, exact.
     """
     d, batch = X.shape[1], learner.batch
-    own = UNITS * np.finfo(X.dtype).eps * (d / 32 + 4)
+    own = UNITS * float(np.finfo(X.dtype).eps) * (d / 32 + 4)
     unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1 - own) / batch
     short = dataclasses.replace(learner, steps=2)
     first = 2 * short.learn_indices(X, y, indices[: 2 * batch]).weights
