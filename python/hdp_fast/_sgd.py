@@ -288,16 +288,19 @@ class PrivateSGD:
         Cost: about 25 calls of accounting.delta.
         Source: bisection.
         """
-        rate = rate_of(n, kappa)
+        rate, wanted = rate_of(n, kappa), positive("epsilon", epsilon)
         chosen = self.delta if delta is None else fraction("delta", delta)
 
         def family(noise: float) -> Mechanism:
-            step = dataclasses.replace(self, noise=noise).step
-            return Subsampled(step, draws=self.batch, rate=rate)
+            return dataclasses.replace(self, noise=noise).composition(rate)[0][0]
 
+        most = dataclasses.replace(self, noise=_MOST_NOISE)
+        if accounting.delta(most.composition(rate, rounds=rounds), wanted) > chosen:
+            rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
+            raise ParameterError(f"epsilon = {epsilon}, but {rule}")
         noise = accounting.smallest_noise(
             family,
-            epsilon=epsilon,
+            epsilon=wanted,
             delta=chosen,
             rounds=self.steps * sized("rounds", rounds, 1 << 40),
             low=_LEAST_NOISE,
@@ -305,7 +308,7 @@ class PrivateSGD:
         )
         found = dataclasses.replace(self, noise=noise, delta=chosen)
         # The search for an epsilon ends above it: a budget of the given one must be enough.
-        while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > epsilon:
+        while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > wanted:
             found = dataclasses.replace(found, noise=positive("noise", found.noise) * _STRETCH)
         return found
 
