@@ -85,7 +85,8 @@ impl<T: Real> Rows<'_, T> {
     #[inline(always)]
     fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
         let norm = squared.sqrt();
-        let shrunk = if norm <= self.bound { 1.0 } else { self.bound / norm };
+        // No branch: where many rows are about as long as the bound, it would be guessed wrong every other time.
+        let shrunk = (self.bound / norm).min(1.0);
         (inner * shrunk, shrunk, if squared >= T::LEAST { norm } else { f64::NAN })
     }
 }
