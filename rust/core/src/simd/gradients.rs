@@ -14,6 +14,10 @@ const LANES: usize = 8;
 const AHEAD: usize = 24;
 const AHEAD_BYTES: usize = 16384;
 
+/// Pages of how many rows are looked up together, for rows of more bytes than this.
+const TOGETHER: usize = 8;
+const LONG: usize = 128;
+
 /// What a loss adds to the gradient.
 pub trait Slope: Copy + Send + Sync {
     /// The derivative in the prediction.
@@ -93,17 +97,29 @@ impl<T: Real> Rows<'_, T> {
 
 impl<T: Real, L: Slope> Examples<'_, T, L> {
     /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
-    ///
-    /// Asks the memory for a later row.
     #[inline(always)]
     fn gradient(&self, rows: &[usize], i: usize, w: &[T]) -> (&[T], f64) {
-        let ahead = (AHEAD_BYTES / (size_of::<T>() * self.rows.columns)).clamp(2, AHEAD);
-        if let Some(&next) = rows.get(i + ahead) {
-            prefetch(self.rows.row(next));
-            prefetch(&self.labels[next..=next]);
-        }
+        self.ask(rows, i);
         let row = self.rows.row(rows[i]);
         (row, self.factor(products(row, w), self.labels[rows[i]]))
+    }
+
+    /// Asks the memory for what will be read some rows after the i-th.
+    #[inline(always)]
+    fn ask(&self, rows: &[usize], i: usize) {
+        let bytes = size_of::<T>() * self.rows.columns;
+        let ahead = (AHEAD_BYTES / bytes).clamp(2, AHEAD);
+        // The processor waits until it knows where a page lies, but for several pages at a time: the first entries of some
+        // rows are asked for together, and all else when their pages are known.
+        if bytes > LONG && i % TOGETHER == 0 {
+            for &row in rows.iter().skip(i + ahead + TOGETHER).take(TOGETHER) {
+                prefetch(&self.rows.row(row)[..1]);
+            }
+        }
+        if let Some(&row) = rows.get(i + ahead) {
+            prefetch(self.rows.row(row));
+            prefetch(&self.labels[row..=row]);
+        }
     }
 
     #[inline(always)]
