@@ -18,6 +18,7 @@ __all__ = [
     "composed_delta",
     "composed_epsilon",
     "conjunction_errors",
+    "count_votes",
     "dot",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -45,6 +46,7 @@ __all__ = [
     "solve",
     "truth_probability",
     "uniform_integers",
+    "vote_stands",
     "weighted_draws",
 ]
 __version__: Final[str]
@@ -213,3 +215,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
 def optimal_delta(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
 def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
+def count_votes(
+    votes: _Bits, queries: int, labels: int, threads: int | None
+) -> NDArray[np.uint32]: ...
+def vote_stands(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
