@@ -12,9 +12,7 @@ from hdp_fast.reference import stability as reference
 
 def vectors(k, labels):
     """Every histogram of k votes."""
-    return [
-        counts for counts in itertools.product(range(k + 1), repeat=labels) if sum(counts) == k
-    ]
+    return [counts for counts in itertools.product(range(k + 1), repeat=labels) if sum(counts) == k]
 
 
 def moved(counts):

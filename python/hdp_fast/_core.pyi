@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "AnswerTable",
     "BitMatrix",
     "DenseWeights",
     "Features",
@@ -219,3 +220,42 @@ def count_votes(
     votes: _Bits, queries: int, labels: int, threads: int | None
 ) -> NDArray[np.uint32]: ...
 def vote_stands(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
+
+@final
+class AnswerTable:
+    def __new__(
+        cls,
+        T: SupportsIndex | None,
+        m: SupportsIndex,
+        epsilon: float,
+        delta: float,
+        beta: float,
+        words: list[int] | None,
+    ) -> AnswerTable: ...
+    @property
+    def words(self) -> list[int]: ...
+    @property
+    def epsilon(self) -> float: ...
+    def verify(self) -> float: ...
+    def answer_counts(
+        self,
+        counts: NDArray[np.uint32],
+        labels: int,
+        bottoms: int,
+        random_state: _RandomState,
+    ) -> _Integers: ...
+    def answer_ones(
+        self,
+        ones: NDArray[np.uint32],
+        members: int,
+        bottoms: int | None,
+        random_state: _RandomState,
+    ) -> NDArray[np.int8]: ...
+    def answer_scores(
+        self,
+        scores: _Floats,
+        queries: int,
+        bins: int,
+        left: tuple[int, int],
+        random_state: _RandomState,
+    ) -> tuple[_Integers, int, int]: ...

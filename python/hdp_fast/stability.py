@@ -2,7 +2,8 @@
 
 Members are trained on disjoint chunks of the records, so that replacing one record replaces one
 vote on every query. `distance` says how many votes must change before one more can change the
-winner. A table turns it into the probability of the answer "bottom".
+winner. A HazardTable turns it into the probability of the answer "bottom", a VoteTable, of two
+labels, into that of the other label; a session of the table answers queries.
 """
 
 from __future__ import annotations
@@ -12,9 +13,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._checks import count, sized
+from ._vote_plans import VotePlan, members_needed, paper_members, plan
+from ._vote_sessions import Session
+from ._vote_tables import HazardTable, VoteTable
 from ._votes import Integers, counts_of, votes_of
 
-__all__ = ["count_votes", "distance", "plurality"]
+__all__ = [
+    "HazardTable",
+    "Session",
+    "VotePlan",
+    "VoteTable",
+    "count_votes",
+    "distance",
+    "members_needed",
+    "paper_members",
+    "plan",
+    "plurality",
+]
 
 
 def distance(counts: ArrayLike) -> int | Integers:
@@ -47,9 +62,7 @@ def plurality(counts: ArrayLike) -> int | Integers:
     return _stands(counts)[0]
 
 
-def count_votes(
-    votes: ArrayLike, labels: int, *, threads: int | None = None
-) -> NDArray[np.uint32]:
+def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) -> NDArray[np.uint32]:
     """Votes for each label on each query.
 
     votes: uint8 (k, m), what each of k members says to each of m queries. labels: their number, 1

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def count_votes(votes: NDArray[np.uint8], labels: int) -> Integers:
@@ -33,3 +34,53 @@ def printed_distance(counts: Integers) -> Integers:
     """The distances of the paper's Algorithm 4: a gap less 1, which changes by up to 2."""
     ordered = np.sort(counts, axis=1)
     return np.maximum(ordered[:, -1] - ordered[:, -2] - 1, 0)
+
+
+def adversary_delta(
+    pairs: list[tuple[float, float]],
+    queries: int,
+    bottoms: int | None,
+    epsilon: float,
+) -> float:
+    """The exact delta at epsilon of answers to queries that an adversary chooses one by one.
+
+    pairs: what a query may be on two neighbours: the probabilities of heads, of which there may be
+    so many `bottoms`. Every strategy is tried.
+    """
+    first, second = np.array(pairs).T
+
+    def value(p: Floats, q: Floats, left: int, heads: int) -> Floats:
+        if left == 0 or heads == 0:
+            return np.maximum(p - np.exp(epsilon) * q, 0)
+        p, q = p[..., None], q[..., None]
+        yes = value(p * first, q * second, left - 1, heads - 1)
+        no = value(p * (1 - first), q * (1 - second), left - 1, heads)
+        best: Floats = (yes + no).max(axis=-1)
+        return best
+
+    heads = queries + 1 if bottoms is None else bottoms
+    return float(value(np.ones(()), np.ones(()), queries, heads))
+
+
+def respond_to_ones(
+    probabilities: Floats,
+    ones: Integers,
+    members: int,
+    bottoms: int | None,
+    rng: np.random.Generator,
+) -> Integers:
+    """Answers to queries with two labels by a table: -1, 0 or 1; no bottoms by a table of votes.
+
+    With floating-point coins, which protect nobody.
+    """
+    gap = 2 * ones.astype(np.int64) - members
+    coins = rng.random(ones.size)
+    if bottoms is None:
+        levels = np.minimum(np.abs(gap) // 2, len(probabilities) - 1)
+        return ((coins < probabilities[levels]) ^ (gap > 0)).astype(np.int64)
+    # Ties go to label 0, which therefore wins by one vote less.
+    distances = np.where(gap > 0, gap - 1, -gap) // 2
+    levels = np.minimum(distances, len(probabilities) - 1)
+    answers = np.where(coins < probabilities[levels], -1, gap > 0)
+    ends = np.flatnonzero(answers == -1)[bottoms - 1 : bottoms]
+    return answers[: ends[0] + 1] if ends.size else answers

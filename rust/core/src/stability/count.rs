@@ -28,7 +28,11 @@ pub fn count_votes(votes: &[u8], queries: usize, labels: usize, counts: &mut [u3
     run.try_for_each_chunk(counts, WIDTH * labels, |chunk, counts| {
         let (start, width) = (chunk * WIDTH, counts.len() / labels);
         let row = |member: usize| &votes[member * queries + start..][..width];
-        if labels <= FEW_LABELS { compare(row, members, counts, labels, run) } else { scatter(row, members, counts, labels) };
+        if labels <= FEW_LABELS {
+            compare(row, members, counts, labels, run)
+        } else {
+            scatter(row, members, counts, labels)
+        };
         Ok(())
     })
 }

@@ -25,9 +25,10 @@ pub struct Stand {
 pub fn stand(counts: &[u32]) -> Stand {
     // The order of these words is that of the plurality: more votes, then a smaller label.
     let rank = |(label, &votes): (u32, &u32)| u64::from(votes) << 32 | u64::from(!label);
-    let (first, second) = (0..).zip(counts).map(rank).fold((0, 0), |(first, second): (u64, u64), rank| {
-        (first.max(rank), second.max(first.min(rank)))
-    });
+    let (first, second) = (0..)
+        .zip(counts)
+        .map(rank)
+        .fold((0, 0), |(first, second): (u64, u64), rank| (first.max(rank), second.max(first.min(rank))));
     let winner = !(first as u32);
     if counts.len() < 2 {
         return Stand { winner: 0, distance: u32::MAX };
