@@ -127,7 +127,7 @@ def _smallest(first: int, enough: Callable[[int], bool]) -> int:
 
 
 def _log_below(count: int, k: int, p: float) -> float:
-    """ln Pr[Bin(k, p) < count] for a count of at most (k + 1) p, or 0 beyond.
+    """Logarithm of Pr[Bin(k, p) < count] for a count of at most k p, or 0 beyond.
 
     Each weight follows from the one above it by a ratio that falls and stays below one.
     """
