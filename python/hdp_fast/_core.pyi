@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "AboveThreshold",
     "AnswerTable",
     "BitMatrix",
     "DenseWeights",
@@ -259,3 +260,12 @@ class AnswerTable:
         left: tuple[int, int],
         random_state: _RandomState,
     ) -> tuple[_Integers, int, int]: ...
+
+@final
+class AboveThreshold:
+    def __new__(
+        cls, threshold: int, scale: _Ratio, bottoms: int, queries: int
+    ) -> AboveThreshold: ...
+    @property
+    def left(self) -> tuple[int, int]: ...
+    def answer(self, values: _Integers, random_state: _RandomState) -> _Bits: ...

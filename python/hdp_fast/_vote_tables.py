@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -122,7 +121,7 @@ class Table:
 
     @classmethod
     def _made(
-        cls, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any, words: Sequence[int] | None = None
+        cls, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any, words: list[int] | None = None
     ) -> Self:
         made = cls.__new__(cls)
         made._table = _core.AnswerTable(T, m, epsilon, delta, beta, words)

@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast.stability import HazardTable, VoteTable
+from hdp_fast.reference.stability import above_threshold_law
+from hdp_fast.stability import AboveThreshold, HazardTable, VoteTable
 
-from .frequencies import FALSE_ALARM, two_sided
+from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 COUNT = 1 << 19
 MEMBERS = 64
@@ -65,3 +66,21 @@ def test_rare_bottoms_come_at_their_rate():
         found = table._table.answer_ones(ones, members, None, None)
         p = table.probabilities[level]
         assert two_sided(int(np.count_nonzero(found == -1)), found.size, p) > FALSE_ALARM / 3
+
+
+def test_comparisons_with_a_noisy_threshold_follow_their_enumerated_law():
+    # Of the answers up to each bottom: how many were above, when all queries have one value.
+    bottoms, longest = 20_000, 8
+    above = AboveThreshold(bottoms, 0, epsilon=1000)
+    scale = float(above.scale)
+    ends = np.flatnonzero(~above.answer(np.full(COUNT, 60)))
+    assert len(ends) == bottoms
+    lengths = np.minimum(np.diff(ends, prepend=-1) - 1, longest)
+    counts = dict(zip(*map(np.ndarray.tolist, np.unique(lengths, return_counts=True)), strict=True))
+
+    def law(scale):
+        laws = above_threshold_law((60,) * longest, 0, scale, 1)
+        return {sum(answers): p for answers, p in laws.items()}
+
+    assert misfits([Case(counts, law(scale))]) == []
+    assert misfits([Case(counts, law(0.9 * scale))])

@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use sgd::{linear_losses, linear_scores, loss_bounds, sgd_learn};
     #[pymodule_export]
-    use stability::{AnswerTable, count_votes, vote_stands};
+    use stability::{AboveThreshold, AnswerTable, count_votes, vote_stands};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
@@ -60,7 +60,8 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 45] = [
+    const __all__: [&str; 46] = [
+        "AboveThreshold",
         "AnswerTable",
         "BitMatrix",
         "DenseWeights",

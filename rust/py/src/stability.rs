@@ -1,12 +1,14 @@
 //! Glue of `hdp_fast.stability`, which carries the documentation.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use hdp_fast_core::error::fitting;
 use hdp_fast_core::stability::{self, Kind, Left, Promise, Stand};
 use pyo3::prelude::*;
 
-use crate::array::{self, Bits, Counts, Floats, Threads, Vector};
+use crate::array::{self, Bits, Counts, Floats, Integers, Threads, Vector};
 use crate::error::raise;
-use crate::noise::seed;
+use crate::noise::{DRAW, Fraction, rational, seed};
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, number};
 
@@ -152,5 +154,45 @@ impl AnswerTable {
             stability::respond_twice(&self.words, &pairs, &mut left, &seed, run)
         })?;
         Ok((array::returned(py, answers), left.bottoms, left.queries))
+    }
+}
+
+/// A threshold with noise, which never leaves this object.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct AboveThreshold(Mutex<stability::AboveThreshold>);
+
+#[pymethods]
+impl AboveThreshold {
+    #[new]
+    fn new(threshold: i64, scale: Fraction, bottoms: u64, queries: u64) -> PyResult<AboveThreshold> {
+        let left = Left { bottoms, queries };
+        let made = stability::AboveThreshold::new(threshold, rational(scale), left).map_err(raise)?;
+        Ok(AboveThreshold(Mutex::new(made)))
+    }
+
+    /// Bottoms and queries that are left.
+    #[getter]
+    fn left(&self) -> (u64, u64) {
+        let left = self.held().left();
+        (left.bottoms, left.queries)
+    }
+
+    /// For each value 1 if it is found above, else 0, up to the last bottom or query.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        values: Integers<'py>,
+        random_state: Option<Any<'_, 'py>>,
+    ) -> PyResult<Vector<'py>> {
+        let (values, seed) = (values.as_slice()?, seed(py, random_state)?);
+        let answers = run(py, None, DRAW * values.len() as f64, |run| self.held().answer(values, &seed, run))?;
+        Ok(array::returned(py, answers))
+    }
+}
+
+impl AboveThreshold {
+    fn held(&self) -> MutexGuard<'_, stability::AboveThreshold> {
+        // A panic elsewhere leaves a whole state behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,9 @@ const CHUNK: usize = 1 << 14;
 /// Queries answered before anybody looks whether the last bottom is among them.
 const BLOCK: usize = CHUNK << 6;
 
+/// Queries among which it is rare that a byte decides nothing.
+const FEW: usize = 16;
+
 /// The answer that is no label.
 const BOTTOM: i8 = -1;
 
@@ -87,8 +90,8 @@ pub fn respond_to_counts(
 struct Coins {
     /// The probability of heads in units of 2^-64.
     words: Vec<u64>,
-    /// The answer to tails.
-    tails: Vec<i8>,
+    /// Its first byte, and the answer to tails.
+    quick: Vec<(u8, i8)>,
     /// The answer to heads.
     heads: i8,
 }
@@ -107,7 +110,7 @@ impl Coins {
         let word = |stand: &Stand| words[level(stand).max(1) - 1];
         // At distance 0 both sides of the coin say bottom.
         let tail = |stand: &Stand| if level(stand) == 0 { BOTTOM } else { stand.winner as i8 };
-        Coins { words: stands.iter().map(word).collect(), tails: stands.iter().map(tail).collect(), heads: BOTTOM }
+        Coins::of(stands.iter().map(word).collect(), stands.iter().map(tail), BOTTOM)
     }
 
     fn vote(words: &[u64], members: u32) -> Coins {
@@ -117,7 +120,36 @@ impl Coins {
             // Of the two labels the minority's is 1 where fewer say 1.
             if 2 * u64::from(ones) <= u64::from(members) { minority } else { minority.wrapping_neg() }
         };
-        Coins { words: (0..=members).map(word).collect(), tails: vec![0; members as usize + 1], heads: 1 }
+        Coins::of((0..=members).map(word).collect(), std::iter::repeat(0), 1)
+    }
+
+    fn of(words: Vec<u64>, tails: impl Iterator<Item = i8>, heads: i8) -> Coins {
+        let quick = words.iter().map(|word| (word >> 56) as u8).zip(tails).collect();
+        Coins { words, quick, heads }
+    }
+
+    /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
+    #[inline]
+    fn toss(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+        let mut undecided = false;
+        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
+            let (first, tail) = self.quick[ones as usize];
+            *out = if byte < first { self.heads } else { tail };
+            undecided |= byte == first;
+        }
+        if undecided {
+            self.settle(out, ones, bytes, rng);
+        }
+    }
+
+    #[cold]
+    fn settle(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
+            let (first, tail) = self.quick[ones as usize];
+            if byte == first {
+                *out = if coin(self.words[ones as usize], byte, rng) { self.heads } else { tail };
+            }
+        }
     }
 }
 
@@ -141,10 +173,8 @@ pub fn respond_to_ones(
         return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
     }
     until_halted(ones.len(), bottoms, BOTTOM, seed, run, |start, out, bytes, rng| {
-        for ((out, &ones), &byte) in out.iter_mut().zip(&ones[start..]).zip(bytes) {
-            let ones = ones as usize;
-            *out = if coin(coins.words[ones], byte, rng) { coins.heads } else { coins.tails[ones] };
-        }
+        let few = out.chunks_mut(FEW).zip(ones[start..].chunks(FEW)).zip(bytes.chunks(FEW));
+        few.for_each(|((out, ones), bytes)| coins.toss(out, ones, bytes, rng));
     })
 }
 
@@ -158,7 +188,8 @@ pub struct Left {
 }
 
 impl Left {
-    fn over(&self) -> bool {
+    /// Whether no query may be answered any more.
+    pub fn over(&self) -> bool {
         self.bottoms == 0 || self.queries == 0
     }
 }
