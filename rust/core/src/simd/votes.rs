@@ -1,8 +1,10 @@
 //! Votes counted label by label, a byte a count.
 //!
-//! The body is plain Rust; an arm is the same body compiled for wider vectors, which hold 32 or 64 counts instead of 16.
+//! The body is plain Rust; the arm is the same body compiled for vectors that hold 32 counts instead of 16.
 
-use super::prefetch;
+use std::ops::Range;
+
+use super::{Isa, prefetch};
 
 /// Rows of votes that a count in a byte has room for.
 pub const VOTES: usize = 248;
@@ -13,47 +15,61 @@ const GROUP: usize = 8;
 /// Counts that the compiler keeps in vectors.
 const LANE: usize = 64;
 
+/// Votes of a row that stay in the nearest cache, with those of its group, while label after label is counted.
+const PART: usize = 1 << 10;
+
+/// Adds to `tile[(label - 1) * width + query]` the rows that say `label` to `query`, width being the length of a row.
+///
+/// At most [`VOTES`] rows, all of one length, which divides that of the tile; counts are 0 at first.
+pub fn add_votes(isa: Isa, rows: &[&[u8]], tile: &mut [u8]) {
+    // A comparison of 64 bytes gives a mask, which takes one more step to become bytes again; of 32 it gives bytes.
+    add_compared(if isa == Isa::Gfni { Isa::Avx2 } else { isa }, rows, tile);
+}
+
 dispatched! {
-    /// Adds to `tile[(label - 1) * width + query]` the rows that say `label` to `query`, width being the length of a row.
-    ///
-    /// At most [`VOTES`] rows, all of one length, which divides that of the tile; counts are 0 at first.
-    add_votes(rows: &[&[u8]], tile: &mut [u8]) = add
+    add_compared(rows: &[&[u8]], tile: &mut [u8]) = add
 }
 
 #[inline(always)]
 fn add(rows: &[&[u8]], tile: &mut [u8]) {
     let width = rows.first().map_or(0, |row| row.len()).max(1);
     for (number, group) in rows.chunks(GROUP).enumerate() {
-        // Rows stand far apart in memory, which the machine does not expect.
-        for row in rows.iter().skip((number + 1) * GROUP).take(GROUP) {
-            prefetch(row);
-        }
-        let whole: Option<&[&[u8]; GROUP]> = group.try_into().ok();
-        for (label, counts) in (1..).zip(tile.chunks_exact_mut(width)) {
-            match whole {
-                Some(group) => add_group(group, label, counts),
-                None => group.iter().for_each(|row| add_row(row, label, counts)),
+        let next = rows.get((number + 1) * GROUP..).unwrap_or_default();
+        for start in (0..width).step_by(PART) {
+            let part = start..width.min(start + PART);
+            // Rows stand far apart in memory, which the machine does not expect.
+            next.iter().take(GROUP).for_each(|row| prefetch(&row[part.clone()]));
+            for (label, counts) in (1..).zip(tile.chunks_exact_mut(width)) {
+                add_part(group, part.clone(), label, &mut counts[part.clone()]);
             }
         }
     }
 }
 
+#[inline(always)]
+fn add_part(group: &[&[u8]], part: Range<usize>, label: u8, counts: &mut [u8]) {
+    let whole: Option<&[&[u8]; GROUP]> = group.try_into().ok();
+    match whole {
+        Some(group) => add_group(group.map(|row| &row[part.clone()]), label, counts),
+        None => group.iter().for_each(|row| add_row(&row[part.clone()], label, counts)),
+    }
+}
+
+/// One pass for eight rows: the counts are read and written once.
+///
 /// Loops of fixed length, which the compiler turns into vectors without a tail.
 #[inline(always)]
-fn add_group(group: &[&[u8]; GROUP], label: u8, counts: &mut [u8]) {
+fn add_group(rows: [&[u8]; GROUP], label: u8, counts: &mut [u8]) {
     let vectors = counts.len() / LANE * LANE;
-    for start in (0..vectors).step_by(LANE) {
+    for (place, counts) in counts.chunks_exact_mut(LANE).enumerate() {
         let mut sums = [0u8; LANE];
-        for row in group {
-            for (sum, &vote) in sums.iter_mut().zip(&row[start..][..LANE]) {
-                *sum = sum.wrapping_add(u8::from(vote == label));
-            }
+        for row in rows {
+            let votes = &row[place * LANE..][..LANE];
+            sums.iter_mut().zip(votes).for_each(|(sum, &vote)| *sum = sum.wrapping_add(u8::from(vote == label)));
         }
-        for (count, sum) in counts[start..][..LANE].iter_mut().zip(sums) {
-            *count = count.wrapping_add(sum);
-        }
+        counts.iter_mut().zip(sums).for_each(|(count, sum)| *count = count.wrapping_add(sum));
     }
-    group.iter().for_each(|row| add_row(&row[vectors..], label, &mut counts[vectors..]));
+    rows.iter().for_each(|row| add_row(&row[vectors..], label, &mut counts[vectors..]));
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@ use crate::run::Run;
 use crate::simd::{VOTES, add_votes};
 
 /// Queries of one tile, so that its counts of few labels stay in the nearest cache.
-const WIDTH: usize = 1 << 10;
+const WIDTH: usize = 1 << 11;
 
 /// Beyond so many labels a comparison with each costs more than an access at the label.
 const FEW_LABELS: usize = 24;
@@ -41,20 +41,20 @@ pub fn count_votes(votes: &[u8], queries: usize, labels: usize, counts: &mut [u3
 fn compare<'a>(row: impl Fn(usize) -> &'a [u8], members: usize, counts: &mut [u32], labels: usize, run: Run<'_>) {
     let width = counts.len() / labels;
     let mut tile = vec![0; width * (labels - 1)];
-    counts.fill(0);
+    let mut sums = vec![0; width * (labels - 1)];
     for first in (0..members).step_by(VOTES) {
         let rows: Vec<&[u8]> = (first..members.min(first + VOTES)).map(&row).collect();
         tile.fill(0);
         add_votes(run.isa, &rows, &mut tile);
-        for (query, counts) in counts.chunks_exact_mut(labels).enumerate() {
-            let mut rest = rows.len() as u32;
-            for (label, count) in counts[1..].iter_mut().enumerate() {
-                let votes = u32::from(tile[label * width + query]);
-                *count += votes;
-                rest -= votes;
-            }
-            counts[0] += rest;
+        sums.iter_mut().zip(&tile).for_each(|(sum, &votes)| *sum += u32::from(votes));
+    }
+    for (query, counts) in counts.chunks_exact_mut(labels).enumerate() {
+        let mut rest = members as u32;
+        for (count, sums) in counts[1..].iter_mut().zip(sums.chunks_exact(width)) {
+            *count = sums[query];
+            rest -= sums[query];
         }
+        counts[0] = rest;
     }
 }
 

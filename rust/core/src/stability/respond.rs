@@ -134,7 +134,9 @@ impl Coins {
         let mut undecided = false;
         for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
             let (first, tail) = self.quick[ones as usize];
-            *out = if byte < first { self.heads } else { tail };
+            // A mask, since a branch would be guessed wrong for every other query.
+            let head = u8::from(byte < first).wrapping_neg() as i8;
+            *out = tail ^ ((tail ^ self.heads) & head);
             undecided |= byte == first;
         }
         if undecided {
