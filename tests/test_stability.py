@@ -61,6 +61,18 @@ def test_one_vote_moves_the_distance_by_one_and_the_winner_only_at_distance_zero
             assert winner(counts) == winner(other) or here == there == 0
 
 
+@pytest.mark.parametrize(("k", "labels"), [(k, labels) for labels in (2, 3) for k in range(1, 8)])
+def test_votes_that_cannot_win_change_nothing_of_that(k, labels):
+    # The last count is of votes outside all bins.
+    for counts in vectors(k, labels + 1):
+        eligible = counts[:-1]
+        here = stability.distance(eligible)
+        for other in moved(counts):
+            there = stability.distance(other[:-1])
+            assert abs(here - there) <= 1
+            assert winner(eligible) == winner(other[:-1]) or here == there == 0
+
+
 def test_the_printed_distance_moves_by_two_and_is_not_the_distance():
     wrong, jumps, total = 0, 0, 0
     for k, labels in [(k, labels) for labels in (2, 3) for k in range(1, 8)]:
