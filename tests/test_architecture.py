@@ -22,7 +22,7 @@ LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
-    {"parity", "local"},
+    {"parity", "local", "stability"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
@@ -85,6 +85,24 @@ GUARANTEED = {
     "noise.weighted_draws",
     "parity.learn",
     "parity.transfer",
+    "stability.AboveThreshold",
+    "stability.AboveThreshold.answer",
+    "stability.HazardTable",
+    "stability.HazardTable.design",
+    "stability.HazardTable.session",
+    "stability.OnlineQueryRelease",
+    "stability.OnlineQueryRelease.answer",
+    "stability.Session",
+    "stability.Session.answer",
+    "stability.Session.answer_ones",
+    "stability.Session.answer_scores",
+    "stability.StableRelease",
+    "stability.StableRelease.release",
+    "stability.VoteTable",
+    "stability.VoteTable.design",
+    "stability.VoteTable.session",
+    "stability.laplace_scale",
+    "stability.plan",
     "transfer.SubsampleTestReweigh",
     "transfer.SubsampleTestReweigh.fit",
     "transfer.SubsampleTestReweigh.resume",
@@ -152,7 +170,7 @@ def test_reference_imports_nothing_of_the_package():
 
 def public_callables():
     modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
-    modules += ["record", "schema", "tables", "transfer", "weights"]
+    modules += ["record", "schema", "stability", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

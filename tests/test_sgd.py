@@ -468,5 +468,5 @@ def test_bad_calls_are_refused():
         learner.learn_weighted(X, y, np.ones(10))
     with pytest.raises(ShapeError, match="the model has 2 weights"):
         learner.learn(X, y).predict(np.ones((3, 5)))
-    with pytest.raises(ParameterError, match="epsilon = 0.001, but for 2 records no noise"):
+    with pytest.raises(ParameterError, match=r"epsilon = 0\.001, but for 2 records no noise"):
         learner.calibrated(epsilon=0.001, n=2, kappa=0.5, rounds=10**6)

@@ -5,8 +5,9 @@ population. transfer: Subsample-Test-Reweigh, hybrid transfer learning from a cu
 records. learners: finite classes of hypotheses and the private choice from one. weights:
 kappa-dense weights over records. local: randomised response and agents who answer once. noise:
 exact coins and integer noise. budget: one ledger for all releases about the same records.
-accounting: guarantees as functions. audit: how much privacy a mechanism spends at least. Every
-release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+stability: private answers from the votes of an ensemble. accounting: guarantees as functions.
+audit: how much privacy a mechanism spends at least. Every release carries a PrivacyRecord;
+docs/guarantees.md says what its words mean.
 """
 
 import logging
@@ -21,6 +22,7 @@ from . import (
     local,
     noise,
     parity,
+    stability,
     transfer,
     weights,
 )
@@ -57,6 +59,7 @@ __all__ = [
     "local",
     "noise",
     "parity",
+    "stability",
     "transfer",
     "weights",
 ]

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "AboveThreshold",
+    "AnswerTable",
     "BitMatrix",
     "DenseWeights",
     "Features",
@@ -18,6 +20,7 @@ __all__ = [
     "composed_delta",
     "composed_epsilon",
     "conjunction_errors",
+    "count_votes",
     "dot",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -46,6 +49,7 @@ __all__ = [
     "solve",
     "truth_probability",
     "uniform_integers",
+    "vote_stands",
     "weighted_draws",
 ]
 __version__: Final[str]
@@ -215,3 +219,55 @@ def gaussian_epsilon(mu: float, delta: float) -> float: ...
 def gaussian_mu(epsilon: float, delta: float) -> float: ...
 def optimal_delta(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
 def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) -> float: ...
+def count_votes(
+    votes: _Bits, queries: int, labels: int, threads: int | None
+) -> NDArray[np.uint32]: ...
+def vote_stands(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
+
+@final
+class AnswerTable:
+    def __new__(
+        cls,
+        T: SupportsIndex | None,
+        m: SupportsIndex,
+        epsilon: float,
+        delta: float,
+        beta: float,
+        words: list[int] | None,
+    ) -> AnswerTable: ...
+    @property
+    def words(self) -> list[int]: ...
+    @property
+    def epsilon(self) -> float: ...
+    def verify(self) -> float: ...
+    def answer_counts(
+        self,
+        counts: NDArray[np.uint32],
+        labels: int,
+        bottoms: int,
+        random_state: _RandomState,
+    ) -> _Integers: ...
+    def answer_ones(
+        self,
+        ones: NDArray[np.uint32],
+        members: int,
+        bottoms: int | None,
+        random_state: _RandomState,
+    ) -> NDArray[np.int8]: ...
+    def answer_scores(
+        self,
+        scores: _Floats,
+        queries: int,
+        bins: int,
+        left: tuple[int, int],
+        random_state: _RandomState,
+    ) -> tuple[_Integers, int, int]: ...
+
+@final
+class AboveThreshold:
+    def __new__(
+        cls, threshold: int, scale: _Ratio, bottoms: int, queries: int
+    ) -> AboveThreshold: ...
+    @property
+    def left(self) -> tuple[int, int]: ...
+    def answer(self, values: _Integers, random_state: _RandomState) -> _Bits: ...

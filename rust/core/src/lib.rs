@@ -1,6 +1,6 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`, `stability`.
 //! Nothing here knows Python.
 
 pub mod accounting;
@@ -16,6 +16,7 @@ pub mod run;
 pub mod score;
 pub mod sgd;
 pub mod simd;
+pub mod stability;
 pub mod weights;
 
 pub use error::{Error, Result};

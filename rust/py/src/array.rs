@@ -199,6 +199,9 @@ pub type FloatsToWrite<'py> = PyReadwriteArray1<'py, f64>;
 /// A contiguous uint8 vector of numpy, to read.
 pub type Bits<'py> = PyReadonlyArray1<'py, u8>;
 
+/// A contiguous uint32 vector of numpy, to read.
+pub type Counts<'py> = PyReadonlyArray1<'py, u32>;
+
 /// A contiguous uint64 vector of numpy, to read.
 pub type Weights<'py> = PyReadonlyArray1<'py, u64>;
 

@@ -15,6 +15,7 @@ mod run;
 mod scalar;
 mod score;
 mod sgd;
+mod stability;
 mod weights;
 
 use pyo3::prelude::*;
@@ -49,6 +50,8 @@ mod _core {
     #[pymodule_export]
     use sgd::{linear_losses, linear_scores, linear_slopes, loss_bounds, sgd_learn};
     #[pymodule_export]
+    use stability::{AboveThreshold, AnswerTable, count_votes, vote_stands};
+    #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
     #[pymodule_export]
@@ -57,7 +60,9 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 43] = [
+    const __all__: [&str; 47] = [
+        "AboveThreshold",
+        "AnswerTable",
         "BitMatrix",
         "DenseWeights",
         "Features",
@@ -72,6 +77,7 @@ mod _core {
         "composed_delta",
         "composed_epsilon",
         "conjunction_errors",
+        "count_votes",
         "dot",
         "gaussian_delta",
         "gaussian_epsilon",
@@ -100,6 +106,7 @@ mod _core {
         "solve",
         "truth_probability",
         "uniform_integers",
+        "vote_stands",
         "weighted_draws",
     ];
 }

@@ -16,7 +16,7 @@ use crate::run::{run, streaming_cost};
 use crate::scalar::{bytes, count, word};
 
 /// A rough cost of a draw, in nanoseconds.
-const DRAW: f64 = 30.0;
+pub const DRAW: f64 = 30.0;
 
 /// The key of a call: from the operating system, or for tests from what the caller gives.
 pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult<Seed> {
@@ -30,9 +30,10 @@ pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult
 }
 
 /// A non-negative fraction as hdp_fast.noise hands it over, its denominator positive.
-type Fraction = (BigUint, BigUint);
+pub type Fraction = (BigUint, BigUint);
 
-fn rational((numerator, denominator): Fraction) -> Rational {
+/// The same as a rational number.
+pub fn rational((numerator, denominator): Fraction) -> Rational {
     Rational::new(numerator, denominator)
 }
 

@@ -1,0 +1,239 @@
+//! Answers to queries: one exact coin each, and a halt at the last bottom.
+
+use super::distance::{Stand, stand};
+use super::table::Kind;
+use crate::error::{Error, Result, fitting};
+use crate::noise::{Rng, Seed, Stream};
+use crate::run::Run;
+
+/// Queries whose coins come from one stream; fixed, so that results do not depend on the number of threads.
+const CHUNK: usize = 1 << 14;
+
+/// Queries answered before anybody looks whether the last bottom is among them.
+const BLOCK: usize = CHUNK << 8;
+
+/// Queries among which it is rare that a byte decides nothing.
+const FEW: usize = 16;
+
+/// The answer that is no label.
+const BOTTOM: i8 = -1;
+
+/// True with probability `word` / 2^64, decided by a uniform byte unless that is the first one of the word.
+#[inline]
+fn coin(word: u64, byte: u8, rng: &mut Rng) -> bool {
+    let first = (word >> 56) as u8;
+    if byte == first { rng.next_u64() >> 8 < word & (u64::MAX >> 8) } else { byte < first }
+}
+
+/// The answer to one query: bottom for certain at distance 0, else with the probability of its level.
+#[inline]
+fn hazard(words: &[u64], stand: Stand, byte: u8, rng: &mut Rng) -> i64 {
+    let level = (stand.distance as usize).min(words.len());
+    if level == 0 || coin(words[level - 1], byte, rng) { i64::from(BOTTOM) } else { i64::from(stand.winner) }
+}
+
+/// Answers to as many queries as may be asked until so many of them are `bottom`: `answer(start, out, bytes, rng)` gives
+/// those to the queries from `start` on.
+fn until_halted<T: Copy + Default + PartialEq + Send>(
+    queries: usize,
+    bottoms: Option<u64>,
+    bottom: T,
+    seed: &Seed,
+    run: Run<'_>,
+    answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<()> + Sync + Send,
+) -> Result<Vec<T>> {
+    let mut out = vec![T::default(); fitting::<T>(Some(queries))?];
+    let mut left = bottoms;
+    for (block, answers) in out.chunks_mut(BLOCK).enumerate() {
+        run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
+            let number = block * (BLOCK / CHUNK) + chunk;
+            let mut rng = seed.stream(Stream::Answer, number as u64);
+            let mut bytes = [0; CHUNK];
+            rng.fill(&mut bytes[..answers.len()]);
+            answer(number * CHUNK, answers, &bytes, &mut rng)
+        })?;
+        let Some(left) = left.as_mut() else { continue };
+        let found = answers.iter().filter(|&&answer| answer == bottom).count() as u64;
+        if found >= *left {
+            let last = answers.iter().enumerate().filter(|(_, answer)| **answer == bottom).nth((*left - 1) as usize);
+            let answered = block * BLOCK + last.map_or(0, |(i, _)| i + 1);
+            out.truncate(answered);
+            return Ok(out);
+        }
+        *left -= found;
+    }
+    Ok(out)
+}
+
+/// Answers to histograms of `labels` counts each by a table of hazards: the winner or -1, at most `bottoms` of them, the
+/// last of which ends the answers.
+///
+/// Cost: one pass over the counts, and a byte of the stream a query, rarely more.
+pub fn respond_to_counts(
+    words: &[u64],
+    counts: &[u32],
+    labels: usize,
+    bottoms: u64,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<Vec<i64>> {
+    let queries = counts.len() / labels.max(1);
+    until_halted(queries, Some(bottoms), i64::from(BOTTOM), seed, run, |start, out, bytes, rng| {
+        let rows = counts[start * labels..].chunks_exact(labels);
+        for ((out, row), &byte) in out.iter_mut().zip(rows).zip(bytes) {
+            *out = hazard(words, stand(row), byte, rng);
+        }
+        Ok(())
+    })
+}
+
+/// What to answer for every number of votes for label 1, of two labels.
+struct Coins {
+    /// The probability of heads in units of 2^-64.
+    words: Vec<u64>,
+    /// Its first byte, and the answer to tails.
+    quick: Vec<(u8, i8)>,
+    /// The answer to heads.
+    heads: i8,
+}
+
+impl Coins {
+    fn new(kind: Kind, words: &[u64], members: u32) -> Coins {
+        match kind {
+            Kind::Hazard(_) => Coins::hazard(words, members),
+            Kind::Vote => Coins::vote(words, members),
+        }
+    }
+
+    fn hazard(words: &[u64], members: u32) -> Coins {
+        let stands: Vec<Stand> = (0..=members).map(|ones| stand(&[members - ones, ones])).collect();
+        let level = |stand: &Stand| (stand.distance as usize).min(words.len());
+        let word = |stand: &Stand| words[level(stand).max(1) - 1];
+        // At distance 0 both sides of the coin say bottom.
+        let tail = |stand: &Stand| if level(stand) == 0 { BOTTOM } else { stand.winner as i8 };
+        Coins::of(stands.iter().map(word).collect(), stands.iter().map(tail), BOTTOM)
+    }
+
+    fn vote(words: &[u64], members: u32) -> Coins {
+        let word = |ones: u32| {
+            let level = ((2 * i64::from(ones) - i64::from(members)).unsigned_abs() / 2) as usize;
+            let minority = if level == 0 { 1 << 63 } else { words[level.min(words.len()) - 1] };
+            // Of the two labels the minority's is 1 where fewer say 1.
+            if 2 * u64::from(ones) <= u64::from(members) { minority } else { minority.wrapping_neg() }
+        };
+        Coins::of((0..=members).map(word).collect(), std::iter::repeat(0), 1)
+    }
+
+    fn of(words: Vec<u64>, tails: impl Iterator<Item = i8>, heads: i8) -> Coins {
+        let quick = words.iter().map(|word| (word >> 56) as u8).zip(tails).collect();
+        Coins { words, quick, heads }
+    }
+
+    /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
+    #[inline]
+    fn toss(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+        let mut undecided = false;
+        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
+            let (first, tail) = self.quick[ones as usize];
+            // A mask, since a branch would be guessed wrong for every other query.
+            let head = u8::from(byte < first).wrapping_neg() as i8;
+            *out = tail ^ ((tail ^ self.heads) & head);
+            undecided |= byte == first;
+        }
+        if undecided {
+            self.settle(out, ones, bytes, rng);
+        }
+    }
+
+    #[cold]
+    fn settle(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
+            let (first, tail) = self.quick[ones as usize];
+            if byte == first {
+                *out = if coin(self.words[ones as usize], byte, rng) { self.heads } else { tail };
+            }
+        }
+    }
+}
+
+/// Answers to queries with two labels, given how many of the members vote for label 1: by a table of hazards -1, 0 or 1, at
+/// most `bottoms` of them -1, the last of which ends the answers; by a table of votes 0 or 1 to all.
+///
+/// Cost: O(members), and a few nanoseconds a query, with a byte of the stream and rarely more.
+pub fn respond_to_ones(
+    kind: Kind,
+    words: &[u64],
+    ones: &[u32],
+    members: u32,
+    bottoms: Option<u64>,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<Vec<i8>> {
+    fitting::<u64>(Some(members as usize + 1))?;
+    let coins = Coins::new(kind, words, members);
+    until_halted(ones.len(), bottoms, BOTTOM, seed, run, |start, out, bytes, rng| {
+        let ones = &ones[start..][..out.len()];
+        if ones.iter().fold(0, |most, &ones| most.max(ones)) > members {
+            return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
+        }
+        let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
+        few.for_each(|((out, ones), bytes)| coins.toss(out, ones, bytes, rng));
+        Ok(())
+    })
+}
+
+/// What a session may still do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Answers that are bottom.
+    pub bottoms: u64,
+    /// Queries, bottom or not.
+    pub queries: u64,
+}
+
+impl Left {
+    /// Whether no query may be answered any more.
+    pub fn over(&self) -> bool {
+        self.bottoms == 0 || self.queries == 0
+    }
+}
+
+/// Answers to pairs of queries by a table of hazards, the second asked only after a bottom on the first and while anything
+/// is left: twice the winner of the first, one more than twice that of the second, or -1.
+///
+/// Cost: some ten nanoseconds a pair, on one thread, since each depends on what the others have left.
+pub fn respond_twice(
+    words: &[u64],
+    pairs: &[[Stand; 2]],
+    left: &mut Left,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<Vec<i64>> {
+    let mut out = Vec::with_capacity(fitting::<i64>(Some(pairs.len()))?);
+    let (mut rng, mut now) = (seed.stream(Stream::Answer, 0), *left);
+    for (number, pair) in pairs.iter().enumerate() {
+        if number % CHUNK == 0 {
+            run.check()?;
+        }
+        if now.over() {
+            break;
+        }
+        let mut answer = i64::from(BOTTOM);
+        for (second, &stand) in (0..).zip(pair) {
+            let byte = rng.next_u64() as u8;
+            now.queries -= 1;
+            let found = hazard(words, stand, byte, &mut rng);
+            if found >= 0 {
+                answer = 2 * found + second;
+                break;
+            }
+            now.bottoms -= 1;
+            if now.over() {
+                break;
+            }
+        }
+        out.push(answer);
+    }
+    *left = now;
+    Ok(out)
+}

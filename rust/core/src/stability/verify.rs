@@ -1,0 +1,99 @@
+//! The guarantee of a finished table, from its integers alone, every error of rounding against it.
+
+use super::level::{Level, lowest};
+use super::table::{Kind, Promise};
+
+/// Bounds the relative error of a few operations and library calls.
+const U: f64 = 1.0 / (1u64 << 50) as f64;
+
+/// Relative margin of what is done to a divergence.
+const MARGIN: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// The ordered pairs of neighbouring levels whose answers both have positive probability, as numbers.
+struct Pairs {
+    levels: Vec<(Level, Level)>,
+    /// ln of the probability of level 1 beside a certain bottom at level 0.
+    certain: Option<f64>,
+}
+
+/// The terms of one pair at one order, rounded up.
+struct Terms {
+    /// ln of p^a q^(1-a).
+    head: f64,
+    /// ln of (1-p)^a (1-q)^(1-a).
+    tail: f64,
+    /// The latter less 1.
+    rise: f64,
+}
+
+/// The least epsilon at the promised delta that any order proves for a table, rounded up; infinite if none does.
+///
+/// For an order a and charges A of a bottom and B of a query with p^a q^(1-a) e^-A + (1-p)^a (1-q)^(1-a) <= e^B for all
+/// ordered pairs of neighbouring levels from 1 on, exp((a - 1) loss - A bottoms - B queries) is a supermartingale, whoever
+/// chooses the queries: the divergence of order a is at most (A T + B m) / (a - 1). At levels 1 and 0, where bottom is
+/// certain, a query is answered with probability 1 - p_1 at most or uses up a bottom, which adds T (1 - p_1) to delta.
+/// For any order and B, A follows as the largest that a pair asks for.
+pub fn certified_epsilon(promise: &Promise, words: &[u64]) -> f64 {
+    let levels: Vec<Level> = words.iter().map(|&word| Level::of_word(word)).collect();
+    let (bottoms, first, rest) = match promise.kind {
+        Kind::Hazard(bottoms) => (Some(bottoms as f64), None, promise.delta - bottoms as f64 * levels[0].r * (1.0 + U)),
+        Kind::Vote => (None, Some(Level::of_word(1 << 63)), promise.delta),
+    };
+    let certain = bottoms.map(|_| levels[0].log_p);
+    let chain: Vec<Level> = first.into_iter().chain(levels).collect();
+    let both_ways = |pair: &[Level]| [(pair[0], pair[1]), (pair[1], pair[0])];
+    let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain };
+    let rest = rest * (1.0 - U);
+    if rest <= 0.0 {
+        return f64::INFINITY;
+    }
+    let at = |x: f64| {
+        let order = 1.0 + x.exp();
+        let cost = pairs.cost(order, bottoms, promise.queries as f64) / (order - 1.0);
+        let (conversion, target) = ((-order.recip()).ln_1p(), (rest.ln() + order.ln()) / (order - 1.0));
+        cost + conversion - target + MARGIN * (cost - conversion + target.abs())
+    };
+    // Orders from 1.00001 to a million.
+    lowest(-11.0, 14.0, 45, at).1.max(0.0)
+}
+
+impl Pairs {
+    /// The least A T + B m over all charges that are enough for every pair at an order.
+    fn cost(&self, order: f64, bottoms: Option<f64>, queries: f64) -> f64 {
+        let terms: Vec<Terms> = self.levels.iter().map(|(p, q)| Terms::new(order, p, q)).collect();
+        // Without bottoms A = 0, which each pair's own sum allows for; with A = 0 no larger B is needed.
+        let all = terms.iter().map(|term| (term.head.exp() + term.tail.exp()) * (1.0 + U)).fold(1.0, f64::max);
+        let certain = self.certain.map_or(0.0, |log_p| (1.0 - order) * log_p * (1.0 + U));
+        let most = ((all - 1.0) * (1.0 + U) + 2.0 * U).ln_1p().max(certain);
+        let Some(bottoms) = bottoms else { return most * queries };
+        let least = terms.iter().map(|term| term.tail).fold(0.0, f64::max);
+        let cost = |each: f64| {
+            let growth = each.exp_m1();
+            let head = terms.iter().map(|term| term.charge(growth)).fold((certain - each).max(0.0), f64::max);
+            head * bottoms + each * queries
+        };
+        let ends = cost(least).min(cost(most));
+        lowest(least, most, 50, cost).1.min(ends)
+    }
+}
+
+impl Terms {
+    fn new(order: f64, p: &Level, q: &Level) -> Terms {
+        let log = |from: f64, to: f64| {
+            let error = U * (order * from.abs() + (order - 1.0) * to.abs());
+            from + (order - 1.0) * (from - to) + error
+        };
+        let tail = log(p.log_r, q.log_r);
+        Terms { head: log(p.log_p, q.log_p), tail, rise: tail.exp_m1() }
+    }
+
+    /// The least A for a B of which e^B - 1 is given: ln of p^a q^(1-a) / (e^B - (1-p)^a (1-q)^(1-a)), rounded up.
+    fn charge(&self, growth: f64) -> f64 {
+        let room = growth - self.rise - 2.0 * U * (growth + self.rise.abs());
+        if room <= 0.0 {
+            return f64::INFINITY;
+        }
+        let log = room.ln();
+        self.head - log + 2.0 * U * (1.0 + self.head.abs() + log.abs())
+    }
+}

@@ -1,0 +1,198 @@
+//! Glue of `hdp_fast.stability`, which carries the documentation.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hdp_fast_core::error::fitting;
+use hdp_fast_core::stability::{self, Kind, Left, Promise, Stand};
+use pyo3::prelude::*;
+
+use crate::array::{self, Bits, Counts, Floats, Integers, Threads, Vector};
+use crate::error::raise;
+use crate::noise::{DRAW, Fraction, rational, seed};
+use crate::run::{run, streaming_cost};
+use crate::scalar::{count, number};
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Votes (k, m) for labels on m queries, flat, as counts (m, labels), flat.
+#[pyfunction]
+pub fn count_votes<'py>(
+    py: Python<'py>,
+    votes: Bits<'py>,
+    queries: usize,
+    labels: usize,
+    threads: Threads<'_, 'py>,
+) -> PyResult<Vector<'py, u32>> {
+    let votes = votes.as_slice()?;
+    let size = fitting::<u32>(queries.checked_mul(labels)).map_err(raise)?;
+    let counts = run(py, threads, streaming_cost(votes.len()), |run| {
+        let mut counts = vec![0; size];
+        stability::count_votes(votes, queries, labels, &mut counts, run)?;
+        Ok(counts)
+    })?;
+    Ok(array::returned(py, counts))
+}
+
+/// Winners and distances of the histograms counts (m, labels), flat.
+#[pyfunction]
+pub fn vote_stands<'py>(
+    py: Python<'py>,
+    counts: Counts<'py>,
+    labels: usize,
+) -> PyResult<(Vector<'py, i64>, Vector<'py, i64>)> {
+    let counts = counts.as_slice()?;
+    let queries = counts.len() / labels.max(1);
+    let (winners, distances) = run(py, None, streaming_cost(16 * counts.len()), |run| {
+        let mut stands = vec![Stand::default(); fitting::<Stand>(Some(queries))?];
+        stability::stands(counts, labels, &mut stands, run)?;
+        Ok(stands.iter().map(|stand| (i64::from(stand.winner), i64::from(stand.distance))).unzip())
+    })?;
+    Ok((array::returned(py, winners), array::returned(py, distances)))
+}
+
+/// A table of hazards, of T bottoms, or of votes, with no T; its guarantee is verified when it is made.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct AnswerTable {
+    promise: Promise,
+    words: Vec<u64>,
+    epsilon: f64,
+}
+
+#[pymethods]
+impl AnswerTable {
+    #[new]
+    #[allow(non_snake_case)]
+    fn new(
+        py: Python<'_>,
+        T: Option<Any<'_, '_>>,
+        m: Any<'_, '_>,
+        epsilon: Any<'_, '_>,
+        delta: Any<'_, '_>,
+        beta: Any<'_, '_>,
+        words: Option<Vec<u64>>,
+    ) -> PyResult<AnswerTable> {
+        let kind = match T {
+            Some(bottoms) => Kind::Hazard(count("T", bottoms, 1)? as u64),
+            None => Kind::Vote,
+        };
+        let (queries, delta, beta) = (count("m", m, 1)? as u64, number("delta", delta)?, number("beta", beta)?);
+        let promise = Promise::new(kind, queries, crate::scalar::epsilon(epsilon)?, delta, beta).map_err(raise)?;
+        // Seconds at most, whatever is asked for.
+        let made = py.detach(|| {
+            let words = words.map_or_else(|| promise.design(), Ok)?;
+            promise.verify(&words).map(|epsilon| (words, epsilon))
+        });
+        let (words, epsilon) = made.map_err(raise)?;
+        Ok(AnswerTable { promise, words, epsilon })
+    }
+
+    /// The probabilities of the levels from 1 on in units of 2**-64.
+    #[getter]
+    fn words(&self) -> Vec<u64> {
+        self.words.clone()
+    }
+
+    /// The epsilon that the verification found, at most the promised one.
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// The epsilon that the integers have, found anew.
+    fn verify(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| self.promise.verify(&self.words)).map_err(raise)
+    }
+
+    /// Labels or -1 for the histograms counts (m, labels), flat, up to the last of so many bottoms.
+    fn answer_counts<'py>(
+        &self,
+        py: Python<'py>,
+        counts: Counts<'py>,
+        labels: usize,
+        bottoms: u64,
+        random_state: Option<Any<'_, 'py>>,
+    ) -> PyResult<Vector<'py, i64>> {
+        let (counts, seed) = (counts.as_slice()?, seed(py, random_state)?);
+        let answers = run(py, None, streaming_cost(16 * counts.len()), |run| {
+            stability::respond_to_counts(&self.words, counts, labels, bottoms, &seed, run)
+        })?;
+        Ok(array::returned(py, answers))
+    }
+
+    /// Labels or -1, given how many of the members vote for label 1 of two.
+    fn answer_ones<'py>(
+        &self,
+        py: Python<'py>,
+        ones: Counts<'py>,
+        members: u32,
+        bottoms: Option<u64>,
+        random_state: Option<Any<'_, 'py>>,
+    ) -> PyResult<Vector<'py, i8>> {
+        let (ones, seed) = (ones.as_slice()?, seed(py, random_state)?);
+        let answers = run(py, None, streaming_cost(16 * ones.len()), |run| {
+            stability::respond_to_ones(self.promise.kind, &self.words, ones, members, bottoms, &seed, run)
+        })?;
+        Ok(array::returned(py, answers))
+    }
+
+    /// For scores (k, m), flat: twice the bin, one more than twice the shifted bin, or -1; and what is left of the
+    /// bottoms and queries.
+    fn answer_scores<'py>(
+        &self,
+        py: Python<'py>,
+        scores: Floats<'py>,
+        queries: usize,
+        bins: usize,
+        left: (u64, u64),
+        random_state: Option<Any<'_, 'py>>,
+    ) -> PyResult<(Vector<'py, i64>, u64, u64)> {
+        let (scores, seed) = (scores.as_slice()?, seed(py, random_state)?);
+        let mut left = Left { bottoms: left.0, queries: left.1 };
+        let answers = run(py, None, streaming_cost(16 * scores.len()), |run| {
+            let mut pairs = vec![[Stand::default(); 2]; fitting::<[Stand; 2]>(Some(queries))?];
+            stability::histograms(scores, bins, &mut pairs, run)?;
+            stability::respond_twice(&self.words, &pairs, &mut left, &seed, run)
+        })?;
+        Ok((array::returned(py, answers), left.bottoms, left.queries))
+    }
+}
+
+/// A threshold with noise, which never leaves this object.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct AboveThreshold(Mutex<stability::AboveThreshold>);
+
+#[pymethods]
+impl AboveThreshold {
+    #[new]
+    fn new(threshold: i64, scale: Fraction, bottoms: u64, queries: u64) -> PyResult<AboveThreshold> {
+        let left = Left { bottoms, queries };
+        let made = stability::AboveThreshold::new(threshold, rational(scale), left).map_err(raise)?;
+        Ok(AboveThreshold(Mutex::new(made)))
+    }
+
+    /// Bottoms and queries that are left.
+    #[getter]
+    fn left(&self) -> (u64, u64) {
+        let left = self.held().left();
+        (left.bottoms, left.queries)
+    }
+
+    /// For each value 1 if it is found above, else 0, up to the last bottom or query.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        values: Integers<'py>,
+        random_state: Option<Any<'_, 'py>>,
+    ) -> PyResult<Vector<'py>> {
+        let (values, seed) = (values.as_slice()?, seed(py, random_state)?);
+        let answers = run(py, None, DRAW * values.len() as f64, |run| self.held().answer(values, &seed, run))?;
+        Ok(array::returned(py, answers))
+    }
+}
+
+impl AboveThreshold {
+    fn held(&self) -> MutexGuard<'_, stability::AboveThreshold> {
+        // A panic elsewhere leaves a whole state behind.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

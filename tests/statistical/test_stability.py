@@ -1,0 +1,88 @@
+"""Compiled sessions against the tables that they claim to follow, with coins of the system."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast.reference.stability import above_threshold_law
+from hdp_fast.stability import AboveThreshold, HazardTable, VoteTable
+
+from .frequencies import FALSE_ALARM, Case, misfits, two_sided
+
+COUNT = 1 << 19
+MEMBERS = 64
+SLOW = HazardTable.design(2, COUNT, epsilon=2, delta=1e-6, beta=0.5)
+VOTE = VoteTable.design(200, epsilon=4, delta=1e-6, beta=0.5)
+
+
+def frequency(table, level):
+    """Of the answer that gives way, for votes at a level, by every way to ask."""
+    ones = np.full(COUNT, MEMBERS // 2 - level, np.uint32)
+    counts = np.stack([MEMBERS - ones, ones], axis=1)
+    yielding = -1 if isinstance(table, HazardTable) else 1
+    # Of the same coins, for more queries than the table's own m and T.
+    one_way = table._table.answer_ones(ones, MEMBERS, None, None)
+    found = [int(np.count_nonzero(one_way == yielding))]
+    if yielding == -1:
+        other = table._table.answer_counts(counts.reshape(-1), 2, COUNT + 1, None)
+        found.append(int(np.count_nonzero(other == yielding)))
+    return found
+
+
+@pytest.mark.parametrize("table", [SLOW, VOTE], ids=["hazard", "vote"])
+def test_answers_give_way_at_the_table_s_rate(table):
+    p_values = []
+    levels = [*range(1, min(table.J, MEMBERS // 2)), MEMBERS // 2]
+    for level in levels[::3]:
+        p = table.probabilities[min(level, table.J)]
+        p_values += [two_sided(found, COUNT, p) for found in frequency(table, level)]
+    assert min(p_values) > FALSE_ALARM / len(p_values)
+
+
+def test_the_other_label_mirrors_the_votes():
+    # With an odd number of members half a vote is rounded down.
+    for members, ones in ((MEMBERS, MEMBERS // 2 + 3), (MEMBERS + 1, MEMBERS // 2 + 4)):
+        given = np.full(COUNT, ones, np.uint32)
+        zeros = int(np.count_nonzero(VOTE._table.answer_ones(given, members, None, None) == 0))
+        assert two_sided(zeros, COUNT, VOTE.probabilities[3]) > FALSE_ALARM / 2
+
+
+def test_a_neighbouring_level_would_be_seen():
+    (found,) = frequency(VOTE, 3)
+    assert two_sided(found, COUNT, VOTE.probabilities[4]) < FALSE_ALARM
+
+
+def test_a_hundredth_more_bottoms_would_be_seen():
+    level = min(i for i, p in enumerate(SLOW.probabilities) if p < Fraction(1, 2))
+    found, _ = frequency(SLOW, level)
+    assert level < MEMBERS // 2
+    assert two_sided(found, COUNT, SLOW.probabilities[level] * Fraction(101, 100)) < FALSE_ALARM
+
+
+def test_rare_bottoms_come_at_their_rate():
+    table = HazardTable.design(50, 1000, epsilon=1, delta=1e-6, beta=0.05)
+    members = 2 * table.J + 10
+    for level in (table.J // 2, table.J * 3 // 4, table.J):
+        ones = np.full(8 * COUNT, members // 2 - level, np.uint32)
+        found = table._table.answer_ones(ones, members, None, None)
+        p = table.probabilities[level]
+        assert two_sided(int(np.count_nonzero(found == -1)), found.size, p) > FALSE_ALARM / 3
+
+
+def test_comparisons_with_a_noisy_threshold_follow_their_enumerated_law():
+    # Of the answers up to each bottom: how many were above, when all queries have one value.
+    bottoms, longest = 20_000, 8
+    above = AboveThreshold(bottoms, 0, epsilon=1000)
+    scale = float(above.scale)
+    ends = np.flatnonzero(~above.answer(np.full(COUNT, 60)))
+    assert len(ends) == bottoms
+    lengths = np.minimum(np.diff(ends, prepend=-1) - 1, longest)
+    counts = dict(zip(*map(np.ndarray.tolist, np.unique(lengths, return_counts=True)), strict=True))
+
+    def law(scale):
+        laws = above_threshold_law((60,) * longest, 0, scale, 1)
+        return {sum(answers): p for answers, p in laws.items()}
+
+    assert misfits([Case(counts, law(scale))]) == []
+    assert misfits([Case(counts, law(0.9 * scale))])
