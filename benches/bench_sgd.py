@@ -56,7 +56,10 @@ def main() -> None:
         rate = f"{row['rate'] / 1e6:>11.2f}{target:>8}{row['ratio']:>14.0f}{TARGET_RATIO:>8}"
         print(f"{row['noise']:>12}{row['draws']:>12}{rate}")
     print(f"\nn = {n:,}, d = {WIDE}, batches of {BATCH}; numpy: B = X[idx]; B @ w; B.T @ r")
-    print("limit: the larger of the same call on cached rows and of a pass over X in order\n")
+    print(
+        "limit: the larger of the same call on cached rows (instructions) and of a pass over X in"
+    )
+    print("order (bytes); random rows of these lengths take about twice as long to fetch as that\n")
     heads = ("ns a row", "numpy", "ratio", "cached", "in order", "x limit")
     print(f"{'dtype':>10}{'noise':>12}" + "".join(f"{head:>10}" for head in heads))
     for row in wide:
