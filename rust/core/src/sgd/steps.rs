@@ -91,7 +91,7 @@ struct Descent<'a, T> {
     unit: f64,
     first: f64,
     model: Vec<f64>,
-    /// The model in the precision of the rows.
+    /// Room for the model in the precision of the rows.
     rounded: Vec<T>,
     total: Vec<f64>,
     sums: Vec<f64>,
@@ -114,7 +114,7 @@ impl<'a, T: Real> Descent<'a, T> {
             unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch as f64),
             first: if plan.convexity > 0.0 { 1.0 / plan.convexity } else { steepest },
             model: vec![0.0; columns],
-            rounded: vec![T::default(); columns],
+            rounded: Vec::with_capacity(columns),
             total: vec![0.0; columns],
             sums: vec![0.0; sums],
             plan,
@@ -138,14 +138,15 @@ impl<'a, T: Real> Descent<'a, T> {
         if self.plan.l1 > 0.0 {
             shrink(&mut self.model, length * self.plan.l1);
         }
-        project(&mut self.model, &mut self.rounded, self.plan.radius);
+        project(&mut self.model, self.plan.radius);
         Ok(())
     }
 
     /// The sum of the batch's gradients, in the first part of the sums.
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
         let (batch, columns) = (self.plan.batch, self.model.len());
-        let (examples, grid, model, isa) = (self.examples, self.grid, &self.rounded, self.run.isa);
+        let (examples, grid, isa) = (self.examples, self.grid, self.run.isa);
+        let model = T::all_of(&self.model, &mut self.rounded);
         let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
             Some(grid) => add_quantised(isa, examples, grid, rows, count, model, sum),
             None => add_gradients(isa, examples, rows, count, model, sum),
@@ -174,13 +175,12 @@ impl<'a, T: Real> Descent<'a, T> {
     }
 }
 
-/// The nearest model in the ball, also in the precision of the rows.
-fn project<T: Real>(model: &mut [f64], rounded: &mut [T], radius: f64) {
+/// The nearest model in the ball.
+fn project(model: &mut [f64], radius: f64) {
     let squared = squared_norm(model);
-    let factor = if squared > radius * radius { radius / squared.sqrt() } else { 1.0 };
-    for (w, rounded) in model.iter_mut().zip(rounded) {
-        *w *= factor;
-        *rounded = T::of(*w);
+    if squared > radius * radius {
+        let factor = radius / squared.sqrt();
+        model.iter_mut().for_each(|w| *w *= factor);
     }
 }
 
@@ -199,9 +199,10 @@ pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], r
     }
     let mut scores = vec![0.0; fitting::<f64>(Some(records.labels.len()))?];
     let rows = records.rows(row_bound);
-    let model: Vec<T> = model.iter().map(|&w| T::of(w)).collect();
+    let mut rounded = Vec::new();
+    let model = T::all_of(model, &mut rounded);
     run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
-        clipped_scores(run.isa, rows, chunk * CHUNK, &model, scores);
+        clipped_scores(run.isa, rows, chunk * CHUNK, model, scores);
         Ok(())
     })?;
     Ok(scores)

@@ -20,12 +20,14 @@ pub trait Real:
     const EPSILON: f64;
     /// The nearest value of this type.
     fn of(value: f64) -> Self;
+    /// The nearest values of this type: these ones if they are of it, else in the room given.
+    fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<Self>) -> &'a [Self];
     /// The value.
     fn get(self) -> f64;
 }
 
-macro_rules! reals {
-    ($($type:ty)*) => {$(
+macro_rules! real {
+    ($type:ty, $all_of:expr) => {
         impl Real for $type {
             const ROUNDER: $type = (3u64 << (<$type>::MANTISSA_DIGITS - 2)) as $type;
             const LEAST: f64 = <$type>::MIN_POSITIVE as f64;
@@ -33,13 +35,23 @@ macro_rules! reals {
             fn of(value: f64) -> $type {
                 value as $type
             }
+            fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<$type>) -> &'a [$type] {
+                $all_of(values, room)
+            }
             fn get(self) -> f64 {
                 self.into()
             }
         }
-    )*};
+    };
 }
-reals!(f32 f64);
+real!(f64, |values, _| values);
+real!(f32, rounded);
+
+fn rounded<'a>(values: &[f64], room: &'a mut Vec<f32>) -> &'a [f32] {
+    room.clear();
+    room.extend(values.iter().map(|&value| value as f32));
+    room
+}
 
 /// Rows one after the other, each as if it ended in one more entry, the same for all.
 #[derive(Clone, Copy)]
