@@ -51,6 +51,12 @@ GUARANTEED = {
     "budget.Budget",
     "budget.Budget.parallel",
     "budget.Parallel.part",
+    "labels.PrivateLabeler",
+    "labels.PrivateLabeler.fit",
+    "labels.PrivateLabeler.label",
+    "labels.PrivateLabeler.load",
+    "labels.PrivateLabeler.plan",
+    "labels.PrivateLabeler.save",
     "learners.ExponentialLearner",
     "learners.ExponentialLearner.learn",
     "learners.ExponentialLearner.learn_indices",
@@ -168,8 +174,8 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
-    modules += ["record", "schema", "stability", "tables", "transfer", "weights"]
+    modules = ["accounting", "audit", "budget", "gf2", "labels", "learners", "local", "noise"]
+    modules += ["parity", "record", "schema", "stability", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

@@ -1,0 +1,428 @@
+"""Labelers: chunks that one record changes, members that stay silent, answers that are paid for."""
+
+import copy
+import dataclasses
+import logging
+import math
+import pickle
+import random
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.sparse import coo_matrix
+
+from hdp_fast import Budget, PrivacyRecord
+from hdp_fast.exceptions import (
+    BudgetExceeded,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+)
+from hdp_fast.labels import Labels, PrivateLabeler
+
+naive_bayes = pytest.importorskip("sklearn.naive_bayes")
+linear_model = pytest.importorskip("sklearn.linear_model")
+
+COINS = np.random.default_rng(6)
+X = COINS.normal(size=(600, 2))
+Y = (X[:, 0] > 0).astype(int)
+THIRD = X[3, 0]
+Q = np.array([[3.0, 0.0], [-3.0, 0.0], [2.5, 1.0], [-2.5, 1.0]])
+TRUTH = [1, 0, 1, 0]
+
+
+def labeler(learner=None, **changed):
+    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "unstable": 5, "classes": [0, 1]}
+    goal |= {"members": 60, "table": "hazard"} | changed
+    return PrivateLabeler(learner or naive_bayes.GaussianNB(), **goal)
+
+
+def fitted(learner=None, records=X, labels=Y, ids=None, budget=None, random_state=None, **changed):
+    made = labeler(learner, **changed)
+    return made.fit(records, labels, ids=ids, budget=budget, random_state=random_state)
+
+
+class Seen:
+    """A learner that writes down the chunks and seeds it is given."""
+
+    def __init__(self):
+        self.chunks, self.seeds = [], []
+
+    def __call__(self, X, y, random_state):
+        self.chunks.append((X.tolist(), y.tolist()))
+        self.seeds.append(random_state)
+        return lambda Q: np.zeros(len(Q), int)
+
+
+def by_votes(ones):
+    """A learner of chunks with one number each: those with small ones vote for 1."""
+    return lambda X, y: lambda Q: np.full(len(Q), int(X[0, 0] < ones))
+
+
+@pytest.mark.parametrize("table", ["hazard", "vote", "fewest"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        naive_bayes.GaussianNB(),
+        linear_model.SGDClassifier(),
+        lambda X, y: lambda Q: (Q[:, 0] > np.mean(X[:, 0])).astype(int),
+    ],
+    ids=["estimator", "seeded estimator", "function"],
+)
+def test_clear_questions_get_the_right_labels(table, learner):
+    found = fitted(learner, table=table).label(Q)
+    assert found.labels.tolist() == TRUTH
+    assert not found.is_bottom.any()
+    assert found.queries_left == 46
+    assert found.unstable_left == (5 if table == "hazard" else None)
+    assert (found.record.epsilon, found.record.delta) == (20, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("classes", "bottom", "marker"),
+    [
+        ([1, 0], None, -1),
+        ([False, True], None, -1),
+        ([-1, 1], 0, 0),
+        ([0.0, 2.0], None, math.nan),
+        (["no", "yes"], None, ""),
+        (["no", "yes"], "can't say", "can't say"),
+    ],
+)
+def test_labels_are_of_any_type_and_bottom_is_none_of_them(classes, bottom, marker):
+    ordered = sorted(classes)
+    names = np.array(ordered)[Y]
+    made = fitted(labels=names, classes=classes, bottom=bottom, queries=9)
+    assert made.label(Q).labels.tolist() == [ordered[code] for code in TRUTH]
+    tied = fitted(
+        lambda X, y: lambda Q: np.array(ordered)[[int(X[0, 0] < 30)] * len(Q)],
+        records=np.arange(60.0)[:, None],
+        labels=names[:60],
+        classes=classes,
+        bottom=bottom,
+    )
+    (said,) = tied.label([[0.0]]).labels.tolist()
+    assert said == marker or (said != said and marker != marker)
+
+
+def test_replacing_a_record_changes_one_chunk_and_no_other_seed():
+    one, two, other = Seen(), Seen(), X.copy()
+    other[77] = 9.0
+    fitted(one, random_state=1)
+    fitted(two, records=other, random_state=1)
+    assert [i for i in range(60) if one.chunks[i] != two.chunks[i]] == [17]
+    assert one.seeds == two.seeds
+    assert len(set(one.seeds)) == 60
+    assert sorted(row for rows, _ in one.chunks for row in rows) == sorted(X.tolist())
+
+
+@pytest.mark.parametrize("names", [np.arange(600), np.array([f"é{i}" for i in range(600)])])
+def test_inserting_all_records_of_an_id_changes_one_chunk(names):
+    places = [0, 300, 300]
+    one, two = Seen(), Seen()
+    fitted(one, ids=names, random_state=1)
+    more = (np.insert(X, places, 9.0, axis=0), np.insert(Y, places, 1))
+    fitted(two, *more, ids=np.insert(names, places, -5), random_state=1)
+    changed = [i for i in range(60) if one.chunks[i] != two.chunks[i]]
+    assert len(changed) == 1
+    assert len(two.chunks[changed[0]][0]) == len(one.chunks[changed[0]][0]) + 3
+    assert one.seeds == two.seeds
+    sizes = [len(rows) for rows, _ in one.chunks]
+    assert stats.chisquare(sizes).pvalue > 1e-6
+
+
+def test_chunks_of_two_keys_differ():
+    one, two = Seen(), Seen()
+    fitted(one, ids=np.arange(600))
+    fitted(two, ids=np.arange(600))
+    assert one.chunks != two.chunks
+
+
+@pytest.mark.parametrize("draws", [random.random, np.random.random], ids=["random", "numpy"])
+def test_a_chunk_does_not_move_the_generators_of_others(draws):
+    drawn = {}
+
+    def learner(X, y, extra):
+        drawn.setdefault(extra, []).append(draws())
+        for _ in range(extra if X[0, 0] == THIRD else 0):
+            draws()
+        return lambda Q: np.zeros(len(Q), int)
+
+    before = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
+    for extra in (0, 7):
+        fitted(lambda X, y, extra=extra: learner(X, y, extra), random_state=5)
+    assert drawn[0] == drawn[7]
+    assert len(set(drawn[0])) == 60
+    assert before == (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
+
+
+def loud(X, y):
+    """Fails in half of the chunks, in another way in each, and talks in all of them."""
+    print("private")
+    print("private", file=sys.stderr)
+    warnings.warn("private", stacklevel=1)
+    logging.getLogger("somebody").error("private")
+    way = int(abs(X[0, 0]) * 1e6) % 10
+    if way == 0:
+        raise RuntimeError("private")
+    if way == 1:
+        raise SystemExit(3)
+
+    def predict(Q):
+        warnings.warn("private", stacklevel=1)
+        if way == 2:
+            raise ValueError("private")
+        said = {3: np.full(len(Q), 7), 4: np.ones(len(Q) + 1), 5: "x", 6: np.full(len(Q), np.nan)}
+        return said.get(way, np.ones(len(Q), int))
+
+    return predict
+
+
+def test_members_fail_in_silence_and_vote_for_the_smallest_label(capfd, caplog, recwarn):
+    # Of 60 members some 36 fail or leave the label set: the smallest label wins or is bottom.
+    votes = sum(int(abs(X[i, 0]) * 1e6) % 10 > 6 for i in range(60))
+    found = fitted(loud, epsilon=100).label(Q)
+    assert votes < 25
+    assert found.labels.tolist() == [0, 0, 0, 0]
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+    assert not recwarn.list
+    logging.getLogger("somebody").error("heard")
+    assert [record.message for record in caplog.records] == ["heard"]
+
+
+def test_what_refuses_every_chunk_answers_with_the_smallest_label():
+    def refuse(X, y):
+        raise KeyError
+
+    assert fitted(refuse, classes=[5, 3], labels=Y * 2 + 3).label(Q).labels.tolist() == [3] * 4
+    # Nine of ten chunks are empty, and nobody is told.
+    few = fitted(records=X[:6], labels=Y[:6], ids=np.arange(6))
+    assert few.label(Q).labels.tolist() == [0] * 4
+
+
+def test_a_chunk_of_one_class_votes_for_it():
+    ones = fitted(linear_model.LogisticRegression(), labels=np.ones(600, int))
+    assert ones.label(Q).labels.tolist() == [1] * 4
+
+
+def test_diagnosis_names_chunks_and_protects_nothing():
+    made = fitted(loud, diagnose=True)
+    ways = [int(abs(X[i, 0]) * 1e6) % 10 for i in range(60)]
+    assert {c for c, text in made.diagnosis_.items() if "training" in text} == {
+        c for c, way in enumerate(ways) if way < 2
+    }
+    found = made.label(Q)
+    assert found.record is None
+    assert made.record_ is None
+    assert set(made.diagnosis_) == {c for c, way in enumerate(ways) if way < 7}
+    with pytest.raises(ParameterError, match="budget is given, but diagnose=True"):
+        fitted(diagnose=True, budget=Budget(100, 0.1))
+    assert fitted(loud).label(Q).record is not None
+
+
+def public(value, depth=4):
+    """Everything that can be reached by public names."""
+    yield value
+    if depth and not isinstance(value, int | float | str | np.ndarray | type(None)):
+        for name in dir(value):
+            if not name.startswith("_"):
+                found = getattr(value, name)
+                if not callable(found) or hasattr(found, "fit"):
+                    yield from public(found, depth - 1)
+
+
+def test_nothing_public_depends_on_the_records():
+    """Two sets of records with unlike members: what is shown before any answer is the same."""
+    made = [fitted(random_state=3), fitted(labels=1 - Y, random_state=3)]
+    shown = [sorted({repr(found) for found in public(one)}) for one in made]
+    assert shown[0] == shown[1]
+    assert not any("GaussianNB object" in text or "Member" in text for text in shown[0])
+    answer = made[0].label(Q)
+    names = {field.name for field in dataclasses.fields(answer)}
+    assert names == {"labels", "is_bottom", "unstable_left", "queries_left", "record"}
+    assert vars(answer).keys() == names
+    assert isinstance(answer, Labels)
+    assert not hasattr(made[0], "__getstate__") or isinstance(answer.record, PrivacyRecord)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_fitted_labeler_is_never_copied(copied):
+    copied(labeler())
+    with pytest.raises(TypeError, match="can't be copied or pickled"):
+        copied(fitted())
+
+
+def test_answers_end_at_the_last_bottom_and_no_later_call_costs_anything():
+    made = fitted(by_votes(30), records=np.arange(60.0)[:, None], labels=Y[:60], unstable=3)
+    ties = np.zeros((10, 1))
+    found = made.label(ties, bottoms=2)
+    assert found.labels.tolist() == [-1, -1]
+    assert (found.unstable_left, found.queries_left) == (1, 48)
+    with pytest.raises(BudgetExceeded, match="49 queries, but 48 are left"):
+        made.label(np.zeros((49, 1)))
+    assert (made.unstable_left, made.queries_left) == (1, 48)
+    assert made.label(ties).labels.tolist() == [-1]
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded, match="has given its last bottom"):
+            made.label(ties[:1])
+        assert (made.unstable_left, made.queries_left) == (0, 47)
+
+
+def test_more_queries_than_planned_are_refused():
+    made = fitted(queries=4)
+    made.label(Q)
+    with pytest.raises(BudgetExceeded, match="1 queries, but 0 are left"):
+        made.label(Q[:1])
+    assert made.label(Q[:0]).labels.tolist() == []
+
+
+@pytest.mark.parametrize(("table", "epsilon", "level"), [("hazard", 60, 11), ("vote", 2, 12)])
+def test_answers_follow_the_table_at_the_level_of_the_votes(table, epsilon, level):
+    """Every query has the votes 18 and 42: the answers are tosses of one coin of the table."""
+    made = fitted(
+        by_votes(42), table=table, epsilon=epsilon, delta=0.1, queries=4000, unstable=4000,
+        records=np.arange(60.0)[:, None], labels=Y[:60],
+    )  # fmt: skip
+    p = float(made.plan_.table.probabilities[min(level, made.plan_.table.J)])
+    assert 0.05 < p < 0.95
+    yielded = np.count_nonzero(made.label(np.zeros((4000, 1))).labels != 1)
+    assert stats.binomtest(yielded, 4000, p).pvalue > 1e-6
+
+
+def test_a_budget_is_charged_once_by_fit_alone():
+    budget = Budget(50, 0.01)
+    made = fitted(budget=budget)
+    made.label(Q)
+    made.label(Q)
+    assert budget.spent == (20, 1e-3)
+    assert [entry.record for entry in budget.records] == [made.record_]
+    with pytest.raises(InsufficientSamples, match="600 records, but 601 members"):
+        fitted(budget=budget, members=601)
+    with pytest.raises(ParameterError, match="neighbours = 'add_remove'"):
+        fitted(budget=budget, ids=np.arange(600))
+    with pytest.raises(BudgetExceeded):
+        fitted(budget=Budget(19, 0.01))
+    assert budget.spent == (20, 1e-3)
+    people = Budget(20, 1e-3, neighbours="add_remove")
+    assert fitted(budget=people, ids=np.arange(600)).record_.neighbours == "add_remove"
+    assert people.spent == (20, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "rule"),
+    [
+        ({"classes": [0]}, ParameterError, "2 to 256 different labels"),
+        ({"classes": [0, 0, 1]}, ParameterError, "2 to 256 different labels"),
+        ({"classes": [0.0, math.nan]}, ParameterError, "2 to 256 different labels"),
+        ({"classes": [0, None]}, ParameterError, "integers, real numbers or texts"),
+        ({"classes": [[0, 1]]}, ShapeError, "one dimension"),
+        ({"classes": [0, 2]}, ParameterError, "y holds something else"),
+        ({"classes": ["0", "1"]}, ParameterError, "y holds something else"),
+        ({"classes": [0, -1]}, ParameterError, "bottom = -1"),
+        ({"bottom": 1}, ParameterError, "bottom = 1"),
+        ({"bottom": "none"}, ParameterError, "bottom = 'none'"),
+        ({"learner": 3}, ParameterError, "learner = 3"),
+        ({"learner": naive_bayes.GaussianNB}, ParameterError, "learner = <class"),
+        ({"members": 0}, ParameterError, "members = 0"),
+        ({"members": 601}, InsufficientSamples, "601 members"),
+        ({"table": "fast"}, ParameterError, "table = 'fast'"),
+        ({"table": "vote", "classes": [0, 1, 2]}, ParameterError, "table = 'vote'"),
+        ({"epsilon": 0}, ParameterError, "epsilon"),
+        ({"delta": 1}, ParameterError, "delta"),
+        ({"queries": 0}, ParameterError, "m = 0"),
+        ({"unstable": -1}, ParameterError, "T = -1"),
+        ({"agreement": 0.5}, ParameterError, "agreement = 0.5"),
+        ({"labels": Y[:-1]}, ShapeError, r"y has shape \(599,\)"),
+        ({"records": 3.0}, ShapeError, "X has no dimension"),
+        ({"ids": np.arange(599)}, ShapeError, "ids has shape"),
+        ({"ids": X[:, 0]}, ParameterError, "ids has dtype float64"),
+        ({"random_state": -1}, ParameterError, "random_state = -1"),
+        ({"budget": 3}, ParameterError, "budget = 3"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused_before_any_training(changed, error, rule):
+    def never(X, y):
+        raise SystemExit
+
+    with pytest.raises(error, match=rule):
+        fitted(**changed)
+
+
+def test_bad_questions_are_refused_and_cost_nothing():
+    made = fitted()
+    with pytest.raises(ShapeError, match=r"Q has shape \(4, 1\), but it must be \(q, \*\(2,\)\)"):
+        made.label(Q[:, :1])
+    with pytest.raises(ParameterError, match="bottoms = 0"):
+        made.label(Q, bottoms=0)
+    with pytest.raises(ParameterError, match="a VoteTable answers with none"):
+        fitted(table="vote").label(Q, bottoms=1)
+    assert (made.queries_left, made.unstable_left) == (50, 5)
+    with pytest.raises(ParameterError, match="fit must train them first"):
+        labeler().label(Q)
+    with pytest.raises(ParameterError, match="fit must train them first"):
+        _ = labeler().queries_left
+
+
+def test_plans_pick_the_fewer_members_and_show_the_papers():
+    goal = {"epsilon": 1, "delta": 1e-6, "queries": 1000, "unstable": 50, "members": None}
+    plan = labeler(table="fewest", **goal).plan()
+    assert (plan.k, plan.k_paper) == (plan.k_vote, 95_317)
+    assert plan.k < 1267
+    assert labeler(**goal).plan().k == plan.k_hazard < 1612
+    assert labeler(table="vote", **goal).plan().k == plan.k_vote
+    many = labeler(table="fewest", **goal | {"classes": [0, 1, 2]}).plan()
+    assert (many.k, many.k_vote) == (plan.k_hazard, None)
+    with pytest.raises(InsufficientSamples):
+        fitted(**goal)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_workers_change_nothing(backend):
+    joblib = pytest.importorskip("joblib")
+    learner = linear_model.SGDClassifier(max_iter=3, tol=None)
+    alone = fitted(learner, random_state=2, members=12).label(Q)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        spread = fitted(learner, random_state=2, members=12).label(Q)
+    assert alone.labels.tolist() == spread.labels.tolist()
+
+
+def test_members_are_trained_without_joblib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    found = fitted(lambda X, y: lambda Q: (Q[:, 0] > 0).astype(int)).label(Q)
+    assert found.labels.tolist() == TRUTH
+
+
+class Frame:
+    """What a labeler needs of a data frame."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.iloc = values, values.shape, Rows(values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+class Rows:
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, rows):
+        return Frame(self.values[rows])
+
+
+@pytest.mark.parametrize("kind", ["sparse", "frame", "list"])
+def test_records_come_in_any_shape_a_learner_takes(kind):
+    make = {"sparse": coo_matrix, "frame": Frame, "list": np.ndarray.tolist}[kind]
+    learner = linear_model.SGDClassifier(max_iter=5, tol=None)
+    assert fitted(learner, records=make(X)).label(make(Q)).labels.tolist() == TRUTH
+
+
+def test_votes_of_many_queries_are_taken_in_blocks(monkeypatch):
+    made = fitted(random_state=4)
+    monkeypatch.setattr("hdp_fast._ensembles._MOST_VOTES", 60 * 3)
+    assert made.label(np.concatenate([Q, Q])).labels.tolist() == TRUTH * 2
