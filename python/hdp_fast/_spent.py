@@ -81,7 +81,7 @@ class Spent:
                     yield used
                     self._used = used
                     return
-        with _opened(self._path, "rw") as connection:
+        with _opened(self._path) as connection:
             connection.execute("BEGIN IMMEDIATE")
             used = self._read(connection)
             before = replace(used)
@@ -114,10 +114,12 @@ class Spent:
 
     def _found(self, path: Path, key: str) -> None:
         values = (key, self._used.bottoms, self._used.queries)
-        with _opened(path, "rw") as connection:
+        with _opened(path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute("INSERT INTO spent VALUES (?, ?, ?)", values)
+            connection.execute("COMMIT")
 
     def _read(self, connection: sqlite3.Connection) -> Used:
         path = self._path or Path()
@@ -135,9 +137,9 @@ class Spent:
 
 
 @contextmanager
-def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection of its own for every transaction: none is shared by threads or by a fork."""
-    address = f"{path.as_uri()}?mode={mode}"
+    address = f"{path.as_uri()}?mode=rw"
     try:
         with closing(
             sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
