@@ -26,6 +26,8 @@ KAPPA = 0.05
 # The paper's private experiment has eight features and one draw a step.
 FEATURES, STEPS, REFERENCE_STEPS = 8, 4_000_000, 10_000
 WIDE, BATCH, BATCHES = 200, 256, 1000
+# Rows that stay in the second cache.
+CACHED = 500
 # Issue targets: steps a second, and times as fast as the reference.
 TARGETS = {"idealized": 6e6, "exact": 1e6}
 TARGET_RATIO = 40
@@ -53,11 +55,17 @@ def main() -> None:
         target = f"{TARGETS[row['noise']] / 1e6:.0f}" if row["noise"] in TARGETS else ""
         rate = f"{row['rate'] / 1e6:>11.2f}{target:>8}{row['ratio']:>14.0f}{TARGET_RATIO:>8}"
         print(f"{row['noise']:>12}{row['draws']:>12}{rate}")
-    print(f"\nn = {n:,}, d = {WIDE}, batches of {BATCH}; numpy: B = X[idx]; B @ w; B.T @ r\n")
-    print(f"{'dtype':>10}{'noise':>12}{'ns a row':>10}{'numpy':>8}{'ratio':>8}")
+    print(f"\nn = {n:,}, d = {WIDE}, batches of {BATCH}; numpy: B = X[idx]; B @ w; B.T @ r")
+    print(
+        "limit: the larger of the same call on cached rows (instructions) and of a pass over X in"
+    )
+    print("order (bytes); random rows of these lengths take about twice as long to fetch as that\n")
+    heads = ("ns a row", "numpy", "ratio", "cached", "in order", "x limit")
+    print(f"{'dtype':>10}{'noise':>12}" + "".join(f"{head:>10}" for head in heads))
     for row in wide:
-        times = f"{row['nanoseconds']:>10.0f}{row['numpy']:>8.0f}{row['ratio']:>8.2f}"
-        print(f"{row['dtype']:>10}{row['noise']:>12}{times}")
+        names = ("nanoseconds", "numpy", "ratio", "cached", "streamed", "distance")
+        cells = (f"{row[name]:>10.{2 if name in ('ratio', 'distance') else 0}f}" for name in names)
+        print(f"{row['dtype']:>10}{row['noise']:>12}" + "".join(cells))
 
 
 def online(n: int, repeats: int) -> list[dict[str, Any]]:
@@ -89,20 +97,28 @@ def batches(n: int, dtype: str, repeats: int) -> list[dict[str, Any]]:
     rows = np.random.default_rng(2).integers(0, n, BATCH * BATCHES)
     learners = {noise or "none": learner_of(noise, BATCHES, BATCH) for noise in (None, "exact")}
     prepared = learners["none"].prepare(X)
-    routes: dict[str, Callable[[], object]] = {
-        name: lambda learner=learner: learner.learn_indices(prepared, y, rows)  # type: ignore[misc]
-        for name, learner in learners.items()
-    }
-    times = medians({**routes, "numpy": lambda: products(X, rows)}, repeats=repeats)
+
+    def route(noise: str, indices: NDArray[np.int64]) -> Callable[[], object]:
+        return lambda: learners[noise].learn_indices(prepared, y, indices)
+
+    routes = {noise: route(noise, rows) for noise in learners}
+    routes |= {f"{noise} cached": route(noise, rows % CACHED) for noise in learners}
+    routes |= {"numpy": lambda: products(X, rows), "streamed": lambda: X.max()}
+    times = medians(routes, repeats=repeats)
+    per_row = {name: 1e9 * seconds / len(rows) for name, seconds in times.items()}
+    per_row["streamed"] = 1e9 * times["streamed"] / n
     return [
         {
             "dtype": dtype,
-            "noise": name,
-            "nanoseconds": 1e9 * times[name] / len(rows),
-            "numpy": 1e9 * times["numpy"] / len(rows),
-            "ratio": times["numpy"] / times[name],
+            "noise": noise,
+            "nanoseconds": per_row[noise],
+            "numpy": per_row["numpy"],
+            "ratio": per_row["numpy"] / per_row[noise],
+            "cached": per_row[f"{noise} cached"],
+            "streamed": per_row["streamed"],
+            "distance": per_row[noise] / max(per_row[f"{noise} cached"], per_row["streamed"]),
         }
-        for name in routes
+        for noise in learners
     ]
 
 

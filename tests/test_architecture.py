@@ -75,6 +75,7 @@ GUARANTEED = {
     "local.Agents.test",
     "local.RemoteAgents",
     "local.RemoteAgents.test",
+    "local.learn_by_descent",
     "local.learn_by_votes",
     "local.randomized_response",
     "local.votes_needed",

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hdp_fast import audit, budget, gf2, learners, local, noise, parity
+from hdp_fast import audit, budget, gf2, learners, local, noise, parity, stability
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.local import Agents
 
@@ -28,6 +28,26 @@ def transfer(**changes):
 def ask(**changes):
     call = {"question": lambda X, y: y, "count": 2}
     return Agents(EYE, ONES, epsilon=1).ask(**call | changes)
+
+
+TABLE_GOAL = {"m": 9, "epsilon": 1, "delta": 1e-6, "beta": 0.1}
+HAZARDS = stability.HazardTable.design(T=9, **TABLE_GOAL)
+
+
+def answer(**changes):
+    return HAZARDS.session().answer(**changes)
+
+
+def answer_ones(**changes):
+    return HAZARDS.session().answer_ones(**changes)
+
+
+def answer_scores(**changes):
+    return HAZARDS.session().answer_scores(**changes)
+
+
+def above(**changes):
+    return stability.AboveThreshold(9, 0, epsilon=1).answer(**changes)
 
 
 # Each function with arguments that it accepts.
@@ -101,6 +121,26 @@ CALLS = {
     ),
     "learn": (parity.learn, {"X": EYE, "y": ONES, "epsilon": 1}),
     "transfer": (transfer, {}),
+    "distance": (stability.distance, {"counts": ONES}),
+    "count_votes": (stability.count_votes, {"votes": EYE, "labels": 3}),
+    "HazardTable.design": (stability.HazardTable.design, TABLE_GOAL | {"T": 2}),
+    "VoteTable.design": (stability.VoteTable.design, TABLE_GOAL),
+    "stability.plan": (stability.plan, TABLE_GOAL | {"T": 2, "labels": 2}),
+    "paper_members": (stability.paper_members, TABLE_GOAL | {"T": 2}),
+    "HazardTable.session": (HAZARDS.session, {}),
+    "VoteTable.session": (stability.VoteTable.design(**TABLE_GOAL).session, {}),
+    "members_needed": (stability.members_needed, {"table": HAZARDS}),
+    "Session.answer": (answer, {"counts": EYE}),
+    "Session.answer_ones": (answer_ones, {"ones": ONES, "members": 4}),
+    "Session.answer_scores": (answer_scores, {"scores": EYE, "bins": 4}),
+    "AboveThreshold": (stability.AboveThreshold, {"T": 2, "threshold": 3, "epsilon": 1}),
+    "AboveThreshold.answer": (above, {"values": ONES}),
+    "OnlineQueryRelease": (stability.OnlineQueryRelease, {"T": 2, "epsilon": 1, "delta": 0.1}),
+    "StableRelease": (stability.StableRelease, {"epsilon": 1, "delta": 0.1}),
+    "StableRelease.release": (
+        stability.StableRelease(epsilon=1, delta=0.1).release,
+        {"counts": ONES},
+    ),
 }
 
 NOT_BITS = {
@@ -158,6 +198,12 @@ NO_NUMBERS_4x4 = {
     **{name: value for name, value in NO_ARRAY.items() if name != "number"},
     **{name: NOT_BITS[name](EYE) for name in ("nan", "complex", "object", "str", "date", "ragged")},
     **{"infinite": np.full((4, 4), math.inf), "1-d": ONES, "3-d": EYE[None], "empty": []},
+}
+
+VOTES = {
+    **NO_ARRAY,
+    **{name: NOT_BITS[name](ONES) for name in NOT_BITS if name not in {"2", "256"}},
+    **{"3-d": EYE[None], "large": [2**32, 1], "empty": []},
 }
 
 # Bad values by function and argument; "absurd" ones may be a TypeError of Python's own making.
@@ -300,6 +346,67 @@ TABLE = {
     ("transfer", "plan"): [3, "loop", {}],
     ("transfer", "random_state"): STATES,
     ("transfer", "budget"): [1, "ledger"],
+    **{
+        (name, argument): values
+        for name in ("HazardTable.design", "VoteTable.design", "stability.plan")
+        for argument, values in (
+            ("m", [0, None, 2**41, *COUNTS]),
+            ("epsilon", [*EPSILONS, 1e-4, 1e4]),
+            ("delta", PROBABILITIES),
+            ("beta", PROBABILITIES),
+        )
+    },
+    ("HazardTable.design", "T"): [0, 2**41, *COUNTS],
+    ("stability.plan", "T"): [0, 2**41, *COUNTS],
+    ("stability.plan", "labels"): [0, 1, None, *COUNTS],
+    ("stability.plan", "agreement"): [0.5, *PROBABILITIES],
+    ("paper_members", "T"): [0, None, *COUNTS],
+    ("paper_members", "m"): [0, None, *COUNTS],
+    ("paper_members", "epsilon"): EPSILONS,
+    ("members_needed", "table"): [None, 3, "table"],
+    ("members_needed", "agreement"): [0.5, *PROBABILITIES],
+    ("distance", "counts"): VOTES,
+    ("count_votes", "votes"): {k: v for k, v in MATRICES.items() if k not in {"2", "empty"}},
+    ("count_votes", "labels"): [0, 257, None, *COUNTS],
+    ("count_votes", "threads"): [0, *COUNTS],
+    ("HazardTable.session", "bottoms"): [10, None, *COUNTS],
+    **{
+        (f"{name}.session", argument): values
+        for name in ("HazardTable", "VoteTable")
+        for argument, values in (
+            ("queries", [10, None, *COUNTS]),
+            ("random_state", STATES),
+            ("budget", [1, "ledger"]),
+        )
+    },
+    ("Session.answer", "counts"): VOTES,
+    ("Session.answer_ones", "ones"): {
+        k: v for k, v in VOTES.items() if k not in {"number", "empty"}
+    }
+    | {"5": [5]},
+    ("Session.answer_ones", "members"): [0, None, *COUNTS],
+    ("Session.answer_scores", "scores"): {k: v for k, v in NO_ARRAY.items() if k != "number"}
+    | {"object": EYE.astype(object), "str": EYE.astype(str), "3-d": EYE[None], "number": 0.5},
+    ("Session.answer_scores", "bins"): [0, 1, 2**17, None, *COUNTS],
+    ("AboveThreshold", "T"): [0, None, *COUNTS],
+    ("AboveThreshold", "threshold"): [None, 1.5, "2", [1], 2**63],
+    ("AboveThreshold", "epsilon"): [*EPSILONS, 1e-7, 1e4],
+    ("AboveThreshold", "delta"): [-0.1, 1, 1.5, math.nan],
+    ("AboveThreshold", "m"): [0, *COUNTS],
+    ("AboveThreshold", "random_state"): STATES,
+    ("AboveThreshold", "budget"): [1, "ledger"],
+    ("AboveThreshold.answer", "values"): {
+        k: v for k, v in VOTES.items() if k not in {"number", "-1", "256", "empty", "large"}
+    }
+    | {"large": [2**63], "2-d": EYE},
+    ("OnlineQueryRelease", "T"): [0, None, *COUNTS],
+    ("OnlineQueryRelease", "epsilon"): [*EPSILONS, 1e-7, 1e4],
+    ("OnlineQueryRelease", "delta"): PROBABILITIES,
+    ("StableRelease", "epsilon"): [*EPSILONS, 1e-7, 1e4],
+    ("StableRelease", "delta"): PROBABILITIES,
+    ("StableRelease.release", "counts"): VOTES | {"2-d": EYE},
+    ("StableRelease.release", "random_state"): STATES,
+    ("StableRelease.release", "budget"): [1, "ledger"],
 }
 SCALARS = {"epsilon", "agents_epsilon", "alpha", "beta", "delta", "chi2"}
 # None is a value of these.
@@ -318,6 +425,7 @@ ABSURD = {
 SPENDERS = {
     *("randomized_response", "learn", "transfer", "ExponentialLearner.learn"),
     *SELECTIONS,
+    *("HazardTable.session", "VoteTable.session", "AboveThreshold", "StableRelease.release"),
 }
 
 

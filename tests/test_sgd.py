@@ -181,7 +181,8 @@ def integer_sums(learner, X, y, indices):
     are the sums and s the unit over the batch; all in integers of Python, exact.
     """
     d, batch = X.shape[1], learner.batch
-    unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1) / batch
+    own = UNITS * float(np.finfo(X.dtype).eps) * (d / 32 + 4)
+    unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1 - own) / batch
     short = dataclasses.replace(learner, steps=2)
     first = 2 * short.learn_indices(X, y, indices[: 2 * batch]).weights
     both = 3 * learner.learn_indices(X, y, indices).weights
@@ -362,7 +363,10 @@ def test_records_of_any_layout_are_read_and_left_as_they_are(change):
     expected = learner.learn(X, y, random_state=1).weights
     for given in (change(X), X.astype(np.int16), X.astype(np.float32)):
         kept = given.copy()
-        assert (learner.learn(given, y, random_state=1).weights == expected).all()
+        found = learner.learn(given, y, random_state=1).weights
+        # Single precision rounds a gradient to another integer now and then; the noise is the same.
+        tolerance = 1e-6 if given.dtype == np.float32 else 0
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
         assert (given == kept).all()
 
 
@@ -464,3 +468,5 @@ def test_bad_calls_are_refused():
         learner.learn_weighted(X, y, np.ones(10))
     with pytest.raises(ShapeError, match="the model has 2 weights"):
         learner.learn(X, y).predict(np.ones((3, 5)))
+    with pytest.raises(ParameterError, match=r"epsilon = 0\.001, but for 2 records no noise"):
+        learner.calibrated(epsilon=0.001, n=2, kappa=0.5, rounds=10**6)

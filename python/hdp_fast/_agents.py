@@ -17,6 +17,7 @@ from ._checks import array, bits, fraction, fractions, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
 from ._descriptions import Hypothesis
+from ._separator import _checked
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
 from .record import PrivacyRecord, rng_of
@@ -136,7 +137,12 @@ class Agents(Population):
             if not isinstance(records, BitMatrix):
                 BitMatrix.from_dense(records)
 
-        self._answers, self._require_bits = answers, require_bits
+        def require_finite() -> None:
+            if not isinstance(records, BitMatrix):
+                _checked(records)
+
+        self._answers = answers
+        self._require_bits, self._require_finite = require_bits, require_finite
 
     @property
     def d(self) -> int:
@@ -204,6 +210,18 @@ class Agents(Population):
         """
         try:
             self._require_bits()
+        except ParameterError as error:
+            raise ParameterError(f"agents: {error}") from None
+
+    def require_finite(self) -> None:
+        """Refuse features that are no finite real numbers, before anybody is asked about them.
+
+        Raises: ParameterError for NaN, infinite entries and what is no number.
+        Cost: one pass over X.
+        Source: none.
+        """
+        try:
+            self._require_finite()
         except ParameterError as error:
             raise ParameterError(f"agents: {error}") from None
 

@@ -30,6 +30,7 @@ __all__ = [
     "integer_noise",
     "linear_losses",
     "linear_scores",
+    "linear_slopes",
     "loss_bounds",
     "optimal_delta",
     "optimal_epsilon",
@@ -152,6 +153,7 @@ def linear_scores(records: _Records, row_bound: float, model: _Floats) -> _Float
 def linear_losses(
     records: _Records, row_bound: float, model: _Floats, loss: _Loss, largest: float
 ) -> _Floats: ...
+def linear_slopes(records: _Records, row_bound: float, model: _Floats, loss: _Loss) -> _Floats: ...
 def loss_bounds(loss: _Loss, prediction: float, label: float) -> tuple[float, float]: ...
 def bernoulli(
     p: _Ratio, exponential: bool, size: SupportsIndex, random_state: _RandomState

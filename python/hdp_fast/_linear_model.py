@@ -39,8 +39,9 @@ class LinearModel:
     Attributes:
         weights: float64 (d,), read-only; their norm is at most the learner's radius.
         learner: that learned it, whose bounds and loss it goes by.
-        record: what protects the records; None without noise, and where the draws came from
-            weights, for whose rounds only the whole run can account.
+        record: what protects the records, or the agents of local.learn_by_descent; None without
+            noise, and where the draws came from weights, for whose rounds only the whole run can
+            account.
     """
 
     weights: Floats
@@ -55,8 +56,8 @@ class LinearModel:
     def scores(self, X: Any) -> Floats:
         """The inner product of the weights with every record, shrunk to the row bound.
 
-        X: finite real numbers (m, d), or what prepare made of them. Returns float64 (m,), at most
-        radius * row_bound in magnitude.
+        X: finite real numbers (m, d), or what prepare made of them; float32 is multiplied as such.
+        Returns float64 (m,), at most radius * row_bound in magnitude, up to rounding.
 
         Raises: ShapeError, ParameterError.
         Cost: a pass over X.

@@ -76,7 +76,8 @@ class PrivateSGD:
         batch: records drawn in a step, with replacement, at least 1.
         radius: of the ball around 0 that holds all weights; its diameter D is twice that.
         row_bound: records are shrunk to this norm, X itself stays as it is. An intercept is a
-            constant column of X, and shrinks with its row.
+            constant column of X, and shrinks with its row. Records whose squared norm is out of
+            range in their precision (norms beyond 1e-19 and 1e19 in float32) count as zero.
         lipschitz: bound L on the norm of a gradient; None means the loss's own.
         noise: standard deviation in units of L, on the sum over a batch; None for no privacy.
         numerics: "exact", or "idealized", which is faster; kept as "idealised", as in records.
@@ -287,16 +288,19 @@ class PrivateSGD:
         Cost: about 25 calls of accounting.delta.
         Source: bisection.
         """
-        rate = rate_of(n, kappa)
+        rate, wanted = rate_of(n, kappa), positive("epsilon", epsilon)
         chosen = self.delta if delta is None else fraction("delta", delta)
 
         def family(noise: float) -> Mechanism:
-            step = dataclasses.replace(self, noise=noise).step
-            return Subsampled(step, draws=self.batch, rate=rate)
+            return dataclasses.replace(self, noise=noise).composition(rate)[0][0]
 
+        most = dataclasses.replace(self, noise=_MOST_NOISE)
+        if accounting.delta(most.composition(rate, rounds=rounds), wanted) > chosen:
+            rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
+            raise ParameterError(f"epsilon = {epsilon}, but {rule}")
         noise = accounting.smallest_noise(
             family,
-            epsilon=epsilon,
+            epsilon=wanted,
             delta=chosen,
             rounds=self.steps * sized("rounds", rounds, 1 << 40),
             low=_LEAST_NOISE,
@@ -304,7 +308,7 @@ class PrivateSGD:
         )
         found = dataclasses.replace(self, noise=noise, delta=chosen)
         # The search for an epsilon ends above it: a budget of the given one must be enough.
-        while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > epsilon:
+        while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > wanted:
             found = dataclasses.replace(found, noise=positive("noise", found.noise) * _STRETCH)
         return found
 

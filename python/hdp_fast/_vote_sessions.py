@@ -115,7 +115,7 @@ class Session:
         given = array("ones", ones)
         if given.ndim > 1:
             raise ShapeError(f"ones has shape {given.shape}, but it must be one integer or (m,)")
-        found = unsigned("ones", given.reshape(-1), k + 1)
+        found = unsigned("ones", given.reshape(-1))
 
         def ask(coins: RandomState) -> NDArray[np.int8]:
             return self._table.answer_ones(found, k, self._bottoms, coins)

@@ -24,19 +24,19 @@ def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
     if found.ndim not in (1, 2) or not found.shape[-1]:
         rule = "it must be (K,) or (m, K) with K at least 1"
         raise ShapeError(f"counts has shape {found.shape}, but {rule}")
-    return unsigned("counts", found, _MOST)
+    return unsigned("counts", found)
 
 
-def unsigned(name: str, found: NDArray[Any], limit: int) -> NDArray[np.uint32]:
+def unsigned(name: str, found: NDArray[Any]) -> NDArray[np.uint32]:
     """The array as contiguous uint32.
 
-    Raises: ParameterError for another kind of dtype, or an entry outside [0, limit).
+    Raises: ParameterError for another kind of dtype, or an entry outside [0, 2**32).
     """
     if found.dtype.kind not in "bui":
         raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
-    narrow = found.dtype.kind != "i" and found.dtype.itemsize <= 4 and limit == _MOST
-    if not narrow and found.size and not 0 <= int(found.min()) <= int(found.max()) < limit:
-        rule = f"each must lie in [0, {limit - 1}]"
+    narrow = found.dtype.kind != "i" and found.dtype.itemsize <= 4
+    if not narrow and found.size and not 0 <= int(found.min()) <= int(found.max()) < _MOST:
+        rule = f"each must lie in [0, {_MOST - 1}]"
         raise ParameterError(f"{name} has entries out of range, but {rule}")
     return np.require(found, np.uint32, ["C", "A"])
 

@@ -13,6 +13,7 @@ from . import _core, _random
 from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
 from ._checks import bits, fraction, shown
 from ._checks import count as checked_count
+from ._descent import learn_by_descent
 from ._hypotheses import Chosen, Hypotheses
 from ._oracles import EmpiricalOracle, SQOracle
 from .budget import Budget, spend
@@ -28,6 +29,7 @@ __all__ = [
     "Voted",
     "agents_needed",
     "estimate_mean",
+    "learn_by_descent",
     "learn_by_votes",
     "randomized_response",
     "votes_needed",

@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use score::{Features, Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
-    use sgd::{linear_losses, linear_scores, loss_bounds, sgd_learn};
+    use sgd::{linear_losses, linear_scores, linear_slopes, loss_bounds, sgd_learn};
     #[pymodule_export]
     use stability::{AboveThreshold, AnswerTable, count_votes, vote_stands};
     #[pymodule_export]
@@ -60,7 +60,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 46] = [
+    const __all__: [&str; 47] = [
         "AboveThreshold",
         "AnswerTable",
         "BitMatrix",
@@ -87,6 +87,7 @@ mod _core {
         "integer_noise",
         "linear_losses",
         "linear_scores",
+        "linear_slopes",
         "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",

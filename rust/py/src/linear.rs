@@ -1,7 +1,6 @@
 //! Glue of `hdp_fast.learners.LinearSeparator`, which carries the documentation.
 
 use hdp_fast_core::linear::{self, Goal, Records};
-use hdp_fast_core::simd::Real;
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Floats, Integers, SingleFloats, Vector};
@@ -12,6 +11,28 @@ use crate::run::{run, streaming_cost};
 pub enum Entries<'py> {
     Single(SingleFloats<'py>),
     Double(Floats<'py>),
+}
+
+/// Evaluates an expression for entries as a slice of whatever precision they have.
+macro_rules! with_slice {
+    ($entries:expr, |$slice:ident| $body:expr) => {
+        match $entries {
+            $crate::linear::Entries::Single(entries) => {
+                let $slice = entries.as_slice()?;
+                $body
+            }
+            $crate::linear::Entries::Double(entries) => {
+                let $slice = entries.as_slice()?;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_slice;
+
+/// Row numbers; what is none becomes one that no matrix has.
+pub fn row_numbers(rows: &Integers<'_>) -> PyResult<Vec<usize>> {
+    Ok(rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX)).collect())
 }
 
 /// Passes over the rows that a search takes at least, in the estimate of its cost.
@@ -29,37 +50,14 @@ pub fn separate<'py>(
     settings: (f64, f64, bool),
 ) -> PyResult<(Vector<'py, f64>, f64, usize)> {
     let (cost, margin, intercept) = settings;
-    let rows: Vec<usize> = rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX)).collect();
-    let call = Call {
-        columns,
-        labels: labels.as_slice()?,
-        rows: &rows,
-        start: start.as_ref().map(|start| start.as_slice()).transpose()?,
-        intercept,
-        goal: Goal { cost, margin },
-    };
-    let found = match &entries {
-        Entries::Single(entries) => call.run(py, entries.as_slice()?),
-        Entries::Double(entries) => call.run(py, entries.as_slice()?),
-    }?;
-    Ok((array::returned(py, found.weights), found.bias, found.errors))
-}
-
-struct Call<'a> {
-    columns: usize,
-    labels: &'a [u8],
-    rows: &'a [usize],
-    start: Option<&'a [f64]>,
-    intercept: bool,
-    goal: Goal,
-}
-
-impl Call<'_> {
-    fn run<T: Real>(&self, py: Python<'_>, entries: &[T]) -> PyResult<linear::Halfspace> {
-        let bytes = self.rows.len().saturating_mul(self.columns.saturating_mul(PASSES * size_of::<T>()));
+    let (labels, rows) = (labels.as_slice()?, row_numbers(&rows)?);
+    let start = start.as_ref().map(|start| start.as_slice()).transpose()?;
+    let goal = Goal { cost, margin };
+    let found = with_slice!(&entries, |entries| {
+        let bytes = rows.len().saturating_mul(PASSES * size_of_val(entries) / labels.len().max(1));
         run(py, None, streaming_cost(bytes), |run| {
-            let records = Records::new(entries, self.columns, self.labels, self.intercept)?;
-            linear::separate(records, self.rows, self.start, self.goal, run)
+            linear::separate(Records::new(entries, columns, labels, intercept)?, &rows, start, goal, run)
         })
-    }
+    })?;
+    Ok((array::returned(py, found.weights), found.bias, found.errors))
 }

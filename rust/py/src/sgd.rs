@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{self, Floats, Integers, Vector};
 use crate::error::raise;
-use crate::linear::Entries;
+use crate::linear::{Entries, row_numbers, with_slice};
 use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar::word;
@@ -33,6 +33,17 @@ type Named<'py> = (Bound<'py, PyAny>, f64);
 pub enum Source<'py> {
     Weights(Bound<'py, DenseWeights>),
     Indices(Integers<'py>),
+}
+
+/// Runs a kernel on records of whatever precision they have.
+macro_rules! with_records {
+    ($py:expr, $given:expr, $cost:expr, |$records:ident, $run:ident| $body:expr) => {{
+        let (columns, labels) = ($given.1, $given.2.as_slice()?);
+        with_slice!(&$given.0, |entries| run($py, None, $cost, |$run| {
+            let $records = Records::new(entries, columns, labels)?;
+            $body
+        }))
+    }};
 }
 
 fn loss((name, threshold): &Named<'_>) -> PyResult<Loss> {
@@ -92,13 +103,7 @@ pub fn sgd_learn<'py>(
     };
     let step = STEP + ENTRY * records.1 as f64 * plan.batch as f64;
     let cost = step * plan.steps as f64 + streaming_cost(8 * records.2.as_slice()?.len());
-    let learned = call(
-        py,
-        &records,
-        cost,
-        |records, run| descend(records, draws, &plan, &seed, run),
-        |records, run| descend(records, draws, &plan, &seed, run),
-    )?;
+    let learned = with_records!(py, records, cost, |records, run| descend(records, draws, &plan, &seed, run))?;
     Ok(array::returned(py, learned))
 }
 
@@ -111,13 +116,7 @@ pub fn linear_scores<'py>(
     model: Floats<'py>,
 ) -> PyResult<Vector<'py, f64>> {
     let (model, cost) = (model.as_slice()?, pass_cost(&records)?);
-    let scores = call(
-        py,
-        &records,
-        cost,
-        |records, run| sgd::scores(records, row_bound, model, run),
-        |records, run| sgd::scores(records, row_bound, model, run),
-    )?;
+    let scores = with_records!(py, records, cost, |records, run| sgd::scores(records, row_bound, model, run))?;
     Ok(array::returned(py, scores))
 }
 
@@ -132,14 +131,22 @@ pub fn linear_losses<'py>(
     largest: f64,
 ) -> PyResult<Vector<'py, f64>> {
     let (model, cost, loss) = (model.as_slice()?, pass_cost(&records)?, (self::loss(&loss)?, largest));
-    let losses = call(
-        py,
-        &records,
-        cost,
-        |records, run| sgd::losses(records, row_bound, model, loss, run),
-        |records, run| sgd::losses(records, row_bound, model, loss, run),
-    )?;
+    let losses = with_records!(py, records, cost, |records, run| sgd::losses(records, row_bound, model, loss, run))?;
     Ok(array::returned(py, losses))
+}
+
+/// The derivative of the loss in the score of every record: float64 (n,).
+#[pyfunction]
+pub fn linear_slopes<'py>(
+    py: Python<'py>,
+    records: Given<'py>,
+    row_bound: f64,
+    model: Floats<'py>,
+    loss: Named<'py>,
+) -> PyResult<Vector<'py, f64>> {
+    let (model, cost, loss) = (model.as_slice()?, pass_cost(&records)?, self::loss(&loss)?);
+    let slopes = with_records!(py, records, cost, |records, run| sgd::slopes(records, row_bound, model, loss, run))?;
+    Ok(array::returned(py, slopes))
 }
 
 /// The largest loss and the steepest slope for predictions and labels up to these magnitudes.
@@ -158,7 +165,7 @@ enum Kind<'a> {
 
 fn chosen(draws: &Option<Source<'_>>) -> PyResult<Option<Vec<usize>>> {
     let Some(Source::Indices(rows)) = draws else { return Ok(None) };
-    Ok(Some(rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX)).collect()))
+    row_numbers(rows).map(Some)
 }
 
 fn descend<T: Real>(
@@ -181,26 +188,6 @@ fn descend<T: Real>(
                 return Err(Error::Shape(text));
             }
             sgd::learn(records, Draws::Weighted(&law), plan, seed, run)
-        }
-    }
-}
-
-fn call<R: Send>(
-    py: Python<'_>,
-    (entries, columns, labels): &Given<'_>,
-    cost: f64,
-    double: impl FnOnce(Records<'_, f64>, Run<'_>) -> Result<R> + Send,
-    single: impl FnOnce(Records<'_, f32>, Run<'_>) -> Result<R> + Send,
-) -> PyResult<R> {
-    let (columns, labels) = (*columns, labels.as_slice()?);
-    match entries {
-        Entries::Double(entries) => {
-            let entries = entries.as_slice()?;
-            run(py, None, cost, |run| double(Records::new(entries, columns, labels)?, run))
-        }
-        Entries::Single(entries) => {
-            let entries = entries.as_slice()?;
-            run(py, None, cost, |run| single(Records::new(entries, columns, labels)?, run))
         }
     }
 }

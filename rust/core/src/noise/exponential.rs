@@ -61,12 +61,26 @@ pub const fn upper_half(a: u128, b: u128) -> u128 {
 /// unless it falls into the gap between the bounds that these give; then `exact` is asked.
 #[inline]
 pub fn exp_minus_coin(gamma: f64, error: f64, exact: impl FnOnce() -> Rational, rng: &mut Rng) -> bool {
-    let word = rng.next_u64();
+    begun_exp_minus_coin(rng.next_u64(), 0, gamma, error, exact, rng)
+}
+
+/// The same where only the leading digits of the word are drawn yet: the `missing` last ones, fewer than 64, are 0.
+#[inline]
+pub fn begun_exp_minus_coin(
+    word: u64,
+    missing: u32,
+    gamma: f64,
+    error: f64,
+    exact: impl FnOnce() -> Rational,
+    rng: &mut Rng,
+) -> bool {
+    let most = (1 << missing) - 1;
     // exp(-x) >= 1 - x; the float below may be 2^11 units too high. Decides at once where gamma is small.
     let line = ((1.0 - gamma - error) * TWO_64) as u64;
-    if word < line.saturating_sub(1 << 12) {
+    if word | most < line.saturating_sub(1 << 12) {
         return true;
     }
+    let word = if missing > 0 { word | rng.next_u64() & most } else { word };
     let (below, above) = bounds(gamma, error);
     if word < below {
         true
@@ -144,6 +158,24 @@ mod tests {
             let below = exp_minus_below(digits as f64 / (1u64 << 60) as f64);
             assert!(below <= exact && exact - below <= SLACK, "exp(-{gamma}): {below} for {exact}");
         }
+    }
+
+    #[test]
+    fn a_begun_word_is_completed_by_the_next_one() {
+        let seed = Seed::reproducible([9; 32]);
+        let mut differing = 0;
+        for index in 0..20_000u64 {
+            let missing = (index % 64) as u32;
+            let stream = || seed.stream(Stream::Noise, index);
+            let (mut words, gamma) = (stream(), 0.01 + (index % 7) as f64 / 9.0);
+            let begun = words.next_u64() >> missing << missing;
+            let whole = begun | stream().next_u64() & ((1 << missing) - 1);
+            let never = || Rational::from(BigUint::from(u32::MAX));
+            let found = begun_exp_minus_coin(begun, missing, gamma, gamma * ROUNDING, never, &mut stream());
+            assert_eq!(found, (whole as f64 / TWO_64) < (-gamma).exp(), "gamma {gamma}, {missing} missing");
+            differing += u32::from(found != ((begun as f64 / TWO_64) < (-gamma).exp()));
+        }
+        assert!(differing > 20, "missing digits should matter: {differing}");
     }
 
     #[test]

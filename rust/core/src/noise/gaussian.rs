@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
-use super::exponential::{ROUNDING, exp_minus_coin};
+use super::exponential::{ROUNDING, begun_exp_minus_coin, exp_minus_coin};
 use super::interval::{Interval, Rational};
 use super::laplace::DiscreteLaplace;
 use super::rng::Rng;
@@ -134,11 +134,14 @@ impl Blocks {
         loop {
             let zigzag = self.table.draw(rng);
             let start = (zigzag >> 1) << self.size;
-            let rest = rng.next_u64() >> (64 - self.size);
+            let word = rng.next_u64();
+            let rest = word >> (64 - self.size);
             let value = (start + rest) as i64 ^ -((zigzag & 1) as i64);
             let (over, sum) = (value.unsigned_abs() - start, value.unsigned_abs() + start);
             let (gamma, error) = self.approximate_gamma(over, sum);
-            if exp_minus_coin(gamma, error, || self.gamma(over, sum), rng) {
+            // What is left of the word nearly always decides.
+            let exact = || self.gamma(over, sum);
+            if begun_exp_minus_coin(word << self.size, self.size, gamma, error, exact, rng) {
                 return value;
             }
         }

@@ -10,4 +10,4 @@ pub use draws::Draws;
 pub use losses::Loss;
 pub use noise::{Noise, UNITS};
 pub use plan::Plan;
-pub use steps::{Records, learn, losses, scores};
+pub use steps::{Records, learn, losses, scores, slopes};

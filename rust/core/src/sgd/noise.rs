@@ -3,7 +3,7 @@
 use num_bigint::BigUint;
 
 use crate::noise::{ContinuousGaussian, DiscreteGaussian, Rational, Rng, Seed, Stream};
-use crate::simd::Grid;
+use crate::simd::{Grid, Real};
 
 /// The largest norm K of a rounded gradient. Fine enough that rounding to integers of so many in the Lipschitz constant
 /// costs nothing beside any noise, and coarse enough that sums of 2^32 of them are exact in floats.
@@ -76,9 +76,10 @@ impl Source {
 }
 
 /// The integers that gradients of so many entries and this largest norm are rounded to: coarser by what rounding can add
-/// to the norm, so that it stays within K.
-pub fn grid(noise: &Noise, lipschitz: f64, columns: usize) -> Option<Grid> {
-    let most = f64::from(UNITS);
-    let room = (columns as f64).sqrt() / 2.0 + 1.0;
+/// to the norm, in entries of this precision, so that it stays within K.
+pub fn grid<T: Real>(noise: &Noise, lipschitz: f64, columns: usize) -> Option<Grid> {
+    let (most, columns) = (f64::from(UNITS), columns as f64);
+    // To integers, and what the norm is off by, a sum of so many squares in lanes of eight.
+    let room = columns.sqrt() / 2.0 + 1.0 + most * T::EPSILON * (columns / 32.0 + 4.0);
     matches!(noise, Noise::Exact(_)).then_some(Grid { scale: (most - room) / lipschitz, most })
 }

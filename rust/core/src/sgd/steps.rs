@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::error::{Error, Result, fitting};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{Examples, Grid, Real, Rows, add_gradients, add_quantised, clipped_scores, squared_norm};
+use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -50,7 +50,8 @@ impl<'a, T: Real> Records<'a, T> {
 
 /// The mean of the models before each of the steps of projected stochastic gradient descent from 0.
 ///
-/// A row whose squared norm is no finite number counts as zero. Without noise, nothing is private; what a step reveals
+/// Rows of single precision are multiplied and rounded in it; a row whose squared norm is no normal number in its
+/// precision counts as zero. Without noise, nothing is private; what a step reveals
 /// with it, `Noise` says.
 ///
 /// Cost: a read of `batch` rows in random order a step, and a draw of noise for each column.
@@ -90,6 +91,8 @@ struct Descent<'a, T> {
     unit: f64,
     first: f64,
     model: Vec<f64>,
+    /// The model in the precision of the rows.
+    rounded: Vec<T>,
     total: Vec<f64>,
     sums: Vec<f64>,
 }
@@ -98,7 +101,7 @@ impl<'a, T: Real> Descent<'a, T> {
     fn new(records: Records<'a, T>, plan: &'a Plan, seed: &Seed, run: Run<'a>) -> Result<Descent<'a, T>> {
         let columns = records.columns;
         let sums = fitting::<f64>(columns.checked_mul(plan.batch.div_ceil(PART)))?;
-        let grid = grid(&plan.noise, plan.lipschitz, columns);
+        let grid = grid::<T>(&plan.noise, plan.lipschitz, columns);
         let steepest = 2.0 * plan.radius / plan.noisy_lipschitz(columns);
         Ok(Descent {
             examples: Examples {
@@ -111,6 +114,7 @@ impl<'a, T: Real> Descent<'a, T> {
             unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch as f64),
             first: if plan.convexity > 0.0 { 1.0 / plan.convexity } else { steepest },
             model: vec![0.0; columns],
+            rounded: vec![T::default(); columns],
             total: vec![0.0; columns],
             sums: vec![0.0; sums],
             plan,
@@ -134,14 +138,14 @@ impl<'a, T: Real> Descent<'a, T> {
         if self.plan.l1 > 0.0 {
             shrink(&mut self.model, length * self.plan.l1);
         }
-        project(&mut self.model, self.plan.radius);
+        project(&mut self.model, &mut self.rounded, self.plan.radius);
         Ok(())
     }
 
     /// The sum of the batch's gradients, in the first part of the sums.
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
         let (batch, columns) = (self.plan.batch, self.model.len());
-        let (examples, grid, model, isa) = (self.examples, self.grid, &self.model, self.run.isa);
+        let (examples, grid, model, isa) = (self.examples, self.grid, &self.rounded, self.run.isa);
         let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
             Some(grid) => add_quantised(isa, examples, grid, rows, count, model, sum),
             None => add_gradients(isa, examples, rows, count, model, sum),
@@ -170,12 +174,13 @@ impl<'a, T: Real> Descent<'a, T> {
     }
 }
 
-/// The nearest model in the ball.
-fn project(model: &mut [f64], radius: f64) {
-    let squared = squared_norm(model, |w| w);
-    if squared > radius * radius {
-        let factor = radius / squared.sqrt();
-        model.iter_mut().for_each(|w| *w *= factor);
+/// The nearest model in the ball, also in the precision of the rows.
+fn project<T: Real>(model: &mut [f64], rounded: &mut [T], radius: f64) {
+    let squared = squared_norm(model);
+    let factor = if squared > radius * radius { radius / squared.sqrt() } else { 1.0 };
+    for (w, rounded) in model.iter_mut().zip(rounded) {
+        *w *= factor;
+        *rounded = T::of(*w);
     }
 }
 
@@ -194,8 +199,9 @@ pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], r
     }
     let mut scores = vec![0.0; fitting::<f64>(Some(records.labels.len()))?];
     let rows = records.rows(row_bound);
+    let model: Vec<T> = model.iter().map(|&w| T::of(w)).collect();
     run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
-        clipped_scores(run.isa, rows, chunk * CHUNK, model, scores);
+        clipped_scores(run.isa, rows, chunk * CHUNK, &model, scores);
         Ok(())
     })?;
     Ok(scores)
@@ -211,14 +217,34 @@ pub fn losses<T: Real>(
     (loss, largest): (Loss, f64),
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
-    let mut losses = scores(records, row_bound, model, run)?;
-    run.try_for_each_chunk(&mut losses, CHUNK, |chunk, losses| {
+    of_scores(records, row_bound, model, run, |score, label| (loss.value(score, label) / largest).min(1.0))
+}
+
+/// The derivative of the loss in the score of every record.
+///
+/// Cost: one pass over the rows.
+pub fn slopes<T: Real>(
+    records: Records<'_, T>,
+    row_bound: f64,
+    model: &[f64],
+    loss: Loss,
+    run: Run<'_>,
+) -> Result<Vec<f64>> {
+    of_scores(records, row_bound, model, run, |score, label| loss.slope(score, label))
+}
+
+fn of_scores<T: Real>(
+    records: Records<'_, T>,
+    row_bound: f64,
+    model: &[f64],
+    run: Run<'_>,
+    value: impl Fn(f64, f64) -> f64 + Sync,
+) -> Result<Vec<f64>> {
+    let mut values = scores(records, row_bound, model, run)?;
+    run.try_for_each_chunk(&mut values, CHUNK, |chunk, values| {
         let labels = &records.labels[chunk * CHUNK..];
-        losses
-            .iter_mut()
-            .zip(labels)
-            .for_each(|(score, &label)| *score = (loss.value(*score, label) / largest).min(1.0));
+        values.iter_mut().zip(labels).for_each(|(score, &label)| *score = value(*score, label));
         Ok(())
     })?;
-    Ok(losses)
+    Ok(values)
 }

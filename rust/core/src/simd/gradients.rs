@@ -10,12 +10,13 @@ use super::rows::Real;
 const LANES: usize = 8;
 
 /// How many rows ahead one is asked for: the memory takes about as long as so many short ones, and so many bytes of long
-/// ones leave room in the fastest cache.
+/// ones are more than it can have under way at a time.
 const AHEAD: usize = 24;
-const AHEAD_BYTES: usize = 8192;
+const AHEAD_BYTES: usize = 16384;
 
-/// Adding it to a float of magnitude below 2^51 and subtracting it again leaves the nearest integer.
-const ROUNDER: f64 = (3u64 << 51) as f64;
+/// Pages of how many rows are looked up together, for rows of more bytes than this.
+const TOGETHER: usize = 8;
+const LONG: usize = 128;
 
 /// What a loss adds to the gradient.
 pub trait Slope: Copy + Send + Sync {
@@ -59,7 +60,7 @@ pub struct Grid {
 dispatched! {
     /// Adds to `sum` the clipped gradient of each of the first `count` rows; those after them come next.
     add_gradients<T: Real, L: Slope>(
-        examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[f64], sum: &mut [f64]
+        examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
     ) = gradients
 }
 
@@ -67,13 +68,13 @@ dispatched! {
     /// The same with every clipped gradient rounded to integers, whose norm never exceeds that of the grid. Sums below
     /// 2^53 are exact.
     add_quantised<T: Real, L: Slope>(
-        examples: Examples<'_, T, L>, grid: Grid, rows: &[usize], count: usize, w: &[f64], sum: &mut [f64]
+        examples: Examples<'_, T, L>, grid: Grid, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
     ) = quantised
 }
 
 dispatched! {
     /// Writes the inner product of w with each shrunk row, from the given one on.
-    clipped_scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[f64], out: &mut [f64]) = scores
+    clipped_scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) = scores
 }
 
 impl<T: Real> Rows<'_, T> {
@@ -82,21 +83,49 @@ impl<T: Real> Rows<'_, T> {
         &self.entries[row * self.columns..][..self.columns]
     }
 
-    /// The inner product with w and the norm of a row, and what shrinks it: 0 where squares overflow.
+    /// Of a row's inner products with w and itself: its shrunk inner product with w, what shrinks it, and its norm; NaN
+    /// where squares underflow, and what shrinks it is 0 where they overflow, so that the norm of what is left of a row is
+    /// known to the precision of its entries.
     #[inline(always)]
-    fn measured(&self, row: &[T], w: &[f64]) -> (f64, f64, f64) {
-        let (inner, squared) = products(row, w);
+    fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
         let norm = squared.sqrt();
-        let shrunk = if norm <= self.bound { 1.0 } else { self.bound / norm };
-        (if shrunk > 0.0 { inner } else { 0.0 }, norm, shrunk)
+        // No branch: where many rows are about as long as the bound, it would be guessed wrong every other time.
+        let shrunk = (self.bound / norm).min(1.0);
+        (inner * shrunk, shrunk, if squared >= T::LEAST { norm } else { f64::NAN })
     }
 }
 
 impl<T: Real, L: Slope> Examples<'_, T, L> {
+    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
     #[inline(always)]
-    fn factor(&self, row: &[T], label: f64, w: &[f64]) -> f64 {
-        let (inner, norm, shrunk) = self.rows.measured(row, w);
-        let factor = self.loss.slope(inner * shrunk, label) * shrunk;
+    fn gradient(&self, rows: &[usize], i: usize, w: &[T]) -> (&[T], f64) {
+        self.ask(rows, i);
+        let row = self.rows.row(rows[i]);
+        (row, self.factor(products(row, w), self.labels[rows[i]]))
+    }
+
+    /// Asks the memory for what will be read some rows after the i-th.
+    #[inline(always)]
+    fn ask(&self, rows: &[usize], i: usize) {
+        let bytes = size_of::<T>() * self.rows.columns;
+        let ahead = (AHEAD_BYTES / bytes).clamp(2, AHEAD);
+        // The processor waits until it knows where a page lies, but for several pages at a time: the first entries of some
+        // rows are asked for together, and all else when their pages are known.
+        if bytes > LONG && i % TOGETHER == 0 {
+            for &row in rows.iter().skip(i + ahead + TOGETHER).take(TOGETHER) {
+                prefetch(&self.rows.row(row)[..1]);
+            }
+        }
+        if let Some(&row) = rows.get(i + ahead) {
+            prefetch(self.rows.row(row));
+            prefetch(&self.labels[row..=row]);
+        }
+    }
+
+    #[inline(always)]
+    fn factor(&self, products: (f64, f64), label: f64) -> f64 {
+        let (score, shrunk, norm) = self.rows.measured(products);
+        let factor = self.loss.slope(score, label) * shrunk;
         let length = factor.abs() * norm;
         if length <= self.most {
             factor
@@ -106,30 +135,10 @@ impl<T: Real, L: Slope> Examples<'_, T, L> {
             0.0
         }
     }
-
-    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
-    ///
-    /// Asks the memory for a later row.
-    #[inline(always)]
-    fn gradient(&self, rows: &[usize], i: usize, w: &[f64]) -> (&[T], f64) {
-        let ahead = (AHEAD_BYTES / (size_of::<T>() * self.rows.columns)).clamp(2, AHEAD);
-        if let Some(&next) = rows.get(i + ahead) {
-            prefetch(self.rows.row(next));
-            prefetch(&self.labels[next..=next]);
-        }
-        let row = self.rows.row(rows[i]);
-        (row, self.factor(row, self.labels[rows[i]], w))
-    }
 }
 
 #[inline(always)]
-fn gradients<T: Real, L: Slope>(
-    examples: Examples<'_, T, L>,
-    rows: &[usize],
-    count: usize,
-    w: &[f64],
-    sum: &mut [f64],
-) {
+fn gradients<T: Real, L: Slope>(examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]) {
     for i in 0..count {
         let (row, factor) = examples.gradient(rows, i, w);
         sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += factor * x.get());
@@ -142,71 +151,82 @@ fn quantised<T: Real, L: Slope>(
     grid: Grid,
     rows: &[usize],
     count: usize,
-    w: &[f64],
+    w: &[T],
     sum: &mut [f64],
 ) {
     for i in 0..count {
         let (row, factor) = examples.gradient(rows, i, w);
-        let factor = factor * grid.scale;
-        // Exact: as long as the sum of squares has not exceeded the bound, all of it is an integer below 2^53, and what was
-        // too large to be rounded to one has exceeded it.
-        if squared_norm(row, |x| rounded(factor * x.get())) <= grid.most * grid.most {
-            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += rounded(factor * x.get()));
+        let factor = T::of(factor * grid.scale);
+        // A factor other than 0 has a known norm, so that all integers are near the bound or below it, and sums of them are
+        // exact. Whether they are within it is checked, exactly: as long as the sum of squares has not exceeded it, all of
+        // it is an integer below 2^53. One that is not is taken back.
+        if add_rounded(row, factor, sum) > grid.most * grid.most {
+            add_rounded(row, T::default() - factor, sum);
         }
     }
 }
 
+/// Adds the integers next to a multiple of the row, and to the opposite one their opposites; their squared norm.
 #[inline(always)]
-fn rounded(value: f64) -> f64 {
-    value + ROUNDER - ROUNDER
+fn add_rounded<T: Real>(row: &[T], factor: T, sum: &mut [f64]) -> f64 {
+    let mut squared = [0.0; LANES];
+    let (rows, sums) = (row.chunks_exact(LANES), sum.chunks_exact_mut(LANES));
+    let end = rows.remainder();
+    let whole = row.len() - end.len();
+    for (row, sum) in rows.zip(sums) {
+        for lane in 0..LANES {
+            let value = rounded(factor * row[lane]);
+            squared[lane] += value * value;
+            sum[lane] += value;
+        }
+    }
+    for ((squared, sum), &x) in squared.iter_mut().zip(&mut sum[whole..]).zip(end) {
+        let value = rounded(factor * x);
+        *squared += value * value;
+        *sum += value;
+    }
+    folded(squared)
 }
 
 #[inline(always)]
-fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[f64], out: &mut [f64]) {
+fn rounded<T: Real>(value: T) -> f64 {
+    (value + T::ROUNDER - T::ROUNDER).get()
+}
+
+#[inline(always)]
+fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) {
     for (i, out) in out.iter_mut().enumerate() {
-        let (inner, _, shrunk) = rows.measured(rows.row(first + i), w);
-        *out = inner * shrunk;
+        let (score, _, norm) = rows.measured(products(rows.row(first + i), w));
+        *out = if norm.is_nan() || !score.is_finite() { 0.0 } else { score };
     }
 }
 
 /// The inner product of a row with w and with itself.
 #[inline(always)]
-fn products<T: Real>(row: &[T], w: &[f64]) -> (f64, f64) {
-    let (mut inner, mut squared) = ([0.0; LANES], [0.0; LANES]);
+fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
+    let (mut inner, mut squared) = ([T::default(); LANES], [T::default(); LANES]);
     let (rows, ws) = (row.chunks_exact(LANES), w.chunks_exact(LANES));
     let ends = rows.remainder().iter().zip(ws.remainder());
     for (row, w) in rows.zip(ws) {
         for lane in 0..LANES {
-            let x = row[lane].get();
-            inner[lane] += x * w[lane];
-            squared[lane] += x * x;
+            inner[lane] += row[lane] * w[lane];
+            squared[lane] += row[lane] * row[lane];
         }
     }
-    for (lane, (x, w)) in ends.enumerate() {
-        inner[lane] += x.get() * w;
-        squared[lane] += x.get() * x.get();
+    for (lane, (&x, &w)) in ends.enumerate() {
+        inner[lane] += x * w;
+        squared[lane] += x * x;
     }
-    (folded(inner), folded(squared))
+    (folded(inner).get(), folded(squared).get())
 }
 
-/// The sum of the squares of what is made of the entries.
-#[inline(always)]
-pub fn squared_norm<T: Copy>(row: &[T], of: impl Fn(T) -> f64) -> f64 {
-    let mut squared = [0.0; LANES];
-    let rows = row.chunks_exact(LANES);
-    let end = rows.remainder();
-    for row in rows {
-        for lane in 0..LANES {
-            let value = of(row[lane]);
-            squared[lane] += value * value;
-        }
-    }
-    squared.iter_mut().zip(end).for_each(|(squared, &x)| *squared += of(x) * of(x));
-    folded(squared)
+/// The sum of squares.
+pub fn squared_norm(values: &[f64]) -> f64 {
+    products(values, values).1
 }
 
 #[inline(always)]
-fn folded(sums: [f64; LANES]) -> f64 {
+fn folded<T: Real>(sums: [T; LANES]) -> T {
     let [a, b, c, d, e, f, g, h] = sums;
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
@@ -232,64 +252,96 @@ mod tests {
     }
 
     /// Entries of all magnitudes: zero rows, tiny ones, typical ones, some whose squares overflow.
-    fn entries(count: usize, columns: usize, rng: &mut Rng) -> Vec<f64> {
-        let scales = [0.0, 1e-300, 1e-9, 1.0, 1.0, 1.0, 1e6, 1e200, f64::MAX / 4.0];
+    fn entries<T: Real>(count: usize, columns: usize, rng: &mut Rng) -> Vec<T> {
+        let scales = [
+            0.0,
+            T::LEAST,
+            T::LEAST.sqrt(),
+            1e-9,
+            1.0,
+            1.0,
+            1.0,
+            1e6,
+            T::LEAST.recip().sqrt(),
+            T::LEAST.recip() / 16.0,
+        ];
         let row = |rng: &mut Rng| {
-            let scale = scales[rng.below(9) as usize];
-            (0..columns).map(|_| real(rng) * scale).collect::<Vec<f64>>()
+            let scale = scales[rng.below(10) as usize];
+            (0..columns).map(|_| T::of(real(rng) * scale)).collect::<Vec<T>>()
         };
         (0..count).flat_map(|_| row(rng)).collect()
     }
 
-    fn examples<'a>(entries: &'a [f64], columns: usize, labels: &'a [f64]) -> Examples<'a, f64, Difference> {
-        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels, loss: Difference, most: 1.5 }
+    fn examples<'a, T: Real>(
+        entries: &'a [T],
+        columns: usize,
+        labels: &'a [f64],
+        most: f64,
+    ) -> Examples<'a, T, Difference> {
+        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels, loss: Difference, most }
     }
 
     #[test]
     fn all_arms_agree_with_the_definition() {
+        check_arms::<f64>(1e-12);
+        check_arms::<f32>(1e-3);
+    }
+
+    fn check_arms<T: Real>(tolerance: f64) {
         let mut rng = Seed::reproducible([5; 32]).stream(Stream::Speed, 0);
         for columns in [1, 2, 7, 8, 9, 15, 16, 17, 64, 65, 200] {
-            let entries: Vec<f64> = (0..40 * columns).map(|_| real(&mut rng)).collect();
+            let mut reals = |count| (0..count).map(|_| T::of(real(&mut rng))).collect::<Vec<T>>();
+            let (entries, w) = (reals(40 * columns), reals(columns));
             let labels: Vec<f64> = (0..40).map(|_| real(&mut rng)).collect();
-            let w: Vec<f64> = (0..columns).map(|_| real(&mut rng)).collect();
             let rows: Vec<usize> = (0..40).map(|_| rng.below(40) as usize).collect();
             let mut expected = vec![0.0; columns];
             for &row in &rows[..30] {
-                let x = &entries[row * columns..][..columns];
+                let x: Vec<f64> = entries[row * columns..][..columns].iter().map(|x| x.get()).collect();
                 let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
                 let x: Vec<f64> = x.iter().map(|x| x * (2.0 / norm).min(1.0)).collect();
-                let slope = x.iter().zip(&w).map(|(x, w)| x * w).sum::<f64>() - labels[row];
+                let slope = x.iter().zip(&w).map(|(x, w)| x * w.get()).sum::<f64>() - labels[row];
                 let length = slope.abs() * norm.min(2.0);
                 let factor = slope * (1.5 / length).min(1.0);
                 expected.iter_mut().zip(&x).for_each(|(sum, x)| *sum += factor * x);
             }
+            let examples = examples(&entries, columns, &labels, 1.5);
             let sums = Isa::ALL.map(|isa| {
-                let mut sum = vec![0.0; columns];
-                add_gradients(isa, examples(&entries, columns, &labels), &rows, 30, &w, &mut sum);
-                sum
+                let mut sums = [vec![0.0; columns], vec![0.0; columns]];
+                add_gradients(isa, examples, &rows, 30, &w, &mut sums[0]);
+                add_quantised(isa, examples, Grid { scale: 1e5, most: 2e5 }, &rows, 30, &w, &mut sums[1]);
+                sums
             });
-            assert!(sums[0].iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{columns}");
+            let near = |sum: &[f64], tolerance| sum.iter().zip(&expected).all(|(a, b)| (a - b).abs() < tolerance);
+            assert!(near(&sums[0][0], tolerance), "{columns}");
+            let quantised: Vec<f64> = sums[0][1].iter().map(|sum| sum / 1e5).collect();
+            assert!(near(&quantised, tolerance + 30.0 * 0.6e-5), "{columns}");
             assert!(sums.iter().all(|sum| *sum == sums[0]), "{columns}");
         }
     }
 
-    /// What the proof of the exact mechanism rests on, with integers of 128 bits, for gradients at and beyond the bound.
     #[test]
     fn one_changed_draw_moves_a_quantised_sum_by_twice_the_bound_at_most() {
+        check_sensitivity::<f64>();
+        check_sensitivity::<f32>();
+    }
+
+    /// What the proof of the exact mechanism rests on, with integers of 128 bits, for gradients at and beyond the bound.
+    fn check_sensitivity<T: Real>() {
         let mut rng = Seed::reproducible([6; 32]).stream(Stream::Speed, 0);
         let mut longest: f64 = 0.0;
         for columns in [1, 3, 8, 33, 200] {
             let most = (1u64 << 20) as f64;
-            let grid = Grid { scale: (most - (columns as f64).sqrt() / 2.0 - 1.0) / 1.5, most };
-            let entries = entries(300, columns, &mut rng);
+            let grid = Grid { scale: (most - (columns as f64).sqrt() / 2.0 - 4.0) / 1.5, most };
+            let entries = entries::<T>(300, columns, &mut rng);
             let labels: Vec<f64> = (0..300).map(|_| real(&mut rng)).collect();
-            let w: Vec<f64> = (0..columns).map(|_| real(&mut rng) / 10.0).collect();
+            let w: Vec<T> = (0..columns).map(|_| T::of(real(&mut rng) / 10.0)).collect();
+            let examples = examples(&entries, columns, &labels, 1.5);
             for _ in 0..200 {
                 let mut rows: Vec<usize> = (0..5).map(|_| rng.below(300) as usize).collect();
                 let sums = [0, 1].map(|_| {
                     rows[3] = rng.below(300) as usize;
                     let mut sum = vec![0.0; columns];
-                    add_quantised(Isa::Gfni, examples(&entries, columns, &labels), grid, &rows, 5, &w, &mut sum);
+                    add_quantised(Isa::Gfni, examples, grid, &rows, 5, &w, &mut sum);
                     sum
                 });
                 let moved = |(a, b): (&f64, &f64)| {
@@ -304,19 +356,35 @@ mod tests {
         assert!(longest > 0.99, "the bound should be sharp: {longest}");
     }
 
+    /// Their integers would be 1, 2 (from 1.5) and 0 (from 0.5), and sums are not 0 before them.
     #[test]
-    fn a_rounded_gradient_that_is_too_long_counts_as_zero() {
+    fn a_rounded_gradient_that_is_too_long_is_taken_back() {
         let grid = Grid { scale: 1.0, most: 1.0 };
-        let examples = examples(&[0.9, 0.9], 2, &[-1.0]);
-        let mut sum = vec![0.0; 2];
-        add_quantised(Isa::Portable, examples, grid, &[0], 1, &[0.0, 0.0], &mut sum);
-        assert_eq!(sum, [0.0, 0.0]);
+        let mut sum = [5.0, -7.0, 1e15];
+        let examples = examples(&[0.9f32, 1.5, 0.5], 3, &[-1.0], 4.0);
+        add_quantised(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0; 3], &mut sum);
+        assert_eq!(sum, [5.0, -7.0, 1e15]);
+    }
+
+    /// They could be of any length if the norm that underflows were believed.
+    #[test]
+    fn rows_whose_squares_are_no_normal_numbers_count_as_zero() {
+        for entry in [1e-170, 1e-160, 1e200] {
+            let most = 1e-200;
+            let grid = Grid { scale: 1e6 / most, most: 1e6 };
+            let (entries, mut sum) = ([entry, -entry], [5.0, -7.0]);
+            let examples = examples(&entries, 2, &[-1.0], most);
+            add_quantised(Isa::Portable, examples, grid, &[0], 1, &[0.0, 0.0], &mut sum);
+            assert_eq!(sum, [5.0, -7.0]);
+            clipped_scores(Isa::Portable, examples.rows, 0, &[1.0, 0.5], &mut sum[..1]);
+            assert_eq!(sum[0], 0.0);
+        }
     }
 
     #[test]
     fn quantised_gradients_are_the_nearest_integers() {
         let grid = Grid { scale: 1000.0, most: 2000.0 };
-        let examples = examples(&[0.1234, -0.0567], 2, &[-1.0]);
+        let examples = examples(&[0.1234, -0.0567], 2, &[-1.0], 1.5);
         let mut sum = vec![0.0; 2];
         add_quantised(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0, 0.0], &mut sum);
         assert_eq!(sum, [246.0, -114.0]);

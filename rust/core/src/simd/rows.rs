@@ -3,13 +3,21 @@
 //! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
-use std::ops::{Add, AddAssign, Mul};
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 /// Running sums of an inner product, so that the processor need not wait for one to add to it.
 const LANES: usize = 32;
 
 /// A floating-point type of entries.
-pub trait Real: Copy + Default + Send + Sync + Add<Output = Self> + Mul<Output = Self> + AddAssign {
+pub trait Real:
+    Copy + Default + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
+{
+    /// Adding it to a number below a third of it and subtracting it again leaves the nearest integer.
+    const ROUNDER: Self;
+    /// The least number whose relative error is that of rounding.
+    const LEAST: f64;
+    /// The relative error of rounding, doubled.
+    const EPSILON: f64;
     /// The nearest value of this type.
     fn of(value: f64) -> Self;
     /// The value.
@@ -19,6 +27,9 @@ pub trait Real: Copy + Default + Send + Sync + Add<Output = Self> + Mul<Output =
 macro_rules! reals {
     ($($type:ty)*) => {$(
         impl Real for $type {
+            const ROUNDER: $type = (3u64 << (<$type>::MANTISSA_DIGITS - 2)) as $type;
+            const LEAST: f64 = <$type>::MIN_POSITIVE as f64;
+            const EPSILON: f64 = <$type>::EPSILON as f64;
             fn of(value: f64) -> $type {
                 value as $type
             }

@@ -15,8 +15,11 @@ const GROUP: usize = 8;
 /// Counts that the compiler keeps in vectors.
 const LANE: usize = 64;
 
-/// Votes of a row that stay in the nearest cache, with those of its group, while label after label is counted.
-const PART: usize = 1 << 10;
+/// Votes of a row whose counts for some labels stay in the nearest cache, with the votes of a group.
+const PART: usize = 1 << 9;
+
+/// Rows whose votes are counted before the next part's: more would have more pages than the machine remembers.
+const BLOCK: usize = 1 << 6;
 
 /// Adds to `tile[(label - 1) * width + query]` the rows that say `label` to `query`, width being the length of a row.
 ///
@@ -33,14 +36,16 @@ dispatched! {
 #[inline(always)]
 fn add(rows: &[&[u8]], tile: &mut [u8]) {
     let width = rows.first().map_or(0, |row| row.len()).max(1);
-    for (number, group) in rows.chunks(GROUP).enumerate() {
-        let next = rows.get((number + 1) * GROUP..).unwrap_or_default();
+    for block in rows.chunks(BLOCK) {
         for start in (0..width).step_by(PART) {
             let part = start..width.min(start + PART);
-            // Rows stand far apart in memory, which the machine does not expect.
-            next.iter().take(GROUP).for_each(|row| prefetch(&row[part.clone()]));
-            for (label, counts) in (1..).zip(tile.chunks_exact_mut(width)) {
-                add_part(group, part.clone(), label, &mut counts[part.clone()]);
+            for (number, group) in block.chunks(GROUP).enumerate() {
+                // Rows stand far apart in memory, which the machine does not expect.
+                let next = block.get((number + 1) * GROUP..).unwrap_or_default();
+                next.iter().take(GROUP).for_each(|row| prefetch(&row[part.clone()]));
+                for (label, counts) in (1..).zip(tile.chunks_exact_mut(width)) {
+                    add_part(group, part.clone(), label, &mut counts[part.clone()]);
+                }
             }
         }
     }

@@ -4,8 +4,9 @@ use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::simd::{VOTES, add_votes};
 
-/// Queries of one tile, so that its counts of few labels stay in the nearest cache.
-const WIDTH: usize = 1 << 11;
+/// Queries of one tile: nearly a page of each member's votes. Counts of different labels that are a whole page apart would
+/// drive each other out of the nearest cache.
+const WIDTH: usize = 7 << 9;
 
 /// Beyond so many labels a comparison with each costs more than an access at the label.
 const FEW_LABELS: usize = 24;

@@ -10,7 +10,7 @@ use crate::run::Run;
 const CHUNK: usize = 1 << 14;
 
 /// Queries answered before anybody looks whether the last bottom is among them.
-const BLOCK: usize = CHUNK << 6;
+const BLOCK: usize = CHUNK << 8;
 
 /// Queries among which it is rare that a byte decides nothing.
 const FEW: usize = 16;
@@ -40,27 +40,27 @@ fn until_halted<T: Copy + Default + PartialEq + Send>(
     bottom: T,
     seed: &Seed,
     run: Run<'_>,
-    answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) + Sync + Send,
+    answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<()> + Sync + Send,
 ) -> Result<Vec<T>> {
     let mut out = vec![T::default(); fitting::<T>(Some(queries))?];
-    let mut left = bottoms.unwrap_or(u64::MAX);
+    let mut left = bottoms;
     for (block, answers) in out.chunks_mut(BLOCK).enumerate() {
         run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
             let number = block * (BLOCK / CHUNK) + chunk;
             let mut rng = seed.stream(Stream::Answer, number as u64);
             let mut bytes = [0; CHUNK];
             rng.fill(&mut bytes[..answers.len()]);
-            answer(number * CHUNK, answers, &bytes, &mut rng);
-            Ok(())
+            answer(number * CHUNK, answers, &bytes, &mut rng)
         })?;
+        let Some(left) = left.as_mut() else { continue };
         let found = answers.iter().filter(|&&answer| answer == bottom).count() as u64;
-        if bottoms.is_some() && found >= left {
-            let last = answers.iter().enumerate().filter(|(_, answer)| **answer == bottom).nth((left - 1) as usize);
+        if found >= *left {
+            let last = answers.iter().enumerate().filter(|(_, answer)| **answer == bottom).nth((*left - 1) as usize);
             let answered = block * BLOCK + last.map_or(0, |(i, _)| i + 1);
             out.truncate(answered);
             return Ok(out);
         }
-        left -= found.min(left);
+        *left -= found;
     }
     Ok(out)
 }
@@ -83,6 +83,7 @@ pub fn respond_to_counts(
         for ((out, row), &byte) in out.iter_mut().zip(rows).zip(bytes) {
             *out = hazard(words, stand(row), byte, rng);
         }
+        Ok(())
     })
 }
 
@@ -170,13 +171,14 @@ pub fn respond_to_ones(
 ) -> Result<Vec<i8>> {
     fitting::<u64>(Some(members as usize + 1))?;
     let coins = Coins::new(kind, words, members);
-    // Looked up before any coin: a count out of range must not leave half an answer.
-    if ones.iter().fold(0, |most, &ones| most.max(ones)) > members {
-        return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
-    }
     until_halted(ones.len(), bottoms, BOTTOM, seed, run, |start, out, bytes, rng| {
-        let few = out.chunks_mut(FEW).zip(ones[start..].chunks(FEW)).zip(bytes.chunks(FEW));
+        let ones = &ones[start..][..out.len()];
+        if ones.iter().fold(0, |most, &ones| most.max(ones)) > members {
+            return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
+        }
+        let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
         few.for_each(|((out, ones), bytes)| coins.toss(out, ones, bytes, rng));
+        Ok(())
     })
 }
 

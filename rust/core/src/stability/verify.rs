@@ -44,7 +44,7 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64]) -> f64 {
     let both_ways = |pair: &[Level]| [(pair[0], pair[1]), (pair[1], pair[0])];
     let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain };
     let rest = rest * (1.0 - U);
-    if !(rest > 0.0) {
+    if rest <= 0.0 {
         return f64::INFINITY;
     }
     let at = |x: f64| {

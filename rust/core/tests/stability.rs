@@ -1,0 +1,85 @@
+//! Votes, tables and answers of the core crate, used as from Rust.
+
+#![allow(clippy::unwrap_used)]
+
+use hdp_fast_core::noise::Seed;
+use hdp_fast_core::params::Epsilon;
+use hdp_fast_core::run::Run;
+use hdp_fast_core::simd::{Isa, VOTES, add_votes};
+use hdp_fast_core::stability::{Kind, Left, Promise, Stand, respond_to_counts, respond_twice, stand};
+
+fn arms() -> impl Iterator<Item = Isa> {
+    Isa::ALL.into_iter().filter(|isa| isa.available())
+}
+
+fn promise(kind: Kind) -> Promise {
+    Promise::new(kind, 40, Epsilon::new(1.0).unwrap(), 1e-6, 0.05).unwrap()
+}
+
+#[test]
+fn votes_are_counted_on_every_arm_and_at_every_awkward_width() {
+    for width in [1, 63, 64, 65, 127, 511, 512, 513, 1100] {
+        for members in [1, 7, 8, 9, 63, 64, 65, VOTES] {
+            let vote = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8;
+            let votes: Vec<u8> = (0..members * width).map(vote).collect();
+            let rows: Vec<&[u8]> = votes.chunks(width).collect();
+            let said = |label: u8, query: usize| rows.iter().filter(|row| row[query] == label).count() as u8;
+            let expected: Vec<u8> = (1..5)
+                .flat_map(|label| (0..width).map(move |query| (label, query)))
+                .map(|(label, query)| said(label, query))
+                .collect();
+            for isa in arms() {
+                let mut tile = vec![0; 4 * width];
+                add_votes(isa, &rows, &mut tile);
+                assert_eq!(tile, expected, "{members} members, {width} queries, {isa:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_distance_counts_every_label() {
+    for (counts, winner, distance) in [
+        (vec![3, 3], 0, 0),
+        (vec![3, 4], 1, 0),
+        (vec![4, 3], 0, 0),
+        (vec![5, 3], 0, 1),
+        (vec![3, 6], 1, 1),
+        (vec![0, 9, 4, 4], 1, 2),
+        (vec![4, 9, 4, 0], 1, 2),
+        (vec![0, 0, 0], 0, 0),
+        (vec![7], 0, u32::MAX),
+    ] {
+        assert_eq!(stand(&counts), Stand { winner, distance }, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_table_is_refused_once_a_step_is_longer() {
+    for kind in [Kind::Hazard(2), Kind::Vote] {
+        let promise = promise(kind);
+        let words = promise.design().unwrap();
+        assert!(promise.verify(&words).unwrap() <= 1.0);
+        for level in 0..words.len() - 1 {
+            let mut longer = words.clone();
+            longer.remove(level);
+            assert!(promise.verify(&longer).is_err(), "{kind:?}, level {level}");
+        }
+        assert!(promise.verify(&[]).is_err());
+        assert!(promise.verify(&words[..words.len() - 1]).is_err());
+    }
+}
+
+#[test]
+fn answers_end_at_the_last_bottom() {
+    let words = promise(Kind::Hazard(2)).design().unwrap();
+    let counts = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]].concat();
+    let (seed, run) = (Seed::from_os().unwrap(), Run::alone(Isa::Portable));
+    assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), [0, -1, 1, -1]);
+    let near = Stand { winner: 3, distance: 0 };
+    let far = Stand { winner: 4, distance: u32::MAX };
+    let mut left = Left { bottoms: 3, queries: 9 };
+    let pairs = [[far, near], [near, far], [near, near], [far, far]];
+    assert_eq!(respond_twice(&words, &pairs, &mut left, &seed, run).unwrap(), [8, 9, -1]);
+    assert_eq!(left, Left { bottoms: 0, queries: 4 });
+}

@@ -1,0 +1,51 @@
+"""The experiment on the census: what private models learn, with and without reweighing."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "benches" / "papers" / "census_logistic.py"
+
+pytestmark = [pytest.mark.data, pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")]
+
+
+@pytest.fixture(scope="module")
+def script():
+    pytest.importorskip("sklearn")
+    spec = importlib.util.spec_from_file_location("census_logistic", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        # The script imports its sibling, and dataclasses look their module up.
+        patch.syspath_prepend(str(SCRIPT.parent))
+        patch.setitem(importlib.import_module("sys").modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+def test_all_rows_have_norm_1_and_a_constant(script):
+    rows = script.signs(np.eye(4, dtype=np.uint8))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
+    assert (rows[:, -1] == rows[0, -1]).all()
+    assert len(np.unique(rows, axis=0)) == 4
+
+
+def test_agents_and_reweighing_on_the_census_of_two_years(script):
+    problem = next(problem for problem in script.PROBLEMS if problem.name == "years")
+    path = script.FOLDER / problem.file
+    if not path.exists() and not os.environ.get("HDP_FAST_DATA"):
+        pytest.skip(f"{path} is missing, and HDP_FAST_DATA names no folder")
+    result = script.repeat(problem, 1, (1.0,))
+    loss, auc = (
+        {row["row"]: row[metric][0] for row in result["rows"]} for metric in script.METRICS[1:]
+    )
+    target = "target, logistic regression, not private"
+    assert all(loss[target] <= value for value in loss.values())
+    assert loss["agents alone, local SGD"] < loss["best constant on the target"] - 0.02
+    assert loss["source alone, DP-SGD"] < loss["agents alone, local SGD"]
+    assert auc["reweighed, mean of models"] > auc["never reweighed, mean of models"] + 0.003
+    assert auc["reweighed, mean of models"] > auc["agents alone, local SGD"] + 0.01
+    assert script.table(result).count("\n") == 3 + len(result["rows"])
