@@ -54,7 +54,7 @@ class _Constant:
         return np.full(row_count(Q), self._label)
 
 
-def check(learner: Any) -> None:
+def check(learner: Any, name: str = "learner") -> None:
     """Refuse what cannot be trained, before any record is looked at.
 
     Raises: ParameterError.
@@ -62,12 +62,12 @@ def check(learner: Any) -> None:
     fits = hasattr(learner, "fit") and hasattr(learner, "predict")
     if isinstance(learner, type) or not (fits or callable(learner)):
         rule = "it must have fit and predict, or be a function (X, y) -> predictor"
-        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+        raise ParameterError(f"{name} = {shown(learner)}, but {rule}")
     try:
-        _fresh(learner)
+        fresh(learner)
     except Exception as error:
-        rule = f"it must allow copies, one for each member ({error})"
-        raise ParameterError(f"learner = {shown(learner)}, but {rule}") from error
+        rule = f"it must allow copies, one for each use ({error})"
+        raise ParameterError(f"{name} = {shown(learner)}, but {rule}") from error
 
 
 def train(learner: Any, X: Any, y: Labels, seed: int) -> Member:
@@ -80,6 +80,13 @@ def train(learner: Any, X: Any, y: Labels, seed: int) -> Member:
             return Member(_trained(learner, X, y, seed), "", seeded)
         except (Exception, SystemExit) as error:
             return Member(None, f"training: {error!r}", seeded)
+
+
+def learnt(learner: Any, X: Any, y: Labels) -> Any:
+    """What it makes of public points, in the open; its own seeds stand."""
+    if not hasattr(learner, "fit"):
+        return learner(X, y)
+    return _fitted(fresh(learner), X, y)
 
 
 def votes(member: Member, Q: Any, classes: Labels, seed: int) -> tuple[NDArray[np.uint8], str]:
@@ -145,17 +152,22 @@ def _trained(learner: Any, X: Any, y: Labels, seed: int) -> Any:
     if (y == y[0]).all():
         # Few classifiers learn from one class.
         return _Constant(y[0])
-    model = _fresh(learner)
+    model = fresh(learner)
     own = dict.fromkeys(_seed_names(model), seed)
     if hasattr(model, "set_params"):
         model.set_params(**own)
     elif own:
         model.random_state = seed
-    fitted = model.fit(X, y)
-    return fitted if hasattr(fitted, "predict") else model
+    return _fitted(model, X, y)
 
 
-def _fresh(learner: Any) -> Any:
+def _fitted(model: Any, X: Any, y: Labels) -> Any:
+    found = model.fit(X, y)
+    return found if hasattr(found, "predict") else model
+
+
+def fresh(learner: Any) -> Any:
+    """An unfitted copy of an estimator; a function as it is."""
     if not hasattr(learner, "fit"):
         return learner
     if hasattr(learner, "get_params"):
