@@ -27,7 +27,14 @@ from hdp_fast.exceptions import (
     ParameterError,
     ShapeError,
 )
-from hdp_fast.labels import Labels, PrivateLabeler, PrivateLearner
+from hdp_fast.labels import (
+    Labels,
+    PrivateLabeler,
+    PrivateLearner,
+    SoftLabeler,
+    soft_bins,
+    unstable_queries,
+)
 
 naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 linear_model = pytest.importorskip("sklearn.linear_model")
@@ -778,3 +785,145 @@ def test_a_learner_refuses_before_any_budget_is_spent(arguments, how, error, rul
     assert budget.spent == (0, 0)
     with pytest.raises(ParameterError, match="fit must make it first"):
         made.predict(X)
+
+
+@pytest.mark.parametrize("queries", [1, 30, 1000, 100_000])
+@pytest.mark.parametrize("error", [0.0, 0.001, 0.1, 0.3])
+@pytest.mark.parametrize("share", [1 / 3, 0.45])
+def test_unstable_queries_are_the_tail_of_a_binomial(queries, error, share):
+    T = unstable_queries(queries, error=error, beta=0.05, share=share)
+    tail = stats.binom(queries, error / share).sf
+    assert tail(T - 1) <= 0.05
+    assert T == 1 or tail(T - 2) > 0.05
+    printed = 3 * (error * queries + math.sqrt(queries * math.log(queries / 0.05) / 2))
+    assert share != 1 / 3 or printed + 1 >= T
+
+
+def test_members_that_err_independently_leave_few_queries_unstable():
+    """Many runs of 25 members who are wrong on 4 of 40 queries each, wherever they like."""
+    T = unstable_queries(40, error=0.1, beta=0.05)
+    wrong = COINS.random((400, 40, 25)) < 0.1
+    hard = COINS.random((400, 40, 1)) < 0.1 / 0.34
+    # Mistakes that gather on few queries, more than a third of the members on each, are the worst.
+    together = hard & (np.arange(25) < 9)
+    for mistakes in (wrong, together):
+        assert mistakes.mean() < 0.12
+        unstable = (mistakes.sum(axis=2) > 25 / 3).sum(axis=1)
+        assert np.mean(unstable >= T) < 0.1
+    assert np.mean((together.sum(axis=2) > 25 / 3).sum(axis=1) >= T - 3) > 0.1
+
+
+def test_bins_are_wide_enough_for_the_scores_of_a_stable_learner():
+    """The mean of 500 bits, whose stability is known, lies in one bin for three of four members."""
+    n, p = 500, 0.4
+    bins = soft_bins(math.sqrt(2 * p * (1 - p)) / n, n)
+    assert bins == math.floor(1 / (4 * 2 * math.sqrt(p * (1 - p) / n)))
+    means = COINS.binomial(n, p, 4000) / n
+    plain = np.bincount((means * bins).astype(int)).max()
+    shifted = np.bincount((means * bins + 0.5).astype(int)).max()
+    assert max(plain, shifted) > 0.75 * 4000
+    assert soft_bins(0.0, 10) == 65_536
+    assert soft_bins(0.001, 50, quality=0.1) == math.floor(1 / (0.1 + 0.01))
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (lambda: unstable_queries(0, error=0.1), "queries = 0"),
+        (lambda: unstable_queries(9, error=0.4), "error = 0.4, but it must be below share"),
+        (lambda: unstable_queries(9, error=-1), "error = -1"),
+        (lambda: unstable_queries(9, error=0.1, share=0.5), "share = 0.5"),
+        (lambda: unstable_queries(9, error=0.1, beta=0), "beta = 0"),
+        (lambda: soft_bins(1, 10), "stability = 1, but it must let members agree"),
+        (lambda: soft_bins(-1, 10), "stability = -1"),
+        (lambda: soft_bins(0.1, -1), "chunk = -1"),
+        (lambda: soft_bins(0.1, 1, quality=1), "quality = 1"),
+        (lambda: soft_bins(0.1, 1, agreement=1), "agreement = 1"),
+    ],
+)
+def test_bad_numbers_are_refused(call, rule):
+    with pytest.raises(ParameterError, match=rule):
+        call()
+
+
+def soft(learner=None, **changed):
+    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "unstable": 5, "members": 60}
+    goal |= {"beta": 1e-9} | changed
+    return SoftLabeler(learner or naive_bayes.GaussianNB(), **goal)
+
+
+class Says:
+    """A learner whose members have these scores in turn, by the number in the chunk."""
+
+    def __init__(self, scores):
+        self.scores = np.resize(scores, 60)
+
+    def __call__(self, X, y):
+        score = self.scores[int(X[0, 0])]
+        return lambda Q: np.full(len(Q), score)
+
+
+@pytest.mark.parametrize(
+    ("scores", "answer", "bottoms", "queries"),
+    [
+        ([0.3], 0.375, 0, 1),
+        ([0.26, 0.45], 0.375, 0, 1),
+        ([1.0, 7.0], 0.875, 0, 1),
+        ([0.24, 0.26], 0.25, 1, 2),
+        ([0.05, 0.3, 0.55, 0.8], None, 2, 2),
+        # Half bins on the margins can't win a second vote.
+        ([0.0, 0.9999], None, 2, 2),
+    ],
+)
+def test_scores_are_centres_of_bins_or_of_shifted_ones(scores, answer, bottoms, queries):
+    made = soft(Says(scores)).fit(np.arange(60.0)[:, None], Y[:60])
+    found = made.score(np.zeros((1, 1)), 4)
+    assert found.is_bottom.tolist() == [answer is None]
+    assert answer is None or found.scores.tolist() == [answer]
+    assert (found.unstable_left, found.queries_left) == (5 - bottoms, 100 - queries)
+    assert (made.unstable_left, made.queries_left) == (5 - bottoms, 100 - queries)
+
+
+def test_scores_of_estimators_end_at_the_last_bottom_and_persist(tmp_path):
+    budget = Budget(20, 1e-3)
+    made = soft().fit(X, Y, budget=budget)
+    assert made.score(Q, 2).scores.tolist() == [0.75, 0.25, 0.75, 0.25]
+    assert budget.spent == (20, 1e-3)
+    made.save(tmp_path / "model")
+    again = SoftLabeler.load(tmp_path / "model", trusted=True)
+    assert again.score(Q[:1], 2).scores.tolist() == [0.75]
+    assert again.queries_left == made.queries_left <= 95
+    with pytest.raises(CheckpointError, match="it must be that of a PrivateLabeler"):
+        loaded(tmp_path / "model")
+    ended = soft(Says([0.05, 0.3, 0.55, 0.8])).fit(np.arange(60.0)[:, None], Y[:60])
+    assert ended.score(np.zeros((9, 1)), 4, bottoms=2).is_bottom.tolist() == [True]
+    assert ended.score(np.zeros((9, 1)), 4).is_bottom.tolist() == [True, True]
+    with pytest.raises(BudgetExceeded, match="has given its last bottom"):
+        ended.score(np.zeros((1, 1)), 4)
+
+
+def fails(X, y):
+    print("private")
+    raise RuntimeError
+
+
+def test_scorers_fail_in_silence_with_a_score_of_0(capfd):
+    made = soft(fails, diagnose=True).fit(X, Y)
+    assert made.score(Q, 4).scores.tolist() == [0.125] * 4
+    assert len(made.diagnosis_) == 60
+    said = soft(lambda X, y: lambda Q: np.full(len(Q), np.nan)).fit(X, Y)
+    assert said.score(Q, 4).scores.tolist() == [0.125] * 4
+    assert capfd.readouterr() == ("", "")
+
+
+def test_plans_of_scores_ask_for_twice_the_queries():
+    goal = {"epsilon": 1, "delta": 1e-6, "queries": 100, "unstable": 10, "beta": 0.05}
+    plan = soft(**goal | {"members": None}).plan()
+    assert plan.table.m == 200
+    assert plan.k == plan.k_hazard < 1000
+    spread = math.sqrt(2 * 10 * math.log(2e6))
+    assert plan.k_paper == round(136 * math.log(8 * 100 * 10 / 1e-6) * spread)
+    made = soft().fit(X, Y)
+    for bad in (1, 0, 70_000):
+        with pytest.raises(ParameterError, match=f"bins = {bad}"):
+            made.score(Q, bad)

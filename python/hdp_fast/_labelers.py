@@ -117,8 +117,8 @@ class Labeler:
     def _table(self) -> Table:
         return self._fitted().table
 
-    def _asked(self, Q: Any, each: int = 1) -> Any:
-        """Queries that may be asked, each of which uses up so many at least.
+    def _asked(self, Q: Any) -> Any:
+        """Queries that may be asked, as many as there are.
 
         Raises: ShapeError, BudgetExceeded.
         """
@@ -126,7 +126,7 @@ class Labeler:
         if tuple(queries.shape[1:]) != ensemble.shape:
             rule = f"it must be (q, *{ensemble.shape}), as X was"
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        _check_left(ensemble.table, self._spent.used(), each * _members.row_count(queries))
+        _check_left(ensemble.table, self._spent.used(), _members.row_count(queries))
         return queries
 
     def _answers(self, ask: Callable[[Session], Any], queries: int, bottoms: int | None) -> Any:

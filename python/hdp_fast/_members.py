@@ -201,8 +201,9 @@ def _predict(predictor: Any) -> Callable[[Any], Any]:
 
 def _scored(predictor: Any, Q: Any) -> NDArray[np.float64]:
     if hasattr(predictor, "predict_proba"):
-        found = np.asarray(predictor.predict_proba(Q), np.float64)
-        return found[:, 1] if found.ndim == 2 and found.shape[1] == 2 else found
+        # One column, of a single class, would be certain of anything.
+        _, second = np.asarray(predictor.predict_proba(Q), np.float64).T
+        return np.asarray(second)
     return np.asarray(_predict(predictor)(Q), np.float64)
 
 
