@@ -412,6 +412,20 @@ def test_workers_change_nothing(backend):
     assert alone.labels.tolist() == spread.labels.tolist()
 
 
+def test_a_dask_cluster_trains_the_same_members():
+    joblib, distributed = (pytest.importorskip(name) for name in ("joblib", "distributed"))
+    learner = linear_model.SGDClassifier(max_iter=3, tol=None)
+    alone = fitted(learner, random_state=2, members=12).label(Q)
+    how = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**how) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        spread = fitted(learner, random_state=2, members=12).label(Q)
+    assert alone.labels.tolist() == spread.labels.tolist()
+
+
 def test_members_are_trained_without_joblib(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
     found = fitted(lambda X, y: lambda Q: (Q[:, 0] > 0).astype(int)).label(Q)
