@@ -60,6 +60,8 @@ GUARANTEED = {
     "labels.PrivateLearner",
     "labels.PrivateLearner.fit",
     "labels.PrivateLearner.predict",
+    "labels.plan_answers",
+    "labels.plan_learning",
     "labels.SoftLabeler",
     "labels.SoftLabeler.fit",
     "labels.SoftLabeler.load",

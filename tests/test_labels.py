@@ -32,6 +32,9 @@ from hdp_fast.labels import (
     PrivateLabeler,
     PrivateLearner,
     SoftLabeler,
+    pac_sample_size,
+    plan_answers,
+    plan_learning,
     soft_bins,
     unstable_queries,
 )
@@ -45,6 +48,13 @@ Y = (X[:, 0] > 0).astype(int)
 THIRD = X[3, 0]
 Q = np.array([[3.0, 0.0], [-3.0, 0.0], [2.5, 1.0], [-2.5, 1.0]])
 TRUTH = [1, 0, 1, 0]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def labeler(learner=None, **changed):
@@ -941,3 +951,80 @@ def test_plans_of_scores_ask_for_twice_the_queries():
     for bad in (1, 0, 70_000):
         with pytest.raises(ParameterError, match=f"bins = {bad}"):
             made.score(Q, bad)
+
+
+@pytest.mark.parametrize("vc", [1, 5, 100])
+@pytest.mark.parametrize("alpha", [0.5, 0.05])
+@pytest.mark.parametrize("beta", [0.5, 1e-9])
+def test_sample_sizes_hold_the_inequalities_they_rest_on(vc, alpha, beta):
+    n = pac_sample_size(vc, alpha=alpha, beta=beta, agnostic=True)
+    dichotomies = vc * math.log(2 * math.e * n / vc)
+    assert math.log(4) + dichotomies - alpha**2 * n / 32 <= math.log(beta)
+    n = pac_sample_size(vc, alpha=alpha, beta=beta, agnostic=False)
+    dichotomies = vc * math.log(2 * math.e * n / vc)
+    assert math.log(2) + dichotomies - alpha * n / 2 * math.log(2) <= math.log(beta)
+
+
+def threshold(X, y):
+    """The least point that is labelled 1, which makes no error on the chunk."""
+    least = X[y == 1, 0].min(initial=2.0)
+    return lambda Q: (Q[:, 0] >= least).astype(int)
+
+
+@pytest.mark.parametrize("opt", [None, 0.0])
+def test_planned_answers_are_right_but_for_the_unstable_ones(opt):
+    plan = plan_answers(1, 60, alpha=0.1, epsilon=8, delta=1e-6, opt=opt)
+    margin = (2 * plan.table.J + 1) / (1 - 2 / 3)
+    assert margin <= plan.k < margin + 1
+    assert plan.unstable == unstable_queries(60, error=0.1, beta=0.05 / 4)
+    assert plan.error == (plan.unstable - 1) / 60
+    assert plan.n == plan.k * plan.chunk < plan.k_paper * plan.chunk / 10
+    size = pac_sample_size(1, alpha=0.1, beta=0.05 / 4 / plan.k, agnostic=opt is not None)
+    assert plan.chunk == size
+    if opt is None:
+        records, points = COINS.random((plan.n, 1)), COINS.random((60, 1))
+        made = PrivateLabeler(
+            threshold, epsilon=8, delta=1e-6, queries=60, unstable=plan.unstable,
+            classes=[0, 1], members=plan.k,
+        )  # fmt: skip
+        found = made.fit(records, (records[:, 0] >= 0.3).astype(int)).label(points)
+        assert len(found.labels) == 60
+        assert (found.labels != (points[:, 0] >= 0.3)).sum() < plan.unstable
+
+
+def test_a_planned_model_promises_a_few_times_the_error_of_its_members():
+    plan = plan_learning(1, alpha=0.1, epsilon=1, delta=1e-6)
+    m = pac_sample_size(1, alpha=0.1, beta=0.05 / 4, agnostic=True)
+    assert plan.queries == m == plan.table.m
+    assert plan.error == pytest.approx(0.1 * 7, abs=1e-4)
+    answers = plan_answers(1, m, alpha=0.1, epsilon=1, delta=1e-6, beta=0.0375)
+    assert (plan.k, plan.chunk, plan.unstable) == (answers.k, answers.chunk, answers.unstable)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"vc": 0}, "vc = 0"),
+        ({"queries": 0}, "queries = 0"),
+        ({"alpha": 0}, "alpha = 0"),
+        ({"alpha": 0.4}, "error = 0.4, but it must be below share"),
+        ({"opt": 0.95}, r"opt \+ alpha = 1.05"),
+        ({"opt": -0.1}, "opt = -0.1"),
+        ({"beta": 1}, "beta = 1"),
+        ({"epsilon": -1}, "epsilon = -1"),
+        ({"share": 0.6}, "share = 0.6"),
+    ],
+    ids=str,
+)
+def test_bad_plans_are_refused(changed, rule):
+    goal = {"vc": 1, "queries": 50, "alpha": 0.1, "epsilon": 1, "delta": 1e-6} | changed
+    with pytest.raises(ParameterError, match=rule):
+        plan_answers(goal.pop("vc"), goal.pop("queries"), **goal)
+
+
+def test_models_that_could_err_always_are_not_planned():
+    with pytest.raises(ParameterError, match="the error that it promises must be below 1"):
+        plan_learning(1, alpha=0.2, epsilon=1, delta=1e-6)
+    for value in (0, 1.5):
+        with pytest.raises(ParameterError, match=f"vc = {value}"):
+            pac_sample_size(value, alpha=0.1, beta=0.1, agnostic=True)

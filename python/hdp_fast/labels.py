@@ -10,16 +10,21 @@ with scores; PrivateLearner trains on labels a model that may be asked without e
 from __future__ import annotations
 
 from ._label_plans import soft_bins, unstable_queries
+from ._pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
 from ._private_labeler import Labels, PrivateLabeler
 from ._private_learner import PrivateLearner
 from ._soft_labeler import Scores, SoftLabeler
 
 __all__ = [
     "Labels",
+    "LearningPlan",
     "PrivateLabeler",
     "PrivateLearner",
     "Scores",
     "SoftLabeler",
+    "pac_sample_size",
+    "plan_answers",
+    "plan_learning",
     "soft_bins",
     "unstable_queries",
 ]
