@@ -51,6 +51,23 @@ GUARANTEED = {
     "budget.Budget",
     "budget.Budget.parallel",
     "budget.Parallel.part",
+    "labels.PrivateLabeler",
+    "labels.PrivateLabeler.fit",
+    "labels.PrivateLabeler.label",
+    "labels.PrivateLabeler.load",
+    "labels.PrivateLabeler.plan",
+    "labels.PrivateLabeler.save",
+    "labels.PrivateLearner",
+    "labels.PrivateLearner.fit",
+    "labels.PrivateLearner.predict",
+    "labels.plan_answers",
+    "labels.plan_learning",
+    "labels.SoftLabeler",
+    "labels.SoftLabeler.fit",
+    "labels.SoftLabeler.load",
+    "labels.SoftLabeler.plan",
+    "labels.SoftLabeler.save",
+    "labels.SoftLabeler.score",
     "learners.ExponentialLearner",
     "learners.ExponentialLearner.learn",
     "learners.ExponentialLearner.learn_indices",
@@ -169,8 +186,8 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    modules = ["accounting", "audit", "budget", "gf2", "learners", "local", "noise", "parity"]
-    modules += ["record", "schema", "stability", "tables", "transfer", "weights"]
+    modules = ["accounting", "audit", "budget", "gf2", "labels", "learners", "local", "noise"]
+    modules += ["parity", "record", "schema", "stability", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

@@ -5,8 +5,9 @@ population. transfer: Subsample-Test-Reweigh, hybrid transfer learning from a cu
 records. learners: finite classes of hypotheses and the private choice from one. weights:
 kappa-dense weights over records. local: randomised response and agents who answer once. noise:
 exact coins and integer noise. budget: one ledger for all releases about the same records.
-stability: private answers from the votes of an ensemble. accounting: guarantees as functions.
-audit: how much privacy a mechanism spends at least. Every release carries a PrivacyRecord;
+stability: private answers from the votes of an ensemble. labels: labels for public points from
+private records, by any learner. accounting: guarantees as functions. audit: how much privacy a
+mechanism spends at least. Every release carries a PrivacyRecord;
 docs/guarantees.md says what its words mean.
 """
 
@@ -18,6 +19,7 @@ from . import (
     budget,
     exceptions,
     gf2,
+    labels,
     learners,
     local,
     noise,
@@ -55,6 +57,7 @@ __all__ = [
     "budget",
     "exceptions",
     "gf2",
+    "labels",
     "learners",
     "local",
     "noise",

@@ -30,6 +30,14 @@ def key(random_state: object) -> bytes:
     return made
 
 
+def generator(random_state: object) -> np.random.Generator:
+    """A Generator of its own for a test stream.
+
+    Raises: as key.
+    """
+    return np.random.default_rng(np.frombuffer(key(random_state), np.uint32))
+
+
 def check(random_state: object) -> None:
     """Refuse what key would refuse, without drawing anything.
 

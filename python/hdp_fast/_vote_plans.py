@@ -91,7 +91,7 @@ def members_needed(table: HazardTable | VoteTable, *, agreement: float = 0.75) -
 
     def enough(k: int) -> bool:
         needed = (2 * table.J + k + lost + 1) // 2
-        return needed <= k and _log_below(needed, k, p) <= allowed
+        return needed <= k and log_below(needed, k, p) <= allowed
 
     # Of two numbers of members of the same parity the larger one is never worse.
     return min(_smallest(parity, enough) for parity in (1, 2))
@@ -126,7 +126,7 @@ def _smallest(first: int, enough: Callable[[int], bool]) -> int:
     return first + 2 * high
 
 
-def _log_below(count: int, k: int, p: float) -> float:
+def log_below(count: int, k: int, p: float) -> float:
     """Logarithm of Pr[Bin(k, p) < count] for a count of at most k p, or 0 beyond.
 
     Each weight follows from the one above it by a ratio that falls and stays below one.

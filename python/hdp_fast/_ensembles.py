@@ -1,0 +1,269 @@
+"""Members and the table that answers for them: what labelers keep to themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import math
+import os
+import secrets
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _chunks, _members, _random
+from ._checks import array, shown
+from ._members import Member
+from ._vote_sessions import RandomState, Session
+from ._vote_tables import HazardTable, VoteTable
+from .exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
+
+Table = HazardTable | VoteTable
+
+_FORMAT = "hdp_fast labeler 1"
+# Votes of all members that are held at a time.
+_MOST_VOTES = 1 << 27
+
+
+@dataclass
+class Ensemble:
+    """Members trained on disjoint chunks; nothing here may be shown.
+
+    Attributes:
+        members: one for each chunk.
+        table: whose coins answer.
+        key: what the members' seeds are derived from.
+        shape: of one record's features.
+        coins: None, or those of a test stream.
+    """
+
+    members: list[Member]
+    table: Table
+    key: bytes
+    shape: tuple[int, ...]
+    coins: np.random.Generator | None
+
+    def votes(
+        self, Q: Any, classes: NDArray[Any], position: int
+    ) -> Iterator[tuple[NDArray[np.uint8], list[str]]]:
+        """Votes (k, some queries) block by block, and each member's fault.
+
+        position: queries that were answered before, so that no coin of a member comes twice.
+        """
+        return self._said(_members.votes, Q, position, classes)
+
+    def scores(self, Q: Any, position: int) -> Iterator[tuple[NDArray[np.float64], list[str]]]:
+        """Scores (k, some queries), likewise."""
+        return self._said(_members.scores, Q, position)
+
+    def _said(
+        self, task: Callable[..., Any], Q: Any, position: int, *given: Any
+    ) -> Iterator[tuple[NDArray[Any], list[str]]]:
+        k, n = len(self.members), _members.row_count(Q)
+        step = max(1, _MOST_VOTES // k)
+        for start in range(0, n, step):
+            block = _members.rows(Q, slice(start, start + step))
+            seeds = (_seed(self.key, chunk, position + start + 1) for chunk in range(k))
+            pairs = zip(self.members, seeds, strict=True)
+            found = _members.each(task, ((member, block, *given, seed) for member, seed in pairs))
+            said, faults = zip(*found, strict=True)
+            yield np.stack(said), list(faults)
+
+    def session(self, bottoms: int, queries: int) -> Session:
+        """A session of the table that goes on from what has been used up."""
+        if isinstance(self.table, VoteTable):
+            return self.table.session(queries=queries, random_state=self.coins)
+        return self.table.session(bottoms=bottoms, queries=queries, random_state=self.coins)
+
+
+def trained(
+    learner: Any,
+    X: Any,
+    y: NDArray[Any],
+    chunks: Callable[[bytes], list[NDArray[np.int64]]],
+    table: Table,
+    random_state: RandomState,
+) -> Ensemble:
+    """One member for each chunk; chunks: from a key to the rows of each."""
+    key = secrets.token_bytes(32) if random_state is None else _random.key(random_state)
+    coins = None if random_state is None else _random.generator(_seed(key, -1, 0))
+    tasks = (
+        (learner, _members.rows(X, rows), y[rows], _seed(key, chunk, 0))
+        for chunk, rows in enumerate(chunks(key))
+    )
+    members = _members.each(_members.train, tasks)
+    return Ensemble(members, table, key, tuple(X.shape[1:]), coins)
+
+
+def chunking(ids: ArrayLike | None, n: int, k: int) -> Callable[[bytes], list[NDArray[np.int64]]]:
+    """From a key to the rows of each of k chunks of n records.
+
+    Raises: InsufficientSamples for fewer records than chunks, unless there are ids: then nobody
+        may learn how many records there are. ShapeError, ParameterError for other ids.
+    """
+    if ids is not None:
+        names = _chunks.names(ids, n)
+        return lambda key: _chunks.by_identity(names, key, k)
+    if n < k:
+        raise InsufficientSamples(f"X has {n:,} records, but {k:,} members need one each")
+    return lambda key: _chunks.by_position(n, k)
+
+
+def features(name: str, value: Any) -> Any:
+    """What has rows, as it is; anything else as an array.
+
+    Raises: ShapeError.
+    """
+    found = value if hasattr(value, "shape") and hasattr(value, "dtype") else None
+    if hasattr(value, "iloc"):
+        found = value
+    elif hasattr(value, "tocsr"):
+        found = value.tocsr()
+    elif found is None:
+        found = array(name, value)
+    if not found.shape:
+        raise ShapeError(f"{name} has no dimension, but it must have rows")
+    return found
+
+
+def targets(y: ArrayLike, n: int) -> NDArray[Any]:
+    """A vector of n entries, one for each record.
+
+    Raises: ShapeError.
+    """
+    found = array("y", y)
+    if found.shape != (n,):
+        raise ShapeError(f"y has shape {found.shape}, but it must be ({n},), as X has {n} rows")
+    return found
+
+
+def labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
+    """A vector of n of these labels.
+
+    Raises: ShapeError, ParameterError; the latter names neither a row nor what stands there.
+    """
+    found = targets(y, n)
+    if found.dtype.kind == "O" and all(isinstance(label, str) for label in found):
+        found = found.astype(str)
+    texts = {"U": True, "b": False, "i": False, "u": False, "f": False}
+    same = texts.get(found.dtype.kind) == texts[classes.dtype.kind]
+    if n and not (same and np.isin(found, classes).all()):
+        raise ParameterError("y holds something else, but every entry must be one of classes")
+    return found
+
+
+def label_set(classes: ArrayLike) -> NDArray[Any]:
+    """The labels in order: int64, float64 or texts.
+
+    Raises: ShapeError, ParameterError.
+    """
+    found = array("classes", classes)
+    if found.ndim != 1:
+        raise ShapeError(f"classes has shape {found.shape}, but it must have one dimension")
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
+    if found.dtype.kind not in kinds:
+        rule = "it must hold integers, real numbers or texts"
+        raise ParameterError(f"classes has dtype {found.dtype}, but {rule}")
+    wanted = kinds[found.dtype.kind]
+    ordered = np.unique(found if wanted is None else found.astype(wanted))
+    if not 2 <= len(ordered) <= 256 or len(ordered) != len(found) or (ordered != ordered).any():
+        rule = "it must hold 2 to 256 different labels"
+        raise ParameterError(f"classes = {shown(classes)}, but {rule}")
+    return ordered
+
+
+def marker(bottom: Any, classes: NDArray[Any]) -> Any:
+    """What stands for bottom among these labels; None picks -1, NaN or the empty text.
+
+    Raises: ParameterError for a label, and for what does not fit their type.
+    """
+    usual = {"i": -1, "f": math.nan, "U": ""}[classes.dtype.kind]
+    chosen = usual if bottom is None else bottom
+    found = np.asarray(chosen)
+    fits = found.ndim == 0 and (found.dtype.kind == "U") == (classes.dtype.kind == "U")
+    if not fits or found in classes or (classes.dtype.kind == "i" and found.dtype.kind not in "iu"):
+        rule = "it must be of the labels' type and no label"
+        raise ParameterError(f"bottom = {shown(chosen)}, but {rule}")
+    return chosen
+
+
+def ledger_of(file: Path) -> Path:
+    """The ledger next to the file with the members."""
+    return file.with_name(f"{file.name}.ledger")
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """An absolute path.
+
+    Raises: ParameterError.
+    """
+    try:
+        return Path(os.path.abspath(os.fsdecode(path)))
+    except (TypeError, ValueError):
+        raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
+
+
+def write(file: Path, kind: str, state: dict[str, Any]) -> None:
+    """Everything that is kept, whole or not at all, in a new file of mode 0600.
+
+    Raises: ParameterError when it exists, cannot be written, or a member cannot be pickled.
+    """
+    joblib = _joblib()
+    scratch = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with os.fdopen(os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
+            joblib.dump({"format": _FORMAT, "kind": kind, **state}, out)
+            out.flush()
+            os.fsync(out.fileno())
+        # Unlike a rename, a link never replaces a file.
+        os.link(scratch, file)
+    except OSError as error:
+        rule = f"it must be new and in a folder that can be written ({error})"
+        raise ParameterError(f"path = {str(file)!r}, but {rule}") from error
+    except Exception:
+        # What cannot be pickled, and why, may depend on a chunk.
+        rule = "every member must allow to be pickled"
+        raise ParameterError(f"path = {str(file)!r}, but {rule}") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def read(file: Path, kind: str, trusted: bool) -> dict[str, Any]:
+    """What write has kept.
+
+    Raises: CheckpointError for anything else.
+    """
+    joblib = _joblib()
+    if not file.is_file():
+        raise CheckpointError(f"path = {str(file)!r}, but it must be a file that save wrote")
+    if not trusted:
+        text = f"loading {str(file)!r} runs whatever code is in it: trusted=True if you made it"
+        warnings.warn(text, UserWarning, stacklevel=3)
+    try:
+        state = joblib.load(file)
+        if state["format"] == _FORMAT and state["kind"] == kind:
+            return dict(state)
+    except Exception as error:
+        rule = f"it must be a whole file that save wrote ({error})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+    rule = f"it must be that of a {kind}, in the format of this hdp_fast"
+    raise CheckpointError(f"path = {str(file)!r}, but {rule}")
+
+
+def _joblib() -> Any:
+    try:
+        return importlib.import_module("joblib")
+    except ImportError as error:
+        text = "saving and loading members needs joblib: pip install hdp-fast[parallel]"
+        raise ImportError(text) from error
+
+
+def _seed(key: bytes, chunk: int, position: int) -> int:
+    """The seed of one member, for its training (position 0) or for the queries from one on."""
+    text = f"member {chunk} {position}".encode()
+    return int.from_bytes(hashlib.blake2b(text, key=key, digest_size=4).digest())

@@ -1,0 +1,215 @@
+"""What labelers have in common: one ensemble, one account of what has been used up, one record."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from . import _ensembles, _members, _random
+from ._checks import count, shown, sized
+from ._ensembles import Ensemble, Table
+from ._spent import Spent, Used
+from ._vote_plans import VotePlan
+from ._vote_sessions import RandomState, Session
+from ._vote_tables import HazardTable
+from .budget import Budget, spend
+from .exceptions import BudgetExceeded, ParameterError, ShapeError
+from .record import PrivacyRecord, rng_of
+
+_MOST_MEMBERS = 1 << 24
+
+
+class Labeler:
+    """The part of a labeler that does not depend on what its members say.
+
+    Attributes:
+        plan_: table and numbers of members.
+        members_: number of members in use.
+        record_: what protects all answers together; None where diagnose=True protects nothing.
+        diagnosis_: with diagnose=True, what went wrong in which chunk so far.
+    """
+
+    _source: ClassVar[str]
+    _kept: ClassVar[tuple[str, ...]]
+
+    learner: Any
+    members: int | None
+    diagnose: bool
+
+    plan_: VotePlan
+    members_: int
+    record_: PrivacyRecord | None
+    diagnosis_: dict[int, str]
+
+    _ensemble: Ensemble | None = None
+    _spent: Spent
+
+    def __init__(self, learner: Any):
+        self.learner = learner
+
+    def plan(self) -> VotePlan:
+        """Table and numbers of members."""
+        raise NotImplementedError
+
+    @property
+    def queries_left(self) -> int:
+        """Queries that may still be asked."""
+        return self._table().m - self._spent.used().queries
+
+    @property
+    def unstable_left(self) -> int | None:
+        """Bottoms until all answers end; None where there are none."""
+        return _left(self._table(), self._spent.used())
+
+    def _trained(
+        self, X: Any, y: Any, ids: Any, budget: Budget | None, random_state: RandomState
+    ) -> Self:
+        found = self.plan()
+        k = found.k if self.members is None else sized("members", self.members, _MOST_MEMBERS)
+        _random.check(random_state)
+        _members.check(self.learner)
+        chunks = _ensembles.chunking(ids, len(y), k)
+        if budget is not None and self.diagnose:
+            raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
+        record = self._record(found.table, k, ids is not None, random_state)
+        with spend(budget, record):
+            ensemble = _ensembles.trained(self.learner, X, y, chunks, found.table, random_state)
+            self._begin(found, k, None if self.diagnose else record, ensemble, Spent())
+        self._name([member.fault for member in ensemble.members])
+        return self
+
+    def _begin(
+        self,
+        found: VotePlan,
+        k: int,
+        record: PrivacyRecord | None,
+        ensemble: Ensemble,
+        spent: Spent,
+    ) -> None:
+        self.plan_, self.members_, self.record_ = found, k, record
+        self._ensemble, self._spent = ensemble, spent
+        self.diagnosis_ = {}
+
+    def _record(
+        self, table: Table, k: int, identified: bool, random_state: RandomState
+    ) -> PrivacyRecord:
+        limits = f"T={table.T}, m={table.m}" if isinstance(table, HazardTable) else f"m={table.m}"
+        return replace(
+            table.session().record,
+            mechanism=f"labels.{type(self).__name__}, {type(table).__name__}, {limits}, k={k}",
+            source=self._source,
+            neighbours="add_remove" if identified else "replace_one",
+            rng=rng_of(random_state),
+        )
+
+    def _name(self, faults: list[str]) -> None:
+        if self.diagnose:
+            self.diagnosis_ |= {chunk: fault for chunk, fault in enumerate(faults) if fault}
+
+    def _fitted(self) -> Ensemble:
+        if self._ensemble is None:
+            raise ParameterError("labeler has no members, but fit must train them first")
+        return self._ensemble
+
+    def _table(self) -> Table:
+        return self._fitted().table
+
+    def _asked(self, Q: Any) -> Any:
+        """Queries that may be asked, as many as there are.
+
+        Raises: ShapeError, BudgetExceeded.
+        """
+        ensemble, queries = self._fitted(), _ensembles.features("Q", Q)
+        if tuple(queries.shape[1:]) != ensemble.shape:
+            rule = f"it must be (q, *{ensemble.shape}), as X was"
+            raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
+        _check_left(ensemble.table, self._spent.used(), _members.row_count(queries))
+        return queries
+
+    def _answers(self, ask: Callable[[Session], Any], queries: int, bottoms: int | None) -> Any:
+        """Answers, paid for by the time they are returned, and what is left."""
+        table = self._table()
+        with self._spent.payment() as used:
+            _check_left(table, used, queries)
+            session = self._ensemble_session(used, bottoms)
+            given = session.bottoms_left or 0
+            found = ask(session)
+            used.bottoms += given - (session.bottoms_left or 0)
+            used.queries = table.m - session.queries_left
+            left = _left(table, used), table.m - used.queries
+        return found, left
+
+    def _ensemble_session(self, used: Used, bottoms: int | None) -> Session:
+        table = self._table()
+        if not isinstance(table, HazardTable):
+            return self._fitted().session(0, used.queries)
+        room = table.T - used.bottoms
+        # A session that ends sooner is the same one, not asked any further.
+        return self._fitted().session(table.T - min(room, bottoms or room), used.queries)
+
+    def _limit(self, bottoms: int | None) -> int | None:
+        if bottoms is None:
+            return None
+        if not isinstance(self._table(), HazardTable):
+            raise ParameterError(f"bottoms = {shown(bottoms)}, but a VoteTable answers with none")
+        if count("bottoms", bottoms) == 0:
+            raise ParameterError("bottoms = 0, but it must be at least 1")
+        return bottoms
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
+        ensemble, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
+        state = {
+            "parameters": {name: getattr(self, name) for name in self._kept},
+            "plan": replace(self.plan_),
+            "members": self.members_,
+            "record": None if self.record_ is None else self.record_.to_json(),
+            "ensemble": replace(ensemble, coins=None),
+            "key": key,
+        }
+        with self._spent.moved(_ensembles.ledger_of(file), key):
+            _ensembles.write(file, type(self).__name__, state)
+
+    @classmethod
+    def _load(cls, path: str | os.PathLike[str], trusted: bool, random_state: RandomState) -> Self:
+        _random.check(random_state)
+        file = _ensembles.place(path)
+        state = _ensembles.read(file, cls.__name__, trusted)
+        spent = Spent(_ensembles.ledger_of(file), state["key"])
+        made = cls(None, **state["parameters"])
+        text, ensemble = state["record"], state["ensemble"]
+        record = None if text is None else PrivacyRecord.from_json(text)
+        if random_state is not None:
+            ensemble.coins = _random.generator(random_state)
+            record = record and replace(record, rng=rng_of(random_state))
+        made._begin(state["plan"], state["members"], record, ensemble, spent)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self._ensemble is not None:
+            reason = "a copy could ask the same queries again, and would show its members"
+            raise TypeError(f"a fitted labeler can't be copied or pickled: {reason}; use save")
+        return super().__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._kept)
+        state = "not fitted"
+        if self._ensemble is not None:
+            bottoms = self.unstable_left
+            state = "" if bottoms is None else f"{bottoms:,} bottoms and "
+            state = f"{self.members_:,} members, {state}{self.queries_left:,} queries left"
+        return f"{type(self).__name__}({shown(self.learner)}, {kept}): {state}"
+
+
+def _left(table: Table, used: Used) -> int | None:
+    return table.T - used.bottoms if isinstance(table, HazardTable) else None
+
+
+def _check_left(table: Table, used: Used, queries: int) -> None:
+    """Raises: BudgetExceeded."""
+    if _left(table, used) == 0:
+        raise BudgetExceeded("labeler has given its last bottom, but queries were asked")
+    if queries > table.m - used.queries:
+        raise BudgetExceeded(f"{queries:,} queries, but {table.m - used.queries:,} are left")

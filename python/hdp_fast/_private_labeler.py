@@ -1,0 +1,282 @@
+"""Labels by the votes of members, one query or many at a time, for as long as the budget lasts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _ensembles, stability
+from ._checks import shown
+from ._labelers import Labeler
+from ._vote_plans import VotePlan, members_needed
+from ._vote_sessions import RandomState
+from ._vote_tables import HazardTable, VoteTable
+from .budget import Budget
+from .exceptions import ParameterError
+from .record import PrivacyRecord
+
+TableChoice = Literal["fewest", "hazard", "vote"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Answers to queries.
+
+    Attributes:
+        labels: of the first queries, as many as were answered before the labeler ended; of the
+            labels' type, the labeler's marker where the answer is bottom.
+        is_bottom: where it is, bool.
+        unstable_left: bottoms until the labeler ends; None where it answers with none.
+        queries_left: queries that may still be asked.
+        record: what protects all answers of the labeler together; None with diagnose=True.
+    """
+
+    labels: NDArray[Any]
+    is_bottom: NDArray[np.bool_]
+    unstable_left: int | None
+    queries_left: int
+    record: PrivacyRecord | None
+
+
+class PrivateLabeler(Labeler):
+    """Answers with labels that members vote for, each trained on its own chunk of the records.
+
+    learner: with fit and predict, as scikit-learn's classifiers have them, or a function (X, y) ->
+    predictor, which may take random_state and must keep nothing from one call to the next. Every
+    member is a new copy with a seed of its own, derived from its chunk's number.
+    epsilon, delta: of all answers together. queries: m, how many may be asked. unstable: T, the
+    bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
+    public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
+    members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
+    bottom where a vote is close, "vote", of two classes, the other label; "fewest" takes the one
+    that needs fewer members. bottom: what stands for it among the labels; None for -1, NaN or the
+    empty text. diagnose: says which chunks' members fail, and why, and so protects nothing.
+
+    A member whose chunk is empty, or whose training or prediction fails or says anything but one of
+    the classes, votes for the smallest label. Nothing names it: Python's warnings, logs and streams
+    are silent while members run, in other threads too; what compiled code writes past Python, the
+    running time and a worker process that dies are not hidden. Members run by joblib, if it is
+    installed, where joblib.parallel_config says. A learner without random_state has the global
+    generators of random, numpy and torch seeded for each member, one member at a time in a process.
+
+    Guarantee: (epsilon, delta)-DP for all answers together, to queries chosen in any way: when one
+        record is replaced; with ids, when all records of one id are added or removed, whatever
+        their number. Exact coins. Holds if a member depends on its own chunk, its seed and the
+        queries alone, which nothing above can undo but the learner itself. diagnose=True: none.
+    Raises: nothing until fit.
+    Cost: none until fit.
+    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
+        table in the place of noise, and exactly T bottoms.
+
+    Attributes:
+        classes_: the label set in order.
+        plan_: table and numbers of members, the paper's beside them.
+        members_: k in use.
+        record_: what protects all answers together; None with diagnose=True.
+        diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
+        queries_left: queries that may still be asked.
+        unstable_left: bottoms until the answers end; None where the table has none.
+    """
+
+    _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 4, with a verified table for noise"
+    _kept = (
+        *("epsilon", "delta", "queries", "unstable", "classes", "beta", "agreement"),
+        *("members", "table", "bottom", "diagnose"),
+    )
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        learner: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        queries: int,
+        unstable: int,
+        classes: ArrayLike,
+        beta: float = 0.05,
+        agreement: float = 0.75,
+        members: int | None = None,
+        table: TableChoice = "fewest",
+        bottom: Any = None,
+        diagnose: bool = False,
+    ):
+        super().__init__(learner)
+        self.epsilon = epsilon
+        self.delta = delta
+        self.queries = queries
+        self.unstable = unstable
+        self.classes = classes
+        self.beta = beta
+        self.agreement = agreement
+        self.members = members
+        self.table = table
+        self.bottom = bottom
+        self.diagnose = diagnose
+
+    def plan(self) -> VotePlan:
+        """The table and the numbers of members that fit will use, the paper's beside them.
+
+        Guarantee: as stability.plan.
+        Raises: ParameterError.
+        Cost: as stability.plan.
+        Source: as stability.plan.
+        """
+        labels = len(_ensembles.label_set(self.classes))
+        if self.table not in ("fewest", "hazard", "vote"):
+            rule = 'it must be "fewest", "hazard" or "vote"'
+            raise ParameterError(f"table = {shown(self.table)}, but {rule}")
+        if self.table == "vote" and labels > 2:
+            raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
+        goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
+        found = stability.plan(
+            self.unstable, self.queries, labels=labels, agreement=self.agreement, **goal
+        )
+        if self.table == "fewest" or isinstance(found.table, _TABLES[self.table]):
+            return found
+        if self.table == "hazard":
+            wanted: HazardTable | VoteTable = HazardTable.design(
+                self.unstable, self.queries, **goal
+            )
+        else:
+            wanted = VoteTable.design(self.queries, **goal)
+        k = members_needed(wanted, agreement=self.agreement)
+        return replace(found, table=wanted, k=k)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Train the members; what was trained before is forgotten.
+
+        X: records (n, ...), as the learner takes them: an array, a sparse matrix or a data frame.
+        y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
+        or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
+        record moves. budget: charged epsilon and delta once, here, before any training; one of
+        neighbours="add_remove" with ids. random_state: None draws from the operating system; an int
+        or a Generator makes a reproducible test stream.
+
+        Guarantee: as the class.
+        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
+            without ids; BudgetExceeded: all of them before any training.
+        Cost: the learner's, k times on n / k records, and the plan's.
+        Source: as the class.
+        """
+        classes = _ensembles.label_set(self.classes)
+        _ensembles.marker(self.bottom, classes)
+        records = _ensembles.features("X", X)
+        labels = _ensembles.labels(y, int(records.shape[0]), classes)
+        self._trained(records, labels, ids, budget, random_state)
+        self.classes_ = classes
+        return self
+
+    def label(self, Q: Any, *, bottoms: int | None = None) -> Labels:
+        """Ask for the labels of public points.
+
+        Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
+        so that the rest of the unstable budget is kept for other points. They are answered in their
+        order, up to the bottom that stops them; the others are not used up. Members see all of Q at
+        once: one that fails at a single point votes for the smallest label at all of them.
+
+        Guarantee: as the class: all calls together, and however many answers there are.
+        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
+            the last bottom. Nothing is used up then. CheckpointError when a saved labeler's ledger
+            has become unusable.
+        Cost: a prediction of each member for each point, and a pass over their votes.
+        Source: as the class.
+        """
+        limit, points = self._limit(bottoms), self._asked(Q)
+        counts = self._counts(points)
+        codes, (unstable, queries) = self._answers(
+            lambda session: session.answer(counts), len(counts), limit
+        )
+        is_bottom = codes < 0
+        values = np.where(is_bottom, self._marker(), self.classes_[codes])
+        return Labels(
+            labels=values,
+            is_bottom=is_bottom,
+            unstable_left=unstable,
+            queries_left=queries,
+            record=self.record_,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the members in a file and what they have used up in a ledger next to it.
+
+        path: of a new file, made with mode 0600: it holds what the records taught, and is as
+        private as they are. The ledger is path with ".ledger" added. From now on this labeler and
+        all that are loaded from the file, in any process, share what is left. A query is paid for
+        before its answer is shown: no crash gives one back. Whoever copies both files can ask
+        again, which nothing here prevents.
+
+        Guarantee: as the class, for all of them together, if there is one copy of the files.
+        Raises: ParameterError, CheckpointError when it has been saved already or the files are not
+            new; ImportError without joblib.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        self._save(path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        trusted: bool = False,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Open what save wrote; its learner, which is not needed any more, is None.
+
+        path: as save's. trusted: whether you know who wrote the file. It is a pickle: loading it
+        runs whatever code somebody put into it, of which False warns. random_state: as fit's.
+        Nothing is charged.
+
+        Guarantee: as save.
+        Raises: CheckpointError for anything but a saved labeler of this kind with its own ledger;
+            ParameterError; ImportError without joblib.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        made = cls._load(path, trusted, random_state)
+        made.classes_ = _ensembles.label_set(made.classes)
+        return made
+
+    def unfitted(self) -> PrivateLabeler:
+        """A labeler of the same parameters without members.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
+        return type(self)(self.learner, **{name: getattr(self, name) for name in self._kept})
+
+    def _counts(self, points: Any) -> NDArray[np.uint32]:
+        size = len(self.classes_)
+        position = self._spent.used().queries
+        blocks = self._fitted().votes(points, self.classes_, position)
+        found = [np.empty((0, size), np.uint32), *self._counted(blocks, size)]
+        return np.concatenate(found)
+
+    def _counted(
+        self, blocks: Iterable[tuple[NDArray[np.uint8], list[str]]], size: int
+    ) -> Iterable[NDArray[np.uint32]]:
+        for votes, faults in blocks:
+            self._name(faults)
+            yield stability.count_votes(votes, size)
+
+    def _marker(self) -> Any:
+        return _ensembles.marker(self.bottom, self.classes_)
+
+
+_TABLES: dict[str, type[HazardTable | VoteTable]] = {"hazard": HazardTable, "vote": VoteTable}

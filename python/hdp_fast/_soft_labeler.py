@@ -1,0 +1,205 @@
+"""Scores in [0, 1] by the votes of members for bins."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _ensembles
+from ._checks import sized
+from ._labelers import Labeler
+from ._vote_plans import VotePlan, members_needed, paper_members
+from ._vote_sessions import RandomState
+from ._vote_tables import HazardTable
+from .budget import Budget
+from .exceptions import ParameterError
+from .record import PrivacyRecord
+
+_MOST = 1 << 39
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Answers to queries for soft labels.
+
+    Attributes:
+        scores: of the first queries, as many as were answered before the labeler ended: the centre
+            of a bin, NaN where the answer is bottom.
+        is_bottom: where it is, bool.
+        unstable_left: bottoms until the labeler ends.
+        queries_left: votes that may still be held, up to two for each score.
+        record: what protects all answers of the labeler together; None with diagnose=True.
+    """
+
+    scores: NDArray[np.float64]
+    is_bottom: NDArray[np.bool_]
+    unstable_left: int | None
+    queries_left: int
+    record: PrivacyRecord | None
+
+
+class SoftLabeler(Labeler):
+    """Answers with scores that members agree on, each trained on its own chunk of the records.
+
+    learner: with fit and predict_proba, of two classes, the second of which is meant, or predict,
+    a score; or a function (X, y) -> such a predictor or function. epsilon, delta: of all answers
+    together. queries: m, how many scores may be asked. unstable: T, the bottom that ends the
+    answers; a score that two histograms miss is two bottoms, one that the second of them finds is
+    one. beta, agreement: as stability.plan, of members whose scores lie in one bin. members,
+    diagnose: as PrivateLabeler.
+
+    Members vote for one of so many bins of [0, 1], and after a bottom for those that are shifted by
+    half a width: two consecutive queries to one table. A member that fails scores 0, and nothing
+    names it; all that PrivateLabeler says of members holds here.
+
+    Guarantee: as PrivateLabeler.
+    Raises: nothing until fit.
+    Cost: none until fit.
+    Source: Bassily, Thakkar and Thakurta 2018, Algorithms 6 to 8, with one verified table in the
+        place of the noise and exactly T bottoms.
+
+    Attributes:
+        plan_: table and numbers of members, the paper's beside them.
+        members_: k in use.
+        record_: what protects all answers together; None with diagnose=True.
+        diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
+        queries_left: votes that may still be held, up to two for each score.
+        unstable_left: bottoms until the answers end.
+    """
+
+    _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 6, with a verified table for noise"
+    _kept = ("epsilon", "delta", "queries", "unstable", "beta", "agreement", "members", "diagnose")
+
+    def __init__(
+        self,
+        learner: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        queries: int,
+        unstable: int,
+        beta: float = 0.05,
+        agreement: float = 0.75,
+        members: int | None = None,
+        diagnose: bool = False,
+    ):
+        super().__init__(learner)
+        self.epsilon = epsilon
+        self.delta = delta
+        self.queries = queries
+        self.unstable = unstable
+        self.beta = beta
+        self.agreement = agreement
+        self.members = members
+        self.diagnose = diagnose
+
+    def plan(self) -> VotePlan:
+        """The table, of twice as many queries, and the number of members that fit will use.
+
+        Guarantee: as stability.plan.
+        Raises: ParameterError.
+        Cost: as stability.plan.
+        Source: Bassily, Thakkar and Thakurta 2018, Theorem 5.14, for k_paper.
+        """
+        votes = 2 * sized("queries", self.queries, _MOST)
+        goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
+        table = HazardTable.design(self.unstable, votes, **goal)
+        k = members_needed(table, agreement=self.agreement)
+        paper = paper_soft_members(self.unstable, self.queries, **goal)
+        return VotePlan(table=table, k=k, k_hazard=k, k_vote=None, k_paper=paper)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Train the members; what was trained before is forgotten.
+
+        X, ids, budget, random_state: as PrivateLabeler.fit. y: what the learner takes, (n,).
+
+        Guarantee: as the class.
+        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
+            without ids; BudgetExceeded: all of them before any training.
+        Cost: the learner's, k times on n / k records, and the plan's.
+        Source: as the class.
+        """
+        records = _ensembles.features("X", X)
+        labels = _ensembles.targets(y, int(records.shape[0]))
+        return self._trained(records, labels, ids, budget, random_state)
+
+    def score(self, Q: Any, bins: int, *, bottoms: int | None = None) -> Scores:
+        """Ask for the scores of public points.
+
+        Q, bottoms: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 / bins; another number in
+        another call, if less is known of those points.
+
+        Guarantee: as the class: all calls together, and however many answers there are.
+        Raises: as PrivateLabeler.label.
+        Cost: a prediction of each member for each point, and 8 bytes for each of them.
+        Source: as the class.
+        """
+        if sized("bins", bins, 1 << 16) == 1:
+            raise ParameterError("bins = 1, but it must be at least 2")
+        limit, points = self._limit(bottoms), self._asked(Q)
+        found = self._scores(points)
+        values, (unstable, queries) = self._answers(
+            lambda session: session.answer_scores(found, bins), found.shape[1], limit
+        )
+        return Scores(
+            scores=values,
+            is_bottom=np.isnan(values),
+            unstable_left=unstable,
+            queries_left=queries,
+            record=self.record_,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the members in a file and what they have used up in a ledger next to it.
+
+        path: as PrivateLabeler.save, in every respect.
+
+        Guarantee: as PrivateLabeler.save.
+        Raises: as PrivateLabeler.save.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        self._save(path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        trusted: bool = False,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Open what save wrote; its learner, which is not needed any more, is None.
+
+        path, trusted, random_state: as PrivateLabeler.load; loading runs code from the file.
+
+        Guarantee: as save.
+        Raises: as PrivateLabeler.load.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        return cls._load(path, trusted, random_state)
+
+    def _scores(self, points: Any) -> NDArray[np.float64]:
+        found = [np.empty((self.members_, 0))]
+        for scores, faults in self._fitted().scores(points, self._spent.used().queries):
+            self._name(faults)
+            found.append(scores)
+        return np.concatenate(found, axis=1)
+
+
+def paper_soft_members(T: int, m: int, *, epsilon: float, delta: float, beta: float) -> int:
+    """The k of the paper's Theorem 5.14: that of Algorithm 4 for 2 T, and for beta twice over."""
+    return paper_members(2 * T, m, epsilon=epsilon, delta=delta, beta=min(2 * beta, 1 - 1e-9))

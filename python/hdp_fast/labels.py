@@ -1,0 +1,30 @@
+"""Labels for public points from private records, by any learner at all.
+
+The records are split among members, each of which trains a model of its own. Asked for a label, all
+members vote, and a verified table of coins answers with the winner, or with bottom where the vote
+is close. One record changes one vote, and the members, their votes and how close a vote was stay
+private: answers are all that is ever shown. PrivateLabeler answers queries with labels, SoftLabeler
+with scores; PrivateLearner trains on labels a model that may be asked without end.
+"""
+
+from __future__ import annotations
+
+from ._label_plans import soft_bins, unstable_queries
+from ._pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
+from ._private_labeler import Labels, PrivateLabeler
+from ._private_learner import PrivateLearner
+from ._soft_labeler import Scores, SoftLabeler
+
+__all__ = [
+    "Labels",
+    "LearningPlan",
+    "PrivateLabeler",
+    "PrivateLearner",
+    "Scores",
+    "SoftLabeler",
+    "pac_sample_size",
+    "plan_answers",
+    "plan_learning",
+    "soft_bins",
+    "unstable_queries",
+]
