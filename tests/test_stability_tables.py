@@ -246,7 +246,8 @@ def test_a_session_ends_at_exactly_T_bottoms():
 
 
 def test_a_session_ends_after_m_queries_and_asks_no_more_than_are_left():
-    for session in (hazard(m=4).session(), vote(m=4).session()):
+    # Seeded: the far ends of the tables are rare, not impossible.
+    for session in (hazard(m=4).session(random_state=3), vote(m=4).session(random_state=3)):
         assert session.answer([[9_999, 0]] * 3).tolist() == [0] * 3
         with pytest.raises(BudgetExceeded, match="2 queries, but 1 are left"):
             session.answer([[9_999, 0]] * 2)
