@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -22,7 +23,7 @@ from .record import PrivacyRecord, rng_of
 _MOST_MEMBERS = 1 << 24
 
 
-class Labeler:
+class Labeler(ABC):
     """The part of a labeler that does not depend on what its members say.
 
     Attributes:
@@ -35,10 +36,6 @@ class Labeler:
     _source: ClassVar[str]
     _kept: ClassVar[tuple[str, ...]]
 
-    learner: Any
-    members: int | None
-    diagnose: bool
-
     plan_: VotePlan
     members_: int
     record_: PrivacyRecord | None
@@ -47,12 +44,31 @@ class Labeler:
     _ensemble: Ensemble | None = None
     _spent: Spent
 
-    def __init__(self, learner: Any):
+    def __init__(
+        self,
+        learner: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        queries: int,
+        unstable: int,
+        beta: float,
+        agreement: float,
+        members: int | None,
+        diagnose: bool,
+    ):
         self.learner = learner
+        self.epsilon = epsilon
+        self.delta = delta
+        self.queries = queries
+        self.unstable = unstable
+        self.beta = beta
+        self.agreement = agreement
+        self.members = members
+        self.diagnose = diagnose
 
-    def plan(self) -> VotePlan:
-        """Table and numbers of members."""
-        raise NotImplementedError
+    @abstractmethod
+    def plan(self) -> VotePlan: ...
 
     @property
     def queries_left(self) -> int:
@@ -63,6 +79,66 @@ class Labeler:
     def unstable_left(self) -> int | None:
         """Bottoms until all answers end; None where there are none."""
         return _left(self._table(), self._spent.used())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Keep the members in a file and what they have used up in a ledger next to it.
+
+        path: of a new file, made with mode 0600: it holds what the records taught, and is as
+        private as they are. The ledger is path with ".ledger" added. From now on this labeler and
+        all that are loaded from the file, in any process, share what is left. A query is paid for
+        before its answer is shown: no crash gives one back. Whoever copies both files can ask
+        again, which nothing here prevents.
+
+        Guarantee: as the class, for all of them together, if there is one copy of the files.
+        Raises: ParameterError, CheckpointError when it has been saved already or the files are not
+            new; ImportError without joblib.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        ensemble, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
+        state = {
+            "parameters": {name: getattr(self, name) for name in self._kept},
+            "plan": replace(self.plan_),
+            "members": self.members_,
+            "record": None if self.record_ is None else self.record_.to_json(),
+            "ensemble": replace(ensemble, coins=None),
+            "key": key,
+        }
+        with self._spent.moved(_ensembles.ledger_of(file), key):
+            _ensembles.write(file, type(self).__name__, state)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        trusted: bool = False,
+        random_state: RandomState = None,
+    ) -> Self:
+        """Open what save wrote; its learner, which is not needed any more, is None.
+
+        path: as save's. trusted: whether you know who wrote the file. It is a pickle: loading it
+        runs whatever code somebody put into it, of which False warns. random_state: as fit's.
+        Nothing is charged.
+
+        Guarantee: as save.
+        Raises: CheckpointError for anything but a saved labeler of this kind with its own ledger;
+            ParameterError; ImportError without joblib.
+        Cost: the members' pickles.
+        Source: none.
+        """
+        _random.check(random_state)
+        file = _ensembles.place(path)
+        state = _ensembles.read(file, cls.__name__, trusted)
+        spent = Spent(_ensembles.ledger_of(file), state["key"])
+        made = cls(None, **state["parameters"])
+        text, ensemble = state["record"], state["ensemble"]
+        record = None if text is None else PrivacyRecord.from_json(text)
+        if random_state is not None:
+            ensemble.coins = _random.generator(random_state)
+            record = record and replace(record, rng=rng_of(random_state))
+        made._begin(state["plan"], state["members"], record, ensemble, spent)
+        return made
 
     def _trained(
         self, X: Any, y: Any, ids: Any, budget: Budget | None, random_state: RandomState
@@ -158,34 +234,6 @@ class Labeler:
         if count("bottoms", bottoms) == 0:
             raise ParameterError("bottoms = 0, but it must be at least 1")
         return bottoms
-
-    def _save(self, path: str | os.PathLike[str]) -> None:
-        ensemble, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
-        state = {
-            "parameters": {name: getattr(self, name) for name in self._kept},
-            "plan": replace(self.plan_),
-            "members": self.members_,
-            "record": None if self.record_ is None else self.record_.to_json(),
-            "ensemble": replace(ensemble, coins=None),
-            "key": key,
-        }
-        with self._spent.moved(_ensembles.ledger_of(file), key):
-            _ensembles.write(file, type(self).__name__, state)
-
-    @classmethod
-    def _load(cls, path: str | os.PathLike[str], trusted: bool, random_state: RandomState) -> Self:
-        _random.check(random_state)
-        file = _ensembles.place(path)
-        state = _ensembles.read(file, cls.__name__, trusted)
-        spent = Spent(_ensembles.ledger_of(file), state["key"])
-        made = cls(None, **state["parameters"])
-        text, ensemble = state["record"], state["ensemble"]
-        record = None if text is None else PrivacyRecord.from_json(text)
-        if random_state is not None:
-            ensemble.coins = _random.generator(random_state)
-            record = record and replace(record, rng=rng_of(random_state))
-        made._begin(state["plan"], state["members"], record, ensemble, spent)
-        return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self._ensemble is not None:

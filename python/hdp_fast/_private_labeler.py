@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _ensembles, stability
 from ._checks import shown
 from ._labelers import Labeler
-from ._vote_plans import VotePlan, members_needed
+from ._vote_plans import VotePlan
 from ._vote_sessions import RandomState
 from ._vote_tables import HazardTable, VoteTable
 from .budget import Budget
@@ -107,18 +106,20 @@ class PrivateLabeler(Labeler):
         bottom: Any = None,
         diagnose: bool = False,
     ):
-        super().__init__(learner)
-        self.epsilon = epsilon
-        self.delta = delta
-        self.queries = queries
-        self.unstable = unstable
+        super().__init__(
+            learner,
+            epsilon=epsilon,
+            delta=delta,
+            queries=queries,
+            unstable=unstable,
+            beta=beta,
+            agreement=agreement,
+            members=members,
+            diagnose=diagnose,
+        )
         self.classes = classes
-        self.beta = beta
-        self.agreement = agreement
-        self.members = members
         self.table = table
         self.bottom = bottom
-        self.diagnose = diagnose
 
     def plan(self) -> VotePlan:
         """The table and the numbers of members that fit will use, the paper's beside them.
@@ -141,13 +142,10 @@ class PrivateLabeler(Labeler):
         if self.table == "fewest" or isinstance(found.table, _TABLES[self.table]):
             return found
         if self.table == "hazard":
-            wanted: HazardTable | VoteTable = HazardTable.design(
-                self.unstable, self.queries, **goal
-            )
-        else:
-            wanted = VoteTable.design(self.queries, **goal)
-        k = members_needed(wanted, agreement=self.agreement)
-        return replace(found, table=wanted, k=k)
+            hazard = HazardTable.design(self.unstable, self.queries, **goal)
+            return replace(found, table=hazard, k=found.k_hazard)
+        assert found.k_vote is not None  # of two labels
+        return replace(found, table=VoteTable.design(self.queries, **goal), k=found.k_vote)
 
     def fit(
         self,
@@ -177,9 +175,7 @@ class PrivateLabeler(Labeler):
         _ensembles.marker(self.bottom, classes)
         records = _ensembles.features("X", X)
         labels = _ensembles.labels(y, int(records.shape[0]), classes)
-        self._trained(records, labels, ids, budget, random_state)
-        self.classes_ = classes
-        return self
+        return self._trained(records, labels, ids, budget, random_state)
 
     def label(self, Q: Any, *, bottoms: int | None = None) -> Labels:
         """Ask for the labels of public points.
@@ -211,47 +207,6 @@ class PrivateLabeler(Labeler):
             record=self.record_,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the members in a file and what they have used up in a ledger next to it.
-
-        path: of a new file, made with mode 0600: it holds what the records taught, and is as
-        private as they are. The ledger is path with ".ledger" added. From now on this labeler and
-        all that are loaded from the file, in any process, share what is left. A query is paid for
-        before its answer is shown: no crash gives one back. Whoever copies both files can ask
-        again, which nothing here prevents.
-
-        Guarantee: as the class, for all of them together, if there is one copy of the files.
-        Raises: ParameterError, CheckpointError when it has been saved already or the files are not
-            new; ImportError without joblib.
-        Cost: the members' pickles.
-        Source: none.
-        """
-        self._save(path)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        trusted: bool = False,
-        random_state: RandomState = None,
-    ) -> Self:
-        """Open what save wrote; its learner, which is not needed any more, is None.
-
-        path: as save's. trusted: whether you know who wrote the file. It is a pickle: loading it
-        runs whatever code somebody put into it, of which False warns. random_state: as fit's.
-        Nothing is charged.
-
-        Guarantee: as save.
-        Raises: CheckpointError for anything but a saved labeler of this kind with its own ledger;
-            ParameterError; ImportError without joblib.
-        Cost: the members' pickles.
-        Source: none.
-        """
-        made = cls._load(path, trusted, random_state)
-        made.classes_ = _ensembles.label_set(made.classes)
-        return made
-
     def unfitted(self) -> PrivateLabeler:
         """A labeler of the same parameters without members.
 
@@ -260,6 +215,10 @@ class PrivateLabeler(Labeler):
         Source: none.
         """
         return type(self)(self.learner, **{name: getattr(self, name) for name in self._kept})
+
+    def _begin(self, *state: Any) -> None:
+        super()._begin(*state)
+        self.classes_ = _ensembles.label_set(self.classes)
 
     def _counts(self, points: Any) -> NDArray[np.uint32]:
         size = len(self.classes_)

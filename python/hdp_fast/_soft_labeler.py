@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -87,15 +86,17 @@ class SoftLabeler(Labeler):
         members: int | None = None,
         diagnose: bool = False,
     ):
-        super().__init__(learner)
-        self.epsilon = epsilon
-        self.delta = delta
-        self.queries = queries
-        self.unstable = unstable
-        self.beta = beta
-        self.agreement = agreement
-        self.members = members
-        self.diagnose = diagnose
+        super().__init__(
+            learner,
+            epsilon=epsilon,
+            delta=delta,
+            queries=queries,
+            unstable=unstable,
+            beta=beta,
+            agreement=agreement,
+            members=members,
+            diagnose=diagnose,
+        )
 
     def plan(self) -> VotePlan:
         """The table, of twice as many queries, and the number of members that fit will use.
@@ -160,37 +161,6 @@ class SoftLabeler(Labeler):
             queries_left=queries,
             record=self.record_,
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the members in a file and what they have used up in a ledger next to it.
-
-        path: as PrivateLabeler.save, in every respect.
-
-        Guarantee: as PrivateLabeler.save.
-        Raises: as PrivateLabeler.save.
-        Cost: the members' pickles.
-        Source: none.
-        """
-        self._save(path)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        trusted: bool = False,
-        random_state: RandomState = None,
-    ) -> Self:
-        """Open what save wrote; its learner, which is not needed any more, is None.
-
-        path, trusted, random_state: as PrivateLabeler.load; loading runs code from the file.
-
-        Guarantee: as save.
-        Raises: as PrivateLabeler.load.
-        Cost: the members' pickles.
-        Source: none.
-        """
-        return cls._load(path, trusted, random_state)
 
     def _scores(self, points: Any) -> NDArray[np.float64]:
         found = [np.empty((self.members_, 0))]
