@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any, NoReturn, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._checks import array, fraction, positive, shown, sized
-from ._vote_sessions import RandomState
+from ._vote_sessions import Once, RandomState
 from ._votes import Integers, counts_of
 from .budget import Budget, spend
-from .exceptions import BudgetExceeded, ParameterError, ShapeError
+from .exceptions import ParameterError, ShapeError
 from .record import PrivacyRecord, rng_of
 
 _MOST = 1 << 40
@@ -26,7 +24,59 @@ _DIGITS = 60
 _UNIT = 1 << 20
 
 
-class AboveThreshold:
+class _Comparisons(Once):
+    """Integers compared with a noisy threshold, until T of them are found below it."""
+
+    def __init__(
+        self,
+        T: int,
+        threshold: Any,
+        scale: Fraction,
+        m: int | None,
+        record: PrivacyRecord,
+        random_state: RandomState,
+        budget: Budget | None,
+    ):
+        level = _integers("threshold", threshold)
+        if level.ndim:
+            raise ShapeError(f"threshold has shape {level.shape}, but it must be one integer")
+        queries = (1 << 63) - 1 if m is None else sized("m", m, _MOST)
+        _random.check(random_state)
+        ratio = scale.as_integer_ratio()
+        self._noisy = _core.AboveThreshold(int(level), ratio, sized("T", T, _MOST), queries)
+        self._limited, self._scale = m is not None, scale
+        super().__init__(record, random_state, budget)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise on the threshold; that on a query is twice as wide."""
+        return self._scale
+
+    @property
+    def bottoms_left(self) -> int:
+        """Bottoms until it ends."""
+        return self._noisy.left[0]
+
+    @property
+    def queries_left(self) -> int | None:
+        """Queries that may still be asked; None for any number."""
+        return self._noisy.left[1] if self._limited else None
+
+    def _compared(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
+        found = _integers("values", values)
+        if found.ndim > 1:
+            raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
+        with self._lock:
+            self._check_left(found.size, *self._noisy.left)
+            answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
+        return bool(answers[0]) if found.ndim == 0 else answers
+
+    def __repr__(self) -> str:
+        left = f"{self.bottoms_left:,} bottoms left, scale {float(self._scale):g}"
+        return f"{type(self).__name__}({self._record.mechanism}: {left})"
+
+
+class AboveThreshold(_Comparisons):
     """Which integer queries lie above a threshold, until T of them are found not to.
 
     T: bottoms that end it, at least 1. threshold: an integer. epsilon: above 0. delta: in [0, 1).
@@ -67,50 +117,7 @@ class AboveThreshold:
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        self._open(T, threshold, scale, m, record, random_state, budget)
-
-    def _open(
-        self,
-        T: int,
-        threshold: Any,
-        scale: Fraction,
-        m: int | None,
-        record: PrivacyRecord,
-        random_state: RandomState,
-        budget: Budget | None,
-    ) -> None:
-        level = _integers("threshold", threshold)
-        if level.ndim:
-            raise ShapeError(f"threshold has shape {level.shape}, but it must be one integer")
-        queries = (1 << 63) - 1 if m is None else sized("m", m, _MOST)
-        _random.check(random_state)
-        ratio = scale.as_integer_ratio()
-        self._noisy = _core.AboveThreshold(int(level), ratio, sized("T", T, _MOST), queries)
-        self._coins = None if random_state is None else np.random.default_rng(random_state)
-        self._limited, self._scale, self._record = m is not None, scale, record
-        self._lock, self._process = threading.Lock(), os.getpid()
-        with spend(budget, record):
-            pass
-
-    @property
-    def record(self) -> PrivacyRecord:
-        """What protects all answers together."""
-        return self._record
-
-    @property
-    def scale(self) -> Fraction:
-        """Of the noise on the threshold; that on a query is twice as wide."""
-        return self._scale
-
-    @property
-    def bottoms_left(self) -> int:
-        """Bottoms until it ends."""
-        return self._noisy.left[0]
-
-    @property
-    def queries_left(self) -> int | None:
-        """Queries that may still be asked; None for any number."""
-        return self._noisy.left[1] if self._limited else None
+        super().__init__(T, threshold, scale, m, record, random_state, budget)
 
     def answer(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
         """Compare the values of queries with the threshold, one after the other.
@@ -124,48 +131,19 @@ class AboveThreshold:
         Cost: some tens of nanoseconds a query, on one thread.
         Source: as the class.
         """
-        found = _integers("values", values)
-        if found.ndim > 1:
-            raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
-        with self._lock:
-            self._check(found.size)
-            answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
-        return bool(answers[0]) if found.ndim == 0 else answers
-
-    def _check(self, queries: int) -> None:
-        if os.getpid() != self._process:
-            raise ParameterError("process is a fork, but the state must not be used twice")
-        bottoms, left = self._noisy.left
-        if not bottoms:
-            raise BudgetExceeded("the last bottom has been answered, but queries were asked")
-        if queries > left:
-            raise BudgetExceeded(f"{queries:,} queries, but {left:,} are left")
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
-        raise TypeError(f"{kind} can't be pickled: a copy could ask the same queries again")
-
-    def __repr__(self) -> str:
-        left = f"{self.bottoms_left:,} bottoms left, scale {float(self._scale):g}"
-        return f"{type(self).__name__}({self._record.mechanism}: {left})"
+        return self._compared(values)
 
 
-class OnlineQueryRelease:
+class OnlineQueryRelease(_Comparisons):
     """The winners of votes far enough from another one, until T of them are found not to be.
 
     T, epsilon, m, random_state, budget: as AboveThreshold. delta: in (0, 1); half of it is for the
     comparisons, the other for a label at distance 0.
 
-    Distances are compared with a threshold w by AboveThreshold. Within the answers up to a bottom
-    at most one query can have different winners on two neighbours before it is a bottom or a label
-    that should not have been told; hence T tests matter, not m, and w is the smallest integer with
-    T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
+    Distances are compared with a threshold w as AboveThreshold does it. Within the answers up to a
+    bottom at most one query can have different winners on two neighbours before it is a bottom or a
+    label that should not have been told; hence T tests matter, not m, and w is the smallest integer
+    with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
 
     Guarantee: as AboveThreshold, when one vote a query is replaced, always the same member's.
     Raises: ParameterError, BudgetExceeded.
@@ -196,28 +174,12 @@ class OnlineQueryRelease:
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        self._above = AboveThreshold.__new__(AboveThreshold)
-        self._above._open(T, self._threshold, scale, m, record, random_state, budget)
-
-    @property
-    def record(self) -> PrivacyRecord:
-        """What protects all answers together."""
-        return self._above.record
+        super().__init__(T, self._threshold, scale, m, record, random_state, budget)
 
     @property
     def threshold(self) -> int:
         """The distance that is compared with, before noise."""
         return self._threshold
-
-    @property
-    def bottoms_left(self) -> int:
-        """Bottoms until it ends."""
-        return self._above.bottoms_left
-
-    @property
-    def queries_left(self) -> int | None:
-        """Queries that may still be asked; None for any number."""
-        return self._above.queries_left
 
     def answer(self, counts: ArrayLike) -> int | Integers:
         """Answer queries, given the votes for each label.
@@ -232,12 +194,9 @@ class OnlineQueryRelease:
         """
         found = counts_of(counts)
         winners, distances = _core.vote_stands(found.reshape(-1), found.shape[-1])
-        above = np.atleast_1d(self._above.answer(distances))
+        above = np.atleast_1d(self._compared(distances))
         labels = np.where(above, winners[: len(above)], -1)
         return int(labels[0]) if found.ndim == 1 else labels
-
-    def __repr__(self) -> str:
-        return f"OnlineQueryRelease(threshold {self._threshold:,}, {self._above!r})"
 
 
 class StableRelease:

@@ -19,7 +19,47 @@ from .record import PrivacyRecord
 RandomState = int | np.random.Generator | None
 
 
-class Session:
+class Once:
+    """State that answers until it is used up, in one process alone: a copy is the very same object.
+
+    Charges the budget when it is made.
+    """
+
+    def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
+        self._record = record
+        # Calls with one int would all toss the same coins.
+        self._coins = None if random_state is None else np.random.default_rng(random_state)
+        self._lock, self._process = threading.Lock(), os.getpid()
+        with spend(budget, record):
+            pass
+
+    @property
+    def record(self) -> PrivacyRecord:
+        """What protects all answers together."""
+        return self._record
+
+    def _check_left(self, queries: int, bottoms: int | None, left: int) -> None:
+        kind = type(self).__name__
+        if os.getpid() != self._process:
+            rule = "it can't be shared by a fork, which would use it twice"
+            raise ParameterError(f"{kind} = that of a parent process, but {rule}")
+        if bottoms == 0:
+            raise BudgetExceeded(f"{kind} has ended at its last bottom, but queries were asked")
+        if queries > left:
+            raise BudgetExceeded(f"{queries:,} queries, but {left:,} are left")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} can't be pickled: a copy could ask the same queries again")
+
+
+class Session(Once):
     """Answers to queries by the coins of a table, until T bottoms or m queries.
 
     Made by HazardTable.session or VoteTable.session. Bottom is -1. Where a call reaches the last
@@ -45,19 +85,10 @@ class Session:
         most, m = limits
         bottoms, queries = _used("bottoms", spent[0], most or 0), _used("queries", spent[1], m)
         _random.check(random_state)
-        self._table, self._record = table, record
+        self._table = table
         self._bottoms = None if most is None else most - bottoms
         self._queries = m - queries
-        # Calls with one int would all toss the same coins.
-        self._coins = None if random_state is None else np.random.default_rng(random_state)
-        self._lock, self._process = threading.Lock(), os.getpid()
-        with spend(budget, record):
-            pass
-
-    @property
-    def record(self) -> PrivacyRecord:
-        """What protects all answers together."""
-        return self._record
+        super().__init__(record, random_state, budget)
 
     @property
     def bottoms_left(self) -> int | None:
@@ -146,7 +177,7 @@ class Session:
         flat = np.require(given, np.float64, ["C", "A"]).reshape(-1)
         queries = given.shape[1] if given.ndim == 2 else 1
         with self._lock:
-            self._check(queries)
+            self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
             self._bottoms, self._queries = bottoms, rest
@@ -170,31 +201,12 @@ class Session:
 
     def _ask(self, queries: int, ask: Any) -> Any:
         with self._lock:
-            self._check(queries)
+            self._check_left(queries, self._bottoms, self._queries)
             answers = ask(self._coins)
             self._queries -= len(answers)
             if self._bottoms is not None:
                 self._bottoms -= int(np.count_nonzero(answers == -1))
         return answers
-
-    def _check(self, queries: int) -> None:
-        if os.getpid() != self._process:
-            raise ParameterError(
-                "session = that of a parent process, but it can't be shared by a fork"
-            )
-        if self._bottoms == 0:
-            raise BudgetExceeded("session has ended at its last bottom, but queries were asked")
-        if queries > self._queries:
-            raise BudgetExceeded(f"{queries:,} queries, but {self._queries:,} are left")
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a session can't be pickled: a copy could ask the same queries again")
 
     def __repr__(self) -> str:
         bottoms = "" if self._bottoms is None else f"{self._bottoms:,} bottoms and "
