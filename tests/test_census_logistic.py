@@ -1,14 +1,12 @@
 """The experiment on the census: what private models learn, with and without reweighing."""
 
-import importlib.util
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import PAPERS, loaded
 
-ROOT = Path(__file__).parents[1]
-SCRIPT = ROOT / "benches" / "papers" / "census_logistic.py"
+SCRIPT = PAPERS / "census_logistic.py"
 
 pytestmark = [pytest.mark.data, pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")]
 
@@ -16,13 +14,7 @@ pytestmark = [pytest.mark.data, pytest.mark.skipif(not SCRIPT.exists(), reason="
 @pytest.fixture(scope="module")
 def script():
     pytest.importorskip("sklearn")
-    spec = importlib.util.spec_from_file_location("census_logistic", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        # The script imports its sibling, and dataclasses look their module up.
-        patch.syspath_prepend(str(SCRIPT.parent))
-        patch.setitem(importlib.import_module("sys").modules, spec.name, module)
-        spec.loader.exec_module(module)
+    with loaded(SCRIPT) as module:
         yield module
 
 

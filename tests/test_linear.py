@@ -1,17 +1,16 @@
 """hdp_fast.learners.LinearSeparator, and the script of the paper's figure that it was made for."""
 
-import importlib.util
 import json
 import math
 import pickle
 import subprocess
 import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
+from scripts import PAPERS, loaded
 from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, LinearSVC
 
@@ -20,7 +19,7 @@ from hdp_fast.learners import Halfspaces, LinearSeparator
 from hdp_fast.local import EmpiricalOracle
 from hdp_fast.transfer import SubsampleTestReweigh
 
-SCRIPT = Path(__file__).parents[1] / "benches" / "papers" / "kohen_sheffet_fig1.py"
+SCRIPT = PAPERS / "kohen_sheffet_fig1.py"
 
 
 def separable(n, d, *, dtype=np.float64, seed=0):
@@ -247,16 +246,14 @@ def test_a_record_that_turns_infinite_is_still_refused():
         learner.learn_indices(X, y, np.arange(50))
 
 
-def script():
-    spec = importlib.util.spec_from_file_location(SCRIPT.stem, SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[SCRIPT.stem] = module
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def fig1():
+    with loaded(SCRIPT) as module:
+        yield module
 
 
-def test_loss_of_the_figure_is_that_of_correlated_gaussians():
-    fig1, coins = script(), np.random.default_rng(4)
+def test_loss_of_the_figure_is_that_of_correlated_gaussians(fig1):
+    coins = np.random.default_rng(4)
     for shift in (0.0, 0.3, 5.0):
         a, b = coins.standard_normal((2, 6)) + shift
         biases = coins.standard_normal(2) * 2

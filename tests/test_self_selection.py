@@ -1,13 +1,11 @@
 """The experiment on real data finds a gap between source and target, and closes part of it."""
 
-import importlib.util
 import os
-from pathlib import Path
 
 import pytest
+from scripts import PAPERS, loaded
 
-ROOT = Path(__file__).parents[1]
-SCRIPT = ROOT / "benches" / "papers" / "self_selection.py"
+SCRIPT = PAPERS / "self_selection.py"
 
 pytestmark = [pytest.mark.data, pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")]
 
@@ -15,12 +13,7 @@ pytestmark = [pytest.mark.data, pytest.mark.skipif(not SCRIPT.exists(), reason="
 @pytest.fixture(scope="module")
 def script():
     pytest.importorskip("sklearn")
-    spec = importlib.util.spec_from_file_location("self_selection", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(importlib.import_module("sys").modules, spec.name, module)
-        spec.loader.exec_module(module)
+    with loaded(SCRIPT) as module:
         yield module
 
 
