@@ -95,6 +95,17 @@ def count(name: str, value: Any) -> int:
     return found
 
 
+def at_most_one(name: str, value: Any) -> float:
+    """The value as a float in (0, 1].
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 < found <= 1:
+        raise ParameterError(f"{name} = {shown(value)}, but it must lie in (0, 1]")
+    return found
+
+
 def sized(name: str, value: Any, most: int) -> int:
     """The value as an int from 1 to `most`.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from . import local
-from ._checks import count, fraction, number, positive, shown
+from ._checks import at_most_one, count, fraction, number, positive, shown
 from ._search import Search, composes, sample_of, steps_of
 from .exceptions import ParameterError
 
@@ -306,10 +306,7 @@ def _paper_rounds(alpha: float, ratio: float) -> int:
 
 def _density(alpha: float, ratio: float | None, kappa: float | None, private: bool) -> float | None:
     if kappa is not None:
-        found = number("kappa", kappa)
-        if not 0 < found <= 1:
-            raise ParameterError(f"kappa = {shown(kappa)}, but it must lie in (0, 1]")
-        return found
+        return at_most_one("kappa", kappa)
     if not private:
         return None
     if ratio is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ._checks import number, shown, sized
-from .exceptions import ParameterError
+from ._checks import at_most_one, sized
 
 # Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
 WINDOW, SLACK = 1 - 2.0**-12, 1 + 1e-12
@@ -14,12 +13,7 @@ def density(kappa: float | None) -> float:
 
     Raises: ParameterError unless kappa lies in (0, 1].
     """
-    if kappa is None:
-        return 1.0
-    found = number("kappa", kappa)
-    if not 0 < found <= 1:
-        raise ParameterError(f"kappa = {shown(kappa)}, but it must lie in (0, 1]")
-    return found * WINDOW
+    return 1.0 if kappa is None else at_most_one("kappa", kappa) * WINDOW
 
 
 def rate_of(n: int, kappa: float | None) -> float:

@@ -290,22 +290,24 @@ class PrivateSGD:
         """
         rate, wanted = rate_of(n, kappa), positive("epsilon", epsilon)
         chosen = self.delta if delta is None else fraction("delta", delta)
+        steps = self.steps * sized("rounds", rounds, 1 << 40)
 
         def family(noise: float) -> Mechanism:
             return dataclasses.replace(self, noise=noise).composition(rate)[0][0]
 
-        most = dataclasses.replace(self, noise=_MOST_NOISE)
-        if accounting.delta(most.composition(rate, rounds=rounds), wanted) > chosen:
+        try:
+            noise = accounting.smallest_noise(
+                family,
+                epsilon=wanted,
+                delta=chosen,
+                rounds=steps,
+                low=_LEAST_NOISE,
+                high=_MOST_NOISE,
+            )
+        except ParameterError as error:
+            # All arguments have been checked: what is left is noise that is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
-            raise ParameterError(f"epsilon = {epsilon}, but {rule}")
-        noise = accounting.smallest_noise(
-            family,
-            epsilon=wanted,
-            delta=chosen,
-            rounds=self.steps * sized("rounds", rounds, 1 << 40),
-            low=_LEAST_NOISE,
-            high=_MOST_NOISE,
-        )
+            raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
         found = dataclasses.replace(self, noise=noise, delta=chosen)
         # The search for an epsilon ends above it: a budget of the given one must be enough.
         while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > wanted:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, count, number, shown
+from ._checks import array, at_most_one, count, number, shown
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["DenseWeights", "project"]
@@ -32,9 +32,7 @@ def project(
     Cost: O(n) expected, by selection: two passes over w.
     Source: Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet, Algorithm 1.
     """
-    share = number("kappa", kappa)
-    if not 0 < share <= 1:
-        raise ParameterError(f"kappa = {shown(kappa)}, but it must lie in (0, 1]")
+    share = at_most_one("kappa", kappa)
     values = _floats("w", w)
     if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
