@@ -21,6 +21,8 @@ from .exceptions import BudgetExceeded, ParameterError, ShapeError
 from .record import PrivacyRecord, rng_of
 
 _MOST_MEMBERS = 1 << 24
+# Bottoms and, for scores, twice as many queries as a table takes.
+_MOST = 1 << 39
 
 
 class Labeler(ABC):
@@ -69,6 +71,10 @@ class Labeler(ABC):
 
     @abstractmethod
     def plan(self) -> VotePlan: ...
+
+    def _sizes(self) -> tuple[int, int]:
+        """T and m of the tables, named as the labeler has them."""
+        return sized("unstable", self.unstable, _MOST), sized("queries", self.queries, _MOST)
 
     @property
     def queries_left(self) -> int:

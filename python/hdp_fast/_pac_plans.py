@@ -71,7 +71,10 @@ def plan_answers(
     dimension, m = sized("vc", vc, 1 << 30), sized("queries", queries, _MOST)
     near, failing = fraction("alpha", alpha), fraction("beta", beta)
     least = 0.0 if opt is None else fraction("opt", opt, zero=True)
-    T = unstable_queries(m, error=_below_one(least + near), beta=failing / 4, share=share)
+    error = least + near
+    if error >= share:
+        raise ParameterError(f"opt + alpha = {error:g}, but it must be below share, {share:g}")
+    T = unstable_queries(m, error=error, beta=failing / 4, share=share)
     goal = {"epsilon": epsilon, "delta": delta, "beta": failing}
     table, k = min(
         ((table, math.ceil((2 * table.J + 1) / (1 - 2 * share))) for table in _tables(T, m, goal)),
@@ -160,9 +163,3 @@ def pac_sample_size(vc: int, *, alpha: float, beta: float, agnostic: bool) -> in
 def _tables(T: int, m: int, goal: dict[str, float]) -> list[HazardTable | VoteTable]:
     vote = VoteTable.design(m, **goal)
     return [vote] if m < T else [vote, HazardTable.design(T, m, **goal)]
-
-
-def _below_one(error: float) -> float:
-    if error >= 1:
-        raise ParameterError(f"opt + alpha = {error:g}, but it must be below 1")
-    return error

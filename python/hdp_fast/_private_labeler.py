@@ -135,17 +135,16 @@ class PrivateLabeler(Labeler):
             raise ParameterError(f"table = {shown(self.table)}, but {rule}")
         if self.table == "vote" and labels > 2:
             raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
+        unstable, queries = self._sizes()
         goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
-        found = stability.plan(
-            self.unstable, self.queries, labels=labels, agreement=self.agreement, **goal
-        )
+        found = stability.plan(unstable, queries, labels=labels, agreement=self.agreement, **goal)
         if self.table == "fewest" or isinstance(found.table, _TABLES[self.table]):
             return found
         if self.table == "hazard":
-            hazard = HazardTable.design(self.unstable, self.queries, **goal)
+            hazard = HazardTable.design(unstable, queries, **goal)
             return replace(found, table=hazard, k=found.k_hazard)
         assert found.k_vote is not None  # of two labels
-        return replace(found, table=VoteTable.design(self.queries, **goal), k=found.k_vote)
+        return replace(found, table=VoteTable.design(queries, **goal), k=found.k_vote)
 
     def fit(
         self,

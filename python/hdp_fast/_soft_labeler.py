@@ -18,8 +18,6 @@ from .budget import Budget
 from .exceptions import ParameterError
 from .record import PrivacyRecord
 
-_MOST = 1 << 39
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
@@ -106,11 +104,11 @@ class SoftLabeler(Labeler):
         Cost: as stability.plan.
         Source: Bassily, Thakkar and Thakurta 2018, Theorem 5.14, for k_paper.
         """
-        votes = 2 * sized("queries", self.queries, _MOST)
+        unstable, queries = self._sizes()
         goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
-        table = HazardTable.design(self.unstable, votes, **goal)
+        table = HazardTable.design(unstable, 2 * queries, **goal)
         k = members_needed(table, agreement=self.agreement)
-        paper = paper_soft_members(self.unstable, self.queries, **goal)
+        paper = paper_soft_members(unstable, queries, **goal)
         return VotePlan(table=table, k=k, k_hazard=k, k_vote=None, k_paper=paper)
 
     def fit(
