@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+import functools
 import logging
 import math
 import os
@@ -35,6 +36,7 @@ from hdp_fast.labels import (
     pac_sample_size,
     plan_answers,
     plan_learning,
+    sgd_stability,
     soft_bins,
     unstable_queries,
 )
@@ -851,9 +853,102 @@ def test_bins_are_wide_enough_for_the_scores_of_a_stable_learner():
     assert soft_bins(0.001, 50, quality=0.1) == math.floor(1 / (0.1 + 0.01))
 
 
+def descended(points, *, passes, step_size, penalty, gradient, batch, orders):
+    """Weights by SGD with a penalty, one order for each pass."""
+    weights = np.zeros(points.shape[1])
+    for order in orders[:passes]:
+        for start in range(0, len(order), batch):
+            some = points[order[start : start + batch]]
+            step = gradient(weights, some).sum(axis=0) / batch + penalty * weights
+            weights = weights - step_size * step
+    return weights
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.3])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
+    """Gradients of 1 and -1 in one dimension move weights apart as far as anything does."""
+    n, passes, eta = 12, 3, 0.2
+    points, orders = np.ones((n, 1)), [np.arange(n)] * passes
+    given = {"passes": passes, "step_size": eta, "batch": batch}
+    run = functools.partial(
+        descended, penalty=penalty, gradient=lambda w, x: x, orders=orders, **given
+    )
+    squares = []
+    for j in range(n):
+        other = points.copy()
+        other[j] = -1
+        squares.append((run(points) - run(other)) ** 2)
+    bound = sgd_stability(
+        chunk=n, lipschitz=1, smoothness=penalty or 1e-9, convexity=penalty, **given
+    )
+    assert bound == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.5])
+def test_sgd_on_a_logistic_loss_is_at_least_as_stable_as_promised(penalty):
+    n, passes, eta, batch = 10, 4, 1.5, 3
+    orders = [COINS.permutation(n) for _ in range(passes)]
+
+    def gradient(weights, signed):
+        return -signed / (1 + np.exp(signed @ weights))[:, None]
+
+    run = functools.partial(
+        descended,
+        passes=passes,
+        step_size=eta,
+        penalty=penalty,
+        gradient=gradient,
+        batch=batch,
+        orders=orders,
+    )
+    query, squares = np.array([0.6, 0.8]), []
+    for _ in range(40):
+        points, fresh = (
+            found / np.linalg.norm(found, axis=1)[:, None]
+            for found in (COINS.normal(size=(n, 2)), COINS.normal(size=(n, 2)))
+        )
+        for j in range(n):
+            other = points.copy()
+            other[j] = fresh[j]
+            scores = [1 / (1 + np.exp(-run(each) @ query)) for each in (points, other)]
+            squares.append((scores[0] - scores[1]) ** 2)
+    bound = sgd_stability(
+        passes,
+        n,
+        step_size=eta,
+        lipschitz=1,
+        smoothness=0.25 + penalty,
+        convexity=penalty,
+        batch=batch,
+        slope=0.25,
+    )
+    assert 0.02 * bound < math.sqrt(np.mean(squares)) < bound
+
+
+def test_one_pass_of_short_steps_lets_members_agree_on_many_bins():
+    """Steps of 1 / n': a = 1 / (2 n'), and bins of width 4 a sqrt(2 n')."""
+    a = sgd_stability(1, 10_000, step_size=1e-4, lipschitz=1, smoothness=0.25, slope=0.25)
+    assert a == pytest.approx(0.5e-4)
+    assert soft_bins(a, 10_000) == math.floor(1 / (2 * math.sqrt(2) / 100))
+
+
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
+        (
+            lambda: sgd_stability(1, 9, step_size=9, lipschitz=1, smoothness=1),
+            "step_size = 9, but it must be at most 2 / .smoothness",
+        ),
+        (
+            lambda: sgd_stability(1, 9, step_size=1, lipschitz=1, smoothness=1, convexity=2),
+            "convexity = 2",
+        ),
+        (lambda: sgd_stability(0, 9, step_size=1, lipschitz=1, smoothness=1), "passes = 0"),
+        (
+            lambda: sgd_stability(1, 9, step_size=1, lipschitz=1, smoothness=1, batch=10),
+            "batch = 10",
+        ),
         (lambda: unstable_queries(0, error=0.1), "queries = 0"),
         (lambda: unstable_queries(9, error=0.4), "error = 0.4, but it must be below share"),
         (lambda: unstable_queries(9, error=-1), "error = -1"),

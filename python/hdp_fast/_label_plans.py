@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ._checks import at_least_zero, fraction, sized
+from ._checks import at_least_zero, fraction, positive, sized
 from ._vote_plans import log_below
 from .exceptions import ParameterError
 
@@ -79,6 +79,65 @@ def soft_bins(
         rule = "it must let members agree on bins of width 1/2"
         raise ParameterError(f"stability = {a:g}, but {rule}, and they need {width:g}")
     return _MOST_BINS if width * _MOST_BINS <= 1 else math.floor(1 / width)
+
+
+def sgd_stability(
+    passes: int,
+    chunk: int,
+    *,
+    step_size: float,
+    lipschitz: float,
+    smoothness: float,
+    convexity: float = 0.0,
+    batch: int = 1,
+    slope: float = 1.0,
+) -> float:
+    """The stability of scores by SGD in whole passes over a chunk, as soft_bins takes it.
+
+    passes: each uses every record once, in any order that does not depend on the records. chunk:
+    records of each member, n'. step_size: of all steps. lipschitz: bounds the norm of every
+    record's gradient, without what all records share, such as a penalty. smoothness, convexity: of
+    the objective of one record with all of that, which must be convex, or strongly convex. batch:
+    by which a step divides its sum of gradients, a last and smaller one as well. slope: by how
+    much the score of a query may change when the weights move by 1: R / 4 for the logistic
+    function of the product with a query of norm R.
+
+    A gradient step brings two weight vectors together by 1 - step_size convexity, or at least not
+    apart. The step with the record that was replaced moves them apart by 2 step_size lipschitz /
+    batch. In the root of the mean square over all records that passes add up to what is returned.
+    A projection on a convex set, and the mean of all iterates, change no more.
+
+    Returns a, in units of the score.
+
+    Raises: ParameterError, also for a step so long that it may bring weights apart.
+    Cost: constant.
+    Source: Bassily, Thakkar and Thakurta 2018, the section on SGD after Theorem 5.14; Hardt, Recht
+        and Singer 2015, Theorems 3.8 and 3.9, whose bounds are of the mean and not of the root of
+        the mean square that Definition 5.7 asks for.
+    """
+    E, n = sized("passes", passes, _MOST), sized("chunk", chunk, _MOST)
+    b, eta = sized("batch", batch, n), positive("step_size", step_size)
+    rough, curved = positive("smoothness", smoothness), at_least_zero("convexity", convexity)
+    if curved > rough:
+        raise ParameterError(f"convexity = {curved:g}, but it must be at most smoothness")
+    if eta * (rough + curved) > 2:
+        rule = f"2 / (smoothness + convexity) = {2 / (rough + curved):g}"
+        raise ParameterError(f"step_size = {eta:g}, but it must be at most {rule}")
+    apart = 2 * eta * positive("lipschitz", lipschitz) / b * positive("slope", slope)
+    # Whole batches alone: fewer steps bound more.
+    steps = n // b
+    within = _powers(_lost(eta * curved, 2), steps) / steps
+    return apart * math.sqrt(within) * _powers(_lost(eta * curved, steps), E)
+
+
+def _lost(share: float, times: int) -> float:
+    """What is lost if so often this share is."""
+    return 1.0 if share >= 1 else -math.expm1(times * math.log1p(-share))
+
+
+def _powers(lost: float, terms: int) -> float:
+    """The sum of (1 - lost)**i for i < terms."""
+    return terms if lost == 0 else _lost(lost, terms) / lost
 
 
 def _share(value: float) -> float:

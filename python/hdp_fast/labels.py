@@ -9,7 +9,7 @@ with scores; PrivateLearner trains on labels a model that may be asked without e
 
 from __future__ import annotations
 
-from ._label_plans import soft_bins, unstable_queries
+from ._label_plans import sgd_stability, soft_bins, unstable_queries
 from ._pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
 from ._private_labeler import Labels, PrivateLabeler
 from ._private_learner import PrivateLearner
@@ -25,6 +25,7 @@ __all__ = [
     "pac_sample_size",
     "plan_answers",
     "plan_learning",
+    "sgd_stability",
     "soft_bins",
     "unstable_queries",
 ]
