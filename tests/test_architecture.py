@@ -47,6 +47,7 @@ GUARANTEED = {
     "accounting.smallest_noise",
     "accounting.zcdp_epsilon",
     "accounting.zcdp_rho",
+    "adaptation.release_discrepancy",
     "audit.lower_bound",
     "budget.Budget",
     "budget.Budget.parallel",
@@ -186,7 +187,17 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    modules = ["accounting", "audit", "budget", "gf2", "labels", "learners", "local", "noise"]
+    modules = [
+        "accounting",
+        "adaptation",
+        "audit",
+        "budget",
+        "gf2",
+        "labels",
+        "learners",
+        "local",
+        "noise",
+    ]
     modules += ["parity", "record", "schema", "stability", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")

@@ -6,7 +6,8 @@ records. learners: finite classes of hypotheses and the private choice from one.
 kappa-dense weights over records. local: randomised response and agents who answer once. noise:
 exact coins and integer noise. budget: one ledger for all releases about the same records.
 stability: private answers from the votes of an ensemble. labels: labels for public points from
-private records, by any learner. accounting: guarantees as functions. audit: how much privacy a
+private records, by any learner. adaptation: a public source and a private
+target. accounting: guarantees as functions. audit: how much privacy a
 mechanism spends at least. Every release carries a PrivacyRecord;
 docs/guarantees.md says what its words mean.
 """
@@ -15,6 +16,7 @@ import logging
 
 from . import (
     accounting,
+    adaptation,
     audit,
     budget,
     exceptions,
@@ -53,6 +55,7 @@ __all__ = [
     "ShapeError",
     "__version__",
     "accounting",
+    "adaptation",
     "audit",
     "budget",
     "exceptions",

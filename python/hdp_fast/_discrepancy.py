@@ -1,4 +1,4 @@
-"""How differently two samples judge linear predictors: the labeled discrepancy of squared losses."""
+"""The labeled discrepancy: how differently two samples judge linear predictors."""
 
 from __future__ import annotations
 
@@ -148,9 +148,7 @@ def _ball(
     return _around_lens(center, distance, radius, local)
 
 
-def _around_lens(
-    center: Floats, distance: float, radius: float, local: float
-) -> tuple[Ball, bool]:
+def _around_lens(center: Floats, distance: float, radius: float, local: float) -> tuple[Ball, bool]:
     """The least ball around the intersection of a ball at 0 and one at the centre.
 
     The spheres meet in the plane at `height` along the centre. Where it lies between both centres,

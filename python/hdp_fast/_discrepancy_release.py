@@ -110,8 +110,8 @@ def release_discrepancy(
         is 1024 without any addition. Running time is not protected.
     Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget spent.
     Cost: as discrepancy.
-    Source: Bassily, Cortes, Mao and Mohri, Section 4, whose Laplace noise of scale 2 B / (epsilon n)
-        is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
+    Source: Bassily, Cortes, Mao and Mohri, Section 4, whose Laplace noise, of scale
+        2 B / (epsilon n), is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
     """
     _random.check(random_state)
     noise = _noise(epsilon, mu, fraction("delta", delta))

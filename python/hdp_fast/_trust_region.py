@@ -100,8 +100,8 @@ def _spectrum(H: Floats) -> _Spectrum:
     unit, d = _unit(H), len(q)
     residual = np.linalg.norm(P - (vectors * values) @ vectors.T)
     residual += 2 * np.linalg.norm(q - vectors @ linear)
-    # |V| |values| |V'| has at most twice the norm sum |values|, |V| |linear| at most sqrt(2 d) times
-    # that of linear, |V| |V'| at most 2 d.
+    # |V| |values| |V'| has at most twice the norm sum |values|, |V| |linear| at most sqrt(2 d)
+    # times that of linear, |V| |V'| at most 2 d.
     rounding = np.abs(values).sum() + math.sqrt(d) * np.linalg.norm(q)
     stretch = np.linalg.norm(vectors @ vectors.T - np.eye(d)) + d * unit
     return _Spectrum(
@@ -153,11 +153,11 @@ def _minimize(values: Floats, linear: Floats) -> tuple[float, Floats]:
 def _by_dca(P: Floats, q: Floats) -> Floats:
     """A minimum of z'Pz - 2 q'z on the ball, without eigenvectors.
 
-    The convex parts are rho |z|**2 and rho |z|**2 - z'Pz + 2 q'z, the second of which is replaced by
-    its tangent (Tao and An 1998, Section 3). From the gradient's direction every coordinate in the
-    eigenvectors keeps its right sign, so that only the global minimum is left to converge to unless
-    a coordinate is 0 there (Carmon and Duchi 2020); hence the two starts a little aside. From
-    anywhere else DCA may stop at the one local minimum that is not global, unlike what is said in
+    The convex parts are rho |z|**2 and rho |z|**2 - z'Pz + 2 q'z, the second of which is replaced
+    by its tangent (Tao and An 1998, Section 3). From the gradient's direction every coordinate in
+    the eigenvectors keeps its right sign, so that only the global minimum is left to converge to
+    unless a coordinate is 0 there (Carmon and Duchi 2020); hence the two starts a little aside.
+    From elsewhere DCA may stop at the one local minimum that is not global, unlike what is said in
     Bassily, Cortes, Mao and Mohri, Section 4.
     """
     largest = min(np.linalg.norm(P), np.abs(P).sum(axis=0).max())
