@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _random, accounting
-from ._checks import fraction, shown, within
+from ._checks import fraction, number, shown, within
 from ._discrepancy import LABEL_BOUND, Private, Problem, posed, solved
 from ._moments import moments_error
 from ._trust_region import gap_bound
@@ -160,12 +160,15 @@ def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
     found = _parameter("mu", mu)
     mechanism = ZCDP(math.nextafter(found**2 / 2, math.inf))
     # A record states an epsilon above 0.
-    stated = max(accounting.epsilon(mechanism, delta), _LEAST_PARAMETER)
+    stated = max(accounting.zcdp_epsilon(mechanism.rho, delta), _LEAST_PARAMETER)
+    if stated == math.inf:
+        rule = f"no epsilon holds at delta = {delta:g}"
+        raise ParameterError(f"mu = {found}, but {rule}")
     return _Noise("Gaussian", _STEPS / Fraction(found), _STEPS / found, mechanism, stated, delta)
 
 
 def _parameter(name: str, value: float | None) -> float:
-    found = within(name, value)
+    found = number(name, value)
     if not _LEAST_PARAMETER <= found <= _MOST_PARAMETER:
         rule = f"it must lie in [{_LEAST_PARAMETER:g}, {_MOST_PARAMETER:g}]"
         raise ParameterError(f"{name} = {shown(value)}, but {rule}")

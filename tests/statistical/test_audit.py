@@ -17,6 +17,7 @@ from scipy.optimize import brentq
 from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
+from hdp_fast.adaptation import release_discrepancy
 from hdp_fast.audit import lower_bound
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference.noise import gaussian_masses
@@ -207,6 +208,17 @@ def models_of(run, label):
     return sum(each["weights"][0] for each in models) / run.learner.noise
 
 
+def released_discrepancy(**noise):
+    """Of a target whose labels are partly the opposite of the source's: a unit for each such label."""
+    bounds = {"radius": 1.0, "norm_bound": 1.0, "private": "target"}
+
+    def release(labels):
+        source, target = np.ones((2, 1)), np.ones((len(labels), 1))
+        return release_discrepancy(source, [1, 1], target, labels, **bounds, **noise).value
+
+    return release
+
+
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
@@ -310,6 +322,16 @@ AUDITS = [
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
         whole_descent(replace(SHORT, noise=0.8), 2), "a tenth of the noise", 0.02, delta=0.01,
         runs=5_000, event=lambda part: part > 0.005,
+    ),
+    Audit(
+        "discrepancy", 1.0, released_discrepancy(epsilon=1.0), [-1, 1, 1, 1], [-1, -1, 1, 1],
+        released_discrepancy(epsilon=2.0), "half the noise", 0.75, runs=10_000,
+    ),
+    Audit(
+        "discrepancy, Gaussian", accounting.zcdp_epsilon(0.5, 0.01),
+        released_discrepancy(mu=1.0, delta=0.01), [-1, 1, 1, 1], [-1, -1, 1, 1],
+        released_discrepancy(mu=3.0, delta=0.01), "a third of the noise", 0.3, delta=0.01,
+        runs=10_000,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(
