@@ -170,6 +170,22 @@ def test_trust_region_problems_of_known_optimum(d, hard, method):
         assert np.linalg.norm(found.point) <= 1
 
 
+@pytest.mark.parametrize("error", [1e-9, 1e-5, 1e-2])
+def test_the_gap_holds_whatever_the_eigenvectors_are(error, monkeypatch):
+    rng, decompose = np.random.default_rng(0), np.linalg.eigh
+
+    def careless(P):
+        values, vectors = decompose(P)
+        return values + error * rng.normal(size=len(P)), vectors + error * rng.normal(size=P.shape)
+
+    monkeypatch.setattr(np.linalg, "eigh", careless)
+    for hard in (False, True):
+        H, expected = known(rng, 6, hard, equal=1)
+        found = extreme(H, "exact")
+        assert abs(found.value - expected) <= found.gap
+        assert error < found.gap < 1e4 * error
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e-12, 1.0, 1e100])
 def test_the_solver_keeps_its_accuracy_at_any_scale(scale):
     H, expected = known(np.random.default_rng(3), 9, hard=True, equal=1)
@@ -402,7 +418,7 @@ def test_release_says_what_it_did():
     assert gaussian.mechanism.rho == pytest.approx(0.02)
 
 
-@pytest.mark.parametrize(("noise", "steps"), [({"epsilon": 1e6}, 0), ({"mu": 30}, 400)])
+@pytest.mark.parametrize(("noise", "steps"), [({"epsilon": 1e6}, 0), ({"mu": 1e6}, 0)])
 def test_with_hardly_any_noise_the_value_is_the_discrepancy(noise, steps):
     data = problem(3)
     grid = _grid(posed(data, 2.0, 1.0, "target", None, None), "target")
@@ -443,7 +459,7 @@ def test_budget_is_charged_once_and_refused_without_a_trace():
         ({"epsilon": 1, "mu": 1}, "exactly one"),
         ({"epsilon": 0}, "epsilon = 0"),
         ({"epsilon": 1e-12}, "epsilon = 1e-12"),
-        ({"mu": 1e4}, "mu = 10000.0, but no epsilon holds at delta = 1e-06"),
+        ({"mu": 1e7}, "mu = 10000000.0, but it must lie in"),
         ({"mu": 0}, "mu = 0"),
         ({"epsilon": 1, "private": None}, "private = None"),
         ({"mu": 1, "delta": 1}, "delta = 1"),

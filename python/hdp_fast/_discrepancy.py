@@ -77,7 +77,7 @@ def discrepancy(
     supremum to the weights at most local_radius from around. Where that ball leaves the ball of
     radius, the supremum is over the least ball that holds their intersection: an upper bound, as
     `exact` says. method: "exact" solves both signs as trust-region problems by eigenvectors and
-    bisection, the hard case included; "dca" by differences of convex functions. The gap is
+    Newton's method, the hard case included; "dca" by differences of convex functions. The gap is
     certified for both, by the dual bound.
 
     Raises: ShapeError, ParameterError.

@@ -161,9 +161,6 @@ def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
     mechanism = ZCDP(math.nextafter(found**2 / 2, math.inf))
     # A record states an epsilon above 0.
     stated = max(accounting.zcdp_epsilon(mechanism.rho, delta), _LEAST_PARAMETER)
-    if stated == math.inf:
-        rule = f"no epsilon holds at delta = {delta:g}"
-        raise ParameterError(f"mu = {found}, but {rule}")
     return _Noise("Gaussian", _STEPS / Fraction(found), _STEPS / found, mechanism, stated, delta)
 
 

@@ -21,7 +21,7 @@ Method = Literal["exact", "dca"]
 # The multiplier stays so far from the point where its matrix is singular, in units of its norm.
 _FLOOR = 2.0**-50
 _LEAST = 1e-290
-_BISECTIONS = 64
+_NEWTON_STEPS = 50
 _DCA_STEPS, _DCA_STOP = 5_000, 1e-14
 # How far the starts of DCA lie off the gradient's line.
 _DCA_ASIDE = 1e-3
@@ -125,7 +125,7 @@ def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Sid
 
 
 def _minimize(values: Floats, linear: Floats) -> tuple[float, Floats]:
-    """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball, by bisection.
+    """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
 
     values: ascending. A minimum has z_i = linear_i / (values_i + multiplier), none of these
     denominators negative, and lies on the sphere unless the multiplier is 0 (More and Sorensen
@@ -133,21 +133,27 @@ def _minimize(values: Floats, linear: Floats) -> tuple[float, Floats]:
     """
     lowest, distances = float(values[0]), values - values[0]
     floor = max(_FLOOR * float(np.abs(values).max() + np.linalg.norm(linear)), _LEAST)
-    low = max(lowest, floor)
-    high = max(low, float(np.linalg.norm(linear)))
-    for _ in range(_BISECTIONS if np.linalg.norm(linear / (distances + low)) > 1 else 0):
-        middle = math.sqrt(low) * math.sqrt(high)
-        if np.linalg.norm(linear / (distances + middle)) > 1:
-            low = middle
-        else:
-            high = middle
-    found: Floats = linear / (distances + low)
-    shift = max(low - lowest, 0.0)
+    least, found = _on_sphere(distances, linear, max(lowest, floor))
+    shift = max(least - lowest, 0.0)
     # The hard case: nothing but the first eigenvector is left to reach the sphere with.
     missing = 1 - float(found[1:] @ found[1:])
     if shift > 0 and missing > found[0] ** 2:
         found[0] = math.copysign(math.sqrt(missing), found[0])
     return shift, found
+
+
+def _on_sphere(distances: Floats, linear: Floats, least: float) -> tuple[float, Floats]:
+    """The first x from `least` on, and z_i = linear_i / (distances_i + x), with |z| at most 1.
+
+    Newton's method for 1 / |z| = 1: it never goes too far, 1 / |z| being concave in x.
+    """
+    for _ in range(_NEWTON_STEPS):
+        found: Floats = linear / (distances + least)
+        length = float(np.linalg.norm(found))
+        if length <= 1 + 8 * UNIT:
+            break
+        least += (length - 1) / float(((found / length) ** 2 / (distances + least)).sum())
+    return least, found
 
 
 def _by_dca(P: Floats, q: Floats) -> Floats:
