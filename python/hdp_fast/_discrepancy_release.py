@@ -105,7 +105,7 @@ def release_discrepancy(
         norm up to reach (n: private records), and what is computed by at most 2 xi more (proved).
         xi is public: computed from m, n, d and B, since a gap that was computed from the records
         would show in the noise. That the gap is below xi rests on numpy.linalg.eigh, whose error
-        would have to exceed what LAPACK's usually is some 20-fold; it is measured, not proved. The
+        would have to be 100 times the largest one seen; it is measured, not proved. The
         value is rounded to a grid with 1024 steps to B / n + 2 xi, so that the integer sensitivity
         is 1024 without any addition. Running time is not protected.
     Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget spent.
@@ -174,7 +174,7 @@ def _parameter(name: str, value: float | None) -> float:
 
 def _grid(problem: Problem, private: Private) -> _Grid:
     """B, and (B / n + 2 xi) / _STEPS, of public numbers only."""
-    m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
+    m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.centre)
     reach = Fraction(problem.ball.reach) * Fraction(problem.bounds.norm)
     loss_bound = (reach + Fraction(LABEL_BOUND)) ** 2
     # No row has a larger residual than the root of B, and its error is in units of the square.

@@ -49,22 +49,22 @@ class Ball(NamedTuple):
     """The weights at most `radius` from a centre.
 
     Attributes:
-        center: float64 (d,).
+        centre: float64 (d,).
         radius: above 0.
     """
 
-    center: Floats
+    centre: Floats
     radius: float
 
     @property
     def reach(self) -> float:
         """A bound on the norm of any weights in the ball."""
-        distance = float(np.linalg.norm(self.center))
-        return self.radius + distance * (1 + (len(self.center) + 8) * UNIT)
+        distance = float(np.linalg.norm(self.centre))
+        return self.radius + distance * (1 + (len(self.centre) + 8) * UNIT)
 
 
 class Moments(NamedTuple):
-    """The mean loss of all weights of a ball: v'Hv at v = (z, -1) for weights center + radius z.
+    """The mean loss of all weights of a ball: v'Hv at v = (z, -1) for weights centre + radius z.
 
     Attributes:
         matrix: H, float64 (d + 1, d + 1), symmetric.
@@ -110,13 +110,13 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     n, d = sample.X.shape
     total, largest = np.zeros((d + 1, d + 1)), 0.0
     rows = np.empty((min(n, BLOCK), d + 1))
-    distance = float(np.linalg.norm(ball.center))
+    distance = float(np.linalg.norm(ball.centre))
     for X, y in _blocks(sample):
         norms, y = _project(X, y, bounds)
         # What (z, -1) is multiplied with: radius x, and what the centre leaves of the label.
         part = rows[: len(X)]
         np.multiply(X, ball.radius, out=part[:, :-1])
-        np.subtract(y, X @ ball.center, out=part[:, -1])
+        np.subtract(y, X @ ball.centre, out=part[:, -1])
         total += part.T @ part
         largest = max(largest, float((norms * (ball.radius + distance) + np.abs(y)).max()))
     error = moments_error(n, d) * largest**2 + _LEAST_ERROR

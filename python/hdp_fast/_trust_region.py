@@ -70,11 +70,13 @@ class _Side(NamedTuple):
 
 def extreme(H: Floats, method: Method) -> Extreme:
     """The greatest magnitude of v'Hv, by eigendecomposition or by DCA; certified by the former."""
+    # BLAS may add up the two halves in different orders; the values v'Hv are those of their mean.
+    H = (H + H.T) / 2
     spectrum = _spectrum(H)
     sides = {sign: _greatest(H, spectrum, sign, method) for sign in (1, -1)}
     sign = max(sides, key=lambda each: sides[each].value)
     best, upper = sides[sign], max(each.upper for each in sides.values())
-    slack = 3 * _unit(H) * float(np.linalg.norm(H)) + _LEAST
+    slack = 3 * _unit(len(H) - 1) * float(np.linalg.norm(H)) + _LEAST
     return Extreme(best.value, max(slack, upper - best.value), best.point, sign)
 
 
@@ -83,21 +85,22 @@ def gap_bound(d: int) -> float:
 
     In units of the greatest |row|**2 of the two samples whose moments are subtracted. The terms are
     those of this module with their sizes put in; they are doubled for the residual and stretch that
-    eigh leaves, of which each takes a few hundredths.
+    eigh leaves, which took at most a hundredth of that.
     """
-    return 4 * (d + 16) * UNIT * 2 * (2 * d + 4 * math.sqrt(d) + 24)
+    return 2 * _unit(d) * (2 * d + 4 * math.sqrt(d) + 24)
 
 
-def _unit(H: Floats) -> float:
+def _unit(d: int) -> float:
     """Twice gamma_k for all sums over columns here, products of two or three included."""
-    return 2 * (len(H) + 16) * UNIT
+    return 2 * (d + 17) * UNIT
 
 
 def _spectrum(H: Floats) -> _Spectrum:
     P, q = H[:-1, :-1], H[:-1, -1]
     values, vectors = np.linalg.eigh(P)
     linear = vectors.T @ q
-    unit, d = _unit(H), len(q)
+    d = len(q)
+    unit = _unit(d)
     residual = np.linalg.norm(P - (vectors * values) @ vectors.T)
     residual += 2 * np.linalg.norm(q - vectors @ linear)
     # |V| |values| |V'| has at most twice the norm sum |values|, |V| |linear| at most sqrt(2 d)
@@ -111,34 +114,34 @@ def _spectrum(H: Floats) -> _Spectrum:
 
 def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Side:
     """The greatest value of sign v'Hv."""
-    order = slice(None, None, -1) if sign == 1 else slice(None)
-    values, linear = -sign * spectrum.values[order], -sign * spectrum.linear[order]
-    shift, coordinates = _minimize(values, linear)
+    values, linear = -sign * spectrum.values, -sign * spectrum.linear
+    shift, coordinates = _minimum(values, linear)
     if method == "exact":
-        point = _inside(spectrum.vectors[:, order] @ coordinates)
+        point = _inside(spectrum.vectors @ coordinates)
     else:
         point = _by_dca(-sign * H[:-1, :-1], -sign * H[:-1, -1])
-    constant, unit = sign * float(H[-1, -1]), _unit(H)
+    constant, unit = sign * float(H[-1, -1]), _unit(len(H) - 1)
     dual = float((linear**2 / (values + shift)).sum()) + shift * (1 + spectrum.stretch)
     rounding = unit * (2 * dual + abs(constant)) + _LEAST
     return _Side(_value(H, point, sign), constant + dual + spectrum.residual + rounding, point)
 
 
-def _minimize(values: Floats, linear: Floats) -> tuple[float, Floats]:
+def _minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
 
-    values: ascending. A minimum has z_i = linear_i / (values_i + multiplier), none of these
-    denominators negative, and lies on the sphere unless the multiplier is 0 (More and Sorensen
-    1983). The search is for the least denominator: differences of eigenvalues keep their digits.
+    A minimum has z_i = linear_i / (values_i + multiplier), none of these denominators negative, and
+    lies on the sphere unless the multiplier is 0 (More and Sorensen 1983). The search is for the
+    least denominator: differences of eigenvalues keep their digits.
     """
-    lowest, distances = float(values[0]), values - values[0]
+    first = int(values.argmin())
+    lowest, distances = float(values[first]), values - values[first]
     floor = max(_FLOOR * float(np.abs(values).max() + np.linalg.norm(linear)), _LEAST)
     least, found = _on_sphere(distances, linear, max(lowest, floor))
     shift = max(least - lowest, 0.0)
-    # The hard case: nothing but the first eigenvector is left to reach the sphere with.
-    missing = 1 - float(found[1:] @ found[1:])
-    if shift > 0 and missing > found[0] ** 2:
-        found[0] = math.copysign(math.sqrt(missing), found[0])
+    # The hard case: nothing but the lowest eigenvector is left to reach the sphere with.
+    missing = 1 - float(found @ found)
+    if shift > 0 and missing > 0:
+        found[first] = math.copysign(math.sqrt(missing + found[first] ** 2), found[first])
     return shift, found
 
 
