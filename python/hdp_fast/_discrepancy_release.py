@@ -105,7 +105,7 @@ def release_discrepancy(
         norm up to reach (n: private records), and what is computed by at most 2 xi more (proved).
         xi is public: computed from m, n, d and B, since a gap that was computed from the records
         would show in the noise. That the gap is below xi rests on numpy.linalg.eigh, whose error
-        would have to be 100 times the largest one seen; it is measured, not proved. The
+        would have to be 50 times the largest one seen; it is measured, not proved. The
         value is rounded to a grid with 1024 steps to B / n + 2 xi, so that the integer sensitivity
         is 1024 without any addition. Running time is not protected.
     Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget spent.

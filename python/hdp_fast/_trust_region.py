@@ -85,7 +85,7 @@ def gap_bound(d: int) -> float:
 
     In units of the greatest |row|**2 of the two samples whose moments are subtracted. The terms are
     those of this module with their sizes put in; they are doubled for the residual and stretch that
-    eigh leaves, which took at most a hundredth of that.
+    eigh leaves, which took at most a fiftieth of that.
     """
     return 2 * _unit(d) * (2 * d + 4 * math.sqrt(d) + 24)
 
