@@ -81,8 +81,8 @@ def discrepancy(
     certified for both, by the dual bound.
 
     Raises: ShapeError, ParameterError.
-    Cost: a pass over the rows, O((m + n) d**2) by BLAS, and O(d**3); "dca" adds at most 20,000
-        products of a matrix and a vector.
+    Cost: a pass over the rows, O((m + n) d**2) by BLAS, besides one or two that look at them, and
+        O(d**3); "dca" adds at most 20,000 products of a matrix and a vector.
     Source: Bassily, Cortes, Mao and Mohri, (2); More and Sorensen 1983 for the secular equation,
         hard case and duality; Tao and An 1998 for DCA, Carmon and Duchi 2020 for its start.
     """
