@@ -326,6 +326,7 @@ AUDITS = [
     Audit(
         "discrepancy", 1.0, released_discrepancy(epsilon=1.0), [-1, 1, 1, 1], [-1, -1, 1, 1],
         released_discrepancy(epsilon=2.0), "half the noise", 0.5, runs=5_000,
+        event=lambda value: value <= 1,
     ),
     Audit(
         "discrepancy, Gaussian", accounting.zcdp_epsilon(0.5, 0.01),
