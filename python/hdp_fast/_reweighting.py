@@ -158,4 +158,5 @@ def _kernel(rows: Floats, centres: Floats, width: float) -> Floats:
 
 def _squared_distances(rows: Floats, others: Floats) -> Floats:
     squares = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", others, others)
-    return (squares - 2 * rows @ others.T).clip(0)
+    found: Floats = (squares - 2 * rows @ others.T).clip(0)
+    return found

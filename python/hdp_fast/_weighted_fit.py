@@ -31,7 +31,7 @@ def fit_weighted(X: NDArray[Any], y: Floats, weights: Floats, *, loss: Loss, l2:
     rows = np.asarray(X, np.float64)
     if loss == "squared":
         moment = _second_moment(rows, weights, l2)
-        return np.linalg.solve(moment, rows.T @ (weights * y))
+        return _solution(moment, rows.T @ (weights * y))
     return _newton(rows * y[:, None], weights, l2)
 
 
@@ -39,6 +39,10 @@ def _second_moment(rows: Floats, weights: Floats, l2: float) -> Floats:
     found: Floats = (rows.T * weights) @ rows
     found[np.diag_indices_from(found)] += l2
     return found
+
+
+def _solution(matrix: Floats, vector: Floats) -> Floats:
+    return np.linalg.solve(matrix, vector).astype(np.float64, copy=False)
 
 
 def _newton(signed: Floats, weights: Floats, l2: float) -> Floats:
@@ -53,8 +57,8 @@ def _newton(signed: Floats, weights: Floats, l2: float) -> Floats:
         if gradient @ gradient <= 2 * l2 * _CLOSE:
             break
         hessian = _second_moment(signed, weights * wrong * (1 - wrong), l2)
-        step = np.linalg.solve(hessian, gradient)
-        length = _length(objective, w, step, gradient @ step)
+        step = _solution(hessian, gradient)
+        length = _length(objective, w, step, float(gradient @ step))
         if not length:
             break
         w = w - length * step
@@ -64,7 +68,7 @@ def _newton(signed: Floats, weights: Floats, l2: float) -> Floats:
 def _length(
     objective: Callable[[Floats], float], w: Floats, step: Floats, decrease: float
 ) -> float:
-    """The first of 1, 1/2, 1/4, ... that lowers the objective as it should, 0 where rounding wins."""
+    """The first of 1, 1/2, 1/4, ... that lowers it as it should, 0 where rounding wins."""
     value, length = objective(w), 1.0
     while objective(w - length * step) > value - length / 4 * decrease:
         length /= 2
