@@ -8,8 +8,8 @@ from ._adaptation_baselines import (
     Pooled,
     SourceOnly,
     TargetOnly,
-    TargetSGD,
 )
+from ._target_sgd import TargetSGD
 
 __all__ = [
     "DiscrepancyMinimisation",
