@@ -141,6 +141,16 @@ def test_logistic_regression_is_that_of_scikit_learn(l2):
     np.testing.assert_allclose(found, judge.coef_[0], rtol=1e-3, atol=1e-5)
 
 
+def test_a_search_ends_at_the_same_model_wherever_it_starts():
+    X, y, *_ = domains()
+    labels, weights = np.sign(y + COINS.standard_normal(60)), np.full(60, 1 / 60)
+    first, second = (
+        fit_weighted(X, labels, weights, loss="logistic", l2=0.01, start=start)
+        for start in (None, np.array([5.0, -5.0, 3.0]))
+    )
+    np.testing.assert_allclose(first, second, atol=1e-5)
+
+
 def test_separable_records_still_end():
     X, y, *_ = domains()
     found = fit_weighted(X, np.sign(X[:, 0]), np.full(len(y), 1 / 60), loss="logistic", l2=1e-9)

@@ -88,19 +88,18 @@ def candidates(data: DataSet, split: Split) -> Iterator[tuple[str, Iterator[Weig
 
 
 def best(data: DataSet, split: Split, given: list[Weighted]) -> Outcome:
-    found = [
-        Outcome(error(data, split.validation, w), error(data, split.test, w), penalty)
-        for each in given
-        for penalty in PENALTIES[data.loss]
-        for w in [learned(data, each, float(penalty))]
-    ]
+    found = [outcome for each in given for outcome in path(data, split, each)]
     return min(found, key=lambda outcome: outcome.validation)
 
 
-def learned(data: DataSet, given: Weighted, penalty: float) -> np.ndarray:
+def path(data: DataSet, split: Split, given: Weighted) -> Iterator[Outcome]:
+    """Of all penalties, the largest first: each solution is where the next search starts."""
     X, y = given.sample
     labels = y if data.loss == "squared" else 2 * y - 1
-    return fit_weighted(X, labels, given.weights, loss=data.loss, l2=penalty)
+    w = None
+    for penalty in map(float, PENALTIES[data.loss][::-1]):
+        w = fit_weighted(X, labels, given.weights, loss=data.loss, l2=penalty, start=w)
+        yield Outcome(error(data, split.validation, w), error(data, split.test, w), penalty)
 
 
 def error(data: DataSet, sample: Sample, w: np.ndarray) -> float:
@@ -162,15 +161,19 @@ def shown(result: dict[str, Any], name: str) -> tuple[float, float] | None:
 
 def table(results: list[dict[str, Any]]) -> str:
     lines = [f"| | {' | '.join(NAMES)} | MSE on target |", "| --- |" + " ---: |" * (len(NAMES) + 1)]
-    for result in results:
-        cells = [cell(shown(result, name)) for name in NAMES]
-        alone = "" if result["task"] == "classification" else f"{target(result):.4f}"
-        lines.append(f"| {result['name']} | {' | '.join(cells)} | {alone} |")
-        printed = PRINTED.get(result["name"], {})
-        if printed:
-            said = [cell(printed.get(name)) for name in NAMES]
-            lines.append(f"| {result['name']}, paper | {' | '.join(said)} | |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(rows(result) for result in results)])
+
+
+def rows(result: dict[str, Any]) -> str:
+    """Ours, and the paper's where it has any."""
+    cells = [cell(shown(result, name)) for name in NAMES]
+    alone = "" if result["task"] == "classification" else f"{target(result):.4f}"
+    ours = f"| {result['name']} | {' | '.join(cells)} | {alone} |"
+    printed = PRINTED.get(result["name"])
+    if printed is None:
+        return ours
+    said = [cell(printed.get(name)) for name in NAMES]
+    return f"{ours}\n| {result['name']}, paper | {' | '.join(said)} | |"
 
 
 def target(result: dict[str, Any]) -> float:
@@ -195,7 +198,7 @@ def main() -> None:
             print(f"skipped {name}: {reason}", file=sys.stderr)
             continue
         results.append(repeat(every[name], arguments.splits))
-        print(f"{name}: {results[-1]['seconds']:.1f} s a split", file=sys.stderr, flush=True)
+        print(f"{rows(results[-1])} {results[-1]['seconds']:.1f} s a split", file=sys.stderr)
     print(json.dumps(results, indent=2) if arguments.json else table(results))
 
 

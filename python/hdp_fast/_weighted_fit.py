@@ -18,12 +18,20 @@ _CLOSE = 1e-12
 _SHORTEST = 1e-10
 
 
-def fit_weighted(X: NDArray[Any], y: Floats, weights: Floats, *, loss: Loss, l2: float) -> Floats:
+def fit_weighted(
+    X: NDArray[Any],
+    y: Floats,
+    weights: Floats,
+    *,
+    loss: Loss,
+    l2: float,
+    start: Floats | None = None,
+) -> Floats:
     """The w that minimises sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2.
 
     X: (m, d); y: float64 (m,), -1 or 1 for "logistic", log(1 + exp(-y w . x)); any number for
-    "squared", (w . x - y)**2 / 2. weights: float64 (m,), at least 0. l2: above 0. Returns float64
-    (d,). Not private.
+    "squared", (w . x - y)**2 / 2. weights: float64 (m,), at least 0. l2: above 0. start: float64
+    (d,), where "logistic" begins; None means at 0. Returns float64 (d,). Not private.
 
     Cost: O(m d**2 + d**3) for "squared", as much for each of some ten steps for "logistic".
     Source: normal equations; Newton's method with backtracking.
@@ -32,7 +40,8 @@ def fit_weighted(X: NDArray[Any], y: Floats, weights: Floats, *, loss: Loss, l2:
     if loss == "squared":
         moment = _second_moment(rows, weights, l2)
         return _solution(moment, rows.T @ (weights * y))
-    return _newton(rows * y[:, None], weights, l2)
+    w = np.zeros(rows.shape[1]) if start is None else start
+    return _newton(rows * y[:, None], weights, l2, w)
 
 
 def _second_moment(rows: Floats, weights: Floats, l2: float) -> Floats:
@@ -45,11 +54,10 @@ def _solution(matrix: Floats, vector: Floats) -> Floats:
     return np.linalg.solve(matrix, vector).astype(np.float64, copy=False)
 
 
-def _newton(signed: Floats, weights: Floats, l2: float) -> Floats:
+def _newton(signed: Floats, weights: Floats, l2: float, w: Floats) -> Floats:
     def objective(w: Floats) -> float:
         return float(weights @ np.logaddexp(0, -signed @ w) + l2 / 2 * (w @ w))
 
-    w = np.zeros(signed.shape[1])
     for _ in range(_NEWTON_STEPS):
         wrong = np.exp(-np.logaddexp(0, signed @ w))
         gradient = l2 * w - signed.T @ (weights * wrong)
