@@ -1,23 +1,38 @@
-"""Learning for a private target from a public source: how far apart the two are.
+"""Supervised adaptation: learning for a target domain from a source and a few records of its own.
 
 discrepancy: how differently the two judge linear predictors, with a certified gap;
 release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
 the source should get; learning_bound: what a weighted sample says of the target;
-classification_discrepancy: a lower bound for losses of classifiers.
+classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
+KernelMeanMatching, DiscrepancyMinimisation and TargetSGD are what adaptation is measured against.
 """
 
 from __future__ import annotations
 
+from ._adaptation_baselines import (
+    DiscrepancyMinimisation,
+    KernelMeanMatching,
+    Pooled,
+    SourceOnly,
+    TargetOnly,
+)
 from ._adaptation_bounds import LearningBound, learning_bound, suggested_alpha
 from ._classification_discrepancy import DiscrepancyLowerBound, classification_discrepancy
 from ._discrepancy import Discrepancy, discrepancy
 from ._discrepancy_release import ReleasedDiscrepancy, release_discrepancy
+from ._target_sgd import TargetSGD
 
 __all__ = [
     "Discrepancy",
     "DiscrepancyLowerBound",
+    "DiscrepancyMinimisation",
+    "KernelMeanMatching",
     "LearningBound",
+    "Pooled",
     "ReleasedDiscrepancy",
+    "SourceOnly",
+    "TargetOnly",
+    "TargetSGD",
     "classification_discrepancy",
     "discrepancy",
     "learning_bound",
