@@ -114,14 +114,24 @@ def suggested_alpha(released: ReleasedDiscrepancy, *, confidence: float = 0.95) 
     if not isinstance(released, ReleasedDiscrepancy):
         rule = "it must be a ReleasedDiscrepancy"
         raise ParameterError(f"released = {shown(released)}, but {rule}")
-    failing = 1 - fraction("confidence", confidence)
-    constants = _constants(released.radius, released.norm_bound)
-    c = 2 * constants.complexity + constants.largest * math.sqrt(math.log(1 / failing) / 2)
-    m, n = released.sizes
+    bounds = released.radius, released.norm_bound
+    return least_alpha(released.value, released.sizes, bounds, fraction("confidence", confidence))
+
+
+def least_alpha(
+    value: float, sizes: tuple[int, int], bounds: tuple[float, float], confidence: float = 0.95
+) -> float:
+    """The suggested alpha for a discrepancy of this value, whoever may know it.
+
+    sizes: of source and target. bounds: radius and norm_bound.
+    """
+    constants = _constants(*bounds)
+    c = 2 * constants.complexity + constants.largest * math.sqrt(-math.log(1 - confidence) / 2)
+    m, n = sizes
     equal, spread = m / (m + n), 1 / m + 1 / n
-    slack = c**2 * spread - released.value**2
+    slack = c**2 * spread - value**2
     # Where the discrepancy outweighs any gain, the derivative is positive everywhere.
-    less = released.value / math.sqrt((m + n) * spread * slack) if slack > 0 else math.inf
+    less = value / math.sqrt((m + n) * spread * slack) if slack > 0 else math.inf
     return min(max(equal - less, 1 / (m + n)), 1 - 1 / (m + n))
 
 

@@ -123,6 +123,15 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     return Moments(total / n, error)
 
 
+def projected(sample: Sample, bounds: Bounds) -> tuple[Floats, Floats]:
+    """A copy of the rows and labels of a sample, within its bounds."""
+    rows, labels = np.empty(sample.X.shape), np.empty(len(sample.y))
+    for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
+        _, labels[start : start + BLOCK] = _project(X, y, bounds)
+        rows[start : start + BLOCK] = X
+    return rows, labels
+
+
 def moments_error(n: int, d: int) -> float:
     """The error of moments of n rows, in squares of their largest residual.
 

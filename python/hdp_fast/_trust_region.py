@@ -115,7 +115,7 @@ def _spectrum(H: Floats) -> _Spectrum:
 def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Side:
     """The greatest value of sign v'Hv."""
     values, linear = -sign * spectrum.values, -sign * spectrum.linear
-    shift, coordinates = _minimum(values, linear)
+    shift, coordinates = minimum(values, linear)
     if method == "exact":
         point = _inside(spectrum.vectors @ coordinates)
     else:
@@ -126,7 +126,7 @@ def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Sid
     return _Side(_value(H, point, sign), constant + dual + spectrum.residual + rounding, point)
 
 
-def _minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
+def minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
 
     A minimum has z_i = linear_i / (values_i + multiplier), none of these denominators negative, and

@@ -18,11 +18,13 @@ from ._adaptation_baselines import (
 )
 from ._adaptation_bounds import LearningBound, learning_bound, suggested_alpha
 from ._classification_discrepancy import DiscrepancyLowerBound, classification_discrepancy
+from ._convex_adaptation import ConvexAdaptation
 from ._discrepancy import Discrepancy, discrepancy
 from ._discrepancy_release import ReleasedDiscrepancy, release_discrepancy
 from ._target_sgd import TargetSGD
 
 __all__ = [
+    "ConvexAdaptation",
     "Discrepancy",
     "DiscrepancyLowerBound",
     "DiscrepancyMinimisation",
