@@ -116,6 +116,4 @@ def _useful_steps(settings: Settings, problem: Problem) -> int:
     alpha = m / (m + n) if settings.alpha is None else settings.alpha
     once = least_noise(settings.privacy, 1, settings.share, _joint(settings)).multiple
     _, hidden = problem.weighings(alpha, settings.penalties.kappa_1, 0.0)
-    return useful_steps(
-        problem.shape, once * sensitivity(hidden, problem.shape), problem.columns
-    )
+    return useful_steps(problem.shape, once * sensitivity(hidden, problem.shape), problem.columns)
