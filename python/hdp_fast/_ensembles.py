@@ -261,6 +261,14 @@ def read(file: Path, kind: str, trusted: bool) -> dict[str, Any]:
     raise CheckpointError(f"path = {str(file)!r}, but {rule}")
 
 
+def require() -> None:
+    """Refuse to go on where no members could be kept.
+
+    Raises: ImportError without joblib.
+    """
+    _joblib()
+
+
 def _joblib() -> Any:
     try:
         return importlib.import_module("joblib")
