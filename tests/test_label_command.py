@@ -332,6 +332,24 @@ def test_every_estimator_labels(capsys, folder, name):
     assert (texts[clear] == np.where(size > 50, "1", "0")[clear]).all()
 
 
+def test_members_are_trained_in_one_thread(monkeypatch):
+    limits = pytest.importorskip("threadpoolctl")
+    with _estimators.one_thread():
+        assert {pool["num_threads"] for pool in limits.threadpool_info()} <= {1}
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    with _estimators.one_thread():
+        pass
+
+
+def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
+    pytest.importorskip("tqdm")
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        argv = ["label", "private.csv", "public.csv", *OPTIONS, "--output", f"{terminal}.csv"]
+        assert main(argv) == 0
+        assert ("/60 " in capsys.readouterr().err) == terminal
+
+
 def test_answers_that_cannot_be_written_are_printed(capsys, folder, monkeypatch):
     def full(path, content):
         raise files.ParameterError("output can't be written: no space left")
@@ -390,7 +408,8 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert process.returncode == 130
     assert error == (
         "hdp-fast: interrupted: public.labelled.csv is not written; "
-        "epsilon = 20 and delta = 0.001 of the budget are spent\n"
+        "of the budget epsilon = 20 and delta = 0.001 are spent, "
+        "before this run epsilon = 0 and delta = 0\n"
     )
     left = {path.name for path in folder.iterdir()} - {"__pycache__"}
     assert left == {"begun", "ledger", "own.py", "private.csv", "public.csv", "schema.json"}

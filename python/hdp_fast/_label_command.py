@@ -123,18 +123,20 @@ def _label(arguments: argparse.Namespace) -> None:
     places = _places(arguments)
     learner = _estimators.estimator(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
+    before = _spent(budget)
     task = _read_task(arguments)
     labeler = _labeler(arguments, task, learner)
     if arguments.plan:
         show(_planned(labeler.plan()), arguments.json)
         return
     try:
-        if not hasattr(labeler, "members_"):
-            _train(labeler, arguments, task, budget)
-        found = labeler.label(task.points, progress=_progress.possible())
+        with _estimators.one_thread():
+            if not hasattr(labeler, "members_"):
+                _train(labeler, arguments, task, budget)
+            found = labeler.label(task.points, progress=_progress.possible())
         _deliver(places, task, labeler, found, arguments.json)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_spent(places, arguments, budget)) from None
+        raise KeyboardInterrupt(_cost(places, arguments, before, _spent(budget))) from None
 
 
 def _places(arguments: argparse.Namespace) -> _Places:
@@ -291,13 +293,19 @@ def _planned(plan: VotePlan) -> dict[str, Any]:
     }
 
 
-def _spent(places: _Places, arguments: argparse.Namespace, budget: Budget | None) -> str:
-    """What an interrupted run has cost."""
+def _spent(budget: Budget | None) -> str:
+    if budget is None:
+        return ""
+    epsilon, delta = budget.spent
+    return f"epsilon = {epsilon:g} and delta = {delta:g}"
+
+
+def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:
+    """What an interrupted run leaves."""
     written = "written" if places.output.exists() else "not written"
     parts = [f"{places.output} is {written}"]
-    if budget is not None:
-        epsilon, delta = budget.spent
-        parts.append(f"epsilon = {epsilon:g} and delta = {delta:g} of the budget are spent")
+    if after:
+        parts.append(f"of the budget {after} are spent, before this run {before}")
     if arguments.save is not None and arguments.save.exists():
         parts.append(f"the same command goes on with the members in {arguments.save}")
     return "; ".join(parts)

@@ -115,25 +115,31 @@ def labels(found: Labels | Scores) -> bytes:
     if not isinstance(found, Labels | Scores):
         raise ParameterError(f"found = {shown(found)}, but it must be labels.Labels or Scores")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
-    answered = figure.subplots()
-    bottoms = answered.twinx()
-    queries = range(len(found.is_bottom) + 1)
-    answered.step(queries, _running(~found.is_bottom), "#4c72b0", where="post")
-    bottoms.step(queries, _running(found.is_bottom), "#c44e52", where="post")
-    if isinstance(found, Labels) and found.unstable_left is not None:
-        limit = found.unstable_left + int(found.is_bottom.sum())
-        bottoms.axhline(limit, color="#c44e52", linestyle="--")
-        bottoms.annotate(f"the last of {limit:,}", (0, limit), va="bottom", color="#c44e52")
-    answered.set_xlabel("queries asked")
-    answered.set_ylabel("answered", color="#4c72b0")
-    bottoms.set_ylabel("bottoms", color="#c44e52")
-    bottoms.locator_params(axis="y", integer=True)
-    for axes in (answered, bottoms):
-        axes.set_ylim(bottom=0)
-        axes.margins(y=0.1)
+    axes = figure.subplots()
+    _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")
+    axes.set_xlabel("queries asked")
     if found.record is not None:
-        answered.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
+        axes.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
+    if found.unstable_left is not None:
+        limit = found.unstable_left + int(found.is_bottom.sum())
+        _draw_bottoms(axes.twinx(), found.is_bottom, limit if isinstance(found, Labels) else None)
     return _png(figure)
+
+
+def _draw_bottoms(axes: Any, is_bottom: NDArray[np.bool_], limit: int | None) -> None:
+    _draw_count(axes, is_bottom, "bottoms", "#c44e52")
+    axes.locator_params(axis="y", integer=True)
+    if limit is not None:
+        axes.axhline(limit, color="#c44e52", linestyle="--")
+        axes.annotate(f"the last of {limit:,}", (0, limit), va="bottom", color="#c44e52")
+        axes.set_ylim(top=1.08 * limit)
+
+
+def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -> None:
+    counts = np.concatenate([[0], np.cumsum(happened)])
+    axes.step(range(len(counts)), counts, color, where="post")
+    axes.set_ylabel(what, color=color)
+    axes.set_ylim(0, 1.08 * max(1, counts[-1]))
 
 
 def require() -> None:
@@ -144,10 +150,6 @@ def require() -> None:
     Source: none.
     """
     _matplotlib("figure")
-
-
-def _running(happened: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(happened)])
 
 
 def _png(figure: Any) -> bytes:
