@@ -22,7 +22,7 @@ LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
-    {"parity", "local", "stability"},
+    {"parity", "local", "stability", "adaptation"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
