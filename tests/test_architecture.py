@@ -22,13 +22,13 @@ LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
-    {"parity", "local", "stability"},
+    {"parity", "local", "stability", "adaptation"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
 # Modules of the Python package that the mechanisms must not know.
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
-TOOLS |= {"_logistic", "_output", "_table_commands"}
+TOOLS |= {"_appended", "_estimators", "_label_command", "_logistic", "_output", "_table_commands"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
     "adaptation.TargetSGD",

@@ -226,7 +226,7 @@ pub fn squared_norm(values: &[f64]) -> f64 {
 }
 
 #[inline(always)]
-fn folded<T: Real>(sums: [T; LANES]) -> T {
+pub(super) fn folded<T: Real>(sums: [T; LANES]) -> T {
     let [a, b, c, d, e, f, g, h] = sums;
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
