@@ -3,64 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._adaptation_noise import Grid, Noise, grid, in_floats, on_integers
-from ._adaptation_pass import Weighing, gradient, integer_gradient
-from ._adaptation_rows import Rows, Shape, in_reals, on_grid
-from ._adaptation_solver import second_moment, solved
-from ._moments import Sample
+from ._adaptation_part import PrivatePart
+from ._adaptation_pass import Weighing, gradient
+from ._adaptation_rows import Rows, Shape
+from ._adaptation_solver import solved, weighted_moments, within_ball
 
 Floats = NDArray[np.float64]
 
 _FEWEST, _ENOUGH = 20, 1000
-
-
-class PrivatePart(NamedTuple):
-    """Private records, and the noise on what their gradients add up to.
-
-    Attributes:
-        rows: on the grid, or in reals where there is none.
-        grid: of exact noise.
-    """
-
-    rows: Rows
-    grid: Grid | None
-
-    @classmethod
-    def of(cls, sample: Sample, shape: Shape, noise: Noise) -> PrivatePart:
-        """The records of a sample, as fine as the noise allows.
-
-        Raises: ParameterError where that is too coarse.
-        """
-        if not noise.exact:
-            return cls(in_reals(sample, shape.bounds), None)
-        found = grid(noise, len(sample.y))
-        return cls(on_grid(sample, shape.bounds, found), found)
-
-    def noisy(
-        self,
-        w: Floats,
-        weighing: Weighing,
-        shape: Shape,
-        noise: Noise,
-        coins: np.random.Generator | None,
-    ) -> Floats:
-        """The gradient in w with noise of `noise.multiple` sensitivities, (d,)."""
-        if self.grid is None:
-            moved = sensitivity(weighing, shape)
-            return in_floats(gradient(self.rows, w, weighing), moved, noise, coins)
-        sums = integer_gradient(self.rows, w, weighing, self.grid, shape.residual)
-        found = on_integers(sums, self.grid.sensitivity, noise, coins)
-        return found * (sensitivity(weighing, shape) / self.grid.sensitivity)
-
-
-def sensitivity(weighing: Weighing, shape: Shape) -> float:
-    """How far replacing a record moves the gradient: twice its largest norm."""
-    return 2 * weighing.cap * weighing.steepest(shape.residual) * shape.norm_bound
 
 
 def useful_steps(shape: Shape, spread: float, d: int) -> int:
@@ -77,44 +32,40 @@ def descended(
     public: tuple[Rows, Weighing],
     private: tuple[PrivatePart, Weighing],
     shape: Shape,
-    noise: Noise,
     steps: int,
-    coins: np.random.Generator | None,
 ) -> Floats:
     """The mean of the last half of the iterates of noisy projected gradient descent, (d,).
 
     The first is the best for the public records alone.
     """
     part, weighing = private
+    steepest = weighing.steepest(shape.residual)
     w = solved([public], shape.radius)
-    length = _length(public, private, shape, noise, steps)
+    length = _length(public, private, shape, steps)
     skipped, mean = steps // 2, np.zeros_like(w)
     for step in range(steps):
         moved = gradient(public[0], w, public[1])
-        moved += part.noisy(w, weighing, shape, noise, coins)
+        moved = moved + part.noisy(w, weighing, steepest).gradient
         w = within_ball(w - length * moved, shape.radius)
         if step >= skipped:
             mean += w / (steps - skipped)
     return mean
 
 
-def within_ball(w: Floats, radius: float) -> Floats:
-    """The nearest predictor of norm at most radius."""
-    return w * (radius / max(radius, float(np.linalg.norm(w))))
-
-
 def _length(
     public: tuple[Rows, Weighing],
     private: tuple[PrivatePart, Weighing],
     shape: Shape,
-    noise: Noise,
     steps: int,
 ) -> float:
     """No longer than descends for certain, nor than the noise makes best."""
     rows, weighing = public
-    caps = np.full(len(rows.y), weighing.cap)
-    known = float(np.linalg.eigvalsh(second_moment(rows, caps))[-1])
-    hidden = private[1].cap * len(private[0].rows.y) * shape.norm_bound**2
-    spread = noise.multiple * sensitivity(private[1], shape)
-    best = shape.radius / (spread * math.sqrt(2 * rows.X.shape[1] * steps))
-    return min(1 / (2 * (known + hidden)), best)
+    part, hidden = private
+    d = rows.X.shape[1]
+    # Every weight at its cap: the most that the objective can bend.
+    heaviest = weighing._replace(kappa_1=sys.float_info.max)
+    known = weighted_moments(rows, np.zeros(d), heaviest)[:-1, :-1]
+    bend = float(np.linalg.eigvalsh(known)[-1])
+    bend += hidden.cap * len(part.rows.y) * shape.norm_bound**2
+    spread = part.deviation(hidden.steepest(shape.residual))
+    return min(1 / (2 * bend), shape.radius / (spread * math.sqrt(2 * d * steps)))

@@ -18,6 +18,7 @@ from .record import PrivacyRecord, rng_of
 Floats = NDArray[np.float64]
 Numerics = Literal["exact", "idealised"]
 RandomState = int | np.random.Generator | None
+Coins = np.random.Generator | None
 
 _NUMERICS = ("exact", "idealised")
 # Sums of integers stay below 2**53, where floats hold them exactly, and noise below what is drawn.
@@ -146,20 +147,18 @@ def grid(noise: Noise, n: int) -> Grid:
     return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
 
 
-def on_integers(sums: Floats, sensitivity: int, noise: Noise, coins: Any) -> Floats:
-    """Integer sums with exact noise, (k,)."""
-    drawn = discrete_gaussian(Fraction(noise.multiple) * sensitivity, len(sums), random_state=coins)
-    return (sums.astype(np.int64) + drawn).astype(np.float64)
-
-
-def in_floats(values: Floats, sensitivity: float, noise: Noise, coins: Any) -> Floats:
-    """Sums with Gaussian noise in floats, (k,)."""
+def noisy(values: Floats, sensitivity: float, noise: Noise, coins: Coins) -> Floats:
+    """Sums with noise for this sensitivity, (k,); both of integers where the noise is exact."""
+    if noise.exact:
+        sigma = Fraction(noise.multiple) * Fraction(sensitivity)
+        drawn = discrete_gaussian(sigma, len(values), random_state=coins)
+        return (values.astype(np.int64) + drawn).astype(np.float64)
     generator = np.random.default_rng() if coins is None else coins
-    noisy: Floats = values + generator.normal(0.0, noise.multiple * sensitivity, len(values))
-    return noisy
+    found: Floats = values + generator.normal(0.0, noise.multiple * sensitivity, len(values))
+    return found
 
 
-def stream(random_state: RandomState) -> np.random.Generator | None:
+def stream(random_state: RandomState) -> Coins:
     """One stream for all draws of a call: the same coins in each would tie their errors together.
 
     Raises: ParameterError.

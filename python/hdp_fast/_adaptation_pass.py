@@ -1,4 +1,4 @@
-"""Weights, weighted gradient and objective of the squared loss, the weights eliminated."""
+"""What a step reads of a domain: objective, gradient and losses, in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
 from ._adaptation_noise import Grid
 from ._adaptation_rows import Rows
 
@@ -28,44 +29,61 @@ class Weighing(NamedTuple):
     offset: float
 
     def steepest(self, residual: float) -> float:
-        """A bound on |d(q l) / dp| / cap at fixed q, for residuals up to this."""
-        return 2 * min(math.sqrt(self.kappa_1), residual)
+        """The most that q times the slope of the loss is in magnitude, for residuals up to this."""
+        return 2 * self.cap * min(math.sqrt(self.kappa_1), residual)
 
 
-def weights(rows: Rows, w: Floats, weighing: Weighing) -> tuple[Floats, Floats]:
-    """Residuals, and the weights that minimise the objective at w as shares of the cap."""
-    residuals = rows.X @ (rows.unit * w)
-    residuals -= rows.y
-    losses = residuals**2 + weighing.offset
-    shares = np.sqrt(weighing.kappa_1 / np.maximum(losses, weighing.kappa_1))
-    return residuals, shares
+class Rounding(NamedTuple):
+    """Integers in place of q times slope, for exact sums.
+
+    Attributes:
+        grid: what the integers are bounded by.
+        scale: how many of them are 1.
+    """
+
+    grid: Grid
+    scale: float
+
+    @classmethod
+    def of(cls, grid: Grid, steepest: float) -> Rounding:
+        """The finest at which nothing of this magnitude is rounded beyond the bound."""
+        return cls(grid, (grid.coefficients - 1) / steepest)
+
+    @property
+    def given(self) -> tuple[float, float, float]:
+        """As the compiled module takes it."""
+        return self.scale, float(self.grid.coefficients), float(self.grid.rows)
+
+
+class Found(NamedTuple):
+    """What a pass finds.
+
+    Attributes:
+        objective: sum of q l + kappa_1 cap**2 / q at the best q, of q loss at given ones.
+        gradient: float64 (d,), of the sum in w; of integers where there is rounding.
+        losses: float64 (n,) of given q, without offset.
+    """
+
+    objective: float
+    gradient: Floats
+    losses: Floats | None
+
+
+def passed(
+    rows: Rows, w: Floats, weights: Weighing | Floats, rounding: Rounding | None = None
+) -> Found:
+    """A pass over the rows, at given weights or at those that are best for w."""
+    given = None if rounding is None else rounding.given
+    model = w * rows.unit
+    found = Found(*_core.adaptation_pass(rows.given, "squared", model, weights, given, None))
+    return found if given else found._replace(gradient=found.gradient * rows.unit)
 
 
 def objective(rows: Rows, w: Floats, weighing: Weighing) -> float:
     """The sum of q l + kappa_1 cap**2 / q at the best q."""
-    residuals, shares = weights(rows, w, weighing)
-    losses = residuals**2 + weighing.offset
-    return weighing.cap * float((shares * losses + weighing.kappa_1 / shares).sum())
+    return passed(rows, w, weighing).objective
 
 
 def gradient(rows: Rows, w: Floats, weighing: Weighing) -> Floats:
     """The gradient of the objective in w, (d,)."""
-    residuals, shares = weights(rows, w, weighing)
-    found: Floats = (residuals * shares) @ rows.X
-    return found * (2 * weighing.cap * rows.unit)
-
-
-def integer_gradient(
-    rows: Rows, w: Floats, weighing: Weighing, grid: Grid, residual: float
-) -> Floats:
-    """The same in units of cap steepest(residual) unit / grid.coefficients, a sum of integers.
-
-    A coefficient depends on its own record and w only; below 2**53, integers add up exactly in any
-    order.
-    """
-    residuals, shares = weights(rows, w, weighing)
-    scale = 2 * grid.coefficients / weighing.steepest(residual)
-    coefficients = np.rint(residuals * shares * scale)
-    np.clip(coefficients, -grid.coefficients, grid.coefficients, out=coefficients)
-    found: Floats = coefficients @ rows.X
-    return found
+    return passed(rows, w, weighing).gradient

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _core
 from ._adaptation_noise import Grid
 from ._checks import within
 from ._discrepancy import LABEL_BOUND
@@ -51,17 +52,23 @@ class Shape(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Records of one domain, projected.
+    """Records of one domain, within their bounds.
 
     Attributes:
-        X: float64 (n, d), multiples of `unit`: integers where the noise is exact.
+        X: float32 or float64 (n, d), C-contiguous, multiples of `unit`: integers where the noise is
+            exact.
         y: float64 (n,).
         unit: what an entry of 1 stands for.
     """
 
-    X: Floats
+    X: NDArray[Any]
     y: Floats
     unit: float
+
+    @property
+    def given(self) -> tuple[NDArray[Any], int, Floats]:
+        """As the compiled module takes them."""
+        return self.X.reshape(-1), self.X.shape[1], self.y
 
 
 def domains(data: Data, bounds: Bounds, private: Private | None) -> tuple[Sample, Sample]:
@@ -82,18 +89,16 @@ def in_reals(sample: Sample, bounds: Bounds) -> Rows:
 
 
 def on_grid(sample: Sample, bounds: Bounds, grid: Grid) -> Rows:
-    """The records of a private sample, each rounded to integers of norm at most grid.rows.
+    """The records of a private sample, each projected and rounded to integers.
 
-    Rounding is towards zero, which makes no row longer; whatever rounding errors leave beyond the
-    bound counts as zero, so that the bound holds in integers.
+    That their norms are at most grid.rows is checked in integers; a row that rounding errors leave
+    beyond counts as zero.
     """
-    X, y = projected(sample, bounds)
-    unit = bounds.norm / grid.rows
-    X /= unit
-    np.trunc(X, out=X)
-    # Sums of squares near the bound are integers that floats hold exactly.
-    X[np.einsum("ij,ij->i", X, X) > grid.rows**2] = 0
-    return Rows(X, y, unit)
+    entries = np.ascontiguousarray(sample.X).reshape(-1)
+    columns, units = sample.X.shape[1], float(grid.rows)
+    X, scale = _core.adaptation_integers(entries, columns, bounds.norm, units, None)
+    y = sample.y.clip(-bounds.label, bounds.label)
+    return Rows(X.reshape(sample.X.shape), y, 1 / scale)
 
 
 def mapped(feature_map: FeatureMap | None, X: ArrayLike, private: bool) -> Any:

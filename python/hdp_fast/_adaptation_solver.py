@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ._adaptation_pass import Weighing, objective, weights
+from ._adaptation_pass import Weighing, objective
 from ._adaptation_rows import Rows
+from ._moments import BLOCK
 from ._trust_region import minimum
 
 Floats = NDArray[np.float64]
@@ -17,7 +18,6 @@ Part = tuple[Rows, Weighing]
 # Turns end where one lowers the objective by no more than this share of it.
 _CLOSE = 1e-12
 _MOST_TURNS = 1000
-_BLOCK = 4096
 
 
 def solved(parts: Sequence[Part], radius: float) -> Floats:
@@ -47,24 +47,27 @@ def total(parts: Sequence[Part], w: Floats) -> float:
 def turn(parts: Sequence[Part], w: Floats, radius: float) -> Floats:
     """The best predictor in the ball for the weights that are best for w."""
     d = len(w)
-    moment, moved = np.zeros((d, d)), np.zeros(d)
+    moments = np.zeros((d + 1, d + 1))
     for rows, weighing in parts:
-        _, shares = weights(rows, w, weighing)
-        shares *= weighing.cap
-        moment += second_moment(rows, shares)
-        moved += rows.unit * ((shares * rows.y) @ rows.X)
-    values, vectors = np.linalg.eigh(moment * radius**2)
-    _, coordinates = minimum(values.clip(0), vectors.T @ (radius * moved))
-    found: Floats = radius * (vectors @ coordinates)
-    return found * min(1.0, radius / max(float(np.linalg.norm(found)), radius))
+        moments += weighted_moments(rows, w, weighing)
+    values, vectors = np.linalg.eigh(moments[:-1, :-1] * radius**2)
+    _, coordinates = minimum(values.clip(0), vectors.T @ (radius * moments[:-1, -1]))
+    return within_ball(radius * (vectors @ coordinates), radius)
 
 
-def second_moment(rows: Rows, shares: Floats) -> Floats:
-    """The sum of shares_i x_i x_i', (d, d)."""
-    d = rows.X.shape[1]
-    found = np.zeros((d, d))
-    for start in range(0, len(rows.y), _BLOCK):
-        X, part = rows.X[start : start + _BLOCK], shares[start : start + _BLOCK]
-        found += (X.T * part) @ X
-    found *= rows.unit**2
+def weighted_moments(rows: Rows, w: Floats, weighing: Weighing) -> Floats:
+    """The sum of q_i (x_i, y_i) (x_i, y_i)' at the weights that are best for w, (d + 1, d + 1)."""
+    d = len(w)
+    found = np.zeros((d + 1, d + 1))
+    for start in range(0, len(rows.y), BLOCK):
+        X, y = rows.X[start : start + BLOCK], rows.y[start : start + BLOCK]
+        both = np.column_stack([X * rows.unit, y]).astype(np.float64, copy=False)
+        losses = (both @ np.append(w, -1.0)) ** 2 + weighing.offset
+        shares = np.sqrt(weighing.kappa_1 / np.maximum(losses, weighing.kappa_1))
+        found += (both.T * (shares * weighing.cap)) @ both
     return found
+
+
+def within_ball(w: Floats, radius: float) -> Floats:
+    """The nearest predictor of norm at most radius."""
+    return w * (radius / max(radius, float(np.linalg.norm(w))))

@@ -69,8 +69,8 @@ class ConvexAdaptation(Estimator):
         kappa_1: above 0: losses above it weigh less.
         kappa_2: 0 with "tight", else at least 0.
         kappa_inf: as kappa_2.
-        steps: T, at least 1; None means as many as the noise makes useful, 20 to 1000. More of them
-            cost time only.
+        steps: T, at least 1; None means as many as the noise makes useful, 20 to 1000, and 1000
+            with "paper". More of them cost time only.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         variant: "tight" or "paper".
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.

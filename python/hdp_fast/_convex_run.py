@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._adaptation_descent import (
-    PrivatePart,
-    descended,
-    sensitivity,
-    useful_steps,
-)
-from ._adaptation_noise import Noise, Privacy, RandomState, least_noise, record_of, stream
+from ._adaptation_descent import descended, useful_steps
+from ._adaptation_noise import Privacy, RandomState, least_noise, record_of, stream
 from ._adaptation_paper import JOINT, JOINT_ROUNDED, Penalties, descended_as_printed
-from ._adaptation_paper import sensitivity as printed_sensitivity
+from ._adaptation_paper import steepest as printed_steepest
+from ._adaptation_part import PrivatePart
+from ._adaptation_pass import Weighing
 from ._adaptation_problem import Problem, chosen_alpha
-from ._adaptation_rows import in_reals
+from ._adaptation_rows import Shape, in_reals
 from ._adaptation_solver import solved
 from .budget import Budget, spend
 from .record import PrivacyRecord
@@ -27,6 +23,7 @@ Floats = NDArray[np.float64]
 Variant = Literal["tight", "paper"]
 
 _STEPS_AS_PRINTED = 1000
+_SOURCE = "Bassily, Cortes, Mao and Mohri, Algorithm 1, its noise as one Gaussian budget"
 
 
 class Settings(NamedTuple):
@@ -54,18 +51,15 @@ def unprotected(settings: Settings, problem: Problem) -> Outcome:
     """The optimum, or the printed steps, without noise."""
     judged = problem.judged_openly()
     alpha = chosen_alpha(settings.alpha, judged, problem)
-    weighings = problem.weighings(alpha, settings.penalties.kappa_1, judged)
-    samples = problem.known, problem.hidden
-    known, hidden = (in_reals(each, problem.shape.bounds) for each in samples)
+    known, hidden = problem.weighings(alpha, settings.penalties.kappa_1, judged)
+    bounds = problem.shape.bounds
+    rows, part = in_reals(problem.known, bounds), PrivatePart.of(problem.hidden, bounds, None)
     if settings.variant == "tight":
-        parts = [(known, weighings[0]), (hidden, weighings[1])]
-        coef = solved(parts, problem.shape.radius)
+        coef = solved([(rows, known), (part.rows, hidden)], problem.shape.radius)
     else:
-        parts_as_printed = (known, weighings[0]), (PrivatePart(hidden, None), weighings[1])
         steps = settings.steps or _STEPS_AS_PRINTED
-        coef = descended_as_printed(
-            *parts_as_printed, problem.shape, settings.penalties, None, steps, None
-        )
+        parts = (rows, known), (part, hidden)
+        coef = descended_as_printed(*parts, problem.shape, settings.penalties, steps)
     return Outcome(coef, alpha, judged, 0.0, None)
 
 
@@ -78,30 +72,27 @@ def protected(
     """
     steps = settings.steps or _useful_steps(settings, problem)
     noise = least_noise(settings.privacy, steps, settings.share, _joint(settings))
-    part = PrivatePart.of(problem.hidden, problem.shape, noise)
-    known = in_reals(problem.known, problem.shape.bounds)
-    record = record_of(
-        settings.privacy,
-        noise,
-        f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps",
-        "Bassily, Cortes, Mao and Mohri, Algorithm 1, its noise as one Gaussian budget",
-        random_state,
-    )
-    coins, delta = stream(random_state), settings.privacy.delta
+    bounds, shape = problem.shape.bounds, problem.shape
+    rows, part = in_reals(problem.known, bounds), PrivatePart.of(problem.hidden, bounds, noise)
+    mechanism = f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps"
+    record = record_of(settings.privacy, noise, mechanism, _SOURCE, random_state)
     with spend(budget, record):
-        judged = problem.judged(noise, delta, coins)
+        part = part._replace(coins=stream(random_state))
+        judged = problem.judged(noise, settings.privacy.delta, part.coins)
         alpha = chosen_alpha(settings.alpha, judged, problem)
-        weighings = problem.weighings(alpha, settings.penalties.kappa_1, judged)
-        parts = (known, weighings[0]), (part, weighings[1])
+        known, hidden = problem.weighings(alpha, settings.penalties.kappa_1, judged)
+        parts = (rows, known), (part, hidden)
         if settings.variant == "tight":
-            coef = descended(*parts, problem.shape, noise, steps, coins)
-            moved = sensitivity(weighings[1], problem.shape)
+            coef = descended(*parts, shape, steps)
         else:
-            coef = descended_as_printed(
-                *parts, problem.shape, settings.penalties, noise, steps, coins
-            )
-            moved = printed_sensitivity(weighings[1], problem.shape)
-    return Outcome(coef, alpha, judged, noise.multiple * moved, record)
+            coef = descended_as_printed(*parts, shape, settings.penalties, steps)
+    return Outcome(coef, alpha, judged, part.deviation(_steepest(settings, hidden, shape)), record)
+
+
+def _steepest(settings: Settings, weighing: Weighing, shape: Shape) -> float:
+    if settings.variant == "tight":
+        return weighing.steepest(shape.residual)
+    return printed_steepest(weighing, shape)
 
 
 def _joint(settings: Settings) -> float:
@@ -112,8 +103,11 @@ def _joint(settings: Settings) -> float:
 
 def _useful_steps(settings: Settings, problem: Problem) -> int:
     """By public numbers only: with the share that equal weights would give, where it is open."""
+    if settings.variant == "paper":
+        return _STEPS_AS_PRINTED
     m, n = problem.sizes
     alpha = m / (m + n) if settings.alpha is None else settings.alpha
-    once = least_noise(settings.privacy, 1, settings.share, _joint(settings)).multiple
+    once = least_noise(settings.privacy, 1, settings.share).multiple
     _, hidden = problem.weighings(alpha, settings.penalties.kappa_1, 0.0)
-    return useful_steps(problem.shape, once * sensitivity(hidden, problem.shape), problem.columns)
+    moved = 2 * _steepest(settings, hidden, problem.shape) * problem.shape.norm_bound
+    return useful_steps(problem.shape, once * moved, problem.columns)

@@ -123,9 +123,9 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     return Moments(total / n, error)
 
 
-def projected(sample: Sample, bounds: Bounds) -> tuple[Floats, Floats]:
-    """A copy of the rows and labels of a sample, within its bounds."""
-    rows, labels = np.empty(sample.X.shape), np.empty(len(sample.y))
+def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
+    """A copy of the rows, in their precision, and labels of a sample, within its bounds."""
+    rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
     for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
         _, labels[start : start + BLOCK] = _project(X, y, bounds)
         rows[start : start + BLOCK] = X
