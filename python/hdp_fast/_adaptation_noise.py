@@ -93,28 +93,30 @@ class Noise(NamedTuple):
         discrepancy: sensitivity / deviation of the released discrepancy.
         multiple: deviation / sensitivity of each step.
         exact: whether it is drawn on integers.
+        epsilon: what it is for.
     """
 
     discrepancy: float
     multiple: float
     exact: bool
+    epsilon: float
 
 
 def least_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) -> Noise:
     """The least noise for a discrepancy and so many steps.
 
-    share: of the squared budget, for the discrepancy. joint: the most that (change /
-    sensitivity)**2 adds up to over all that a step releases.
+    share: of the squared budget, for the discrepancy; 0 where none is released. joint: the most
+    that (change / sensitivity)**2 adds up to over all that a step releases.
 
     Raises: ParameterError for an epsilon that no drawn noise reaches.
     """
     total = privacy.mu()
     discrepancy = min(total * math.sqrt(share), _MOST_MU)
-    if discrepancy < _LEAST_MU:
+    if share and discrepancy < _LEAST_MU:
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
         raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
-    return Noise(discrepancy, multiple, privacy.exact)
+    return Noise(discrepancy, multiple, privacy.exact, privacy.epsilon)
 
 
 class Grid(NamedTuple):
@@ -139,12 +141,21 @@ def grid(noise: Noise, n: int) -> Grid:
 
     Raises: ParameterError where that leaves too few bits.
     """
+    bits = sum_bits(noise, n)
+    return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
+
+
+def sum_bits(noise: Noise, n: int) -> int:
+    """The most bits of n integers that leave their sum and the noise on it exact.
+
+    Raises: ParameterError where they are too few.
+    """
     largest = max(math.ceil(math.log2(noise.multiple)), 0)
     bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), _NOISE_BITS - largest)
     if bits < _LEAST_BITS:
-        rule = f"with {n:,} private records it leaves too few digits for exact sums"
-        raise ParameterError(f"noise = {noise.multiple:g} sensitivities a step, but {rule}")
-    return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
+        rule = f"with {n:,} private records the noise leaves too few digits for exact sums"
+        raise ParameterError(f"epsilon = {noise.epsilon:g}, but {rule}")
+    return bits
 
 
 def noisy(values: Floats, sensitivity: float, noise: Noise, coins: Coins) -> Floats:
