@@ -150,7 +150,11 @@ def neighbours(rng, shape):
         pair = []
         for _ in range(2):
             x = rng.choice([1, -1]) * w if rng.random() < 0.5 else rng.normal(size=3)
-            x = x * (shape.norm_bound / max(np.linalg.norm(x), 1e-9)) * rng.choice([1, rng.random()])
+            x = (
+                x
+                * (shape.norm_bound / max(np.linalg.norm(x), 1e-9))
+                * rng.choice([1, rng.random()])
+            )
             pair.append((x, rng.choice([1, -1, rng.uniform(-1, 1)])))
         yield w, pair
 
@@ -173,7 +177,7 @@ def test_sensitivities_of_lemma_4_1_and_of_the_tight_variant_hold_and_are_reache
             change = np.linalg.norm(one[0] - one[1]) / s_tight
             reached = np.maximum(reached, [moved, lost, moved**2 + lost**2, change])
     assert (reached <= np.array([1, 1, JOINT, 1]) + 1e-9).all()
-    # Steep gradients all point along w, so that no two of them are as far apart as Lemma 4.1 has it.
+    # All steep gradients point along w: no two of them are as far apart as Lemma 4.1 has it.
     assert (reached >= [0.5, 0.99, 1.2, 0.99]).all()
     t = np.linspace(0, 1, 10**6)
     assert JOINT - 1e-5 < ((1 + t) ** 2 / 4 + (1 - t**2) ** 2).max() <= JOINT < JOINT_ROUNDED < 1.3
@@ -278,7 +282,14 @@ def test_noise_has_the_deviation_that_is_stated(numerics):
 @pytest.mark.parametrize("numerics", ["exact", "idealised"])
 def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
     data = problem(m=30, n=20)
-    settings = dict(epsilon=2.0, delta=1e-3, alpha=0.4, kappa_1=0.05, steps=7, numerics=numerics)
+    settings = {
+        "epsilon": 2.0,
+        "delta": 1e-3,
+        "alpha": 0.4,
+        "kappa_1": 0.05,
+        "steps": 7,
+        "numerics": numerics,
+    }
     model = ConvexAdaptation(**settings, variant=variant).fit(*data)
     privacy = Privacy(2.0, 1e-3, numerics)
     factor = 1.0 if variant == "tight" else {"exact": JOINT_ROUNDED, "idealised": JOINT}[numerics]
@@ -293,7 +304,7 @@ def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
 
 def test_much_epsilon_comes_near_the_optimum_and_less_does_not():
     data = problem(7, m=3000, n=3000)
-    settings = dict(delta=1e-5, alpha=0.3, radius=2.0, random_state=1)
+    settings = {"delta": 1e-5, "alpha": 0.3, "radius": 2.0, "random_state": 1}
     best = ConvexAdaptation(**{**settings, "epsilon": math.inf}).fit(*data)
     away = {
         epsilon: np.linalg.norm(ConvexAdaptation(epsilon=epsilon, **settings).fit(*data).coef_
@@ -324,7 +335,10 @@ def as_printed(data, alpha, kappas, judged, radius, steps):
         gp, gq = gp - ki * (up == least) / up**2, gq - ki * (uq == least) / uq**2
         w = w - eta_w * gw
         w = w * min(1, radius / np.linalg.norm(w))
-        up, uq = np.maximum(up - eta_p * gp, m / alpha), np.maximum(uq - eta_q * gq, n / (1 - alpha))
+        up, uq = (
+            np.maximum(up - eta_p * gp, m / alpha),
+            np.maximum(uq - eta_q * gq, n / (1 - alpha)),
+        )
         total_w += w
     return total_w / steps
 
@@ -332,7 +346,7 @@ def as_printed(data, alpha, kappas, judged, radius, steps):
 def test_the_paper_variant_takes_the_printed_steps():
     data, kappas = problem(9), (0.5, 0.3, 0.2)
     names = dict(zip(("kappa_1", "kappa_2", "kappa_inf"), kappas, strict=True))
-    settings = dict(alpha=0.4, radius=1.5, steps=40, variant="paper", **names)
+    settings = {"alpha": 0.4, "radius": 1.5, "steps": 40, "variant": "paper", **names}
     found = ConvexAdaptation(epsilon=math.inf, **settings).fit(*data)
     expected = as_printed(data, 0.4, kappas, found.discrepancy_, 1.5, 40)
     np.testing.assert_allclose(found.coef_, expected, atol=1e-10)
@@ -342,7 +356,7 @@ def test_beyond_the_bounds_private_records_are_projected_and_public_ones_refused
     Xs, ys, Xt, yt = problem()
     beyond, loud = 5 * Xt, yt.copy()
     loud[0] = 7
-    settings = dict(epsilon=1.0, random_state=3, alpha=0.5, steps=5)
+    settings = {"epsilon": 1.0, "random_state": 3, "alpha": 0.5, "steps": 5}
     shrunk = beyond / np.maximum(np.linalg.norm(beyond, axis=1), 1)[:, None]
     found = [
         ConvexAdaptation(**settings).fit(Xs, ys, X, y).coef_
@@ -359,7 +373,7 @@ def test_beyond_the_bounds_private_records_are_projected_and_public_ones_refused
 
 def test_the_reverse_scenario_protects_the_source():
     Xs, ys, Xt, yt = problem(4, m=4000, n=300)
-    settings = dict(epsilon=1.0, delta=1e-5, alpha=0.6, private="source", random_state=0)
+    settings = {"epsilon": 1.0, "delta": 1e-5, "alpha": 0.6, "private": "source", "random_state": 0}
     model = ConvexAdaptation(**settings).fit(5 * Xs, ys, Xt, yt)
     best = ConvexAdaptation(**{**settings, "epsilon": math.inf}).fit(5 * Xs, ys, Xt, yt)
     multiple = least_noise(Privacy(1.0, 1e-5, "exact"), 1, 0.05).multiple
@@ -379,7 +393,7 @@ def test_a_feature_map_is_that_of_mapped_records(private):
         return np.column_stack([X, np.zeros(len(X))]) * 0.5
 
     wide = np.column_stack([Xt, np.zeros(len(Xt))])
-    settings = dict(epsilon=1.0, steps=5, random_state=1, private=private)
+    settings = {"epsilon": 1.0, "steps": 5, "random_state": 1, "private": private}
     mapped = ConvexAdaptation(feature_map=lift, **settings).fit(Xs, ys, wide, yt)
     plain = ConvexAdaptation(**settings).fit(lift(Xs), ys, wide, yt)
     np.testing.assert_array_equal(mapped.coef_, plain.coef_)
@@ -425,7 +439,7 @@ def test_nothing_of_any_record_is_kept(variant):
 
 def test_the_budget_is_charged_once_and_nothing_is_half_written():
     data, budget = problem(), Budget(1.5, 1e-3)
-    settings = dict(epsilon=1.0, delta=1e-4, steps=3, budget=budget)
+    settings = {"epsilon": 1.0, "delta": 1e-4, "steps": 3, "budget": budget}
     model = ConvexAdaptation(**settings).fit(*data)
     assert budget.spent == (1.0, 1e-4)
     before = dict(vars(model))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
@@ -50,20 +51,30 @@ class Privacy(NamedTuple):
 
     def mu(self) -> float:
         """The largest sensitivity / deviation in all, by the curve of this kind of noise."""
-        if self.exact:
-            found = math.sqrt(2 * accounting.zcdp_rho(self.epsilon, self.delta))
-        else:
-            found = accounting.gaussian_mu(self.epsilon, self.delta)
-        while self._stated(found) > self.epsilon:
-            found *= _STRETCH
-        return found
+        return _largest_mu(self)
 
-    def _stated(self, mu: float) -> float:
-        # What the parts add up to may be a little more than what they were made from.
-        mu *= 1 + 1e-12
-        if self.exact:
-            return accounting.zcdp_epsilon(mu**2 / 2, self.delta)
-        return accounting.gaussian_epsilon(mu, self.delta)
+
+@functools.lru_cache(maxsize=128)
+def _largest_mu(privacy: Privacy) -> float:
+    try:
+        if privacy.exact:
+            found = math.sqrt(2 * accounting.zcdp_rho(privacy.epsilon, privacy.delta))
+        else:
+            found = accounting.gaussian_mu(privacy.epsilon, privacy.delta)
+    except ParameterError as error:
+        rule = f"at delta = {privacy.delta:g} no noise is enough"
+        raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}") from error
+    while _stated(privacy, found) > privacy.epsilon:
+        found *= _STRETCH
+    return found
+
+
+def _stated(privacy: Privacy, mu: float) -> float:
+    # What the parts add up to may be a little more than what they were made from.
+    mu *= 1 + 1e-12
+    if privacy.exact:
+        return accounting.zcdp_epsilon(mu**2 / 2, privacy.delta)
+    return accounting.gaussian_epsilon(mu, privacy.delta)
 
 
 def checked_privacy(estimator: Any) -> Privacy:

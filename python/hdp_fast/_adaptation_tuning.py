@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import accounting
 from ._adaptation_noise import Coins, Noise, Privacy, checked_privacy, noisy, stream
+from ._adaptation_rows import Shape
 from ._checks import fraction, number, shown
 from ._convex_adaptation import ConvexAdaptation
 from ._nonconvex_adaptation import NonConvexAdaptation
@@ -163,7 +164,9 @@ def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
         raise ParameterError("grid has over 2**20 combinations, but there must be fewer")
     found = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
     for each in found:
-        _with(estimator, each)._settings()
+        candidate = _with(estimator, each)
+        candidate._settings()
+        Shape.checked(candidate.radius, candidate.norm_bound)
     return found
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
 from ._adaptation_rows import Rows
+from ._checks import LEAST
 from .exceptions import ShapeError
 
 Floats = NDArray[np.float64]
@@ -151,11 +152,13 @@ class Called(NamedTuple):
         ):
             if found.shape != shape:
                 raise ShapeError(f"loss made {name} of shape {found.shape}, but it must be {shape}")
-        with np.errstate(over="ignore", invalid="ignore"):
-            norms = np.sqrt(np.square(gradients).sum(axis=1))
-        wrong = ~(np.isfinite(losses) & np.isfinite(norms))
-        losses[wrong], gradients[wrong], norms[wrong] = 0, 0, 0
-        gradients *= (self.bends.gradient / np.maximum(norms, self.bends.gradient))[:, None]
+        wrong = ~(np.isfinite(losses) & np.isfinite(gradients).all(axis=1))
+        losses[wrong], gradients[wrong] = 0, 0
+        # Entries of at most 1 first: their squares are never out of range.
+        largest = np.maximum(np.abs(gradients).max(axis=1), LEAST)
+        gradients /= largest[:, None]
+        norms = np.sqrt(np.square(gradients).sum(axis=1))
+        gradients *= np.minimum(largest, self.bends.gradient / np.maximum(norms, 1))[:, None]
         return losses.clip(0, self.bends.largest), gradients
 
 
