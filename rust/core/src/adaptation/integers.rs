@@ -53,13 +53,15 @@ impl Grid {
     pub(super) fn round(self, derivatives: &mut [f64], weight: f64) {
         let factor = weight * self.scale;
         let mut squared = 0.0;
-        for value in derivatives.iter_mut() {
+        for value in &mut *derivatives {
             *value = *value * factor + ROUNDER - ROUNDER;
             squared += *value * *value;
         }
         // Infinities and what is no number are not within the bound either.
         let within = squared <= self.most * self.most;
-        derivatives.iter_mut().for_each(|value| *value = if within { *value } else { 0.0 });
+        for value in derivatives {
+            *value = if within { *value } else { 0.0 };
+        }
     }
 }
 
@@ -82,6 +84,9 @@ pub fn to_integers<T: Real>(
     run: Run<'_>,
 ) -> Result<(Vec<T>, f64)> {
     check_norm("units", units)?;
+    if columns == 0 || entries.len() % columns != 0 {
+        return Err(Error::Shape(format!("{} entries do not fill rows of {columns}", entries.len())));
+    }
     let scale = (units - (columns as f64).sqrt() / 2.0 - 1.0) / bound;
     if units * T::EPSILON > 2.0 {
         return Err(Error::parameter("units", units, "entries of this precision hold integers of up to 24 bits"));
