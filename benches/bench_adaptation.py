@@ -3,7 +3,8 @@
 Run `python benches/bench_adaptation.py`: about two minutes and 5 GB of memory; `--rows` takes
 fewer. Half of the rows are public, half private. "products" are numpy's X @ w and X.T @ r alone,
 "numpy" is the reference, "limit" a pass over the rows that only finds their largest entry, by as
-many threads. Two threads for all, numpy's own included.
+many threads. "exact" rounds coefficients to integers, "given" takes the weights and returns the
+losses. Two threads for all, numpy's own included.
 """
 
 from __future__ import annotations
@@ -45,8 +46,7 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(found, indent=2))
         return
-    print(f"{arguments.rows:,} rows, {THREADS} threads, milliseconds; squared loss but for the last")
-    print("columns; ratios are ours to the products', the reference to ours, ours to the limit\n")
+    print(f"{arguments.rows:,} rows, {THREADS} threads, milliseconds; squared loss unless named\n")
     names = ("ours", "exact", "given", "products", "numpy", "limit")
     names += ("logistic", "numpy logistic")
     ratios = ("of products", "times numpy", "times limit", "times numpy, logistic")

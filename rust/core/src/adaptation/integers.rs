@@ -127,8 +127,7 @@ impl<T: Real> Work for Rounding<'_, T> {
                 squared += value * value;
                 *out = T::of(value);
             }
-            // Not below it if any is infinite or no number.
-            if !(squared <= units * units) {
+            if squared > units * units || squared.is_nan() {
                 out.fill(T::default());
             }
         }
