@@ -206,7 +206,7 @@ def test_rows_become_integers_within_the_bound(dtype, n, d):
     assert found.dtype == dtype
     wanted, scale = reference.integers(X, 1.3, UNITS)
     assert per_unit == pytest.approx(scale, rel=1e-15)
-    # Sums of squares are added in another order: an entry halfway between integers may go either way.
+    # Sums of squares are added in another order: entries halfway between integers go either way.
     assert np.abs(found.reshape(X.shape) - wanted).max() <= 1
     squares = [sum(int(x) ** 2 for x in row) for row in found.reshape(X.shape)]
     assert max(squares) <= UNITS**2

@@ -1,10 +1,10 @@
 //! Gradients that are sums of integers: exact in floats, in any order.
 //!
 //! A record's gradient is its coefficients, a vector of integers c with |c| <= most, times its row, a vector of integers
-//! x with |x| <= units. Both norms are checked in integers, by sums of squares that are exact as long as they have not
-//! passed the bound of at most 2^52. Its entries are c_k x_j, so that its norm is |c| |x| <= most units, which no record
-//! exceeds whatever it holds: replacing one moves the sum by at most 2 most units. Magnitudes of n of them add up to less
-//! than 2^53 if n most units does.
+//! x with |x| <= units. Both norms are checked in integers where those are made, rows once and coefficients in each pass,
+//! by sums of squares that are exact as long as they have not passed the bound of at most 2^52. The gradient's entries are
+//! c_k x_j, so that its norm is |c| |x| <= most units whatever the record holds: replacing one moves the sum by at most
+//! 2 most units. Magnitudes of n of them add up to less than 2^53 if n most units does, which each pass checks.
 
 use crate::error::{Error, Result, fitting};
 use crate::run::Run;
@@ -29,7 +29,7 @@ pub struct Grid {
     pub scale: f64,
     /// The largest norm of a record's coefficients; those that exceed it count as 0.
     pub most: f64,
-    /// The largest norm of a row of integers.
+    /// The largest norm of a row of integers, which `to_integers` made.
     pub units: f64,
 }
 
