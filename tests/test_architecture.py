@@ -31,6 +31,13 @@ TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "sc
 TOOLS |= {"_appended", "_estimators", "_label_command", "_logistic", "_output", "_table_commands"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
+    "adaptation.ConvexAdaptation",
+    "adaptation.ConvexAdaptation.fit",
+    "adaptation.ConvexAdaptation.scores",
+    "adaptation.NonConvexAdaptation",
+    "adaptation.NonConvexAdaptation.fit",
+    "adaptation.NonConvexAdaptation.predict",
+    "adaptation.NonConvexAdaptation.scores",
     "adaptation.TargetSGD",
     "adaptation.TargetSGD.fit",
     "adaptation.TargetSGD.scores",
@@ -51,6 +58,8 @@ GUARANTEED = {
     "accounting.zcdp_epsilon",
     "accounting.zcdp_rho",
     "adaptation.release_discrepancy",
+    "adaptation.selection_epsilon",
+    "adaptation.tune",
     "audit.lower_bound",
     "budget.Budget",
     "budget.Budget.parallel",
