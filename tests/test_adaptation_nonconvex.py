@@ -14,7 +14,7 @@ from hdp_fast._adaptation_rows import Rows, Shape
 from hdp_fast._moments import Sample
 from hdp_fast._nonconvex_descent import Penalties, Problem, State, longest, objective, step
 from hdp_fast._nonconvex_losses import Bends, Called, Linear, total
-from hdp_fast.adaptation import NonConvexAdaptation
+from hdp_fast.adaptation import NonConvexAdaptation, discrepancy
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 
@@ -122,6 +122,15 @@ def test_softmax_of_two_classes_is_logistic_and_three_are_told_apart():
     three = NonConvexAdaptation(**settings, loss="softmax", classes=3).fit(Xs, ys, Xt, yt)
     assert three.scores(Xt).shape == (200, 3)
     assert (three.predict(Xt) == yt).mean() > 0.85
+
+
+def test_the_stand_in_for_a_discrepancy_is_cut_at_the_largest_loss():
+    Xs, ys, Xt, yt = data()
+    for radius in (0.2, 20.0):
+        found = NonConvexAdaptation(epsilon=math.inf, radius=radius, steps=2).fit(Xs, ys, Xt, yt)
+        squared = discrepancy(Xs, 2 * ys - 1, Xt, 2 * yt - 1, radius=radius).value
+        largest = math.log1p(math.exp(radius))
+        assert found.discrepancy_ == pytest.approx(min(squared, largest), rel=1e-9)
 
 
 def test_records_of_great_loss_lose_their_weight():

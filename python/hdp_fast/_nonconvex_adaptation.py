@@ -68,7 +68,8 @@ class NonConvexAdaptation(Estimator):
         norm_bound: of all rows. Public records must keep it; private ones are shrunk to it.
         alpha: share of the source, in (0, 1); None takes suggested_alpha.
         discrepancy: public penalty d on losses of the source, at least 0; None, for "logistic"
-            only, releases that of the squared loss on labels -1 and 1 in its place.
+            only, releases that of the squared loss on labels -1 and 1 and cuts it at the largest
+            loss: a stand-in, since nobody can compute the logistic one.
         lambda_1: above 0: records weigh less where their loss exceeds it.
         lambda_2: at least 0.
         lambda_inf: at least 0.

@@ -92,7 +92,9 @@ def bends_of(settings: Settings, shape: Shape) -> Bends:
 
 def unprotected(settings: Settings, problem: Problem, random_state: RandomState) -> Outcome:
     """The steps without noise."""
-    judged = problem.judged_openly() if settings.discrepancy is None else settings.discrepancy
+    judged = settings.discrepancy
+    if judged is None:
+        judged = _cut(problem.judged_openly(), settings, problem)
     states = _states(settings, problem, None, judged)
     descent = _descent(settings, problem)
     w = _start(settings, problem, states[0], descent)
@@ -119,13 +121,18 @@ def protected(
     with spend(budget, record):
         coins, judged = stream(random_state), settings.discrepancy
         if judged is None:
-            judged = problem.judged(noise, settings.privacy.delta, coins)
+            judged = _cut(problem.judged(noise, settings.privacy.delta, coins), settings, problem)
         states = _states(settings, problem, noise, judged, coins)
         descent = _descent(settings, problem)
         w = _start(settings, problem, states[0], descent)
         w = _descended(settings, descent, states, w, coins)
     deviation, alpha = states[1].domain.deviation(states[1].cap), _alpha(settings, problem, judged)
     return Outcome(_shaped(settings, w), alpha, judged, deviation, None, record)
+
+
+def _cut(judged: float, settings: Settings, problem: Problem) -> float:
+    """No mean losses are further apart than the largest loss."""
+    return min(judged, bends_of(settings, problem.shape).largest)
 
 
 def _descent(settings: Settings, problem: Problem) -> Descent:
