@@ -351,23 +351,23 @@ AUDITS = [
     # A part of the budget is for the discrepancy, which is told, too.
     Audit(
         "convex adaptation, exact", 1.0, convex(1.0), 1, -1,
-        convex(6.0), "noise for six times epsilon", 0.15, delta=0.01, runs=3_000,
+        convex(20.0), "noise for twenty times epsilon", 0.02, delta=0.01, runs=3_000,
         event=lambda value: value > 0.5,
     ),
     Audit(
         "convex adaptation, idealised", 1.0, convex(1.0, numerics="idealised"), 1, -1,
-        convex(6.0, numerics="idealised"), "noise for six times epsilon", 0.15, delta=0.01,
+        convex(20.0, numerics="idealised"), "noise for twenty times epsilon", 0.05, delta=0.01,
         runs=3_000, event=lambda value: value > 0.5,
     ),
     # Half of the budget is for u, and the losses of both neighbours are the same.
     Audit(
         "convex adaptation, paper", 1.0, printed(1.0), 1, -1,
-        printed(8.0), "noise for eight times epsilon", 0.02,
+        printed(30.0), "noise for thirty times epsilon", 0.0,
         delta=0.01, runs=3_000, event=lambda value: value > 0,
     ),
     Audit(
         "non-convex adaptation", 1.0, called(1.0), -1, 1,
-        called(6.0), "noise for six times epsilon", 0.15,
+        called(20.0), "noise for twenty times epsilon", 0.0,
         delta=0.01, runs=3_000, event=lambda value: value > 0.5,
     ),
     # The paper's true epsilon is about half of what it promises.
