@@ -351,12 +351,12 @@ AUDITS = [
     # A part of the budget is for the discrepancy, which is told, too.
     Audit(
         "convex adaptation, exact", 1.0, convex(1.0), 1, -1,
-        convex(20.0), "noise for twenty times epsilon", 0.1, delta=0.01, runs=3_000,
+        convex(20.0), "noise for twenty times epsilon", 0.0, delta=0.01, runs=3_000,
         event=lambda value: value > 0,
     ),
     Audit(
         "convex adaptation, idealised", 1.0, convex(1.0, numerics="idealised"), 1, -1,
-        convex(20.0, numerics="idealised"), "noise for twenty times epsilon", 0.1, delta=0.01,
+        convex(20.0, numerics="idealised"), "noise for twenty times epsilon", 0.0, delta=0.01,
         runs=3_000, event=lambda value: value > 0,
     ),
     # Half of the budget is for u, and the losses of both neighbours are the same.
