@@ -15,6 +15,20 @@ from ._checks import bits, fraction, shown
 from ._checks import count as checked_count
 from ._descent import learn_by_descent
 from ._hypotheses import Chosen, Hypotheses
+from ._masked_learning import (
+    LearnedMaskedParity,
+    MaskedParityNeeds,
+    learn_masked_parity,
+    learn_masked_parity_weakly,
+    masked_parity_agents,
+)
+from ._masked_oracles import EvasiveOracle, MaskedParityAgents
+from ._masked_parity import (
+    MaskedParity,
+    WeakMaskedParity,
+    masked_parity_domain,
+    uniform_examples,
+)
 from ._oracles import EmpiricalOracle, SQOracle
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
@@ -24,14 +38,25 @@ __all__ = [
     "Agents",
     "EmpiricalOracle",
     "Estimate",
+    "EvasiveOracle",
+    "LearnedMaskedParity",
+    "MaskedParity",
+    "MaskedParityAgents",
+    "MaskedParityNeeds",
     "RemoteAgents",
     "SQOracle",
     "Voted",
+    "WeakMaskedParity",
     "agents_needed",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
+    "learn_masked_parity",
+    "learn_masked_parity_weakly",
+    "masked_parity_agents",
+    "masked_parity_domain",
     "randomized_response",
+    "uniform_examples",
     "votes_needed",
 ]
 
