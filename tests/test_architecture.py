@@ -68,6 +68,8 @@ GUARANTEED = {
     "labels.SoftLabeler.plan",
     "labels.SoftLabeler.save",
     "labels.SoftLabeler.score",
+    "learners.DoublingLearner",
+    "learners.DoublingLearner.learn",
     "learners.ExponentialLearner",
     "learners.ExponentialLearner.learn",
     "learners.ExponentialLearner.learn_indices",
