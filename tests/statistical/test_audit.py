@@ -99,18 +99,18 @@ def without_stop_coin(setting):
 
 
 EITHER = Parities([[1]], affine=True)
+# One round: a record chooses between a feature and its negation, another tests it.
+DOUBLING = DoublingLearner([EITHER], alpha=0.5, beta=0.5, epsilon=1.0)
+object.__setattr__(DOUBLING, "rounds", (DoublingRound(0, learn=1, test=1, threshold=0),))
 
 
 def doubling(records):
-    """One round: a record chooses between a feature and its negation, another tests it."""
-    asked = DoublingLearner([EITHER], alpha=0.5, beta=0.5, epsilon=1.0)
-    object.__setattr__(asked, "rounds", (DoublingRound(0, learn=1, test=1, threshold=0),))
-    result = asked.learn(*records)
+    result = DOUBLING.learn(*records)
     return result.learned.index if result.released else None
 
 
 def tested_on_its_own(records):
-    """The same if the record that is tested on chose as well."""
+    """As DOUBLING, if the record that is tested on chose as well."""
     X, y = (part[1:] for part in records)
     chooser = ExponentialLearner(EITHER, epsilon=1.0, mechanism="permute_and_flip")
     learned = chooser.learn(X, y)
