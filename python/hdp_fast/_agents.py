@@ -364,20 +364,26 @@ def _questions(questions: Any) -> list[Question]:
 
 
 def _shares(shares: Any, count: int, epsilon: float) -> list[float]:
-    """An epsilon for each question; their exact sum is at most the agents' own."""
+    """An epsilon for each question; their sum is at most the agents' own."""
     if shares is None:
         equal = epsilon / count
-        fits = Fraction(equal) * count <= Fraction(epsilon)
-        return _usable([equal if fits else math.nextafter(equal, 0)] * count)
+        while count * _decimal(equal) > _decimal(epsilon):
+            equal = math.nextafter(equal, 0)
+        return _usable([equal] * count)
     found = array("shares", shares)
     if found.shape != (count,) or found.dtype.kind not in "uif":
         rule = f"it must be {count} numbers, one for each question"
         raise ParameterError(f"shares = {shown(shares)}, but {rule}")
     parts = [positive("shares", share) for share in found.tolist()]
-    if sum(map(Fraction, parts)) > Fraction(epsilon):
+    if sum(map(_decimal, parts)) > _decimal(epsilon):
         rule = f"their sum must be at most the agents' epsilon = {epsilon}"
         raise ParameterError(f"shares = {shown(shares)}, but {rule}")
     return _usable(parts)
+
+
+def _decimal(epsilon: float) -> Fraction:
+    """A float as the shortest decimal that it is written as; so a ledger takes it, too."""
+    return Fraction(repr(epsilon))
 
 
 def _usable(shares: list[float]) -> list[float]:

@@ -201,8 +201,8 @@ class RealValued:
     The mean of g is that of its first k = ceil(log2(1 / tau)) binary digits (of (g - low) / (high -
     low), tau a part of the range, too), the j-th by a query with tolerance tau / 2 and weight
     2**-j, and half a last digit for all that follow: an error below tau / 2 from the answers, and
-    of at most tau / 2 from the digits left out. It is clipped to the range. The k queries are prepared before any answer, in
-    one batch where the oracle has one.
+    of at most tau / 2 from the digits left out. It is clipped to the range. The k queries are
+    prepared before any answer, in one batch where the oracle has one.
 
     Attributes:
         oracle: the one that is asked.
