@@ -187,7 +187,7 @@ def simulate_local(
     Source: Kasiviswanathan et al., Claim 5.9.
     """
     plan = plan_simulation(_pure(randomizer), beta=beta, applications=applications)
-    _check(values, oracle)
+    _check(values, oracle, reference)
     coins, tossed = _streams(random_state)
     drawn = _drawn(randomizer, reference, plan.queries, tossed)
     found, firsts, places = np.unique(drawn, return_index=True, return_inverse=True)
@@ -320,7 +320,7 @@ class SimulatedEntry:
         Source: Kasiviswanathan et al., Claim 5.10.
         """
         self._check_left(_pure(randomizer))
-        _check(values, self._oracle)
+        _check(values, self._oracle, reference)
         known: dict[int, tuple[_Ratio, float]] = {}
         for iteration in itertools.count(1):
             w = int(_drawn(randomizer, reference, 1, self._tossed)[0])
@@ -372,7 +372,9 @@ def _pure(randomizer: Any) -> float:
     return positive("randomizer.epsilon", randomizer.epsilon)
 
 
-def _check(values: Any, oracle: Any) -> None:
+def _check(values: Any, oracle: Any, reference: Any) -> None:
+    if not math.isfinite(number("reference", reference)):
+        raise ParameterError(f"reference = {reference}, but it must be finite")
     if not callable(values):
         raise ParameterError(f"values = {shown(values)}, but it must be callable")
     check_oracle(oracle)
