@@ -31,24 +31,30 @@ def by_hand(r, a, row):
     return r[i] if b else (sum(u & v for u, v in zip(r, x, strict=True)) + a) % 2
 
 
-class Adversary:
-    """The exact mean over the domain, off by all of the tolerance, towards `side` of the threshold.
+def adversary(concept, side):
+    """Exact means over the domain, off by all of the tolerance.
 
     side: -1 or 1 always pushes that way; 0 towards the threshold of the paper's learner.
     """
+    d = concept.d
 
-    def __init__(self, concept, side):
-        self.X = local.masked_parity_domain(concept.d)
-        self.y = concept.predict(self.X)
-        self.d, self.side = concept.d, side
-        self.tolerances = []
+    def shift(mean, tau, g):
+        threshold = 1 / 4 if tau == 1 / 5 else 1 / (4 * d)
+        return tau * (side or (1 if mean < threshold else -1))
+
+    X = local.masked_parity_domain(d)
+    return local.ExactOracle(X, concept.predict(X), error=shift)
+
+
+class Noted:
+    """Another oracle, and the tolerances that it was asked for."""
+
+    def __init__(self, oracle, factor=1.0):
+        self.oracle, self.factor, self.tolerances = oracle, factor, []
 
     def query(self, g, tau):
         self.tolerances.append(tau)
-        mean = np.asarray(g(self.X, self.y)).mean()
-        threshold = 1 / (4 * self.d) if len(self.tolerances) <= self.d else 1 / 4
-        side = self.side or (1 if mean < threshold else -1)
-        return mean + side * tau
+        return self.oracle.query(g, self.factor * tau)
 
 
 # Concepts and examples ----------------------------------------------------------------------------
@@ -108,18 +114,38 @@ def test_concepts_compare_by_what_they_are():
 @pytest.mark.parametrize("d", SIZES)
 def test_every_concept_is_learned_whatever_the_oracle_answers_within_its_tolerance(d, side):
     for concept in concepts(d):
-        oracle = Adversary(concept, side)
+        oracle = Noted(adversary(concept, side))
         learned = local.learn_masked_parity(oracle, d)
         assert learned.concept == concept
         assert oracle.tolerances == [1 / (4 * d + 1)] * d + [1 / 5]
         assert (learned.queries, learned.agents, learned.agents_record) == (d + 1, 0, None)
 
 
+def test_a_concept_of_sixteen_bits_is_learned():
+    r = np.random.default_rng(16).integers(0, 2, 16)
+    concept = MaskedParity(r, 1)
+    X = local.masked_parity_domain(16)
+    oracle = local.ExactOracle(X, concept.predict(X), error="random", random_state=1)
+    assert local.learn_masked_parity(oracle, 16).concept == concept
+
+
+def test_agents_who_answer_queries_teach_with_d_groups():
+    concept = MaskedParity([1, 0, 1, 1], 1)
+    setting = {"beta": 0.01, "queries": 5, "epsilon": 2.0}
+    counts = [local.agents_per_query(tau=tau, **setting) for tau in (1 / 17, 1 / 5)]
+    X, y = local.uniform_examples(concept, 4 * counts[0] + counts[1], 3)
+    agents = local.Agents(X, y, epsilon=2.0)
+    oracle = local.LocalSQOracle(agents, queries=5, beta=0.01)
+    assert local.learn_masked_parity(oracle, 4).concept == concept
+    assert agents.remaining == 0
+    needs = local.masked_parity_agents(4, beta=0.01, epsilon=2.0)
+    assert needs.groups < len(agents)
+
+
 def test_answers_beyond_the_tolerance_mislead():
     """The thresholds leave no more room than the proof needs."""
     concept = MaskedParity([0, 1], 0)
-    oracle = Adversary(concept, 1)
-    truth, oracle.query = oracle.query, lambda g, tau: truth(g, 1.2 * tau)
+    oracle = Noted(adversary(concept, 1), factor=1.2)
     assert local.learn_masked_parity(oracle, 2).concept != concept
 
 
@@ -127,7 +153,7 @@ def test_answers_beyond_the_tolerance_mislead():
 def test_the_weak_learner_errs_on_exactly_a_quarter(d):
     X = local.masked_parity_domain(d)
     for concept in concepts(d):
-        learned = local.learn_masked_parity_weakly(Adversary(concept, 0), d)
+        learned = local.learn_masked_parity_weakly(adversary(concept, 0), d)
         assert 4 * int((learned.predict(X) != concept.predict(X)).sum()) == len(X)
         assert learned.queries == d
 

@@ -23,7 +23,7 @@ from ._masked_parity import (
     parity_of,
     width,
 )
-from ._oracles import Losses, SQOracle
+from ._oracles import Losses, SQOracle, asked_together
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .record import PrivacyRecord
 
@@ -173,18 +173,18 @@ class _Queries:
 
     def first(self) -> Bits:
         d = self._d
-        answers = [self._query(_says_one(d, j), 1 / (4 * d + 1)) for j in range(d)]
+        answers = self._ask([_says_one(d, j) for j in range(d)], 1 / (4 * d + 1))
         return np.array([answer > 1 / (4 * d) for answer in answers], np.uint8)
 
     def second(self, r: Bits) -> int:
-        return int(self._query(_is_masked(r), 1 / 5) > 1 / 4)
+        return int(self._ask([_is_masked(r)], 1 / 5)[0] > 1 / 4)
 
     def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
         return LearnedMaskedParity(concept, self._asked, 0, None)
 
-    def _query(self, g: Losses, tau: float) -> float:
-        self._asked += 1
-        return self._oracle.query(g, tau)
+    def _ask(self, gs: list[Losses], tau: float) -> list[float]:
+        self._asked += len(gs)
+        return asked_together(self._oracle, gs, [tau] * len(gs))
 
 
 class _Answers:
