@@ -1,4 +1,4 @@
-"""The experiments on what one round, and agents alone, cannot learn: small runs of their scripts."""
+"""What one round, and agents alone, cannot learn: small runs of the experiments."""
 
 import json
 import warnings
@@ -34,3 +34,18 @@ def test_one_round_fails_where_two_do_not(tmp_path, monkeypatch):
     assert found[8, "bent"] == found[8, "brute force"] == 0
     assert [row["wrong"] for row in report["adaptive"]] == [0, 0]
     assert all(row["exact"] >= row["runs"] - 2 for row in report["agents"])
+
+
+def test_agents_alone_need_exponentially_many_and_a_curator_does_not(tmp_path, monkeypatch):
+    report = quick("parity_separation", tmp_path, monkeypatch)
+    slopes = {(each["learner"], each["kind"]): each["slope"] for each in report["slopes"]}
+    assert 1 < slopes["agents alone", "planned"] < 1.2
+    assert 0.8 < slopes["agents alone", "measured"] < 1.5
+    for name in "curator", "hybrid":
+        assert 2 < slopes[name, "planned"] < 6
+    rows = {(row["learner"], row["d"]): row for row in report["rows"]}
+    assert rows["agents alone", 32]["planned"] > 2**32 > rows["hybrid", 1024]["planned"]
+    for row in report["rows"]:
+        # Fewer than 15 of 20 runs have a chance of 3e-4 where 95 % succeed.
+        assert row.get("exact as planned", 1) >= 0.75
+        assert (row.get("measured") or 0) <= row["planned"]
