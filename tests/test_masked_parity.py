@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -378,7 +379,12 @@ def test_drawn_agents_are_asked_once():
         agents.ask(lambda X, y: y, 11)
     with pytest.raises(ShapeError, match="question returned shape"):
         agents.ask(lambda X, y: y[1:], 4)
+    with pytest.raises(ParameterError, match="must be callable"):
+        agents.ask("what?", 4)
     assert agents.remaining == 6
+    short = SimpleNamespace(predict=lambda X: [0])
+    with pytest.raises(ShapeError, match=r"learned.predict\(X\) has shape"):
+        agents.test(short, 4)
     with pytest.raises(TypeError, match="can't be pickled"):
         pickle.dumps(agents)
     assert agents.record().mechanism == "local.MaskedParityAgents"

@@ -90,8 +90,8 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
         probability at most (1 - m**2)**(N / 2) (Hoeffding 1963, Theorem 1); m is tanh(epsilon / 2)
         times 1 / (2 d) for a bit of r and 1 / 2 for a; a union over them.
     """
-    size, failure = checked_size("d", d), fraction("beta", beta) / (checked_size("d", d) + 1)
-    edge = advantage(epsilon)
+    size, edge = checked_size("d", d), advantage(epsilon)
+    failure = fraction("beta", beta) / (size + 1)
     one, second = (
         2 * math.log(1 / failure) / -math.log1p(-((edge * mean) ** 2)) for mean in (0.5 / size, 0.5)
     )

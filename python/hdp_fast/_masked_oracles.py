@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core, _random
 from ._agents import Bits, Population, Question, RandomState, Testable, record_of
-from ._checks import bits, fractions, positive
+from ._checks import bits, fractions, positive, shown
 from ._checks import count as checked_count
 from ._masked_parity import (
     DrawnExamples,
@@ -20,7 +20,7 @@ from ._masked_parity import (
     width,
 )
 from ._oracles import Losses
-from .exceptions import ShapeError
+from .exceptions import ParameterError, ShapeError
 from .record import PrivacyRecord
 
 
@@ -72,6 +72,8 @@ class MaskedParityAgents(Population):
         Source: Warner 1965.
         """
         _random.check(random_state)
+        if not callable(question):
+            raise ParameterError(f"question = {shown(question)}, but it must be callable")
         self._reserve(count)
         answers = self._answers(question, count, random_state)
         if answers.shape != (count,):
@@ -93,7 +95,11 @@ class MaskedParityAgents(Population):
         """
 
         def wrong(X: Any, y: Bits) -> Bits:
-            return bits("learned.predict(X)", learned.predict(np.asarray(X))) ^ y
+            said = bits("learned.predict(X)", learned.predict(np.asarray(X)))
+            if said.shape != y.shape:
+                rule = f"{len(y)} agents were asked"
+                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
+            return said ^ y
 
         return self.ask(wrong, count, random_state=random_state)
 
