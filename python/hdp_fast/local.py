@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random
 from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
+from ._aggregates import Aggregate, Estimate, FrequencyAggregate, MeanAggregate
 from ._checks import bits, fraction, shown
 from ._checks import count as checked_count
+from ._choice import best_randomizer
 from ._descent import learn_by_descent
+from ._frequency import HadamardResponse, KaryResponse
 from ._hypotheses import Chosen, Hypotheses
 from ._oracles import EmpiricalOracle, SQOracle
+from ._randomizer import Randomizer, randomizer_of
+from ._randomizers import BinaryResponse, Gaussian, Laplace, Piecewise
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .record import PrivacyRecord
 
 __all__ = [
     "Agents",
+    "Aggregate",
+    "BinaryResponse",
     "EmpiricalOracle",
     "Estimate",
+    "FrequencyAggregate",
+    "Gaussian",
+    "HadamardResponse",
+    "KaryResponse",
+    "Laplace",
+    "MeanAggregate",
+    "Piecewise",
+    "Randomizer",
     "RemoteAgents",
     "SQOracle",
     "Voted",
     "agents_needed",
+    "best_randomizer",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
     "randomized_response",
+    "randomizer_of",
     "votes_needed",
 ]
 
@@ -88,20 +105,6 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
         wanted = f"alpha = {alpha} and epsilon = {epsilon}"
         raise ParameterError(f"{wanted} {_TOO_MANY}")
     return math.ceil(needed / spread)
-
-
-class Estimate(NamedTuple):
-    """A mean and an interval that holds it.
-
-    Attributes:
-        value: the estimate, clipped to [0, 1].
-        low: lower end of the confidence interval.
-        high: its upper end.
-    """
-
-    value: float
-    low: float
-    high: float
 
 
 def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:
