@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike
 
 from . import _core, _random
 from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
+from ._aggregates import Aggregate, Estimate, FrequencyAggregate, MeanAggregate
 from ._checks import count as checked_count
 from ._checks import fraction, shown
+from ._choice import best_randomizer
 from ._curator_oracle import CuratorOracle, records_needed
 from ._descent import learn_by_descent
-from ._estimates import MOST_AGENTS, TOO_MANY, Estimate, agents_needed, estimate_mean
+from ._estimates import MOST_AGENTS, TOO_MANY, agents_needed, estimate_mean
+from ._frequency import HadamardResponse, KaryResponse
 from ._hypotheses import Chosen, Hypotheses
 from ._local_sq import (
     Simulated,
@@ -26,6 +29,8 @@ from ._local_sq import (
     simulate_local,
 )
 from ._oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
+from ._randomizer import Randomizer, randomizer_of
+from ._randomizers import BinaryResponse, Gaussian, Laplace, Piecewise
 from ._sq_local import LocalSQOracle, SimulatedSQ, agents_per_query, simulate_sq
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
@@ -33,11 +38,21 @@ from .record import PrivacyRecord
 
 __all__ = [
     "Agents",
+    "Aggregate",
+    "BinaryResponse",
     "CuratorOracle",
     "EmpiricalOracle",
     "Estimate",
     "ExactOracle",
+    "FrequencyAggregate",
+    "Gaussian",
+    "HadamardResponse",
+    "KaryResponse",
+    "Laplace",
     "LocalSQOracle",
+    "MeanAggregate",
+    "Piecewise",
+    "Randomizer",
     "RealValued",
     "RemoteAgents",
     "SQOracle",
@@ -49,11 +64,13 @@ __all__ = [
     "Voted",
     "agents_needed",
     "agents_per_query",
+    "best_randomizer",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
     "plan_simulation",
     "randomized_response",
+    "randomizer_of",
     "records_needed",
     "simulate_local",
     "simulate_sq",

@@ -1,4 +1,4 @@
-//! Numbers in [0, 1] rounded to a bit at random, with exactly the number as the probability of 1.
+//! Numbers rounded at random to an integer next to them, with exactly the number as the mean.
 
 use super::bernoulli::TWO_64;
 use super::rng::Rng;
@@ -20,6 +20,12 @@ pub fn round(fractions: &[f64], bits: &mut [u8], rng: &mut Rng) {
             *bit = u8::from(below((fraction * 256.0).fract(), || rng.next_u64()));
         }
     }
+}
+
+/// A number in [0, 2^63) rounded to one of its integer neighbours, so that the mean is exactly the number.
+#[inline]
+pub fn rounded_number(number: f64, rng: &mut Rng) -> u64 {
+    number as u64 + u64::from(below(number.fract(), || rng.next_u64()))
 }
 
 /// Whether a uniform number in [0, 1), drawn 64 binary digits at a time, lies below `number` in [0, 1).
