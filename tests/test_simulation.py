@@ -13,7 +13,7 @@ import pytest
 from scripts import PAPERS
 
 from hdp_fast import local
-from hdp_fast._local_sq import _chances, _Ratio
+from hdp_fast._local_sq import Ratio, _chances
 from hdp_fast.exceptions import AgentsExhausted, ParameterError
 from hdp_fast.local import Agents, ExactOracle, LocalSQOracle, SimulatedEntry
 
@@ -94,7 +94,7 @@ PROBLEMS = [
 def simulated_law(randomizer, oracle, plan):
     """The law of one report, from the chances of all; and the expected number of iterations."""
     reports = range(randomizer.rows.shape[1])
-    ratios = [_Ratio().times(randomizer, held, 0, w) for w in reports]
+    ratios = [Ratio().times(randomizer, held, 0, w) for w in reports]
     chances = _chances(ratios, oracle, plan)
     assert ((chances >= 0) & (chances <= 1)).all()
     weighed = randomizer.rows[0] * chances
@@ -165,7 +165,7 @@ def test_an_adversary_who_knows_all_candidates_does_at_most_twice_as_much():
     table, weights, drawn = random_table(2, 3, 8), [1, 3], 8
     truth = np.array(weights) / np.sum(weights) @ table.rows
     plan = local.plan_simulation(table.epsilon, beta=0.1)
-    ratios = [_Ratio().times(table, held, 0, w) for w in range(3)]
+    ratios = [Ratio().times(table, held, 0, w) for w in range(3)]
     low, high = (_chances(ratios, oracle_of(weights, [sign] * 3), plan) for sign in (-1, 1))
     patterns = np.array(list(itertools.product((False, True), repeat=3)))
     chances = np.where(patterns, high, low)
@@ -263,7 +263,7 @@ def test_the_reference_changes_the_candidates_and_not_the_law():
     plan = local.plan_simulation(response(1.0).epsilon, beta=0.1)
     randomizer, laws = response(1.0), []
     for reference in (0, 1):
-        ratios = [_Ratio().times(randomizer, held, reference, w) for w in (0, 1)]
+        ratios = [Ratio().times(randomizer, held, reference, w) for w in (0, 1)]
         weighed = randomizer.rows[reference] * _chances(ratios, oracle_of([3, 1]), plan)
         laws.append(weighed / weighed.sum())
     assert laws[0] == pytest.approx(laws[1])
@@ -469,7 +469,7 @@ def test_randomisers_of_the_package_are_simulated_exactly(randomizer, inputs):
     reports, table = reports[possible], np.exp(logs[:, possible])
     values = lambda X, y: np.array(inputs)[X[:, 0]]  # noqa: E731
     plan = local.plan_simulation(randomizer.epsilon, beta=0.1)
-    ratios = [_Ratio().times(randomizer, values, inputs[0], int(w)) for w in reports]
+    ratios = [Ratio().times(randomizer, values, inputs[0], int(w)) for w in reports]
     chances = _chances(ratios, oracle_of([1] * len(inputs)), plan)
     made = table[0] * chances * math.exp(randomizer.epsilon) * (1 + plan.phi)
     assert made == pytest.approx(table.mean(axis=0), rel=1e-9)

@@ -17,12 +17,12 @@ from ._checks import fraction, shown
 from ._choice import best_randomizer
 from ._curator_oracle import CuratorOracle, records_needed
 from ._descent import learn_by_descent
+from ._entries import SimulatedEntry
 from ._estimates import MOST_AGENTS, TOO_MANY, agents_needed, estimate_mean
 from ._frequency import HadamardResponse, KaryResponse
 from ._hypotheses import Chosen, Hypotheses
 from ._local_sq import (
     Simulated,
-    SimulatedEntry,
     SimulationPlan,
     TransparentRandomizer,
     plan_simulation,
