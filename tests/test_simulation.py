@@ -236,7 +236,7 @@ def test_queries_do_not_depend_on_answers():
 
 
 def test_broken_answers_end_nevertheless():
-    for answer in (-1e9, 0.0, 1e9):
+    for answer in (-1e9, 0.0, 1e9, math.nan):
         found = local.simulate_local(
             response(1.0), held, Watched(answer), beta=0.1, applications=500, random_state=1
         )

@@ -104,8 +104,9 @@ def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> Si
     Guarantee: distance <= beta (proved).
     Raises: ParameterError.
     Cost: constant.
-    Source: Kasiviswanathan et al., Claim 5.9: five times their tolerance, and a fixed number of
-        candidates, without which the queries that are asked would depend on answers.
+    Source: Kasiviswanathan et al., Claim 5.9, with more than five times their tolerance (where beta
+        / t is at most 0.18), and a fixed number of candidates, without which it would depend on
+        answers which queries are asked.
     """
     privacy, failure = positive("epsilon", epsilon), fraction("beta", beta)
     times = sized("applications", applications, MOST_CANDIDATES)
@@ -238,7 +239,7 @@ class Ratio:
     def mean(self, answer: float) -> float:
         """The mean ratio that an answer tells."""
         high, low = math.exp(self.epsilon), math.exp(-self.epsilon)
-        return low + min(max(answer, 0.0), 1.0) * (high - low)
+        return low + min(max(0.0, answer), 1.0) * (high - low)
 
 
 def _chances(ratios: list[Ratio], oracle: SQOracle, plan: SimulationPlan) -> Floats:
