@@ -204,7 +204,7 @@ class MeanAggregate(Aggregate):
         Source: as Randomizer.agents_needed.
         """
         failure, reports = fraction("beta", beta), self._some()
-        (least, more), (low, high) = self._randomizer.line, self._randomizer.loss_range
+        (least, more), (low, high) = self._randomizer._line, self._randomizer.loss_range
         position = float((Fraction(self._sum, reports) - least) / more)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         half = half_width(bounds, reports, math.log(2) - math.log(failure))

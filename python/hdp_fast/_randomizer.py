@@ -50,6 +50,7 @@ class Randomizer(ABC):
         value is ever an error. random_state: as randomized_response. Returns (n,), int64, or uint8
         of BinaryResponse.
 
+        Guarantee: that of the class for each report, whatever the others are.
         Raises: ShapeError unless u has one dimension; ParameterError for a dtype that holds no such
             values, and for random_state.
         Cost: O(n), one to five words of the random stream a report (BinaryResponse: two bytes).

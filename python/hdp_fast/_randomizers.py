@@ -69,7 +69,7 @@ class MeanRandomizer(Randomizer):
 
     @property
     @abstractmethod
-    def line(self) -> Line:
+    def _line(self) -> Line:
         """Mean report of the lowest value, and by how much more the highest one's mean is."""
 
     def _ends(self) -> Ends:
@@ -142,7 +142,7 @@ class BinaryResponse(MeanRandomizer):
         return Fraction(_core.truth_probability(self.epsilon), TWO_64)
 
     @property
-    def line(self) -> Line:
+    def _line(self) -> Line:
         return 1 - self._truth, 2 * self._truth - 1
 
     @property
@@ -156,18 +156,18 @@ class BinaryResponse(MeanRandomizer):
         return _core.respond_binary(_floats(values), self._ends(), self.epsilon, random_state)
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
-        least, more = map(float, self.line)
+        least, more = map(float, self._line)
         one = least + more * positions
         said = np.where(reports == 1, one, 1 - one)
         return np.log(np.where((reports == 0) | (reports == 1), said, 0.0))
 
     def _spread(self, position: float) -> float:
-        least, more = map(float, self.line)
+        least, more = map(float, self._line)
         one = least + more * position
         return one * (1 - one) / more**2
 
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        least, more = map(float, self.line)
+        least, more = map(float, self._line)
         bounds = [Deviation(1 / (4 * more**2), 0.0)]
         if not sampled:
             worst = self._spread(0.0 if binary else 0.5)
@@ -191,7 +191,7 @@ class _Noisy(MeanRandomizer):
         return 1 << self._grid[0]
 
     @property
-    def line(self) -> Line:
+    def _line(self) -> Line:
         return Fraction(0), Fraction(self._steps)
 
     def _respond(self, law: str, values: NDArray[Any], random_state: RandomState) -> Reports:
@@ -410,7 +410,7 @@ class Piecewise(MeanRandomizer):
         return Fraction(_core.inside_probability(self.epsilon, length, 1 << log2_steps), TWO_64)
 
     @cached_property
-    def line(self) -> Line:
+    def _line(self) -> Line:
         steps = 1 << self._sizes[0]
         least = self._moment(0, 1)
         return least, steps * (self._moment(1, 1) - least)
@@ -444,7 +444,7 @@ class Piecewise(MeanRandomizer):
         return self._inside * window / length + (1 - self._inside) * (whole - window) / steps
 
     def _spread(self, position: float) -> float:
-        least, more = self.line
+        least, more = self._line
         exact = Fraction(position) * (1 << self._sizes[0])
         start = math.floor(exact)
         square = (start + 1 - exact) * self._moment(start, 2)
@@ -455,7 +455,7 @@ class Piecewise(MeanRandomizer):
         return 0.0
 
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        span = float(self.report_range[1] / self.line[1])
+        span = float(self.report_range[1] / self._line[1])
         # The mean of squares is convex in the number: the worst population sits at the ends.
         variance = self._spread(0.0) + (0.25 if sampled else 0.0)
         return [Deviation(span**2 / 4, 0.0), Deviation(variance, (span + 1) / 6)]
