@@ -133,7 +133,7 @@ class Agents(Population):
         def answers(
             question: Question, some: slice, share: float, random_state: RandomState
         ) -> Bits:
-            true = question(records[some], labels[some])
+            true, share = question(records[some], labels[some]), min(share, epsilon)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 
         def require_bits() -> None:

@@ -116,7 +116,7 @@ class LocalSQOracle:
             raise ParameterError(f"gs = {shown(gs)}, but it must be a sequence of queries")
         for g in gs:
             check_query(g)
-        counts = [self._count(tau) for tau in _tolerances(taus, len(gs))]
+        counts = self._counts(_tolerances(taus, len(gs)))
         self._check_left(len(gs), sum(counts))
         ends = np.cumsum([0, *counts]).tolist()
         told = self.agents.ask(_each_its_own(gs, ends), ends[-1], random_state=self._coins)
@@ -126,6 +126,10 @@ class LocalSQOracle:
         self.answers += found
         self.asked += ends[-1]
         return found
+
+    def _counts(self, taus: list[float]) -> list[int]:
+        """How many agents the next queries take."""
+        return [self._count(tau) for tau in taus]
 
     def _count(self, tau: float) -> int:
         return agents_per_query(
@@ -195,13 +199,12 @@ class _Promised(LocalSQOracle):
 
     promises: NDArray[np.float64]
 
-    def batch(self, gs: Sequence[Losses], taus: float | Sequence[float]) -> list[float]:
-        first = len(self.answers)
-        promised = self.promises[first : first + len(gs)].tolist()
-        for tau, least in zip(_tolerances(taus, len(gs)), promised, strict=False):
+    def _counts(self, taus: list[float]) -> list[int]:
+        promised = self.promises[len(self.answers) :][: len(taus)].tolist()
+        for tau, least in zip(taus, promised, strict=False):
             if tau < least:
                 raise ParameterError(f"tau = {tau}, but at least {least} was promised")
-        return super().batch(gs, taus)
+        return super()._counts(taus)
 
 
 def simulate_sq(
