@@ -133,7 +133,7 @@ class Aggregate(ABC):
 
     def __radd__(self, other: Any) -> Self:
         # sum() starts with 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return self + self._randomizer.aggregate() if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregate) and self.to_json() == other.to_json()

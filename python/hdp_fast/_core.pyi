@@ -27,7 +27,6 @@ __all__ = [
     "gaussian_mu",
     "halfspace_errors",
     "halfspace_values",
-    "inside_probability",
     "integer_noise",
     "linear_losses",
     "linear_scores",
@@ -35,6 +34,7 @@ __all__ = [
     "loss_bounds",
     "optimal_delta",
     "optimal_epsilon",
+    "own_probability",
     "plan_parity",
     "plan_parity_uniform_target",
     "project",
@@ -220,7 +220,7 @@ def respond_hadamard(
     values: _Integers, sizes: tuple[int, int, int], epsilon: float, random_state: _RandomState
 ) -> _Integers: ...
 def truth_probability(epsilon: float) -> int: ...
-def inside_probability(epsilon: float, inside: int, outside: int) -> int: ...
+def own_probability(epsilon: float, own: int, all: int) -> int: ...
 def plan_parity(
     d: SupportsIndex, alpha: float, beta: float, epsilon: float, method: str, neighbours: str
 ) -> _PlanFields: ...

@@ -112,12 +112,17 @@ class KaryResponse(FrequencyRandomizer):
     _source = "Kairouz, Bonawitz and Ramage 2016, k-RR"
 
     @cached_property
-    def _truth(self) -> Fraction:
-        return Fraction(_core.inside_probability(self.epsilon, 1, self.k - 1), TWO_64)
+    def _own(self) -> Fraction:
+        """Probability of telling the value; else any answer is drawn."""
+        return Fraction(_core.own_probability(self.epsilon, 1, self.k), TWO_64)
 
-    @cached_property
+    @property
     def _lie(self) -> Fraction:
-        return (1 - self._truth) / (self.k - 1)
+        return (1 - self._own) / self.k
+
+    @property
+    def _truth(self) -> Fraction:
+        return self._own + self._lie
 
     @property
     def report_range(self) -> tuple[int, int]:
@@ -134,7 +139,7 @@ class KaryResponse(FrequencyRandomizer):
         return (counts / reports - float(self._lie)) * self._span()
 
     def _span(self) -> float:
-        return float(1 / (self._truth - self._lie))
+        return float(1 / self._own)
 
     def _variance(self, value: Any) -> float:
         own, other = (p * (1 - p) for p in (self._truth, self._lie))
@@ -166,7 +171,7 @@ class HadamardResponse(FrequencyRandomizer):
     (e**epsilon - 1)**2, but sends k bits a report, and takes time k to make and to add. This one
     sends log2(B b) bits, in time independent of k, for (e**epsilon - 1 + 2 B)**2 / (B (e**epsilon -
     1)**2) on average over the values: 1.02, 1.06, 1.27, 1.73 and 1.96 times as much for epsilon
-    .25, .5, 1, 2 and 4, and never twice as much.
+    .25, .5, 1, 2 and 4, and twice as much beyond.
 
     k: from 2 to 2**24; epsilon: at least 1e-9.
 
@@ -199,16 +204,14 @@ class HadamardResponse(FrequencyRandomizer):
 
     @cached_property
     def _own(self) -> Fraction:
-        """Probability of the value's columns together."""
-        blocks, log2_size = self._sizes
-        others = (blocks << log2_size) - self._half
-        return Fraction(_core.inside_probability(self.epsilon, self._half, others), TWO_64)
+        """Probability of drawing from the value's columns; else any column is drawn."""
+        columns = self.report_range[1] + 1
+        return Fraction(_core.own_probability(self.epsilon, self._half, columns), TWO_64)
 
-    @cached_property
+    @property
     def _rest(self) -> Fraction:
-        """Probability of as many other columns."""
-        blocks, log2_size = self._sizes
-        return (1 - self._own) * self._half / ((blocks << log2_size) - self._half)
+        """Probability of half a block's columns that are not the value's."""
+        return (1 - self._own) / (2 * self._sizes[0])
 
     @property
     def report_range(self) -> tuple[int, int]:
@@ -224,7 +227,7 @@ class HadamardResponse(FrequencyRandomizer):
         columns = np.where(possible, reports, 0).astype(np.int64)
         row, block = np.divmod(values, blocks)
         own = (columns >> log2_size == block) & ~_odd(columns & (row + 1))
-        each = float(self._own / self._half), float(self._rest / self._half)
+        each = [float(p / self._half) for p in (self._own + self._rest, self._rest)]
         return np.log(np.where(possible, np.where(own, *each), 0.0))
 
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
@@ -234,21 +237,21 @@ class HadamardResponse(FrequencyRandomizer):
         return found.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
 
     def _span(self) -> float:
-        return float(2 / (self._own - self._rest))
+        return float(2 / self._own)
 
     def _variance(self, value: Any) -> float:
         blocks = self._sizes[0]
         same = len(range(int(value) % blocks, self.k, blocks))
-        both, apart = self._own + self._rest, self._own - self._rest
-        total = same * both + (self.k - same) * 2 * self._rest
-        return float((total / apart**2 - 1) / self.k)
+        # In the value's own block every column contributes, elsewhere any column's share does.
+        total = same * self._own + self.k * 2 * self._rest
+        return float((total / self._own**2 - 1) / self.k)
 
     def _worst_variance(self) -> float:
         # The first block holds the most values.
         return self._variance(0)
 
     def _worst_for_one(self) -> tuple[float, float]:
-        square = float(self._own + self._rest) * (self._span() / 2) ** 2
+        square = float(self._own + 2 * self._rest) * (self._span() / 2) ** 2
         return square, self._span() / 2 + 1
 
     def _largest_square(self, counts: Integers, reports: int) -> float:
@@ -257,8 +260,8 @@ class HadamardResponse(FrequencyRandomizer):
 
     def _noise(self) -> str:
         blocks, log2_size = self._sizes
-        own = f"one of {self._half} of its own with probability {float(self._own):.4g}"
-        return f"a column of {blocks} Hadamard matrices of order 2**{log2_size}, {own}"
+        columns = f"{blocks} Hadamard matrices of order 2**{log2_size}"
+        return f"a column of its own with probability {float(self._own):.4g}, else of {columns}"
 
 
 def _odd(bits: Integers) -> NDArray[np.bool_]:

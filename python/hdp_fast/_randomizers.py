@@ -379,8 +379,8 @@ class Piecewise(MeanRandomizer):
     """The piecewise mechanism: a cell of a line, likelier in a window around the number.
 
     The window starts at the number's grid point, its L cells are up to e**epsilon times as likely
-    as the 2**m others, and L / 2**m is e**(-epsilon / 2) with L from 256 to 512. It varies less than
-    BinaryResponse about numbers inside the range, from epsilon 1.3 on.
+    as the 2**m others, and L / 2**m is e**(-epsilon / 2) with L from 256 to 512. It varies less
+    than BinaryResponse about numbers inside the range, from epsilon 1.3 on.
 
     epsilon: at least 1e-9; loss_range: (low, high), finite, low < high.
 
@@ -405,15 +405,15 @@ class Piecewise(MeanRandomizer):
         return log2_steps, max(1, round(math.ldexp(math.exp(-half), log2_steps)))
 
     @cached_property
-    def _inside(self) -> Fraction:
+    def _own(self) -> Fraction:
+        """Probability of drawing from the window; else any cell is drawn."""
         log2_steps, length = self._sizes
-        return Fraction(_core.inside_probability(self.epsilon, length, 1 << log2_steps), TWO_64)
+        cells = (1 << log2_steps) + length
+        return Fraction(_core.own_probability(self.epsilon, length, cells), TWO_64)
 
-    @cached_property
+    @property
     def _line(self) -> Line:
-        steps = 1 << self._sizes[0]
-        least = self._moment(0, 1)
-        return least, steps * (self._moment(1, 1) - least)
+        return self._moment(0, 1), self._own * (1 << self._sizes[0])
 
     @property
     def report_range(self) -> tuple[int, int]:
@@ -426,22 +426,21 @@ class Piecewise(MeanRandomizer):
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
         log2_steps, length = self._sizes
-        steps = 1 << log2_steps
-        inside = float(self._inside / length)
-        outside = float((1 - self._inside) / steps)
-        start, rest = np.divmod(positions * steps, 1.0)
-        first = np.where((reports >= start) & (reports < start + length), inside, outside)
-        second = np.where((reports > start) & (reports <= start + length), inside, outside)
-        cell = (reports >= 0) & (reports < steps + length)
-        return np.log(np.where(cell, (1 - rest) * first + rest * second, 0.0))
+        cells = (1 << log2_steps) + length
+        start, rest = np.divmod(positions * (1 << log2_steps), 1.0)
+        first = (reports >= start) & (reports < start + length)
+        second = (reports > start) & (reports <= start + length)
+        own = float(self._own / length) * ((1 - rest) * first + rest * second)
+        said = own + float((1 - self._own) / cells)
+        return np.log(np.where((reports >= 0) & (reports < cells), said, 0.0))
 
     def _moment(self, start: int, power: int) -> Fraction:
         """The mean of a power of the report when the window starts there."""
         log2_steps, length = self._sizes
-        steps = 1 << log2_steps
+        cells = (1 << log2_steps) + length
         window = _powers_below(start + length, power) - _powers_below(start, power)
-        whole = _powers_below(steps + length, power)
-        return self._inside * window / length + (1 - self._inside) * (whole - window) / steps
+        whole = Fraction(_powers_below(cells, power), cells)
+        return self._own * window / length + (1 - self._own) * whole
 
     def _spread(self, position: float) -> float:
         least, more = self._line
@@ -461,9 +460,8 @@ class Piecewise(MeanRandomizer):
         return [Deviation(span**2 / 4, 0.0), Deviation(variance, (span + 1) / 6)]
 
     def _noise(self) -> str:
-        log2_steps, length = self._sizes
-        inside = f"{float(self._inside):.4g} in a window of {length}"
-        return f"a cell, with probability {inside} among 2**{log2_steps} + {length}"
+        length, cells = self._sizes[1], self.report_range[1] + 1
+        return f"one of {length} cells with probability {float(self._own):.4g}, else of {cells}"
 
 
 def _checked_range(value: Any) -> Ends:

@@ -36,7 +36,7 @@ mod _core {
     use linear::separate;
     #[pymodule_export]
     use local::{
-        check_bits, inside_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
+        check_bits, own_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
         respond_noisy, respond_window, truth_probability,
     };
     #[pymodule_export]
@@ -87,7 +87,6 @@ mod _core {
         "gaussian_mu",
         "halfspace_errors",
         "halfspace_values",
-        "inside_probability",
         "integer_noise",
         "linear_losses",
         "linear_scores",
@@ -95,6 +94,7 @@ mod _core {
         "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",
+        "own_probability",
         "plan_parity",
         "plan_parity_uniform_target",
         "project",

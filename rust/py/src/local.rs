@@ -1,5 +1,6 @@
 //! Glue of `hdp_fast.local`.
 
+use hdp_fast_core::Result;
 use hdp_fast_core::error::fitting;
 use hdp_fast_core::local::{self, Hadamard, Kary, Range, Window};
 use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
@@ -15,8 +16,8 @@ use crate::scalar;
 /// Low and width.
 type Ends = (f64, f64);
 
-fn range((low, width): Ends) -> Range {
-    Range { low, width }
+fn range((low, width): Ends) -> PyResult<Range> {
+    Range::new(low, width).map_err(raise)
 }
 
 /// Refuses what randomized_response would refuse as its bits.
@@ -44,7 +45,7 @@ pub fn randomized_response<'py>(
                 Ok(bits)
             })
         }
-        Answers::Fractions(fractions) => rounded_bits(py, &fractions, (0.0, 1.0), epsilon, &seeded()?),
+        Answers::Fractions(fractions) => rounded_bits(py, &fractions, Range::UNIT, epsilon, &seeded()?),
     }?;
     Ok(array::returned(py, responses))
 }
@@ -60,14 +61,14 @@ pub fn respond_binary<'py>(
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
     let seed = seed(py, random_state)?;
-    Ok(array::returned(py, rounded_bits(py, &values, ends, epsilon, &seed)?))
+    Ok(array::returned(py, rounded_bits(py, &values, range(ends)?, epsilon, &seed)?))
 }
 
-fn rounded_bits(py: Python<'_>, values: &Floats<'_>, ends: Ends, epsilon: Epsilon, seed: &Seed) -> PyResult<Vec<u8>> {
+fn rounded_bits(py: Python<'_>, values: &Floats<'_>, range: Range, epsilon: Epsilon, seed: &Seed) -> PyResult<Vec<u8>> {
     let values = values.as_slice()?;
     let mut bits = scalar::bytes(values.len())?;
     run(py, None, streaming_cost(40 * bits.len()), |run| {
-        local::rounded_response(values, range(ends), &mut bits, epsilon, seed, run)?;
+        local::rounded_response(values, range, &mut bits, epsilon, seed, run)?;
         Ok(bits)
     })
 }
@@ -84,8 +85,8 @@ pub fn respond_noisy<'py>(
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
     let values = values.as_slice()?;
-    let noise = integer_law(law)?(&rational(scale), values.len());
-    responses(py, values, random_state, local::noisy(range(ends), log2_steps, noise))
+    let (range, make, scale) = (range(ends)?, integer_law(law)?, rational(scale));
+    responses(py, values, random_state, || local::noisy(range, log2_steps, make(&scale, values.len())))
 }
 
 /// The piecewise mechanism, on 2^log2_steps + length cells, of numbers as in respond_binary.
@@ -98,8 +99,8 @@ pub fn respond_window<'py>(
     epsilon: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    let window = Window::new(range(ends), sizes.0, sizes.1, scalar::epsilon(epsilon)?);
-    responses(py, values.as_slice()?, random_state, |value, rng| window.draw(value, rng))
+    let window = Window::new(range(ends)?, sizes.0, sizes.1, scalar::epsilon(epsilon)?).map_err(raise)?;
+    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
 }
 
 /// k-ary randomised response to integers in [0, k), int64 (n,); any other counts as the nearer end.
@@ -111,8 +112,8 @@ pub fn respond_kary<'py>(
     epsilon: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    let kary = Kary::new(k, scalar::epsilon(epsilon)?);
-    responses(py, values.as_slice()?, random_state, |value, rng| kary.draw(value, rng))
+    let kary = Kary::new(k, scalar::epsilon(epsilon)?).map_err(raise)?;
+    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| kary.draw(value, rng)))
 }
 
 /// Hadamard response, in blocks of 2^log2_size columns, to integers as in respond_kary.
@@ -120,26 +121,26 @@ pub fn respond_kary<'py>(
 pub fn respond_hadamard<'py>(
     py: Python<'py>,
     values: Integers<'py>,
-    sizes: (u64, u64, u32),
+    sizes: (u32, u32, u32),
     epsilon: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
     let (k, blocks, log2_size) = sizes;
-    let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?);
-    responses(py, values.as_slice()?, random_state, |value, rng| hadamard.draw(value, rng))
+    let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
+    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| hadamard.draw(value, rng)))
 }
 
-fn responses<'py, I: Copy + Sync>(
+fn responses<'py, I: Copy + Sync, D: Fn(I, &mut Rng) -> i64 + Sync + Send>(
     py: Python<'py>,
     values: &[I],
     random_state: Option<&Bound<'py, PyAny>>,
-    draw: impl Fn(I, &mut Rng) -> i64 + Sync + Send,
+    law: impl FnOnce() -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
     let size = fitting::<i64>(Some(values.len())).map_err(raise)?;
     let seed = seed(py, random_state)?;
     let drawn = run(py, None, DRAW * size as f64, |run| {
         let mut drawn = vec![0; size];
-        draws_for(values, &mut drawn, Stream::Response, &seed, run, draw)?;
+        draws_for(values, &mut drawn, Stream::Response, &seed, run, law()?)?;
         Ok(drawn)
     })?;
     Ok(array::returned(py, drawn))
@@ -151,8 +152,8 @@ pub fn truth_probability(epsilon: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(local::truth_probability(scalar::epsilon(epsilon)?).0)
 }
 
-/// That of `inside` outcomes, each up to e^epsilon times as likely as each of `outside` others.
+/// That of drawing from `own` outcomes, and else from `all` including them.
 #[pyfunction]
-pub fn inside_probability(epsilon: &Bound<'_, PyAny>, inside: u64, outside: u64) -> PyResult<u64> {
-    Ok(local::inside_probability(scalar::epsilon(epsilon)?, inside, outside).0)
+pub fn own_probability(epsilon: &Bound<'_, PyAny>, own: u64, all: u64) -> PyResult<u64> {
+    Ok(local::own_probability(scalar::epsilon(epsilon)?, own, all).0)
 }

@@ -1,53 +1,49 @@
 //! Hadamard response: a report of a few bytes about one of many values.
 
-use super::inside_probability;
+use super::own_probability;
+use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
 
 /// Acharya, Sun and Zhang 2019: value x stands for row 1 + x / blocks of the Hadamard matrix in block x mod blocks, and
 /// the columns where that row is 1 are up to e^epsilon times as likely as all others.
 ///
-/// Guarantee: pure epsilon-DP, whatever the value. Cost: two words of the stream a draw, or three, rarely more.
+/// Guarantee: pure epsilon-DP, whatever the value. Cost: two words of the stream a draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Hadamard {
-    k: u64,
-    blocks: u64,
+    k: u32,
+    blocks: u32,
     log2_size: u32,
-    inside: Fixed,
+    own: Fixed,
 }
 
 impl Hadamard {
-    /// k values in blocks of 2^log2_size columns each, where k <= blocks (2^log2_size - 1) and all columns are fewer than
-    /// 2^61.
-    pub fn new(k: u64, blocks: u64, log2_size: u32, epsilon: Epsilon) -> Hadamard {
-        let half = 1 << (log2_size - 1);
-        Hadamard { k, blocks, log2_size, inside: inside_probability(epsilon, half, (blocks << log2_size) - half) }
+    /// k values in blocks of 2^log2_size columns each, where 2 <= k <= blocks (2^log2_size - 1) and log2_size < 32.
+    pub fn new(k: u32, blocks: u32, log2_size: u32, epsilon: Epsilon) -> Result<Hadamard> {
+        let rows = (1u64 << log2_size.min(31)) - 1;
+        if !(1..32).contains(&log2_size) || k < 2 || u64::from(blocks) * rows < u64::from(k) {
+            let sizes = format!("{k}, {blocks} and {log2_size}");
+            return Err(Error::parameter(
+                "sizes",
+                sizes,
+                "each of 2 or more values needs a row of its own, but the first",
+            ));
+        }
+        let own = own_probability(epsilon, 1 << (log2_size - 1), u64::from(blocks) << log2_size);
+        Ok(Hadamard { k, blocks, log2_size, own })
     }
 
     /// A column; a value out of range counts as the nearer end.
     #[inline]
     pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        let value = value.clamp(0, self.k as i64 - 1) as u64;
-        let (block, row) = (value % self.blocks, 1 + value / self.blocks);
-        let column = if self.inside.draw(rng) {
-            let column = rng.next_u64() & ((1 << self.log2_size) - 1);
-            // Flipping a bit of the row pairs each column where it is -1 with one where it is 1.
-            block << self.log2_size | column ^ (odd(column & row) * (row & row.wrapping_neg()))
-        } else {
-            self.outside(block, row, rng)
-        };
-        column as i64
-    }
-
-    /// At least every other column is outside.
-    #[inline]
-    fn outside(&self, block: u64, row: u64, rng: &mut Rng) -> u64 {
-        loop {
-            let column = rng.below(self.blocks << self.log2_size);
-            if column >> self.log2_size != block || odd(column & row) == 1 {
-                return column;
-            }
+        if !self.own.draw(rng) {
+            return rng.below(u64::from(self.blocks) << self.log2_size) as i64;
         }
+        let value = value.clamp(0, i64::from(self.k) - 1) as u32;
+        let (block, row) = (u64::from(value % self.blocks), 1 + u64::from(value / self.blocks));
+        let column = rng.next_u64() & ((1 << self.log2_size) - 1);
+        // Flipping a bit of the row pairs each column where it is -1 with one where it is 1.
+        (block << self.log2_size | column ^ (odd(column & row) * (row & row.wrapping_neg()))) as i64
     }
 }
 

@@ -1,6 +1,7 @@
 //! Randomised response with many answers.
 
-use super::inside_probability;
+use super::own_probability;
+use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
 
@@ -10,23 +11,21 @@ use crate::params::Epsilon;
 #[derive(Clone, Copy, Debug)]
 pub struct Kary {
     k: u64,
-    truth: Fixed,
+    own: Fixed,
 }
 
 impl Kary {
-    /// k >= 2 answers, below 2^62.
-    pub fn new(k: u64, epsilon: Epsilon) -> Kary {
-        Kary { k, truth: inside_probability(epsilon, 1, k - 1) }
+    /// From 2 to 2^62 answers.
+    pub fn new(k: u64, epsilon: Epsilon) -> Result<Kary> {
+        if !(2..=1 << 62).contains(&k) {
+            return Err(Error::parameter("k", k, "there must be from 2 to 2^62 answers"));
+        }
+        Ok(Kary { k, own: own_probability(epsilon, 1, k) })
     }
 
     /// An answer in 0, ..., k - 1; a value out of range counts as the nearer end.
     #[inline]
     pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        let value = value.clamp(0, self.k as i64 - 1) as u64;
-        if self.truth.draw(rng) {
-            return value as i64;
-        }
-        let lie = rng.below(self.k - 1);
-        (lie + u64::from(lie >= value)) as i64
+        if self.own.draw(rng) { value.clamp(0, self.k as i64 - 1) } else { rng.below(self.k) as i64 }
     }
 }

@@ -1,7 +1,7 @@
 //! Local randomisers: what one person's device answers.
 //!
-//! Each draws from a finite mixture of laws on integers in which no outcome is more than e^epsilon times as likely for one
-//! value as for another; probabilities are multiples of 2^-64, rounded towards the flatter law.
+//! Each answers with integers, none of which is more than e^epsilon times as likely for one value as for another, unless
+//! noise says otherwise; probabilities are multiples of 2^-64, rounded towards the flatter law.
 
 mod binary;
 mod hadamard;
@@ -18,9 +18,9 @@ pub use kary::Kary;
 pub use range::{Range, noisy};
 pub use window::Window;
 
-/// The probability of `inside` outcomes together if each is e^epsilon times as likely as each of `outside` others, rounded
-/// down to a multiple of 2^-64; both counts positive and below 2^62.
-pub fn inside_probability(epsilon: Epsilon, inside: u64, outside: u64) -> Fixed {
-    let others = outside as f64 / inside as f64 * (-epsilon.capped()).exp();
-    Fixed::certainly_below(1.0 / (1.0 + others))
+/// The probability of drawing from `own` outcomes, and else from `all` including them, that makes each of them e^epsilon
+/// times as likely as any other, rounded down to a multiple of 2^-64; 0 < own <= all.
+pub fn own_probability(epsilon: Epsilon, own: u64, all: u64) -> Fixed {
+    let odds = epsilon.capped().exp_m1() * (own as f64 / all as f64);
+    Fixed::certainly_below(odds / (1.0 + odds))
 }

@@ -69,9 +69,7 @@ pub fn rounded(
     run: Run<'_>,
 ) -> Result<()> {
     run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
-        let numbers = &numbers[chunk * CHUNK..][..bits.len()];
-        let fractions: Vec<f64> = numbers.iter().map(|&number| position(number)).collect();
-        round(&fractions, bits, &mut seed.stream(purpose, chunk as u64));
+        round(&numbers[chunk * CHUNK..], &position, bits, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }
