@@ -3,13 +3,17 @@
 import copy
 import dataclasses
 import itertools
+import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from scripts import PAPERS
 
 from hdp_fast import local
-from hdp_fast._local_sq import _chances, _Ratio
+from hdp_fast._local_sq import Ratio, _chances
 from hdp_fast.exceptions import AgentsExhausted, ParameterError
 from hdp_fast.local import Agents, ExactOracle, LocalSQOracle, SimulatedEntry
 
@@ -90,7 +94,7 @@ PROBLEMS = [
 def simulated_law(randomizer, oracle, plan):
     """The law of one report, from the chances of all; and the expected number of iterations."""
     reports = range(randomizer.rows.shape[1])
-    ratios = [_Ratio().times(randomizer, held, 0, w) for w in reports]
+    ratios = [Ratio().times(randomizer, held, 0, w) for w in reports]
     chances = _chances(ratios, oracle, plan)
     assert ((chances >= 0) & (chances <= 1)).all()
     weighed = randomizer.rows[0] * chances
@@ -161,7 +165,7 @@ def test_an_adversary_who_knows_all_candidates_does_at_most_twice_as_much():
     table, weights, drawn = random_table(2, 3, 8), [1, 3], 8
     truth = np.array(weights) / np.sum(weights) @ table.rows
     plan = local.plan_simulation(table.epsilon, beta=0.1)
-    ratios = [_Ratio().times(table, held, 0, w) for w in range(3)]
+    ratios = [Ratio().times(table, held, 0, w) for w in range(3)]
     low, high = (_chances(ratios, oracle_of(weights, [sign] * 3), plan) for sign in (-1, 1))
     patterns = np.array(list(itertools.product((False, True), repeat=3)))
     chances = np.where(patterns, high, low)
@@ -232,7 +236,7 @@ def test_queries_do_not_depend_on_answers():
 
 
 def test_broken_answers_end_nevertheless():
-    for answer in (-1e9, 0.0, 1e9):
+    for answer in (-1e9, 0.0, 1e9, math.nan):
         found = local.simulate_local(
             response(1.0), held, Watched(answer), beta=0.1, applications=500, random_state=1
         )
@@ -259,7 +263,7 @@ def test_the_reference_changes_the_candidates_and_not_the_law():
     plan = local.plan_simulation(response(1.0).epsilon, beta=0.1)
     randomizer, laws = response(1.0), []
     for reference in (0, 1):
-        ratios = [_Ratio().times(randomizer, held, reference, w) for w in (0, 1)]
+        ratios = [Ratio().times(randomizer, held, reference, w) for w in (0, 1)]
         weighed = randomizer.rows[reference] * _chances(ratios, oracle_of([3, 1]), plan)
         laws.append(weighed / weighed.sum())
     assert laws[0] == pytest.approx(laws[1])
@@ -423,6 +427,52 @@ def test_a_randomiser_is_simulated_on_agents_whose_own_is_another():
     again = LocalSQOracle(agents, queries=2, beta=0.05)
     with pytest.raises(AgentsExhausted):
         local.simulate_local(response(1.0), held, again, beta=0.5, random_state=1)
+
+
+# The experiment -----------------------------------------------------------------------------------
+
+SCRIPT = PAPERS / "sq_simulation.py"
+
+
+@pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")
+def test_the_experiment_keeps_its_bounds(tmp_path):
+    command = [sys.executable, str(SCRIPT), "--quick", "--output", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "sq_simulation.png").stat().st_size > 10_000
+    report = json.loads((tmp_path / "sq_simulation.json").read_text())
+    assert len(report["rows"]) == 12
+    for row in report["rows"]:
+        assert 0.01 * row["bound"] < row["distance"] <= row["bound"] <= report["beta"]
+        assert row["iterations"] <= row["iterations, bound"] < 2 * math.exp(row["epsilon"])
+        assert row["queries"] <= row["queries, bound"]
+        assert row["tau"] > 5 * row["paper's tau"]
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "inputs"),
+    [
+        (local.BinaryResponse(1.0), [0.0, 0.3, 1.0]),
+        (local.Piecewise(0.8), [0.1, 0.5]),
+        (local.Laplace(0.5), [0.0, 0.9]),
+        (local.KaryResponse(5, 1.2), [0, 3, 4]),
+        (local.HadamardResponse(5, 1.2), [0, 3, 4]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_randomisers_of_the_package_are_simulated_exactly(randomizer, inputs):
+    """Their own probabilities, mixed, are those of the candidates times their chances."""
+    low, high = randomizer.report_range
+    reports = np.unique(np.linspace(low, high, 40).astype(int))
+    logs = randomizer.log_probability(reports, np.array(inputs)[:, None])
+    possible = np.isfinite(logs).all(axis=0)
+    reports, table = reports[possible], np.exp(logs[:, possible])
+    values = lambda X, y: np.array(inputs)[X[:, 0]]  # noqa: E731
+    plan = local.plan_simulation(randomizer.epsilon, beta=0.1)
+    ratios = [Ratio().times(randomizer, values, inputs[0], int(w)) for w in reports]
+    chances = _chances(ratios, oracle_of([1] * len(inputs)), plan)
+    made = table[0] * chances * math.exp(randomizer.epsilon) * (1 + plan.phi)
+    assert made == pytest.approx(table.mean(axis=0), rel=1e-9)
 
 
 # Bad input ----------------------------------------------------------------------------------------

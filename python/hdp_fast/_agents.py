@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, fraction, fractions, positive, shown
+from ._checks import array, bits, fraction, fractions, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
 from ._descriptions import Hypothesis
 from ._separator import _checked
+from ._visits import questions_of, shares_of
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
 from .record import PrivacyRecord, rng_of
@@ -134,7 +133,7 @@ class Agents(Population):
         def answers(
             question: Question, some: slice, share: float, random_state: RandomState
         ) -> Bits:
-            true = question(records[some], labels[some])
+            true, share = question(records[some], labels[some]), min(share, epsilon)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 
         def require_bits() -> None:
@@ -200,8 +199,10 @@ class Agents(Population):
         Source: Kasiviswanathan et al., Definition 5.3.
         """
         _random.check(random_state)
-        asked = _questions(questions)
-        parts = _shares(shares, len(asked), self._epsilon)
+        asked = questions_of(questions)
+        parts = shares_of(shares, len(asked), self._epsilon)
+        for part in parts:
+            advantage(part)
         start = self._reserve(count)
         some = slice(start, start + count)
         # One stream for all questions: the same coins for each would tie the answers together.
@@ -354,42 +355,6 @@ def _json(hypothesis: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         rule = f"it must be something for JSON ({error})"
         raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
-
-
-def _questions(questions: Any) -> list[Question]:
-    rule = "it must be a sequence of at least one callable"
-    if not isinstance(questions, Sequence) or not questions or not all(map(callable, questions)):
-        raise ParameterError(f"questions = {shown(questions)}, but {rule}")
-    return list(questions)
-
-
-def _shares(shares: Any, count: int, epsilon: float) -> list[float]:
-    """An epsilon for each question; their sum is at most the agents' own."""
-    if shares is None:
-        equal = epsilon / count
-        while count * _decimal(equal) > _decimal(epsilon):
-            equal = math.nextafter(equal, 0)
-        return _usable([equal] * count)
-    found = array("shares", shares)
-    if found.shape != (count,) or found.dtype.kind not in "uif":
-        rule = f"it must be {count} numbers, one for each question"
-        raise ParameterError(f"shares = {shown(shares)}, but {rule}")
-    parts = [positive("shares", share) for share in found.tolist()]
-    if sum(map(_decimal, parts)) > _decimal(epsilon):
-        rule = f"their sum must be at most the agents' epsilon = {epsilon}"
-        raise ParameterError(f"shares = {shown(shares)}, but {rule}")
-    return _usable(parts)
-
-
-def _decimal(epsilon: float) -> Fraction:
-    """A float as the shortest decimal that it is written as; so a ledger takes it, too."""
-    return Fraction(repr(epsilon))
-
-
-def _usable(shares: list[float]) -> list[float]:
-    for share in shares:
-        advantage(share)
-    return shares
 
 
 def _read_only(X: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from . import _random
 from ._checks import fraction, fractions, positive, sized
-from ._oracles import Losses, RandomState, checked_sample
+from ._oracles import Losses, RandomState, check_query, checked_sample
 from ._vote_sessions import Once
 from .budget import Budget
 from .exceptions import InsufficientSamples, ParameterError
@@ -120,6 +120,7 @@ class CuratorOracle(Once):
         Cost: that of g, and O(n).
         Source: as the class.
         """
+        check_query(g)
         self._check_tolerance(positive("tau", tau))
         with self._lock:
             self._check_left(1, None, self.remaining)

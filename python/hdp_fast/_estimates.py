@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
 from ._agents import advantage
+from ._aggregates import Estimate
 from ._checks import bits, fraction
 from .exceptions import ParameterError, ShapeError
 
@@ -40,20 +40,6 @@ def needed_for(width: float, failure: float, epsilon: float, *, times: int = 1, 
     if needed >= spread * MOST_AGENTS:
         raise ParameterError(f"{wanted} and epsilon = {epsilon} {TOO_MANY}")
     return math.ceil(needed / spread)
-
-
-class Estimate(NamedTuple):
-    """A mean and an interval that holds it.
-
-    Attributes:
-        value: the estimate, clipped to [0, 1].
-        low: lower end of the confidence interval.
-        high: its upper end.
-    """
-
-    value: float
-    low: float
-    high: float
 
 
 def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ Integers = NDArray[np.int64]
 Values = Callable[[Any, Bits], ArrayLike]
 
 # Candidates are held in memory: this many take a gigabyte.
-_MOST_CANDIDATES = 1 << 25
+MOST_CANDIDATES = 1 << 25
 # Tolerances shrink with exp(-2 epsilon), and floats end.
-_MOST_EPSILON = 16
+MOST_EPSILON = 16
 # Of the failure probability, 0.93 is for the answers' errors, this for too few candidates.
 _CANDIDATES_SHARE = 0.07
 
@@ -105,18 +104,19 @@ def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> Si
     Guarantee: distance <= beta (proved).
     Raises: ParameterError.
     Cost: constant.
-    Source: Kasiviswanathan et al., Claim 5.9: five times their tolerance, and a fixed number of
-        candidates, without which the queries that are asked would depend on answers.
+    Source: Kasiviswanathan et al., Claim 5.9, with more than five times their tolerance (where beta
+        / t is at most 0.18), and a fixed number of candidates, without which it would depend on
+        answers which queries are asked.
     """
     privacy, failure = positive("epsilon", epsilon), fraction("beta", beta)
-    times = sized("applications", applications, _MOST_CANDIDATES)
-    if privacy > _MOST_EPSILON:
-        raise ParameterError(f"epsilon = {epsilon}, but it must be at most {_MOST_EPSILON}")
-    tau, phi = _tolerance(privacy, failure / times)
+    times = sized("applications", applications, MOST_CANDIDATES)
+    if privacy > MOST_EPSILON:
+        raise ParameterError(f"epsilon = {epsilon}, but it must be at most {MOST_EPSILON}")
+    tau, phi = tolerance_of(privacy, failure / times)
     accepted = math.exp(-privacy) * (1 - phi) / (1 + phi)
     missed = _CANDIDATES_SHARE * failure / times
     candidates = math.log(missed) / math.log1p(-accepted) if missed else math.inf
-    if candidates * times > _MOST_CANDIDATES:
+    if candidates * times > MOST_CANDIDATES:
         rule = "at most 2**25 candidates must do for all applications"
         raise ParameterError(f"epsilon = {epsilon} and applications = {times:,}, but {rule}")
     drawn = math.ceil(candidates)
@@ -125,7 +125,7 @@ def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> Si
     return SimulationPlan(privacy, times, tau, phi, drawn, drawn * times, 1 / accepted, distance)
 
 
-def _tolerance(epsilon: float, share: float) -> tuple[float, float]:
+def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
     """The tolerance of a query, and the relative error of a probability that it allows."""
     phi = min(1 / 3, 1.8 * share)
     tau = phi * math.exp(-2 * epsilon) / -math.expm1(-2 * epsilon)
@@ -186,14 +186,14 @@ def simulate_local(
         on average at most (1 + phi) / (1 - phi) exp(epsilon) candidates a report are looked at.
     Source: Kasiviswanathan et al., Claim 5.9.
     """
-    plan = plan_simulation(_pure(randomizer), beta=beta, applications=applications)
-    _check(values, oracle, reference)
-    coins, tossed = _streams(random_state)
-    drawn = _drawn(randomizer, reference, plan.queries, tossed)
+    plan = plan_simulation(checked_epsilon(randomizer), beta=beta, applications=applications)
+    check_simulation(values, oracle, reference)
+    coins, tossed = streams(random_state)
+    drawn = drawn_candidates(randomizer, reference, plan.queries, tossed)
     found, firsts, places = np.unique(drawn, return_index=True, return_inverse=True)
     # In the order of the candidates: an answer may depend on those before, and on no later one.
     order = np.argsort(firsts)
-    ratios = [_Ratio().times(randomizer, values, reference, w) for w in found[order].tolist()]
+    ratios = [Ratio().times(randomizer, values, reference, w) for w in found[order].tolist()]
     chances = np.empty(len(found))
     chances[order] = _chances(ratios, oracle, plan)
     shape = plan.applications, plan.candidates
@@ -205,7 +205,7 @@ def simulate_local(
 
 
 @dataclass(frozen=True)
-class _Ratio:
+class Ratio:
     """How much likelier some reports are together on a record than on the reference, as a query.
 
     Attributes:
@@ -218,7 +218,7 @@ class _Ratio:
 
     def times(
         self, randomizer: TransparentRandomizer, values: Values, reference: float, w: int
-    ) -> _Ratio:
+    ) -> Ratio:
         """The same with one more report."""
         at_reference = _log_probability(randomizer, w, reference)
 
@@ -226,7 +226,7 @@ class _Ratio:
             logs: Floats = _log_probability(randomizer, w, values(X, y)) - at_reference
             return logs
 
-        return _Ratio((*self.parts, part), self.epsilon + randomizer.epsilon)
+        return Ratio((*self.parts, part), self.epsilon + randomizer.epsilon)
 
     def query(self, X: Any, y: Bits) -> Floats:
         """The ratio, moved and scaled from exp(+-epsilon) to [0, 1]."""
@@ -239,127 +239,17 @@ class _Ratio:
     def mean(self, answer: float) -> float:
         """The mean ratio that an answer tells."""
         high, low = math.exp(self.epsilon), math.exp(-self.epsilon)
-        return low + min(max(answer, 0.0), 1.0) * (high - low)
+        return low + min(max(0.0, answer), 1.0) * (high - low)
 
 
-def _chances(ratios: list[_Ratio], oracle: SQOracle, plan: SimulationPlan) -> Floats:
+def _chances(ratios: list[Ratio], oracle: SQOracle, plan: SimulationPlan) -> Floats:
     """With which probability each candidate is accepted, by what the oracle says of its ratio."""
     answers = asked_together(oracle, [each.query for each in ratios], [plan.tau] * len(ratios))
     means = [each.mean(answer) for each, answer in zip(ratios, answers, strict=True)]
     return np.array(means) * math.exp(-plan.epsilon) / (1 + plan.phi)
 
 
-class SimulatedEntry:
-    """One entry that several local randomisers are applied to, simulated by statistical queries.
-
-    oracle: of the entry's distribution. beta: statistical distance allowed in all, in (0, 1).
-    applications: how many randomisers the whole algorithm applies, to this entry and to others, t,
-    at least 1. random_state: None draws from the operating system, an int or a Generator makes it
-    reproducible.
-
-    Attributes:
-        reports: of the randomisers so far.
-        epsilon: the sum of theirs.
-        queries: how many were asked.
-        iterations: how many candidates were looked at for each report.
-
-    Guarantee: where every answer lies within its tau, chosen by an adversary who knows what came
-        before, the joint law of all `applications` reports, each randomiser chosen in the light of
-        earlier reports, differs by at most beta from that of the randomisers applied to entries
-        drawn independently (proved; but for 2**-53 in each probability). The reports are as private
-        as the oracle's answers.
-    Raises: ParameterError.
-    Cost: none until a randomiser is applied.
-    Source: Kasiviswanathan et al., Claim 5.10.
-    """
-
-    def __init__(
-        self,
-        oracle: SQOracle,
-        *,
-        beta: float,
-        applications: int = 1,
-        random_state: RandomState = None,
-    ):
-        times = sized("applications", applications, _MOST_CANDIDATES)
-        self._share = fraction("beta", beta) / times
-        self._applications = times
-        check_oracle(oracle)
-        self._oracle = oracle
-        self._coins, self._tossed = _streams(random_state)
-        self._history, self._height = _Ratio(), 1.0
-        self.reports, self.iterations = tuple[int, ...](), tuple[int, ...]()
-        self.queries = 0
-
-    @property
-    def epsilon(self) -> float:
-        """Sum of the randomisers' so far."""
-        return self._history.epsilon
-
-    def apply(
-        self, randomizer: TransparentRandomizer, values: Values, *, reference: float = 0
-    ) -> int:
-        """One more randomiser's report about the entry.
-
-        randomizer, values, reference: as simulate_local takes them, others each time if need be.
-
-        Candidates are drawn as there. A query asks for the mean, over the distribution, of how much
-        likelier all reports with this one are on a record than on the reference inputs: its answer
-        over that for the reports before, which accepting the last one told, estimates how much
-        likelier the candidate is given these. It is accepted with this probability over (1 + 3
-        phi) exp(epsilon_k), epsilon_k that of the randomiser; (1 + phi) for the first, where
-        nothing is divided by. Here phi = (exp(2 epsilon) - 1) tau, epsilon the sum so far. An error
-        in the divisor changes how often a candidate is accepted and not which, so that phi = min(
-        1/3, 1.8 beta / t) is small enough here, too.
-
-        Guarantee: as the class.
-        Raises: ParameterError, before the oracle is asked, also when `applications` reports have
-            been made; what oracle, randomizer and values raise: the entry is as it was then.
-        Cost: on average at most (1 + 3 phi) (1 + phi) / (1 - phi) exp(epsilon_k) candidates and
-            queries, one for each different candidate.
-        Source: Kasiviswanathan et al., Claim 5.10.
-        """
-        self._check_left(_pure(randomizer))
-        _check(values, self._oracle, reference)
-        known: dict[int, tuple[_Ratio, float]] = {}
-        for iteration in itertools.count(1):
-            w = int(_drawn(randomizer, reference, 1, self._tossed)[0])
-            if w not in known:
-                known[w] = self._estimated(randomizer, values, reference, w)
-            history, height = known[w]
-            if self._coins.random() < self._chance(randomizer, height):
-                self._history, self._height = history, height
-                self.iterations = (*self.iterations, iteration)
-                break
-        self.reports = (*self.reports, w)
-        return w
-
-    def _estimated(
-        self, randomizer: TransparentRandomizer, values: Values, reference: float, w: int
-    ) -> tuple[_Ratio, float]:
-        """The reports with one more, and how much likelier they are together, by the oracle."""
-        longer = self._history.times(randomizer, values, reference, w)
-        tau, _ = _tolerance(longer.epsilon, self._share)
-        answer = float(self._oracle.query(longer.query, tau))
-        self.queries += 1
-        return longer, longer.mean(answer)
-
-    def _chance(self, randomizer: TransparentRandomizer, height: float) -> float:
-        """With which probability a candidate is accepted."""
-        _, phi = _tolerance(self.epsilon + randomizer.epsilon, self._share)
-        slack = 1 + 3 * phi if self.reports else 1 + phi
-        return height / self._height * math.exp(-randomizer.epsilon) / slack
-
-    def _check_left(self, epsilon: float) -> None:
-        if self.epsilon + epsilon > _MOST_EPSILON:
-            rule = f"all of one entry must be at most {_MOST_EPSILON} together"
-            raise ParameterError(f"randomizer.epsilon = {epsilon}, but {rule}")
-        if len(self.reports) == self._applications:
-            rule = "as many reports have been made"
-            raise ParameterError(f"applications = {self._applications:,}, but {rule}")
-
-
-def _pure(randomizer: Any) -> float:
+def checked_epsilon(randomizer: Any) -> float:
     """Its epsilon, if it is one that can be simulated."""
     runs = all(callable(getattr(randomizer, name, None)) for name in ("sample", "log_probability"))
     if not runs or not hasattr(randomizer, "epsilon"):
@@ -372,7 +262,7 @@ def _pure(randomizer: Any) -> float:
     return positive("randomizer.epsilon", randomizer.epsilon)
 
 
-def _check(values: Any, oracle: Any, reference: Any) -> None:
+def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
     if not math.isfinite(number("reference", reference)):
         raise ParameterError(f"reference = {reference}, but it must be finite")
     if not callable(values):
@@ -380,7 +270,7 @@ def _check(values: Any, oracle: Any, reference: Any) -> None:
     check_oracle(oracle)
 
 
-def _streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
+def streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
     """Coins of the simulation, and what the randomiser's own are drawn with."""
     _random.check(random_state)
     if random_state is None:
@@ -389,7 +279,7 @@ def _streams(random_state: RandomState) -> tuple[np.random.Generator, RandomStat
     return coins, coins
 
 
-def _drawn(
+def drawn_candidates(
     randomizer: TransparentRandomizer, reference: float, count: int, tossed: RandomState
 ) -> Integers:
     reports = randomizer.sample(np.full(count, reference), random_state=tossed)

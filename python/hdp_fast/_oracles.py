@@ -60,6 +60,12 @@ def check_oracle(oracle: Any) -> None:
         raise ParameterError(f"oracle = {shown(oracle)}, but it must have a method query(g, tau)")
 
 
+def check_query(g: Any) -> None:
+    """Refuse what is no query, before anything is spent on it."""
+    if not callable(g):
+        raise ParameterError(f"g = {shown(g)}, but it must be callable")
+
+
 def checked_sample(X: Any, y: Any) -> tuple[Any, Bits]:
     """Features and labels that are a sample of at least one record."""
     records, labels = X if isinstance(X, BitMatrix) else array("X", X), bits("y", y)
@@ -158,6 +164,7 @@ class ExactOracle:
         Cost: that of g, and O(m).
         Source: as the class.
         """
+        check_query(g)
         tolerance = positive("tau", tau)
         losses = fractions("g(X, y)", g(self._X, self._y), len(self._y))
         mean = float(self._probabilities @ losses)
@@ -232,6 +239,7 @@ class RealValued:
             at most 1/4; g is evaluated for each.
         Source: as the class.
         """
+        check_query(g)
         range_ = self._high - self._low
         part = min(positive("tau", tau) / range_, 0.5)
         if part < 2.0**-_MOST_DIGITS:

@@ -14,7 +14,7 @@ from . import _random
 from ._agents import Agents, Bits, RandomState
 from ._checks import array, fraction, fractions, positive, shown, sized
 from ._estimates import estimate_mean, needed_for
-from ._oracles import Losses
+from ._oracles import Losses, check_query
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .record import PrivacyRecord
 
@@ -112,10 +112,11 @@ class LocalSQOracle:
         Cost: that of gs, and O(m) for m agents in all.
         Source: Kasiviswanathan et al., Definition 5.3 and Theorem 5.7.
         """
-        tolerances = _tolerances(taus, len(gs))
-        if not all(map(callable, gs)):
-            raise ParameterError(f"g = {shown(gs)}, but every query must be callable")
-        counts = [self._count(tau) for tau in tolerances]
+        if not isinstance(gs, Sequence) or isinstance(gs, str):
+            raise ParameterError(f"gs = {shown(gs)}, but it must be a sequence of queries")
+        for g in gs:
+            check_query(g)
+        counts = self._counts(_tolerances(taus, len(gs)))
         self._check_left(len(gs), sum(counts))
         ends = np.cumsum([0, *counts]).tolist()
         told = self.agents.ask(_each_its_own(gs, ends), ends[-1], random_state=self._coins)
@@ -125,6 +126,10 @@ class LocalSQOracle:
         self.answers += found
         self.asked += ends[-1]
         return found
+
+    def _counts(self, taus: list[float]) -> list[int]:
+        """How many agents the next queries take."""
+        return [self._count(tau) for tau in taus]
 
     def _count(self, tau: float) -> int:
         return agents_per_query(
@@ -146,10 +151,10 @@ class LocalSQOracle:
         return f"LocalSQOracle({self.agents!r}, {answered})"
 
 
-def _tolerances(taus: Any, count: int) -> list[float]:
+def _tolerances(taus: Any, count: int, *, one_for_all: bool = True) -> list[float]:
     """A tolerance for each query, at most 1/2: beyond it, nothing is asked of an answer."""
     found = array("taus", taus)
-    if found.shape not in ((), (count,)):
+    if found.shape != (count,) and not (one_for_all and found.shape == ()):
         raise ShapeError(f"taus has shape {found.shape}, but it must be ({count},)")
     each = [taus] * count if found.shape == () else taus
     return [min(positive("tau", tau), 0.5) for tau in each]
@@ -194,13 +199,12 @@ class _Promised(LocalSQOracle):
 
     promises: NDArray[np.float64]
 
-    def batch(self, gs: Sequence[Losses], taus: float | Sequence[float]) -> list[float]:
-        first = len(self.answers)
-        promised = self.promises[first : first + len(gs)].tolist()
-        for tau, least in zip(_tolerances(taus, len(gs)), promised, strict=False):
+    def _counts(self, taus: list[float]) -> list[int]:
+        promised = self.promises[len(self.answers) :][: len(taus)].tolist()
+        for tau, least in zip(taus, promised, strict=False):
             if tau < least:
                 raise ParameterError(f"tau = {tau}, but at least {least} was promised")
-        return super().batch(gs, taus)
+        return super()._counts(taus)
 
 
 def simulate_sq(
@@ -240,7 +244,7 @@ def simulate_sq(
         (least,) = _tolerances(tau, 1)
         oracle.promises, wanted = np.broadcast_to(least, queries), queries * oracle._count(least)
     else:
-        each = _tolerances(list(taus), queries)
+        each = _tolerances(taus, queries, one_for_all=False)
         oracle.promises, wanted = np.array(each), sum(map(oracle._count, each))
     oracle._check_left(queries, wanted)
     result = algorithm(oracle)

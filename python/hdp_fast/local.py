@@ -11,15 +11,18 @@ from numpy.typing import ArrayLike
 
 from . import _core, _random
 from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
+from ._aggregates import Aggregate, Estimate, FrequencyAggregate, MeanAggregate
 from ._checks import count as checked_count
 from ._checks import fraction, shown
+from ._choice import best_randomizer
 from ._curator_oracle import CuratorOracle, records_needed
 from ._descent import learn_by_descent
-from ._estimates import MOST_AGENTS, TOO_MANY, Estimate, agents_needed, estimate_mean
+from ._entries import SimulatedEntry
+from ._estimates import MOST_AGENTS, TOO_MANY, agents_needed, estimate_mean
+from ._frequency import HadamardResponse, KaryResponse
 from ._hypotheses import Chosen, Hypotheses
 from ._local_sq import (
     Simulated,
-    SimulatedEntry,
     SimulationPlan,
     TransparentRandomizer,
     plan_simulation,
@@ -40,6 +43,8 @@ from ._masked_parity import (
     uniform_examples,
 )
 from ._oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
+from ._randomizer import Randomizer, randomizer_of
+from ._randomizers import BinaryResponse, Gaussian, Laplace, Piecewise
 from ._sq_local import LocalSQOracle, SimulatedSQ, agents_per_query, simulate_sq
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
@@ -47,16 +52,26 @@ from .record import PrivacyRecord
 
 __all__ = [
     "Agents",
+    "Aggregate",
+    "BinaryResponse",
     "CuratorOracle",
     "EmpiricalOracle",
     "Estimate",
     "EvasiveOracle",
     "ExactOracle",
+    "FrequencyAggregate",
+    "Gaussian",
+    "HadamardResponse",
+    "KaryResponse",
+    "Laplace",
     "LearnedMaskedParity",
     "LocalSQOracle",
     "MaskedParity",
     "MaskedParityAgents",
     "MaskedParityNeeds",
+    "MeanAggregate",
+    "Piecewise",
+    "Randomizer",
     "RealValued",
     "RemoteAgents",
     "SQOracle",
@@ -69,6 +84,7 @@ __all__ = [
     "WeakMaskedParity",
     "agents_needed",
     "agents_per_query",
+    "best_randomizer",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
@@ -78,6 +94,7 @@ __all__ = [
     "masked_parity_domain",
     "plan_simulation",
     "randomized_response",
+    "randomizer_of",
     "records_needed",
     "simulate_local",
     "simulate_sq",
