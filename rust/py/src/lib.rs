@@ -35,7 +35,10 @@ mod _core {
     #[pymodule_export]
     use linear::separate;
     #[pymodule_export]
-    use local::{check_bits, randomized_response, truth_probability};
+    use local::{
+        check_bits, own_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
+        respond_noisy, respond_window, truth_probability,
+    };
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
@@ -60,7 +63,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 47] = [
+    const __all__: [&str; 53] = [
         "AboveThreshold",
         "AnswerTable",
         "BitMatrix",
@@ -91,6 +94,7 @@ mod _core {
         "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",
+        "own_probability",
         "plan_parity",
         "plan_parity_uniform_target",
         "project",
@@ -100,6 +104,11 @@ mod _core {
         "rank",
         "renyi_divergence",
         "renyi_epsilon",
+        "respond_binary",
+        "respond_hadamard",
+        "respond_kary",
+        "respond_noisy",
+        "respond_window",
         "select",
         "separate",
         "sgd_learn",
