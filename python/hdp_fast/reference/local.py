@@ -72,8 +72,7 @@ def piecewise(u: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     drawn = rng.random(u.size)
     start = u * root
     other = drawn * root
-    said: Floats = np.where(inside, start + drawn, other + (other >= start))
-    return said
+    return np.where(inside, start + drawn, other + (other >= start))
 
 
 def kary_response(x: Integers, k: int, epsilon: float, rng: np.random.Generator) -> Integers:
@@ -111,7 +110,8 @@ def hadamard_frequencies(counts: Integers, k: int, blocks: int, epsilon: float) 
     gap = odds / (1 + odds)
     sums = counts.reshape(blocks, size) @ matrix.T
     values = np.arange(k)
-    return sums[values % blocks, 1 + values // blocks] / (gap * counts.sum())
+    found: Floats = sums[values % blocks, 1 + values // blocks] / (gap * counts.sum())
+    return found
 
 
 def _odd(bits: Integers) -> Integers:
