@@ -10,6 +10,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,20 +50,23 @@ class Ensemble:
     coins: np.random.Generator | None
 
     def votes(
-        self, Q: Any, classes: NDArray[Any], position: int
+        self, Q: Any, classes: NDArray[Any], position: int, bar: Any
     ) -> Iterator[tuple[NDArray[np.uint8], list[str]]]:
         """Votes (k, some queries) block by block, and each member's fault.
 
-        position: queries that were answered before, so that no coin of a member comes twice.
+        position: queries that were answered before, so that no coin of a member comes twice. bar:
+        moved by as many votes as have been cast.
         """
-        return self._said(_members.votes, Q, position, classes)
+        return self._said(_members.votes, Q, position, bar, classes)
 
-    def scores(self, Q: Any, position: int) -> Iterator[tuple[NDArray[np.float64], list[str]]]:
+    def scores(
+        self, Q: Any, position: int, bar: Any
+    ) -> Iterator[tuple[NDArray[np.float64], list[str]]]:
         """Scores (k, some queries), likewise."""
-        return self._said(_members.scores, Q, position)
+        return self._said(_members.scores, Q, position, bar)
 
     def _said(
-        self, task: Callable[..., Any], Q: Any, position: int, *given: Any
+        self, task: Callable[..., Any], Q: Any, position: int, bar: Any, *given: Any
     ) -> Iterator[tuple[NDArray[Any], list[str]]]:
         k, n = len(self.members), _members.row_count(Q)
         step = max(1, _MOST_VOTES // k)
@@ -70,7 +74,8 @@ class Ensemble:
             block = _members.rows(Q, slice(start, start + step))
             seeds = (_seed(self.key, chunk, position + start + 1) for chunk in range(k))
             pairs = zip(self.members, seeds, strict=True)
-            found = _members.each(task, ((member, block, *given, seed) for member, seed in pairs))
+            tasks = ((member, block, *given, seed) for member, seed in pairs)
+            found = _members.each(task, tasks, partial(bar.update, _members.row_count(block)))
             said, faults = zip(*found, strict=True)
             yield np.stack(said), list(faults)
 
@@ -88,15 +93,16 @@ def trained(
     chunks: Callable[[bytes], list[NDArray[np.int64]]],
     table: Table,
     random_state: RandomState,
+    bar: Any,
 ) -> Ensemble:
-    """One member for each chunk; chunks: from a key to the rows of each."""
+    """One member for each chunk; chunks: from a key to the rows of each; bar: moved by members."""
     key = secrets.token_bytes(32) if random_state is None else _random.key(random_state)
     coins = None if random_state is None else _random.generator(_seed(key, -1, 0))
     tasks = (
         (learner, _members.rows(X, rows), y[rows], _seed(key, chunk, 0))
         for chunk, rows in enumerate(chunks(key))
     )
-    members = _members.each(_members.train, tasks)
+    members = _members.each(_members.train, tasks, bar.update)
     return Ensemble(members, table, key, tuple(X.shape[1:]), coins)
 
 
@@ -253,6 +259,14 @@ def read(file: Path, kind: str, trusted: bool) -> dict[str, Any]:
         raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
     rule = f"it must be that of a {kind}, in the format of this hdp_fast"
     raise CheckpointError(f"path = {str(file)!r}, but {rule}")
+
+
+def require() -> None:
+    """Refuse to go on where no members could be kept.
+
+    Raises: ImportError without joblib.
+    """
+    _joblib()
 
 
 def _joblib() -> Any:

@@ -6,10 +6,11 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from . import _ensembles, _members, _random
+from . import _ensembles, _members, _progress, _random
 from ._checks import count, shown, sized
 from ._ensembles import Ensemble, Table
 from ._spent import Spent, Used
@@ -147,7 +148,13 @@ class Labeler(ABC):
         return made
 
     def _trained(
-        self, X: Any, y: Any, ids: Any, budget: Budget | None, random_state: RandomState
+        self,
+        X: Any,
+        y: Any,
+        ids: Any,
+        budget: Budget | None,
+        random_state: RandomState,
+        progress: bool,
     ) -> Self:
         found = self.plan()
         k = found.k if self.members is None else sized("members", self.members, _MOST_MEMBERS)
@@ -157,8 +164,10 @@ class Labeler(ABC):
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         record = self._record(found.table, k, ids is not None, random_state)
-        with spend(budget, record):
-            ensemble = _ensembles.trained(self.learner, X, y, chunks, found.table, random_state)
+        with _progress.bar(k, "member", progress) as bar, spend(budget, record):
+            ensemble = _ensembles.trained(
+                self.learner, X, y, chunks, found.table, random_state, bar
+            )
             self._begin(found, k, None if self.diagnose else record, ensemble, Spent())
         self._name([member.fault for member in ensemble.members])
         return self
@@ -210,6 +219,10 @@ class Labeler(ABC):
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
         _check_left(ensemble.table, self._spent.used(), _members.row_count(queries))
         return queries
+
+    def _bar(self, points: Any, unit: str, progress: bool) -> AbstractContextManager[Any]:
+        """Over what all members say of all points."""
+        return _progress.bar(self.members_ * _members.row_count(points), unit, progress)
 
     def _answers(self, ask: Callable[[Session], Any], queries: int, bottoms: int | None) -> Any:
         """Answers, paid for by the time they are returned, and what is left."""

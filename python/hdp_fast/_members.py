@@ -125,15 +125,34 @@ def scores(member: Member, Q: Any, seed: int) -> tuple[NDArray[np.float64], str]
             return failed, f"prediction: {error!r}"
 
 
-def each(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The task of every tuple of arguments, where joblib.parallel_config says, or one by one."""
+def each(
+    task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], done: Callable[[], Any]
+) -> list[Any]:
+    """The task of every tuple of arguments, where joblib.parallel_config says, or one by one.
+
+    done: called for every result, in order.
+    """
+    found = []
+    with _QUIET:
+        for result in _results(task, arguments):
+            found.append(result)
+            done()
+    return found
+
+
+def _results(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
     try:
         joblib = importlib.import_module("joblib")
     except ImportError:
-        return [task(*given) for given in arguments]
+        return (task(*given) for given in arguments)
     run = joblib.delayed(task)
-    with _QUIET:
-        return list(joblib.Parallel()(run(*given) for given in arguments))
+    try:
+        parallel = joblib.Parallel(return_as="generator")
+    except ValueError:
+        # Some backends give nothing before everything is there.
+        parallel = joblib.Parallel()
+    found: Iterable[Any] = parallel(run(*given) for given in arguments)
+    return found
 
 
 def rows(X: Any, indices: Any) -> Any:

@@ -154,6 +154,7 @@ class PrivateLabeler(Labeler):
         ids: ArrayLike | None = None,
         budget: Budget | None = None,
         random_state: RandomState = None,
+        progress: bool = False,
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
@@ -162,11 +163,13 @@ class PrivateLabeler(Labeler):
         or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
         record moves. budget: charged epsilon and delta once, here, before any training; one of
         neighbours="add_remove" with ids. random_state: None draws from the operating system; an int
-        or a Generator makes a reproducible test stream.
+        or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
+        where joblib's backend gives all results at once, it moves at the end.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
-            without ids; BudgetExceeded: all of them before any training.
+            without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
+            them before any training.
         Cost: the learner's, k times on n / k records, and the plan's.
         Source: as the class.
         """
@@ -174,25 +177,27 @@ class PrivateLabeler(Labeler):
         _ensembles.marker(self.bottom, classes)
         records = _ensembles.features("X", X)
         labels = _ensembles.labels(y, int(records.shape[0]), classes)
-        return self._trained(records, labels, ids, budget, random_state)
+        return self._trained(records, labels, ids, budget, random_state, progress)
 
-    def label(self, Q: Any, *, bottoms: int | None = None) -> Labels:
+    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> Labels:
         """Ask for the labels of public points.
 
         Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
         so that the rest of the unstable budget is kept for other points. They are answered in their
         order, up to the bottom that stops them; the others are not used up. Members see all of Q at
         once: one that fails at a single point votes for the smallest label at all of them.
+        progress: show a bar (tqdm) over the votes of all members.
 
         Guarantee: as the class: all calls together, and however many answers there are.
         Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
-            the last bottom. Nothing is used up then. CheckpointError when a saved labeler's ledger
-            has become unusable.
+            the last bottom; ImportError without tqdm where progress is wanted. Nothing is used up
+            then. CheckpointError when a saved labeler's ledger has become unusable.
         Cost: a prediction of each member for each point, and a pass over their votes.
         Source: as the class.
         """
         limit, points = self._limit(bottoms), self._asked(Q)
-        counts = self._counts(points)
+        with self._bar(points, "vote", progress) as bar:
+            counts = self._counts(points, bar)
         codes, (unstable, queries) = self._answers(
             lambda session: session.answer(counts), len(counts), limit
         )
@@ -219,10 +224,10 @@ class PrivateLabeler(Labeler):
         super()._begin(*state)
         self.classes_ = _ensembles.label_set(self.classes)
 
-    def _counts(self, points: Any) -> NDArray[np.uint32]:
+    def _counts(self, points: Any, bar: Any) -> NDArray[np.uint32]:
         size = len(self.classes_)
         position = self._spent.used().queries
-        blocks = self._fitted().votes(points, self.classes_, position)
+        blocks = self._fitted().votes(points, self.classes_, position, bar)
         found = [np.empty((0, size), np.uint32), *self._counted(blocks, size)]
         return np.concatenate(found)
 

@@ -71,19 +71,21 @@ class PrivateLearner:
         ids: ArrayLike | None = None,
         budget: Budget | None = None,
         random_state: RandomState = None,
+        progress: bool = False,
     ) -> Self:
         """Train the members, label the public points, and train the final model on them.
 
-        X, y, ids, budget, random_state: as PrivateLabeler.fit. public: points (q, ...), at most as
-        many as the labeler may be asked; None for private="labels": then so many records of X,
-        spread evenly, lose their labels and become the public points, and neither ids nor a budget
-        can be given, since a budget counts what protects whole records. Where the labeler gives
-        its last bottom, the points after it are left out.
+        X, y, ids, budget, random_state, progress: as PrivateLabeler.fit. public: points (q, ...),
+        at most as many as the labeler may be asked; None for private="labels": then so many records
+        of X, spread evenly, lose their labels and become the public points, and neither ids nor a
+        budget can be given, since a budget counts what protects whole records. Where the labeler
+        gives its last bottom, the points after it are left out.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples; BudgetExceeded for more points than
-            the labeler may be asked: all of them before any training. What final raises comes after
-            labels_ is there, and so does InsufficientSamples where no point was labelled.
+            the labeler may be asked; ImportError without tqdm where progress is wanted: all of
+            them before any training. What final raises comes after labels_ is there, and so does
+            InsufficientSamples where no point was labelled.
         Cost: the labeler's training and answers, and the final model's training.
         Source: as the class.
         """
@@ -95,9 +97,9 @@ class PrivateLearner:
         else:
             points = self._points(public, records)
         own = self.labeler.unfitted().fit(
-            records, labels, ids=ids, budget=budget, random_state=random_state
+            records, labels, ids=ids, budget=budget, random_state=random_state, progress=progress
         )
-        self.labels_ = own.label(points)
+        self.labels_ = own.label(points, progress=progress)
         self.record_ = self._record(own.record_)
         self._learn(points, own.classes_, random_state)
         return self

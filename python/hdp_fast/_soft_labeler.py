@@ -119,26 +119,31 @@ class SoftLabeler(Labeler):
         ids: ArrayLike | None = None,
         budget: Budget | None = None,
         random_state: RandomState = None,
+        progress: bool = False,
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
-        X, ids, budget, random_state: as PrivateLabeler.fit. y: what the learner takes, (n,).
+        X, ids, budget, random_state, progress: as PrivateLabeler.fit. y: what the learner takes,
+        (n,).
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
-            without ids; BudgetExceeded: all of them before any training.
+            without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
+            them before any training.
         Cost: the learner's, k times on n / k records, and the plan's.
         Source: as the class.
         """
         records = _ensembles.features("X", X)
         labels = _ensembles.targets(y, int(records.shape[0]))
-        return self._trained(records, labels, ids, budget, random_state)
+        return self._trained(records, labels, ids, budget, random_state, progress)
 
-    def score(self, Q: Any, bins: int, *, bottoms: int | None = None) -> Scores:
+    def score(
+        self, Q: Any, bins: int, *, bottoms: int | None = None, progress: bool = False
+    ) -> Scores:
         """Ask for the scores of public points.
 
-        Q, bottoms: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 / bins; another number in
-        another call, if less is known of those points.
+        Q, bottoms, progress: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 / bins; another
+        number in another call, if less is known of those points.
 
         Guarantee: as the class: all calls together, and however many answers there are.
         Raises: as PrivateLabeler.label.
@@ -148,7 +153,8 @@ class SoftLabeler(Labeler):
         if sized("bins", bins, 1 << 16) == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
         limit, points = self._limit(bottoms), self._asked(Q)
-        found = self._scores(points)
+        with self._bar(points, "score", progress) as bar:
+            found = self._scores(points, bar)
         values, (unstable, queries) = self._answers(
             lambda session: session.answer_scores(found, bins), found.shape[1], limit
         )
@@ -160,9 +166,10 @@ class SoftLabeler(Labeler):
             record=self.record_,
         )
 
-    def _scores(self, points: Any) -> NDArray[np.float64]:
+    def _scores(self, points: Any, bar: Any) -> NDArray[np.float64]:
         found = [np.empty((self.members_, 0))]
-        for scores, faults in self._fitted().scores(points, self._spent.used().queries):
+        blocks = self._fitted().scores(points, self._spent.used().queries, bar)
+        for scores, faults in blocks:
             self._name(faults)
             found.append(scores)
         return np.concatenate(found, axis=1)

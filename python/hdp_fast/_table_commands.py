@@ -19,7 +19,7 @@ from .schema import Label, Schema
 from .tables import Table, read_table
 from .weights import DenseWeights
 
-_FILE_HELP = "a table: .csv, .csv.gz, .npz or .parquet, with named columns"
+FILE_HELP = "a table: .csv, .csv.gz, .npz or .parquet, with named columns"
 _SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
 The file must be PUBLIC: all of this is read off it, unprotected. Of private data, write the schema
 by hand, from a codebook or from what everybody knows."""
@@ -35,12 +35,13 @@ with --kappa, --eta and --rounds it is only measured, privacy is promised all th
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """The arguments of hdp-fast schema."""
     parser.description = _SCHEMA_TEXT
-    parser.add_argument("public", type=Path, metavar="PUBLIC", help=_FILE_HELP)
+    parser.add_argument("public", type=Path, metavar="PUBLIC", help=FILE_HELP)
     parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
     rule = parser.add_mutually_exclusive_group(required=True)
     rule.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
     rule.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
+    parser.add_argument("--unlabelled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
     parser.set_defaults(command=_schema)
 
@@ -48,7 +49,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 def add_transfer(parser: argparse.ArgumentParser) -> None:
     """The arguments of hdp-fast transfer."""
     parser.description = _TRANSFER_TEXT
-    parser.add_argument("source", type=Path, metavar="SOURCE", help=_FILE_HELP)
+    parser.add_argument("source", type=Path, metavar="SOURCE", help=FILE_HELP)
     parser.add_argument("target", type=Path, metavar="TARGET", help="the same, one agent a row")
     parser.add_argument("--schema", type=Path, required=True, metavar="FILE")
     parser.add_argument("--label", metavar="COLUMN", help="must be the schema's, if given")
@@ -93,7 +94,9 @@ def _schema(arguments: argparse.Namespace) -> None:
     )
     check_output(arguments)
     table = read_table(arguments.public)
-    text = Schema.from_public(table, label, cuts=arguments.cuts).to_json() + "\n"
+    labelled = not arguments.unlabelled
+    schema = Schema.from_public(table, label, cuts=arguments.cuts, labelled=labelled)
+    text = schema.to_json() + "\n"
     if arguments.output is None:
         print(text, end="")
     else:
@@ -104,7 +107,7 @@ def _transfer(arguments: argparse.Namespace) -> None:
     needed = _agents_needed(arguments)
     check_output(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    schema = _read_schema(arguments)
+    schema = _schema_of(arguments)
     run = _run(arguments, schema)
     source, target = read_table(arguments.source), read_table(arguments.target)
     agents = _agents(target, schema, arguments)
@@ -146,12 +149,20 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**{name: getattr(arguments, name) for name in names}, "output": arguments.choose}
 
 
-def _read_schema(arguments: argparse.Namespace) -> Schema:
+def read_schema(path: Path) -> Schema:
+    """The schema in a file.
+
+    Raises: ParameterError.
+    """
     try:
-        text = arguments.schema.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"can't read {arguments.schema}: {files.reason(error)}") from error
-    schema = Schema.from_json(text)
+        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
+    return Schema.from_json(text)
+
+
+def _schema_of(arguments: argparse.Namespace) -> Schema:
+    schema = read_schema(arguments.schema)
     if arguments.label not in (None, schema.label.column):
         rule = f"the schema's label is {schema.label.column!r}"
         raise ParameterError(f"--label = {arguments.label!r}, but {rule}")

@@ -14,12 +14,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _progress
 from ._checks import count, fraction, shown
 from .exceptions import ParameterError
 
@@ -81,7 +81,7 @@ def lower_bound(
     bound = _Bound(delta, share)
     observe: Callable[[Any], Outcome] = _key if event is None else lambda out: bool(event(out))
     workers = threads or _processors()
-    with _bar(2 * runs, progress) as bar:
+    with _progress.bar(2 * runs, "run", progress) as bar:
         first = _outcomes(lambda: observe(mechanism(data)), runs, workers, bar)
         second = _outcomes(lambda: observe(mechanism(neighbour)), runs, workers, bar)
     if event is not None:
@@ -99,7 +99,7 @@ class _Bound:
 
     def __init__(self, delta: float, share: float):
         self._delta, self._share = delta, share
-        self._beta = _optional("scipy.stats", "auditing", "scipy").beta
+        self._beta = _scipy_stats().beta
 
     def __call__(self, hits: Any, runs: int, misses: Any, other_runs: int) -> NDArray[np.float64]:
         hits, misses = np.asarray(hits, float), np.asarray(misses, float)
@@ -195,8 +195,7 @@ def _outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) ->
         except BaseException:
             stop.set()
             raise
-        if bar is not None:
-            bar.update(size)
+        bar.update(size)
         return drawn
 
     largest = max(1, min(_CHUNK, runs // 64))
@@ -216,18 +215,8 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _bar(total: int, wanted: bool) -> AbstractContextManager[Any]:
-    if not wanted:
-        return nullcontext()
-    bar: AbstractContextManager[Any] = _optional("tqdm", "progress", "progress").tqdm(
-        total=total, unit="run", leave=False
-    )
-    return bar
-
-
-def _optional(module: str, purpose: str, extra: str) -> Any:
+def _scipy_stats() -> Any:
     try:
-        return importlib.import_module(module)
+        return importlib.import_module("scipy.stats")
     except ImportError as error:
-        name = module.split(".")[0]
-        raise ImportError(f"{purpose} needs {name}: pip install hdp-fast[{extra}]") from error
+        raise ImportError("auditing needs scipy: pip install hdp-fast[scipy]") from error

@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity, schema, transfer, budget, and bench."""
+"""The command line: hdp-fast demo, parity, schema, transfer, label, budget, and bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import __version__, _table_commands, bench, demo, files, local, parity
+from . import __version__, _label_command, _table_commands, bench, demo, files, local, parity
 from ._output import check_output, deliver, record_of, show
 from .budget import Budget
 from .exceptions import HdpFastError, ParameterError
@@ -56,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError:
         print("hdp-fast: error: data must fit into memory", file=sys.stderr)
         return _BAD_INPUT
-    except KeyboardInterrupt:
-        print("hdp-fast: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        spent = f": {interrupt}" if interrupt.args else ""
+        print(f"hdp-fast: interrupted{spent}", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has had enough; Python would complain once more on exit.
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     _table_commands.add_transfer(
         commands.add_parser("transfer", help="learn from a biased sample for a population")
     )
+    _label_command.add_label(commands.add_parser("label", help="label a public table in private"))
     _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
     return parser

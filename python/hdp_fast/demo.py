@@ -8,7 +8,6 @@ of some of the bits, plus a constant, that nobody told the learner.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import math
 import sys
@@ -22,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from . import PrivacyRecord, __version__, files, gf2, local, parity, plotting
+from . import PrivacyRecord, __version__, _progress, files, gf2, local, parity, plotting
 from .blocks import BLOCK_BITS, BLOCK_BYTES, collect, crc_bit, true_parity
 from .exceptions import InsufficientSamples, ParameterError
 
@@ -81,25 +80,20 @@ class _Stages:
 
     print_line: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict)
-    bar: Any = None
+    bar: Any = field(default_factory=_progress.NoBar)
 
     def say(self, line: str) -> None:
-        if self.bar is None:
+        # Outside of its own lines the bar would be torn apart by other output.
+        with self.bar.external_write_mode(file=sys.stdout):
             self.print_line(line)
-        else:
-            # Outside of its own lines the bar would be torn apart by other output.
-            with self.bar.external_write_mode(file=sys.stdout):
-                self.print_line(line)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        if self.bar is not None:
-            self.bar.set_description(name)
+        self.bar.set_description(name)
         start = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - start
-        if self.bar is not None:
-            self.bar.update()
+        self.bar.update()
         self.say(f"[{len(self.seconds)}/{_STAGES}] {name}: {self.seconds[name]:.2f} s")
 
 
@@ -149,7 +143,7 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
     files.check_writable(json_path)
     files.check_writable(png_path)
     stages = _Stages(print_line)
-    with _progress_bar() as stages.bar:
+    with _progress.bar(_STAGES, "stage", _progress.possible()) as stages.bar:
         report = _run(options, stages)
     _print_outcome(report, print_line)
     _write(report, json_path, png_path, print_line)
@@ -163,19 +157,6 @@ def _check(options: Options) -> None:
         raise ParameterError(f"max_blocks must be at least 1, got {options.max_blocks}")
     if options.seed is not None and options.seed < 0:
         raise ParameterError(f"seed must be at least 0, got {options.seed}")
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Any]:
-    try:
-        tqdm = importlib.import_module("tqdm")
-    except ImportError:
-        yield None
-        return
-    # disable=None: no bar where the error stream is not a terminal.
-    bar = tqdm.tqdm(total=_STAGES, unit="stage", disable=None, leave=False)
-    with bar:
-        yield bar
 
 
 def _run(options: Options, stages: _Stages) -> dict[str, Any]:

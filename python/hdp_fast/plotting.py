@@ -7,9 +7,14 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ._checks import shown
 from ._rounds import Result
 from .exceptions import ParameterError
+from .labels import Labels, Scores
+from .stability import HazardTable, VoteTable, members_needed
 
 
 def demo_figure(report: Mapping[str, Any]) -> bytes:
@@ -62,6 +67,89 @@ def transfer(result: Result) -> bytes:
     axes.set_title(repr(result))
     axes.legend()
     return _png(figure)
+
+
+def table(table: HazardTable | VoteTable, *, agreement: float = 0.75) -> bytes:
+    """Draw how likely an answer gives way to privacy, level by level, and the members it takes.
+
+    table: a HazardTable, whose p_j is the probability of bottom at distance j, or a VoteTable,
+    whose q_j is that of the minority's label j votes from a tie. agreement: as
+    stability.members_needed, whose k members are marked where their expected vote stands. Returns a
+    PNG file's content.
+
+    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
+        installed.
+    Cost: about a second.
+    Source: none.
+    """
+    k = members_needed(table, agreement=agreement)
+    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    expected = k * (agreement - 0.5)
+    levels = [*range(table.J + 1), max(table.J, expected)]
+    probabilities = [*map(float, table.probabilities), float(table.probabilities[-1])]
+    axes.semilogy(levels, probabilities, label="probability of the table")
+    axes.axvline(table.J, color="grey", linestyle="--", label=f"J = {table.J:,}, lowest from here")
+    text = f"expected vote of k = {k:,} members, each right with probability {agreement:g}"
+    axes.axvline(expected, color="#c44e52", linestyle=":", label=text)
+    bottoms = isinstance(table, HazardTable)
+    axes.set_xlabel("distance to instability, votes" if bottoms else "votes from a tie")
+    axes.set_ylabel("probability of bottom" if bottoms else "probability of the minority's label")
+    axes.set_title(repr(table).partition(":")[0])
+    axes.legend()
+    return _png(figure)
+
+
+def labels(found: Labels | Scores) -> bytes:
+    """Draw how many queries were answered, and how many bottoms that took, along the queries.
+
+    found: what a labeler answered to one call. The bottoms that were left before it are drawn for
+    labels; a score may use up one bottom and still be found, so that scores only show how often
+    there was none. Returns a PNG file's content.
+
+    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
+        installed.
+    Cost: about a second.
+    Source: none.
+    """
+    if not isinstance(found, Labels | Scores):
+        raise ParameterError(f"found = {shown(found)}, but it must be labels.Labels or Scores")
+    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")
+    axes.set_xlabel("queries asked")
+    if found.record is not None:
+        axes.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
+    if found.unstable_left is not None:
+        limit = found.unstable_left + int(found.is_bottom.sum())
+        _draw_bottoms(axes.twinx(), found.is_bottom, limit if isinstance(found, Labels) else None)
+    return _png(figure)
+
+
+def _draw_bottoms(axes: Any, is_bottom: NDArray[np.bool_], limit: int | None) -> None:
+    _draw_count(axes, is_bottom, "bottoms", "#c44e52")
+    axes.locator_params(axis="y", integer=True)
+    if limit is not None:
+        axes.axhline(limit, color="#c44e52", linestyle="--")
+        axes.annotate(f"the last of {limit:,}", (0, limit), va="bottom", color="#c44e52")
+        axes.set_ylim(top=1.08 * limit)
+
+
+def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -> None:
+    counts = np.concatenate([[0], np.cumsum(happened)])
+    axes.step(range(len(counts)), counts, color, where="post")
+    axes.set_ylabel(what, color=color)
+    axes.set_ylim(0, 1.08 * max(1, counts[-1]))
+
+
+def require() -> None:
+    """Refuse to go on where no figure could be drawn.
+
+    Raises: ImportError naming the extra when matplotlib is not installed.
+    Cost: that of the import.
+    Source: none.
+    """
+    _matplotlib("figure")
 
 
 def _png(figure: Any) -> bytes:

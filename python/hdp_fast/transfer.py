@@ -9,7 +9,6 @@ target. The weights are dense, so that no record is drawn often: that is what pr
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import math
 import pickle
@@ -21,7 +20,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _random, accounting, local
+from . import _progress, _random, accounting, local
 from ._checks import array, bits, shown
 from ._core import Features
 from ._divergences import chi2_finite, chi2_gaussians
@@ -327,7 +326,7 @@ class SubsampleTestReweigh:
 
     def _finished(self, run: Rounds, X: NDArray[Any], y: Bits, agents: Any, progress: bool) -> Self:
         self._interrupted: Rounds | None = run
-        with run.journal.held(), _bar(run.plan.rounds, progress) as bar:
+        with run.journal.held(), _progress.bar(run.plan.rounds, "round", progress) as bar:
             self.result_ = run.finished(X, y, agents, bar)
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
@@ -427,19 +426,3 @@ def _charged(budget: Budget | None, record: PrivacyRecord | None) -> AbstractCon
     ):
         return nullcontext()
     return spend(budget, record)
-
-
-class _NoBar:
-    def update(self) -> None:
-        """Nothing to show."""
-
-
-def _bar(rounds: int, progress: bool) -> AbstractContextManager[Any]:
-    if not progress:
-        return nullcontext(_NoBar())
-    try:
-        tqdm = importlib.import_module("tqdm")
-    except ImportError as error:
-        raise ImportError("progress needs tqdm: pip install hdp-fast[progress]") from error
-    bar: AbstractContextManager[Any] = tqdm.tqdm(total=rounds, unit="round")
-    return bar

@@ -1,0 +1,50 @@
+"""Bars that show how far a run has come, with tqdm from the extra `pip install hdp-fast[progress]`.
+
+A bar counts what has been done and nothing else: neither records nor answers move it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+
+class NoBar:
+    """Stands for a bar where none is shown."""
+
+    def update(self, done: float = 1) -> None:
+        """Nothing to show."""
+
+    def set_description(self, text: str) -> None:
+        """Nothing to show it beside."""
+
+    def external_write_mode(self, file: Any) -> AbstractContextManager[None]:
+        """Nothing is in the way of other lines."""
+        return nullcontext()
+
+
+def possible() -> bool:
+    """Whether a bar can be shown: the error stream is a terminal, and tqdm is installed."""
+    return sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+
+
+def bar(total: int, unit: str, shown: bool) -> AbstractContextManager[Any]:
+    """A bar of so many units of work, gone when it is left; `update(done)` moves it.
+
+    It writes to the error stream there is now: members, who are silent, do not silence it.
+
+    Raises: ImportError naming the extra where a bar is to be shown and tqdm is not installed.
+    """
+    if not shown:
+        return nullcontext(NoBar())
+    try:
+        tqdm = importlib.import_module("tqdm")
+    except ImportError as error:
+        raise ImportError("progress needs tqdm: pip install hdp-fast[progress]") from error
+    made: AbstractContextManager[Any] = tqdm.tqdm(
+        total=total, unit=unit, unit_scale=total >= 10_000, leave=False
+    )
+    return made
