@@ -200,6 +200,16 @@ def whole_descent(learner, rounds):
     return Lazily(lambda: partial(models_of, make()))
 
 
+def curator(epsilon):
+    """Two queries about one record, each of which nearly tells its label."""
+
+    def answer(label):
+        oracle = local.CuratorOracle([[0]], [label], epsilon=epsilon, queries=2, beta=0.1)
+        return tuple(oracle.query(lambda X, y: y, 1.0) >= 1 for _ in range(2))
+
+    return answer
+
+
 def models_of(run, label):
     agents = local.Agents(CANARY[:1], [1], epsilon=1.0)
     run.fit(CANARY, canary_labels(label), agents)
@@ -225,6 +235,10 @@ AUDITS = [
     Audit(
         "randomised response", 1.0, response(1.0), [1], [0],
         response(2.0), "half the noise", 0.85,
+    ),
+    Audit(
+        "curator's oracle, two queries", 1.0, curator(1.0), 1, 0,
+        curator(2.0), "half the noise", 0.7, runs=20_000,
     ),
     Audit(
         "parity, batches: hypothesis", 1.0, learner(ONE), records((1, 1)), records((1, 0)),
