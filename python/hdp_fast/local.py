@@ -28,6 +28,20 @@ from ._local_sq import (
     plan_simulation,
     simulate_local,
 )
+from ._masked_learning import (
+    LearnedMaskedParity,
+    MaskedParityNeeds,
+    learn_masked_parity,
+    learn_masked_parity_weakly,
+    masked_parity_agents,
+)
+from ._masked_oracles import EvasiveOracle, MaskedParityAgents
+from ._masked_parity import (
+    MaskedParity,
+    WeakMaskedParity,
+    masked_parity_domain,
+    uniform_examples,
+)
 from ._oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
 from ._randomizer import Randomizer, randomizer_of
 from ._randomizers import BinaryResponse, Gaussian, Laplace, Piecewise
@@ -43,13 +57,18 @@ __all__ = [
     "CuratorOracle",
     "EmpiricalOracle",
     "Estimate",
+    "EvasiveOracle",
     "ExactOracle",
     "FrequencyAggregate",
     "Gaussian",
     "HadamardResponse",
     "KaryResponse",
     "Laplace",
+    "LearnedMaskedParity",
     "LocalSQOracle",
+    "MaskedParity",
+    "MaskedParityAgents",
+    "MaskedParityNeeds",
     "MeanAggregate",
     "Piecewise",
     "Randomizer",
@@ -62,18 +81,24 @@ __all__ = [
     "SimulationPlan",
     "TransparentRandomizer",
     "Voted",
+    "WeakMaskedParity",
     "agents_needed",
     "agents_per_query",
     "best_randomizer",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
+    "learn_masked_parity",
+    "learn_masked_parity_weakly",
+    "masked_parity_agents",
+    "masked_parity_domain",
     "plan_simulation",
     "randomized_response",
     "randomizer_of",
     "records_needed",
     "simulate_local",
     "simulate_sq",
+    "uniform_examples",
     "votes_needed",
 ]
 

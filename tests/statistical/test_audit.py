@@ -18,7 +18,13 @@ from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
 from hdp_fast.audit import lower_bound
-from hdp_fast.learners import PrivateSGD
+from hdp_fast.learners import (
+    DoublingLearner,
+    DoublingRound,
+    ExponentialLearner,
+    Parities,
+    PrivateSGD,
+)
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan
 from hdp_fast.weights import DenseWeights
@@ -90,6 +96,26 @@ def without_stop_coin(setting):
         return None if found is None else int(found[0])
 
     return learn
+
+
+EITHER = Parities([[1]], affine=True)
+# One round: a record chooses between a feature and its negation, another tests it.
+DOUBLING = DoublingLearner([EITHER], alpha=0.5, beta=0.5, epsilon=1.0)
+object.__setattr__(DOUBLING, "rounds", (DoublingRound(0, learn=1, test=1, threshold=0),))
+
+
+def doubling(records):
+    result = DOUBLING.learn(*records)
+    return result.learned.index if result.released else None
+
+
+def tested_on_its_own(records):
+    """As DOUBLING, if the record that is tested on chose as well."""
+    X, y = (part[1:] for part in records)
+    chooser = ExponentialLearner(EITHER, epsilon=1.0, mechanism="permute_and_flip")
+    learned = chooser.learn(X, y)
+    wrong = int((learned.predict(X) != y).sum()) + noise.discrete_laplace(1)
+    return learned.index if wrong <= 0 else None
 
 
 def records(*pairs):
@@ -324,6 +350,10 @@ AUDITS = [
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
         whole_descent(replace(SHORT, noise=0.8), 2), "a tenth of the noise", 0.02, delta=0.01,
         runs=5_000, event=lambda part: part > 0.005,
+    ),
+    Audit(
+        "doubling learner", 1.0, doubling, records((1, 1), (1, 1)), records((1, 1), (1, 0)),
+        tested_on_its_own, "tested on what chose it", 0.7, runs=20_000,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(
