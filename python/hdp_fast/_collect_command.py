@@ -29,11 +29,13 @@ written there before it is shown, and whoever asks again gets the same line, wha
 by then, so that a client that was cut off can send it once more. No value is an error: a number out
 of range counts as the nearer end, a text that is no category as the last one. The id in a line is
 random, and lets a collector drop copies of the line, nothing else."""
-_COLLECT_TEXT = """Estimate from the lines that hdp-fast local randomize wrote, as many as there are.
-No line stops it, and each is counted once: accepted, or malformed, of another question, out of the
-randomizer's range (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line
-from counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
-interval is for a population of which those who answered are a sample."""
+_COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
+line stops it, and each is counted once: accepted, malformed, of another question, out of range of
+the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
+counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
+interval is for a population of which those who answered are a sample. It holds ids and reports in
+memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
+the lines, and --merge takes it for them, duplicates across files included."""
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
@@ -145,10 +147,10 @@ def _randomize(arguments: argparse.Namespace) -> None:
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
+    question.values([text])  # what it refuses must cost nothing
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
 
     def draw() -> str:
-        question.values([text])  # what it refuses must cost nothing
         with spend(budget, question.randomizer.record()):
             return report_lines(question, [text])[0]
 
@@ -160,7 +162,8 @@ def _many(arguments: argparse.Namespace) -> list[str]:
         if getattr(arguments, name) is not None:
             given = "VALUE" if name == "value" else f"--{name}"
             raise ParameterError(f"{given} must not go with --many: it is one person's")
-    return _input().removesuffix("\n").split("\n")
+    *lines, last = _input().split("\n")
+    return [*lines, last] if last else lines
 
 
 def _input() -> str:

@@ -23,7 +23,7 @@ from ._collect_command import (
 from ._output import check_output, deliver, record_of
 from ._questions import Question
 from ._table_commands import FILE_HELP
-from .exceptions import ShapeError
+from .exceptions import ParameterError, ShapeError
 from .tables import Column, read_table
 
 _ESTIMATE_TEXT = """Estimate the mean of a column from randomised reports. A simulation: each row of
@@ -115,7 +115,10 @@ def _deliver(question: Question, arguments: argparse.Namespace) -> None:
 
 def _reports(question: Question, arguments: argparse.Namespace) -> Any:
     column = _column(arguments)
-    values = question.values(column.texts)[column.codes]
+    try:
+        values = question.values(column.texts)[column.codes]
+    except ParameterError as error:
+        raise ParameterError(f"{arguments.values}: {error}") from None
     return question.randomizer.sample(values, random_state=arguments.seed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from ._checks import shown
 from ._choice import best_randomizer
 from ._frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
 from ._randomizer import made_from
-from ._randomizers import BinaryResponse, Ends, Gaussian, Laplace, MeanRandomizer, Piecewise
+from ._randomizers import BinaryResponse, Gaussian, Laplace, MeanRandomizer, Piecewise
 from .exceptions import ParameterError
 
 _FORMAT, _VERSION = "hdp_fast.question", 1
@@ -100,6 +101,11 @@ class Question:
             fields["categories"] = self.categories
         return json.dumps({**fields, "randomizer": self.parameters()})
 
+    @property
+    def digest(self) -> str:
+        """What tells it from any other question, of the same id or not: 16 hexadecimal digits."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
     @classmethod
     def from_json(cls, text: str) -> Question:
         """The question that to_json wrote.
@@ -110,7 +116,7 @@ class Question:
             fields = dict(json.loads(text))
             form = fields.pop("format"), fields.pop("version"), fields.pop("kind")
             categories = fields.pop("categories", None)
-            made = made_from(fields.pop("randomizer"))
+            made: Any = made_from(fields.pop("randomizer"))
             named = None if categories is None else tuple(categories)
             question = cls(randomizer=made, categories=named, **fields)
         except ParameterError:
@@ -158,7 +164,7 @@ def mean_question(
         raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
     if delta is not None:
         return Question(name, Gaussian(epsilon, delta, (low, high)))
-    kinds = {"binary": BinaryResponse, "laplace": Laplace, "piecewise": Piecewise}
+    kinds: dict[str, Any] = {"binary": BinaryResponse, "laplace": Laplace, "piecewise": Piecewise}
     return Question(name, kinds[randomizer](epsilon, (low, high)))
 
 

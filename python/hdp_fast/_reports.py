@@ -20,7 +20,7 @@ from .exceptions import ParameterError
 from .record import PrivacyRecord
 
 _FORMAT, _VERSION = "hdp_fast.report", 1
-_KEYS = {"format", "version", "question", "randomizer", "report", "id"}
+_KEYS = {"format", "version", "question", "digest", "randomizer", "report", "id"}
 _ID = re.compile(r"[0-9a-f]{32}")
 _ID_BYTES = 16
 # No line of a client is a quarter as long.
@@ -37,12 +37,17 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
     Raises: ParameterError for a text that holds no value.
     """
     reports = question.randomizer.sample(question.values(texts)).tolist()
-    form: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "question": question.id}
-    form["randomizer"] = question.parameters()
+    form = {"format": _FORMAT, "version": _VERSION, **_asked(question)}
     return [
         json.dumps({**form, "report": report, "id": secrets.token_hex(_ID_BYTES)})
         for report in reports
     ]
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    """What a line says of its question. The digest tells what the rest leaves out: categories."""
+    parameters = question.parameters()
+    return {"question": question.id, "digest": question.digest, "randomizer": parameters}
 
 
 class Collection:
@@ -54,7 +59,7 @@ class Collection:
 
     def __init__(self, question: Question):
         self._question = question
-        self._randomizer = question.parameters()
+        self._asked = _asked(question)
         self._range = question.randomizer.report_range
         self._reports: dict[bytes, int] = {}
         self._refused = dict.fromkeys(_REASONS, 0)
@@ -86,8 +91,7 @@ class Collection:
         fields = None if line is None else _fields(line)
         if fields is None:
             return "malformed"
-        asked = fields["question"], fields["randomizer"]
-        if asked != (self._question.id, self._randomizer):
+        if any(fields[name] != value for name, value in self._asked.items()):
             return "wrong_question"
         least, most = self._range
         # Not clipped: nobody who ran the randomizer has sent this.

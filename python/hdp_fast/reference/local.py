@@ -110,7 +110,8 @@ def hadamard_frequencies(counts: Integers, k: int, blocks: int, epsilon: float) 
     gap = odds / (1 + odds)
     sums = counts.reshape(blocks, size) @ matrix.T
     values = np.arange(k)
-    return sums[values % blocks, 1 + values // blocks] / (gap * counts.sum())
+    found: Floats = sums[values % blocks, 1 + values // blocks] / (gap * counts.sum())
+    return found
 
 
 def _odd(bits: Integers) -> Integers:
