@@ -23,12 +23,13 @@ _QUESTION_TEXT = """Write a question: its name, what values it is about, and the
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
 It is public, and what is in it must not be read off private values."""
 _RANDOMIZE_TEXT = """Answer a question: one value in, one JSON line out, which is all that need ever
-leave the device. Privacy: the line is protected by the question's epsilon, against everybody; lines
-add up, so that a device must keep a --state. With it a question is answered once: the line is
-written there before it is shown, and whoever asks again gets the same line, whatever the value is
-by then, so that a client that was cut off can send it once more. No value is an error: a number out
-of range counts as the nearer end, a text that is no category as the last one. The id in a line is
-random, and lets a collector drop copies of the line, nothing else."""
+leave the device. Privacy: the line is protected by the question's epsilon and delta, against
+everybody. Lines add up: a device must keep a --state, and a --budget limits what all questions
+together may cost. With a --state a question is answered once: the line is written there before it
+is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
+that was cut off can send it once more. No value is an error: a number out of range counts as the
+nearer end, a text that is no category as the last one. The id in a line is random, and lets a
+collector drop copies of the line, nothing else."""
 _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
