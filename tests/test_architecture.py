@@ -28,8 +28,7 @@ RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in module
 
 # Modules of the Python package that the mechanisms must not know.
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
-TOOLS |= {"_appended", "_estimators", "_label_command", "_logistic", "_output", "_table_commands"}
-TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reports"}
+TOOLS |= {"_logistic", "_output", "_table_commands"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
     "accounting.basic_composition",
@@ -88,10 +87,10 @@ GUARANTEED = {
     "local.Agents.ask",
     "local.Agents.ask_several",
     "local.Agents.test",
-    "local.BinaryResponse",
     "local.MaskedParityAgents",
     "local.MaskedParityAgents.ask",
     "local.MaskedParityAgents.test",
+    "local.BinaryResponse",
     "local.CuratorOracle",
     "local.CuratorOracle.query",
     "local.FrequencyAggregate.frequencies",
