@@ -149,6 +149,18 @@ def stocked(sampler, scale):
     return Stock(partial(sampler, scale))
 
 
+def reports(randomizer):
+    """One report about a value each time, taken from arrays as those who simulate many do."""
+    left = {}
+
+    def report(value):
+        if not left.get(value):
+            left[value] = randomizer.sample(np.full(1 << 16, value)).tolist()
+        return left[value].pop()
+
+    return report
+
+
 def gaussian_epsilon(sigma, delta):
     """The epsilon that discrete Gaussian noise has at delta where neighbours differ by 1."""
     masses = {x: float(p) for x, p in gaussian_masses(sigma, 40).items()}
@@ -316,6 +328,21 @@ AUDITS = [
         stocked(noise.discrete_gaussian, 1), 0, 1,
         stocked(noise.discrete_gaussian, Fraction(1, 2)), "half the noise", 0.5, delta=0.01,
     ),
+    *[
+        Audit(
+            f"local {kind.__name__}", 1.0, reports(kind(epsilon=1.0, **more)), 0, 1,
+            reports(kind(epsilon=2.0, **more)), "half the noise", tight,
+            delta=more.get("delta", 0.0),
+        )
+        for kind, tight, more in [
+            (local.BinaryResponse, 0.85, {}),
+            (local.Laplace, 0.75, {}),
+            (local.Gaussian, 0.6, {"delta": 0.01}),
+            (local.Piecewise, 0.8, {}),
+            (local.KaryResponse, 0.75, {"k": 3}),
+            (local.HadamardResponse, 0.75, {"k": 3}),
+        ]
+    ],
     Audit(
         "permute-and-flip", 1.0, choice(noise.permute_and_flip, 1.0), [2, 0], [1, 1],
         choice(noise.permute_and_flip, 2.0), "half the noise", 0.75,

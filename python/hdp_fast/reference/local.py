@@ -72,7 +72,8 @@ def piecewise(u: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     drawn = rng.random(u.size)
     start = u * root
     other = drawn * root
-    return np.where(inside, start + drawn, other + (other >= start))
+    said: Floats = np.where(inside, start + drawn, other + (other >= start))
+    return said
 
 
 def kary_response(x: Integers, k: int, epsilon: float, rng: np.random.Generator) -> Integers:

@@ -72,11 +72,14 @@ pub fn integer_noise<'py>(
 }
 
 /// A law of integers.
-pub type IntegerLaw = Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
+type IntegerLaw = Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
 
-/// What makes the law of that name from its scale and the number of draws.
-pub fn integer_law(name: &Bound<'_, PyAny>) -> PyResult<fn(&Rational, usize) -> IntegerLaw> {
-    let laws: [(&str, fn(&Rational, usize) -> IntegerLaw); 3] = [
+/// What makes such a law from its scale and the number of draws.
+type Make = fn(&Rational, usize) -> IntegerLaw;
+
+/// The maker of the law of that name.
+pub fn integer_law(name: &Bound<'_, PyAny>) -> PyResult<Make> {
+    let laws: [(&str, Make); 3] = [
         ("geometric", |scale, size| law_of(Geometric::new(scale, size), Geometric::draw)),
         ("laplace", |scale, size| law_of(DiscreteLaplace::new(scale, size), DiscreteLaplace::draw)),
         ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
