@@ -96,7 +96,9 @@ def read_sentiment() -> tuple[Any, Integers, Any, Integers]:
         def domain(name: str) -> tuple[Any, Integers]:
             found = []
             for part in (f"{name}_train", f"{name}_test"):
-                data, indices, indptr = (arrays[f"{part}_{x}"] for x in ("data", "indices", "indptr"))
+                data, indices, indptr = (
+                    arrays[f"{part}_{x}"] for x in ("data", "indices", "indptr")
+                )
                 row = (np.log1p(data.astype(np.float64)), indices.astype(np.int32), indptr)
                 found.append(sparse.csr_matrix(row, shape=(len(indptr) - 1, 5_000)))
             y = np.concatenate([arrays[f"{name}_{part}_y"] for part in ("train", "test")])
