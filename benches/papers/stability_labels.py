@@ -6,7 +6,8 @@ _label_problems.py. Votes are taken once for each random split, and every mechan
 same counts, at delta = 1e-6 for one replaced record:
 
 ours, hazard table      stability.HazardTable: the winner, or nothing where the vote is close
-ours, vote table        stability.VoteTable, of two labels: every query is answered
+ours, vote table        stability.VoteTable, asked one to three times about each point, for several
+                        classes bit by bit of a label's number; no answer where they differ
 PATE, Laplace           the largest count after Laplace noise (Papernot et al. 2017)
 PATE, Confident-GNMax   Gaussian noise, after a noisy check whether the vote is clear or without
                         one (Papernot et al. 2018); costs bounded whatever the votes are
