@@ -186,6 +186,18 @@ def test_laplace_max_is_the_loop(pate, ballot):
         assert answer == max(range(3), key=lambda label: counts[label] + each[label])
 
 
+def test_gap_max_is_the_loop(pate, ballot):
+    coins = Coins(6)
+    found = pate.GapMax(30, 8.0, 1.5).answers(ballot, coins)
+    expected = []
+    for counts, noise in zip(ballot.counts, coins.given[0], strict=False):
+        ranks = sorted(zip(counts + noise, range(3), strict=True))
+        clear = ranks[-1][0] - ranks[-2][0] >= 12
+        expected.append(ranks[-1][1] if clear else -1)
+    assert found.tolist() == expected
+    assert 3 < expected.count(-1) < 27
+
+
 @pytest.mark.parametrize(("most", "threshold"), [(5, 30.0), (100, 34.0), (3, None)])
 def test_confident_max_is_the_loop(pate, ballot, most, threshold):
     coins = Coins(2)
@@ -240,7 +252,7 @@ def test_algorithm_4_is_the_loop(pate):
     assert 3 < len(expected) < 60
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("times", [1, 1.25, 2, 3])
 def test_a_label_in_bits_is_right_without_noise_and_missing_where_answers_differ(
     pate, grids, times
 ):
@@ -249,14 +261,14 @@ def test_a_label_in_bits_is_right_without_noise_and_missing_where_answers_differ
     counts = np.full((50, 5), 10)
     truth = np.arange(50) % 5
     counts[np.arange(50), truth] = 960
-    sure = stability.VoteTable.design(150 * times, epsilon=20, delta=DELTA, beta=1e-6)
-    setting = grids.OursRepeated(sure, 3, times)
+    sure = stability.VoteTable.design(int(150 * times), epsilon=20, delta=DELTA, beta=1e-6)
+    setting = grids.OursRepeated(sure, 50, 3, times)
     assert setting.answers(pate.Ballot(counts, truth), 1).tolist() == truth.tolist()
-    coin = stability.VoteTable.design(3_000 * times, epsilon=0.01, delta=DELTA, beta=0.5)
+    coin = stability.VoteTable.design(int(3_000 * times), epsilon=0.01, delta=DELTA, beta=0.5)
     level = pate.Ballot(np.tile([20, 20], (3_000, 1)), np.zeros(3_000, int))
-    answered = (grids.OursRepeated(coin, 1, times).answers(level, 7) >= 0).mean()
+    answered = (grids.OursRepeated(coin, 3_000, 1, times).answers(level, 7) >= 0).mean()
     # Fair coins agree this often; 6 deviations.
-    share = 2 ** (1 - times)
+    share = {1: 1, 1.25: 0.75 + 0.25 / 2, 2: 1 / 2, 3: 1 / 4}[times]
     assert abs(answered - share) <= 6 * math.sqrt(share * (1 - share) / 3_000)
 
 

@@ -12,6 +12,7 @@ from _pate import (
     Ballot,
     ConfidentMax,
     DependentMax,
+    GapMax,
     LaplaceMax,
     PaperStable,
     gaussian_budget,
@@ -22,16 +23,18 @@ from hdp_fast import stability
 
 DELTA, BETA = 1e-6, 0.5
 HAZARD, VOTE = "ours, hazard table", "ours, vote table"
+GAP = "GNMax with a gap (not PATE's)"
 OURS = (HAZARD, VOTE)
 DEPENDENT = "PATE, data-dependent (not private)"
 
 # What is tried. Numbers of queries grow by half, or by 1.8 where there is more to try.
 QUERIES = tuple(round(10 ** (step / 6)) for step in range(25))
 FEWER = tuple(round(10 ** (step / 4)) for step in range(2, 17))
-TIMES = (1, 2, 3)
+TIMES = (1, 1.25, 1.5, 2, 3)
 BOTTOMS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000)
 CHECK_SHARES, ANSWERED_SHARES = (0.05, 0.15, 0.4), (0.1, 0.2, 0.35, 0.55, 0.8)
 THRESHOLDS = {2: (0.55, 0.65, 0.75, 0.85, 0.95), 10: (0.25, 0.4, 0.55, 0.7, 0.85)}
+GAPS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 CHECKS, NOISES = (0.04, 0.08, 0.16, 0.32, 0.64), (0.02, 0.04, 0.08, 0.16, 0.32)
 DESCENTS = ((100, 500, 5.0), (500, 500, 10.0), (1_000, 1_000, 20.0))
 
@@ -49,19 +52,21 @@ class Ours:
 
 @dataclass(frozen=True, eq=False)
 class OursRepeated:
-    """A session of a VoteTable, asked `times` times for each bit of a label's number.
+    """A session of a VoteTable, asked several times for each bit of a label's number.
 
-    An answer is a label on which all times agree; a point where two differ is not asked again. One
-    changed vote changes the count of each bit by at most one, so that bits * times queries of the
-    table are enough for a label.
+    times: how often in the mean; where it is no integer, a share of the points, the first ones, is
+    asked once more than the others. An answer is a label on which all times agree; a point where
+    two differ is not asked again. One changed vote changes the count of each bit by at most one,
+    so that bits * times queries of the table are enough for a label.
     """
 
     table: stability.VoteTable
+    queries: int
     bits: int
-    times: int
+    times: float
 
     def answers(self, ballot: Ballot, coins: Any) -> Any:
-        counts = ballot.counts[: self.table.m // (self.bits * self.times)]
+        counts = ballot.counts[: self.queries]
         labels, places = np.arange(counts.shape[1]), 1 << np.arange(self.bits)
         ones = (counts @ ((labels[:, None] & places) > 0)).astype(np.uint32)
         session = self.table.session(random_state=coins)
@@ -72,8 +77,9 @@ class OursRepeated:
 
         found = said(np.arange(len(counts)))
         found[found >= len(labels)] = -1
-        for _ in range(1, self.times):
-            chosen = np.flatnonzero(found >= 0)
+        for earlier in range(1, math.ceil(self.times)):
+            end = int(min(self.times - earlier, 1) * self.queries)
+            chosen = np.flatnonzero(found[:end] >= 0)
             found[chosen[said(chosen) != found[chosen]]] = -1
         return found
 
@@ -110,7 +116,9 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
     }
     bits = (classes - 1).bit_length()
     found[VOTE] = [
-        OursRepeated(stability.VoteTable.design(bits * times * m, **promise), bits, times)
+        OursRepeated(
+            stability.VoteTable.design(bits * math.ceil(times * m), **promise), m, bits, times
+        )
         for times in TIMES
         for m in fine
     ]
@@ -126,6 +134,11 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
     ]
     found["paper's Algorithm 4"] = [
         Paper(PaperStable(T, m, epsilon, DELTA)) for m in coarse for T in BOTTOMS[:3]
+    ]
+    found[GAP] = [
+        GapMax(m, math.sqrt(2 * m) / gaussian_budget(epsilon, DELTA), least)
+        for m in fine
+        for least in GAPS
     ]
     return found
 
