@@ -5,7 +5,7 @@
 use hdp_fast_core::noise::Seed;
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
-use hdp_fast_core::simd::{Isa, VOTES, add_votes};
+use hdp_fast_core::simd::{Isa, LANE, VOTES, add_votes};
 use hdp_fast_core::stability::{Kind, Left, Promise, Stand, respond_to_counts, respond_twice, stand};
 
 fn arms() -> impl Iterator<Item = Isa> {
@@ -18,20 +18,23 @@ fn promise(kind: Kind) -> Promise {
 
 #[test]
 fn votes_are_counted_on_every_arm_and_at_every_awkward_width() {
-    for width in [1, 63, 64, 65, 127, 511, 512, 513, 1100] {
-        for members in [1, 7, 8, 9, 63, 64, 65, VOTES] {
-            let vote = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8;
-            let votes: Vec<u8> = (0..members * width).map(vote).collect();
-            let rows: Vec<&[u8]> = votes.chunks(width).collect();
-            let said = |label: u8, query: usize| rows.iter().filter(|row| row[query] == label).count() as u8;
-            let expected: Vec<u8> = (1..5)
-                .flat_map(|label| (0..width).map(move |query| (label, query)))
-                .map(|(label, query)| said(label, query))
-                .collect();
-            for isa in arms() {
-                let mut tile = vec![0; 4 * width];
-                add_votes(isa, &rows, &mut tile);
-                assert_eq!(tile, expected, "{members} members, {width} queries, {isa:?}");
+    for width in [1, 31, 32, 63, 64, 65, 127, 300] {
+        for members in [1, 14, 15, 16, 31, VOTES] {
+            for labels in [1, 2, 5, 9, 10, 11, 21, 245, 255] {
+                let vote = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+                let votes: Vec<u8> = (0..members * width).map(vote).collect();
+                let rows: Vec<&[u8]> = votes.chunks(width).collect();
+                let mut expected = vec![[0; LANE]; width.div_ceil(LANE) * labels];
+                for (query, &said) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+                    if (1..=labels).contains(&usize::from(said)) {
+                        expected[query / LANE * labels + usize::from(said) - 1][query % LANE] += 1;
+                    }
+                }
+                for isa in arms() {
+                    let mut tile = vec![[0; LANE]; expected.len()];
+                    add_votes(isa, &rows, labels, &mut tile);
+                    assert!(tile == expected, "{members} members, {width} queries, {labels} labels, {isa:?}");
+                }
             }
         }
     }
