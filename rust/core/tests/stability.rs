@@ -12,6 +12,10 @@ fn arms() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.available())
 }
 
+fn alone() -> Run<'static> {
+    Run::alone(Isa::Portable)
+}
+
 fn promise(kind: Kind) -> Promise {
     Promise::new(kind, 40, Epsilon::new(1.0).unwrap(), 1e-6, 0.05).unwrap()
 }
@@ -61,23 +65,23 @@ fn the_distance_counts_every_label() {
 fn a_table_is_refused_once_a_step_is_longer() {
     for kind in [Kind::Hazard(2), Kind::Vote] {
         let promise = promise(kind);
-        let words = promise.design().unwrap();
-        assert!(promise.verify(&words).unwrap() <= 1.0);
+        let words = promise.design(alone()).unwrap();
+        assert!(promise.verify(&words, alone()).unwrap() <= 1.0);
         for level in 0..words.len() - 1 {
             let mut longer = words.clone();
             longer.remove(level);
-            assert!(promise.verify(&longer).is_err(), "{kind:?}, level {level}");
+            assert!(promise.verify(&longer, alone()).is_err(), "{kind:?}, level {level}");
         }
-        assert!(promise.verify(&[]).is_err());
-        assert!(promise.verify(&words[..words.len() - 1]).is_err());
+        assert!(promise.verify(&[], alone()).is_err());
+        assert!(promise.verify(&words[..words.len() - 1], alone()).is_err());
     }
 }
 
 #[test]
 fn answers_end_at_the_last_bottom() {
-    let words = promise(Kind::Hazard(2)).design().unwrap();
+    let words = promise(Kind::Hazard(2)).design(alone()).unwrap();
     let counts = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]].concat();
-    let (seed, run) = (Seed::from_os().unwrap(), Run::alone(Isa::Portable));
+    let (seed, run) = (Seed::from_os().unwrap(), alone());
     assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), [0, -1, 1, -1]);
     let near = Stand { winner: 3, distance: 0 };
     let far = Stand { winner: 4, distance: u32::MAX };
