@@ -7,6 +7,8 @@ import json
 import math
 import os
 import pickle
+import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -383,6 +385,35 @@ def test_a_forked_child_cannot_go_on_with_a_session():
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize("make", [hazard, vote])
+def test_threads_that_share_a_session_get_no_more_than_one_would(make):
+    table = hazard(300, 2000) if make is hazard else vote(2000)
+    session, answers, counts = table.session(), [], [[300, 300], [9_999, 0]]
+
+    def caller():
+        try:
+            while True:
+                answers.append(session.answer(counts if make is hazard else counts[1:]))
+        except BudgetExceeded:
+            return
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        callers = [threading.Thread(target=caller) for _ in range(4)]
+        for each in callers:
+            each.start()
+        for each in callers:
+            each.join()
+    finally:
+        sys.setswitchinterval(before)
+    given = np.concatenate(answers)
+    assert session.halted
+    assert session.queries_left == table.m - len(given)
+    if make is hazard:
+        assert np.count_nonzero(given == -1) == table.T
 
 
 def test_an_interrupted_batch_has_used_nothing(monkeypatch):
