@@ -117,7 +117,7 @@ def doubling(records):
     return result.learned.index if result.released else None
 
 
-def tested_on_its_own(records):
+def judged_by_what_chose_it(records):
     """As DOUBLING, if the record that is tested on chose as well."""
     X, y = (part[1:] for part in records)
     chooser = ExponentialLearner(EITHER, epsilon=1.0, mechanism="permute_and_flip")
@@ -388,7 +388,7 @@ AUDITS = [
     ),
     Audit(
         "doubling learner", 1.0, doubling, records((1, 1), (1, 1)), records((1, 1), (1, 0)),
-        tested_on_its_own, "tested on what chose it", 0.7, runs=20_000,
+        judged_by_what_chose_it, "tested on what chose it", 0.7, runs=20_000,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(
