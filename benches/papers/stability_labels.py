@@ -8,13 +8,13 @@ same counts, at delta = 1e-6 for one replaced record:
 ours, hazard table      stability.HazardTable: the winner, or nothing where the vote is close
 ours, vote table        stability.VoteTable, asked one to three times about a point, with several
                         classes bit by bit of a label's number; nothing where answers differ
+ours, Gaussian vote     stability.GaussianVote: exact noise on all counts, and nothing where the
+                        noisy two largest are close; asked once
 PATE, Laplace           the largest count after Laplace noise (Papernot et al. 2017)
 PATE, Confident-GNMax   Gaussian noise, after a noisy check whether the vote is clear or without
                         one (Papernot et al. 2018); costs bounded whatever the votes are
 PATE, data-dependent    the same, its costs bounded for these votes: NOT private, since epsilon and
                         the end tell about the votes. An upper limit of what PATE could claim
-GNMax with a gap        no mechanism of PATE's papers, but an easy one: all noisy counts cost
-                        as much as the largest one, so that close votes are seen for nothing
 paper's Algorithm 4     printed constants, exact distance (Bassily, Thakkar and Thakurta 2018)
 DP logistic regression  PrivateSGD on the private records, one model a label, no pool
 
