@@ -19,7 +19,7 @@ _LEAST_DELTA = 1e-200
 # Terms further out add less than exp(-500) of the smallest delta.
 _REACH = 40
 # Blocks a standard deviation where single integers would be too many.
-_FINE = 1 << 14
+_FINE = 1 << 12
 # Covers rounding in sums of a few million terms, each below 1e-13 of itself.
 _SLACK = 1 + 1e-9
 _PARTS = 1 << 10

@@ -1,4 +1,4 @@
-"""Votes of many labels under discrete Gaussian noise, which abstain where their own gap is small."""
+"""Votes of many labels with discrete Gaussian noise: no answer where the noisy gap is small."""
 
 from __future__ import annotations
 
@@ -258,8 +258,8 @@ class GaussianSession(Once):
         return int(answers[0]) if found.ndim == 1 else answers
 
     def _answered(self, counts: NDArray[np.uint32]) -> Integers:
-        noisy = noise.discrete_gaussian(self._vote.sigma, counts.shape, random_state=self._coins)
-        noisy += counts
+        drawn = noise.discrete_gaussian(self._vote.sigma, counts.shape, random_state=self._coins)
+        noisy: Integers = np.add(counts, drawn, dtype=np.int64)
         winners: Integers = noisy.argmax(axis=1)
         second, first = np.partition(noisy, -2, axis=1)[:, -2:].T
         return np.where(first - second >= self._vote.gap, winners, -1)

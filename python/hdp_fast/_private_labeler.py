@@ -54,9 +54,10 @@ class PrivateLabeler(Labeler):
     members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
     bottom where a vote is close, "vote", of two classes, the other label; "gaussian" adds noise to
     the votes for each class and answers bottom where the noisy ones are close, which never ends the
-    answers; "fewest" takes the one that needs fewer members, as stability.plan. threshold: as
-    stability.GaussianVote's, no matter for the others. bottom: what stands for it among the labels; None for -1, NaN or the
-    empty text. diagnose: says which chunks' members fail, and why, and so protects nothing.
+    answers; "fewest" takes the one that needs fewer members, as stability.plan. threshold: that of
+    stability.GaussianVote, of no use to the others. bottom: what stands for it among the labels;
+    None for -1, NaN or the empty text. diagnose: says which chunks' members fail, and why, and so
+    protects nothing.
 
     A member whose chunk is empty, or whose training or prediction fails or says anything but one of
     the classes, votes for the smallest label. Nothing names it: Python's warnings, logs and streams
@@ -162,8 +163,9 @@ class PrivateLabeler(Labeler):
             return stability.HazardTable.design(unstable, queries, **self._goal())
         if self.table == "vote":
             return stability.VoteTable.design(queries, **self._goal())
-        rule = {"labels": labels, "threshold": self.threshold}
-        return stability.GaussianVote.design(queries, **rule, **self._goal())
+        return stability.GaussianVote.design(
+            queries, labels=labels, threshold=self.threshold, **self._goal()
+        )
 
     def _goal(self) -> dict[str, float]:
         return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}

@@ -89,9 +89,10 @@ def members_needed(table: Table, *, agreement: float = 0.75) -> int:
     """The smallest k with which a table answers rightly, but for probability beta.
 
     table: its beta / 2 is for the coins, the other half for the votes, shared among its m queries;
-    a GaussianVote's beta is for both together, and a bottom is no right answer either. agreement: probability with which each member, independently, is right on a query that counts
-    as stable, in (1/2, 1). All other members may agree on one wrong label. With a HazardTable at
-    most T - 1 queries may be unstable: one more halts the session.
+    a GaussianVote's beta is for both together, and a bottom is no right answer either. agreement:
+    probability with which each member, independently, is right on a query that counts as stable, in
+    (1/2, 1). All other members may agree on one wrong label. With a HazardTable at most T - 1
+    queries may be unstable: one more halts the session.
 
     Raises: ParameterError, also where more than 2**40 were needed.
     Cost: milliseconds.
