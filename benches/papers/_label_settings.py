@@ -12,7 +12,6 @@ from _pate import (
     Ballot,
     ConfidentMax,
     DependentMax,
-    GapMax,
     LaplaceMax,
     PaperStable,
     gaussian_budget,
@@ -23,8 +22,8 @@ from hdp_fast import stability
 
 DELTA, BETA = 1e-6, 0.5
 HAZARD, VOTE = "ours, hazard table", "ours, vote table"
-GAP = "GNMax with a gap (not PATE's)"
-OURS = (HAZARD, VOTE)
+GAUSSIAN = "ours, Gaussian vote"
+OURS = (HAZARD, VOTE, GAUSSIAN)
 DEPENDENT = "PATE, data-dependent (not private)"
 
 # What is tried. Numbers of queries grow by half, or by 1.8 where there is more to try.
@@ -43,7 +42,7 @@ DESCENTS = ((100, 500, 5.0), (500, 500, 10.0), (1_000, 1_000, 20.0))
 class Ours:
     """A session of a table, through the public interface."""
 
-    table: stability.HazardTable | stability.VoteTable
+    table: stability.HazardTable | stability.VoteTable | stability.GaussianVote
 
     def answers(self, ballot: Ballot, coins: Any) -> Any:
         session = self.table.session(random_state=coins)
@@ -122,6 +121,11 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
         for times in TIMES
         for m in fine
     ]
+    found[GAUSSIAN] = [
+        Ours(stability.GaussianVote.design(m, labels=classes, threshold=least, **promise))
+        for m in fine
+        for least in GAPS
+    ]
     found["PATE, Laplace"] = [LaplaceMax(m, laplace_scale(m, epsilon, DELTA)) for m in fine]
     found["PATE, Confident-GNMax"] = confident_settings(epsilon, fine, coarse, thresholds)
     found[DEPENDENT] = [
@@ -134,11 +138,6 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
     ]
     found["paper's Algorithm 4"] = [
         Paper(PaperStable(T, m, epsilon, DELTA)) for m in coarse for T in BOTTOMS[:3]
-    ]
-    found[GAP] = [
-        GapMax(m, math.sqrt(2 * m) / gaussian_budget(epsilon, DELTA), least)
-        for m in fine
-        for least in GAPS
     ]
     return found
 

@@ -170,25 +170,6 @@ class ConfidentMax:
 
 
 @dataclass(frozen=True)
-class GapMax:
-    """Gaussian noise on all counts, and no answer where the noisy two largest are too close.
-
-    What PATE could be: publishing all noisy counts costs no more than the label of the largest one,
-    and so no check has to be paid for. least: the gap, in units of the noise.
-    """
-
-    queries: int
-    answer: float
-    least: float
-
-    def answers(self, ballot: Ballot, coins: Any) -> Integers:
-        counts = ballot.counts[: self.queries]
-        noisy = counts + coins.normal(scale=self.answer, size=counts.shape)
-        second, first = np.partition(noisy, -2, axis=1)[:, -2:].T
-        return np.where(first - second >= self.least * self.answer, noisy.argmax(axis=1), -1)
-
-
-@dataclass(frozen=True)
 class DependentMax:
     """Confident-GNMax as far as the private votes themselves allow: NOT private.
 
