@@ -15,6 +15,9 @@ pub const LANE: usize = 64;
 /// Rows of votes that a count in half a byte has room for.
 pub(super) const GROUP: usize = 15;
 
+/// Rows that the portable body compares at a time; a loop over more of them would not be unrolled.
+const FEW: usize = 5;
+
 /// Adds to `tile[lane * labels + label - 1][i]` the rows that say `label`, of 1 to `labels`, to query `LANE * lane + i`.
 ///
 /// At most [`VOTES`] rows, all of one length, 255 labels and a tile for as many queries; counts are 0 at first.
@@ -54,18 +57,21 @@ fn add_group(isa: Isa, rows: [&[u8]; GROUP], labels: usize, tile: &mut [[u8; LAN
 
 fn add_compared(rows: [&[u8]; GROUP], labels: usize, tile: &mut [[u8; LANE]]) {
     for (lane, counts) in tile.chunks_exact_mut(labels).enumerate() {
-        for row in &rows {
-            let votes = &row[lane * LANE..][..LANE];
+        for start in (0..GROUP).step_by(FEW) {
+            let few: [&[u8]; FEW] = std::array::from_fn(|i| &rows[start + i][lane * LANE..][..LANE]);
             for (label, counts) in (1..=u8::MAX).zip(counts.iter_mut()) {
-                add_row(votes, label, counts);
+                add_few(few, label, counts);
             }
         }
     }
 }
 
-fn add_row(votes: &[u8], label: u8, counts: &mut [u8]) {
-    for (count, &vote) in counts.iter_mut().zip(votes) {
-        // Wrapping, since checked sums would not be vectorised; none passes the number of rows.
-        *count = count.wrapping_add(u8::from(vote == label));
+/// Loops of fixed length, which the compiler turns into vectors; wrapping, since checked sums would not be. None passes the
+/// number of rows.
+fn add_few(few: [&[u8]; FEW], label: u8, counts: &mut [u8; LANE]) {
+    let mut sums = [0u8; LANE];
+    for votes in few {
+        sums.iter_mut().zip(votes).for_each(|(sum, &vote)| *sum = sum.wrapping_add(u8::from(vote == label)));
     }
+    counts.iter_mut().zip(sums).for_each(|(count, sum)| *count = count.wrapping_add(sum));
 }
