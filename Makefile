@@ -93,8 +93,8 @@ clean: ## remove what the other verbs made
 toolchain:
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
-	@for tool in rustc cargo; do command -v $$tool >/dev/null || { echo "error: $$tool not found; hdp_fast needs Rust >= 1.85, see https://rustup.rs" >&2; exit 1; }; done
-	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 85)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.85 (rustup update)" >&2; exit 1; }
+	@for tool in rustc cargo; do command -v $$tool >/dev/null || { echo "error: $$tool not found; hdp_fast needs Rust >= 1.89, see https://rustup.rs" >&2; exit 1; }; done
+	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update)" >&2; exit 1; }
 
 $(STAMPS)/venv: | toolchain
 	@$(PYTHON) -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }

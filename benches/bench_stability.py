@@ -134,7 +134,9 @@ def print_tables(tables: dict[str, Any]) -> None:
     print(f"votes of {members:,} members on {QUERIES:,} queries with {LABELS} labels, seconds")
     for name, seconds in counts.items():
         print(f"  {name:<24} {seconds:.3f}")
-    print(f"  2 threads / one pass     {counts['2 threads'] / counts['one pass']:.2f}")
+    for threads in ("1 thread", "2 threads"):
+        print(f"  {threads + ' / one pass':<24} {counts[threads] / counts['one pass']:.2f}")
+    print(f"  one pass, GB / s         {members * QUERIES / counts['one pass'] / 1e9:.1f}")
     print("tables, seconds, and members needed")
     for row in tables["designs"]:
         times = f"design {row['design']:.2f}, read {row['read']:.3f}"

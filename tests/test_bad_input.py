@@ -34,6 +34,9 @@ TABLE_GOAL = {"m": 9, "epsilon": 1, "delta": 1e-6, "beta": 0.1}
 HAZARDS = stability.HazardTable.design(T=9, **TABLE_GOAL)
 
 
+GAUSSIAN = stability.GaussianVote.design(labels=4, **TABLE_GOAL)
+
+
 def answer(**changes):
     return HAZARDS.session().answer(**changes)
 
@@ -125,10 +128,13 @@ CALLS = {
     "count_votes": (stability.count_votes, {"votes": EYE, "labels": 3}),
     "HazardTable.design": (stability.HazardTable.design, TABLE_GOAL | {"T": 2}),
     "VoteTable.design": (stability.VoteTable.design, TABLE_GOAL),
+    "GaussianVote.design": (stability.GaussianVote.design, TABLE_GOAL | {"labels": 2}),
     "stability.plan": (stability.plan, TABLE_GOAL | {"T": 2, "labels": 2}),
     "paper_members": (stability.paper_members, TABLE_GOAL | {"T": 2}),
     "HazardTable.session": (HAZARDS.session, {}),
     "VoteTable.session": (stability.VoteTable.design(**TABLE_GOAL).session, {}),
+    "GaussianVote.session": (GAUSSIAN.session, {}),
+    "GaussianSession.answer": (GAUSSIAN.session().answer, {"counts": EYE}),
     "members_needed": (stability.members_needed, {"table": HAZARDS}),
     "Session.answer": (answer, {"counts": EYE}),
     "Session.answer_ones": (answer_ones, {"ones": ONES, "members": 4}),
@@ -348,7 +354,10 @@ TABLE = {
     ("transfer", "budget"): [1, "ledger"],
     **{
         (name, argument): values
-        for name in ("HazardTable.design", "VoteTable.design", "stability.plan")
+        for name in (
+            *("HazardTable.design", "VoteTable.design"),
+            *("GaussianVote.design", "stability.plan"),
+        )
         for argument, values in (
             ("m", [0, None, 2**41, *COUNTS]),
             ("epsilon", [*EPSILONS, 1e-4, 1e4]),
@@ -358,7 +367,14 @@ TABLE = {
     },
     ("HazardTable.design", "T"): [0, 2**41, *COUNTS],
     ("stability.plan", "T"): [0, 2**41, *COUNTS],
-    ("stability.plan", "labels"): [0, 1, None, *COUNTS],
+    **{
+        (name, argument): values
+        for name in ("GaussianVote.design", "stability.plan")
+        for argument, values in (
+            ("labels", [0, 1, 2**41, None, *COUNTS]),
+            ("threshold", [-0.1, 1001, math.nan, None, "1"]),
+        )
+    },
     ("stability.plan", "agreement"): [0.5, *PROBABILITIES],
     ("paper_members", "T"): [0, None, *COUNTS],
     ("paper_members", "m"): [0, None, *COUNTS],
@@ -372,7 +388,7 @@ TABLE = {
     ("HazardTable.session", "bottoms"): [10, None, *COUNTS],
     **{
         (f"{name}.session", argument): values
-        for name in ("HazardTable", "VoteTable")
+        for name in ("HazardTable", "VoteTable", "GaussianVote")
         for argument, values in (
             ("queries", [10, None, *COUNTS]),
             ("random_state", STATES),
@@ -380,6 +396,7 @@ TABLE = {
         )
     },
     ("Session.answer", "counts"): VOTES,
+    ("GaussianSession.answer", "counts"): VOTES,
     ("Session.answer_ones", "ones"): {
         k: v for k, v in VOTES.items() if k not in {"number", "empty"}
     }
@@ -425,7 +442,8 @@ ABSURD = {
 SPENDERS = {
     *("randomized_response", "learn", "transfer", "ExponentialLearner.learn"),
     *SELECTIONS,
-    *("HazardTable.session", "VoteTable.session", "AboveThreshold", "StableRelease.release"),
+    *("HazardTable.session", "VoteTable.session", "GaussianVote.session"),
+    *("AboveThreshold", "StableRelease.release"),
 }
 
 

@@ -244,6 +244,10 @@ def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
     assert (plan["members"], plan["members_hazard"], plan["members_paper"]) == (1266, 1611, 95317)
     assert main(argv) == 0
     assert "95,317" in capsys.readouterr().out
+    assert main([*argv, "--json", "--table", "gaussian", "--threshold", "0"]) == 0
+    noisy = json.loads(capsys.readouterr().out)
+    assert (noisy["table"], noisy["levels"], noisy["unstable"]) == ("GaussianVote", None, None)
+    assert noisy["members"] == noisy["members_gaussian"] < plan["members_gaussian"]
     assert {path.name for path in folder.iterdir()} == {"private.csv", "public.csv", "schema.json"}
 
 

@@ -43,6 +43,8 @@ from hdp_fast.labels import (
     soft_bins,
     unstable_queries,
 )
+from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.reference.stability import gaussian_vote_law
 
 naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 linear_model = pytest.importorskip("sklearn.linear_model")
@@ -91,7 +93,7 @@ def by_votes(ones):
     return lambda X, y: lambda Q: np.full(len(Q), int(X[0, 0] < ones))
 
 
-@pytest.mark.parametrize("table", ["hazard", "vote", "fewest"])
+@pytest.mark.parametrize("table", ["hazard", "vote", "gaussian", "fewest"])
 @pytest.mark.parametrize(
     "learner",
     [
@@ -264,9 +266,10 @@ def public(value, depth=4):
                     yield from public(found, depth - 1)
 
 
-def test_nothing_public_depends_on_the_records():
+@pytest.mark.parametrize("table", ["hazard", "gaussian"])
+def test_nothing_public_depends_on_the_records(table):
     """Two sets of records with unlike members: what is shown before any answer is the same."""
-    made = [fitted(random_state=3), fitted(labels=1 - Y, random_state=3)]
+    made = [fitted(labels=y, random_state=3, table=table) for y in (Y, 1 - Y)]
     shown = [sorted({repr(found) for found in public(one)}) for one in made]
     assert shown[0] == shown[1]
     assert not any("GaussianNB object" in text or "Member" in text for text in shown[0])
@@ -320,6 +323,47 @@ def test_answers_follow_the_table_at_the_level_of_the_votes(table, epsilon, leve
     assert 0.05 < p < 0.95
     yielded = np.count_nonzero(made.label(np.zeros((4000, 1))).labels != 1)
     assert stats.binomtest(yielded, 4000, p).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.5])
+def test_noisy_answers_follow_the_law_of_the_votes(threshold):
+    """Every query has the votes 24, 20 and 16: answers are draws of one law."""
+    made = fitted(
+        lambda X, y: lambda Q: np.repeat([0, 1, 2], [24, 20, 16])[[int(X[0, 0])] * len(Q)],
+        table="gaussian", threshold=threshold, epsilon=60, delta=0.1, queries=4000,
+        records=np.arange(60.0)[:, None], labels=np.zeros(60, int), classes=[0, 1, 2],
+    )  # fmt: skip
+    table = made.plan_.table
+    masses = gaussian_masses(table.sigma, 12 * math.ceil(table.sigma))
+    law = gaussian_vote_law((24, 20, 16), table.gap, masses)
+    found = made.label(np.zeros((4000, 1)))
+    assert (len(found.labels), found.unstable_left, found.queries_left) == (4000, None, 0)
+    for answer, p in law.items():
+        count = int(np.count_nonzero(found.labels == answer))
+        assert stats.binomtest(count, 4000, max(float(p), 0.0)).pvalue > 1e-6
+    assert found.is_bottom.any() == (threshold > 0)
+
+
+def test_any_number_of_bottoms_is_answered_with_noise():
+    made = fitted(table="gaussian", threshold=1000)
+    assert made.label(np.tile(Q, (12, 1))).is_bottom.all()
+    assert (made.unstable_left, made.queries_left) == (None, 2)
+    assert "2 queries left" in repr(made)
+    assert "bottoms" not in repr(made)
+    with pytest.raises(ParameterError, match="a GaussianVote answers with any number"):
+        made.label(Q[:1], bottoms=1)
+    assert "GNMax" in made.record_.source
+    assert made.record_.mechanism == "labels.PrivateLabeler, GaussianVote, m=50, k=60"
+
+
+def test_noisy_votes_go_on_after_they_were_saved(tmp_path):
+    made = kept(tmp_path / "model", table="gaussian", threshold=0.5)
+    made.label(Q)
+    again = loaded(tmp_path / "model")
+    assert again.plan_.table == made.plan_.table
+    assert again.threshold == 0.5
+    again.label(Q)
+    assert made.queries_left == again.queries_left == 42
 
 
 def test_a_budget_is_charged_once_by_fit_alone():
@@ -412,6 +456,9 @@ def test_plans_pick_the_fewer_members_and_show_the_papers():
     assert plan.k < 1267
     assert labeler(**goal).plan().k == plan.k_hazard < 1612
     assert labeler(table="vote", **goal).plan().k == plan.k_vote
+    noisy = labeler(table="gaussian", threshold=0.5, **goal).plan()
+    assert noisy.k == noisy.k_gaussian < plan.k_gaussian
+    assert (noisy.table.labels, noisy.table.threshold) == (2, 0.5)
     many = labeler(table="fewest", **goal | {"classes": [0, 1, 2]}).plan()
     assert (many.k, many.k_vote) == (plan.k_hazard, None)
     with pytest.raises(InsufficientSamples):

@@ -29,6 +29,7 @@ from hdp_fast.learners import (
     cut,
     predictor,
 )
+from hdp_fast.noise import selection_rate
 from hdp_fast.reference import noise as laws
 from hdp_fast.reference import score as reference
 
@@ -547,7 +548,7 @@ def neighbouring_errors(hypotheses, neighbours, most=3):
 @pytest.mark.parametrize("name", ["stumps", "parities"])
 @pytest.mark.parametrize("mechanism", LAWS)
 def test_privacy_by_enumeration(mechanism, name, neighbours, epsilon):
-    rate = learners.selection_rate(float(epsilon), 1, neighbours == "add_remove")
+    rate = selection_rate(float(epsilon), 1, neighbours == "add_remove")
     assert rate == (epsilon if neighbours == "add_remove" else epsilon / 2)
     pairs = neighbouring_errors(TINY[name], neighbours)
     law = {

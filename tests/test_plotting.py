@@ -8,7 +8,7 @@ import pytest
 from hdp_fast import plotting
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import Labels, Scores
-from hdp_fast.stability import HazardTable, VoteTable
+from hdp_fast.stability import GaussianVote, HazardTable, VoteTable
 
 pytest.importorskip("matplotlib")
 GOAL = {"epsilon": 1, "delta": 1e-6, "beta": 0.05}
@@ -38,6 +38,8 @@ def test_a_table_is_drawn_with_its_last_level_and_its_members(figure, table, mem
     assert f"{members:,} members" in marked.get_label()
     plotting.table(table, agreement=0.9)
     assert figure[1].axes[0].lines[2].get_xdata()[0] < members * 0.4
+    with pytest.raises(ParameterError, match="HazardTable or a VoteTable"):
+        plotting.table(GaussianVote.design(9, labels=3, **GOAL))
     with pytest.raises(ParameterError, match="agreement"):
         plotting.table(table, agreement=0.5)
 

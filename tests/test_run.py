@@ -159,6 +159,13 @@ work = lambda: parity.learn(X, y, epsilon=1, beta=1e-5)
 print(1e9)
 """
 
+# About fifty thousand levels.
+TABLE = """
+from hdp_fast.stability import HazardTable
+work = lambda: HazardTable.design(10**6, 10**9, epsilon=1, delta=1e-6, beta=0.05)
+print(1e9)
+"""
+
 
 def interrupt(setting, **environment):
     """What a program prints when Ctrl-C is pressed, after how long, and how long it would take."""
@@ -189,6 +196,15 @@ def test_ctrl_c_ends_a_long_rank(threads):
 def test_ctrl_c_ends_a_loop_of_many_short_tries(threads):
     printed, _, _ = interrupt(LOOP, HDP_FAST_NUM_THREADS=threads)
     assert printed == "interrupted"
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_the_design_of_a_large_table_and_keeps_nothing_of_it(threads, tmp_path):
+    environment = {"HDP_FAST_NUM_THREADS": threads, "XDG_CACHE_HOME": str(tmp_path)}
+    printed, took, _ = interrupt(TABLE, **environment)
+    assert printed == "interrupted"
+    assert took < 2
+    assert not list(tmp_path.iterdir())
 
 
 # Threads ------------------------------------------------------------------------------------------

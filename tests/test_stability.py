@@ -102,8 +102,11 @@ def test_a_single_label_is_never_unstable():
     assert stability.distance(np.zeros((0, 3), np.int64)).shape == (0,)
 
 
-@pytest.mark.parametrize("labels", [1, 2, 10, 24, 25])
-@pytest.mark.parametrize("members", [1, 7, 8, 249, 600])
+ISAS = ["portable", "avx2", "gfni"]
+
+
+@pytest.mark.parametrize("labels", [1, 2, 10, 11, 24])
+@pytest.mark.parametrize("members", [1, 15, 16, 255, 256, 600])
 def test_votes_are_counted(members, labels):
     rng = np.random.default_rng(members)
     for queries in (1, 63, 1024, 1025, 3000):
@@ -113,12 +116,37 @@ def test_votes_are_counted(members, labels):
         assert (counts == reference.count_votes(votes, labels)).all()
 
 
-def test_all_labels_of_a_byte_are_counted():
-    votes = np.random.default_rng(2).integers(0, 256, (9, 300), dtype=np.uint8)
-    assert (stability.count_votes(votes, 256) == reference.count_votes(votes, 256)).all()
+@pytest.mark.parametrize("isa", ISAS)
+def test_any_number_of_labels_is_counted_and_votes_beyond_them_are_for_label_0(isa, monkeypatch):
+    monkeypatch.setenv("HDP_FAST_ISA", isa)
+    votes = np.random.default_rng(2).integers(0, 256, (300, 97), dtype=np.uint8)
+    every = np.stack([np.bincount(column, minlength=256) for column in votes.T])
+    for labels in range(1, 257):
+        counts = stability.count_votes(votes, labels)
+        assert (counts[:, 1:] == every[:, 1:labels]).all()
+        assert (counts.sum(axis=1) == 300).all()
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("members", [65_535, 65_536, 140_000])
+def test_more_members_than_two_bytes_count_are_counted(members, isa, monkeypatch):
+    monkeypatch.setenv("HDP_FAST_ISA", isa)
+    said = np.repeat(np.arange(5, dtype=np.uint8), [0, members - 9, 4, 3, 2])
+    votes = np.stack([said, said[::-1], (said + 1) % 5], axis=1)
+    expected = [[0, members - 9, 4, 3, 2]] * 2 + [[2, 0, members - 9, 4, 3]]
+    assert stability.count_votes(votes, 5).tolist() == expected
+
+
+def test_several_tiles_are_counted_on_any_threads_whatever_the_strides():
+    votes = np.random.default_rng(2).integers(0, 10, (20, 300_001), dtype=np.uint8)
+    expected = reference.count_votes(votes, 10)
+    for given in votes, np.asfortranarray(votes), votes.repeat(2, axis=1)[:, ::2]:
+        for threads in (1, 2):
+            assert (stability.count_votes(given, 10, threads=threads) == expected).all()
+    assert (stability.count_votes(votes[::-1, ::-1], 10) == expected[::-1]).all()
+
+
+@pytest.mark.parametrize("isa", ISAS)
 def test_votes_are_counted_the_same_on_every_machine(isa, monkeypatch):
     monkeypatch.setenv("HDP_FAST_ISA", isa)
     votes = np.random.default_rng(1).integers(0, 10, (300, 2000), dtype=np.uint8)

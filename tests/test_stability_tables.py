@@ -7,6 +7,8 @@ import json
 import math
 import os
 import pickle
+import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -66,7 +68,9 @@ def test_plans_need_no_more_members_than_published(T, m, J, k, J_vote, k_vote, k
     assert plan.k_paper == k_paper
     assert plan.k == min(plan.k_hazard, plan.k_vote) == stability.members_needed(plan.table)
     many = stability.plan(T, m, labels=10, **goal)
-    assert (many.k, many.k_vote, type(many.table)) == (plan.k_hazard, None, HazardTable)
+    assert (many.k_hazard, many.k_vote) == (plan.k_hazard, None)
+    assert (many.k == many.k_hazard) == isinstance(many.table, HazardTable)
+    assert many.k == min(many.k_hazard, many.k_gaussian) == stability.members_needed(many.table)
 
 
 @pytest.mark.parametrize("agreement", [0.625, 0.75, 0.9375])
@@ -383,6 +387,35 @@ def test_a_forked_child_cannot_go_on_with_a_session():
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize("make", [hazard, vote])
+def test_threads_that_share_a_session_get_no_more_than_one_would(make):
+    table = hazard(300, 2000) if make is hazard else vote(2000)
+    session, answers, counts = table.session(), [], [[300, 300], [9_999, 0]]
+
+    def caller():
+        try:
+            while True:
+                answers.append(session.answer(counts if make is hazard else counts[1:]))
+        except BudgetExceeded:
+            return
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        callers = [threading.Thread(target=caller) for _ in range(4)]
+        for each in callers:
+            each.start()
+        for each in callers:
+            each.join()
+    finally:
+        sys.setswitchinterval(before)
+    given = np.concatenate(answers)
+    assert session.halted
+    assert session.queries_left == table.m - len(given)
+    if make is hazard:
+        assert np.count_nonzero(given == -1) == table.T
 
 
 def test_an_interrupted_batch_has_used_nothing(monkeypatch):

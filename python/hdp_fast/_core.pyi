@@ -36,6 +36,7 @@ __all__ = [
     "loss_bounds",
     "optimal_delta",
     "optimal_epsilon",
+    "own_probability",
     "plan_parity",
     "plan_parity_uniform_target",
     "project",
@@ -45,6 +46,11 @@ __all__ = [
     "rank",
     "renyi_divergence",
     "renyi_epsilon",
+    "respond_binary",
+    "respond_hadamard",
+    "respond_kary",
+    "respond_noisy",
+    "respond_window",
     "select",
     "separate",
     "sgd_learn",
@@ -207,7 +213,32 @@ def check_bits(bits: ArrayLike) -> None: ...
 def randomized_response(
     bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None
 ) -> _Bits: ...
+def respond_binary(
+    values: _Floats, ends: tuple[float, float], epsilon: float, random_state: _RandomState
+) -> _Bits: ...
+def respond_noisy(
+    values: _Floats,
+    ends: tuple[float, float],
+    log2_steps: int,
+    law: str,
+    scale: _Ratio,
+    random_state: _RandomState,
+) -> _Integers: ...
+def respond_window(
+    values: _Floats,
+    ends: tuple[float, float],
+    sizes: tuple[int, int],
+    epsilon: float,
+    random_state: _RandomState,
+) -> _Integers: ...
+def respond_kary(
+    values: _Integers, k: int, epsilon: float, random_state: _RandomState
+) -> _Integers: ...
+def respond_hadamard(
+    values: _Integers, sizes: tuple[int, int, int], epsilon: float, random_state: _RandomState
+) -> _Integers: ...
 def truth_probability(epsilon: float) -> int: ...
+def own_probability(epsilon: float, own: int, all: int) -> int: ...
 def plan_parity(
     d: SupportsIndex, alpha: float, beta: float, epsilon: float, method: str, neighbours: str
 ) -> _PlanFields: ...

@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _chunks, _members, _random
 from ._checks import array, shown
+from ._gaussian_vote import GaussianSession
 from ._members import Member
+from ._vote_plans import Table
 from ._vote_sessions import RandomState, Session
-from ._vote_tables import HazardTable, VoteTable
+from ._vote_tables import HazardTable
 from .exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
-
-Table = HazardTable | VoteTable
 
 _FORMAT = "hdp_fast labeler 1"
 # Votes of all members that are held at a time.
@@ -79,11 +79,11 @@ class Ensemble:
             said, faults = zip(*found, strict=True)
             yield np.stack(said), list(faults)
 
-    def session(self, bottoms: int, queries: int) -> Session:
+    def session(self, bottoms: int, queries: int) -> Session | GaussianSession:
         """A session of the table that goes on from what has been used up."""
-        if isinstance(self.table, VoteTable):
-            return self.table.session(queries=queries, random_state=self.coins)
-        return self.table.session(bottoms=bottoms, queries=queries, random_state=self.coins)
+        if isinstance(self.table, HazardTable):
+            return self.table.session(bottoms=bottoms, queries=queries, random_state=self.coins)
+        return self.table.session(queries=queries, random_state=self.coins)
 
 
 def trained(

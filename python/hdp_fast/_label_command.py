@@ -21,7 +21,7 @@ from .budget import Budget
 from .exceptions import InsufficientSamples, ParameterError
 from .labels import Labels, PrivateLabeler
 from .schema import Ignore, Schema
-from .stability import HazardTable
+from .stability import GaussianVote, HazardTable
 from .tables import Table, read_table
 
 _TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
@@ -32,9 +32,10 @@ written, except by --save, whose file is as private as PRIVATE; PUBLIC is not pr
 is public and says which columns are features; it says which rows have label 1 and not 0, unless
 --classes lists all labels, which are public, too. --members decides how many rows get a label, and
 how good it is, not how private it is. Labels are texts to the estimator."""
+_TABLES = ("fewest", "hazard", "vote", "gaussian")
 _PARAMETERS = (
     *("epsilon", "delta", "queries", "unstable"),
-    *("members", "beta", "agreement", "table"),
+    *("members", "beta", "agreement", "table", "threshold"),
 )
 
 
@@ -70,7 +71,8 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--members", type=int, metavar="K", help="as many as --beta needs, if not given")
     add("--beta", type=float, help="probability of less than promised [.05]")
     add("--agreement", type=float, help="share of members that agree on a clear row [.75]")
-    add("--table", choices=("fewest", "hazard", "vote"), help="vote: two labels, none is empty")
+    add("--table", choices=_TABLES, help="vote: two labels, none is empty; gaussian: none ends it")
+    add("--threshold", type=float, help="gap of gaussian that is clear, in sigmas [1]")
 
 
 @dataclass(frozen=True)
@@ -285,9 +287,10 @@ def _planned(plan: VotePlan) -> dict[str, Any]:
         "members": plan.k,
         "members_hazard": plan.k_hazard,
         "members_vote": plan.k_vote,
+        "members_gaussian": plan.k_gaussian,
         "members_paper": plan.k_paper,
         "table": type(table).__name__,
-        "levels": table.J,
+        "levels": None if isinstance(table, GaussianVote) else table.J,
         "queries": table.m,
         "unstable": table.T if isinstance(table, HazardTable) else None,
     }

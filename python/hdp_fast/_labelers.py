@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Self
 
 from . import _ensembles, _members, _progress, _random
 from ._checks import count, shown, sized
-from ._ensembles import Ensemble, Table
+from ._ensembles import Ensemble
+from ._gaussian_vote import GaussianSession, GaussianVote
 from ._spent import Spent, Used
-from ._vote_plans import VotePlan
+from ._vote_plans import Table, VotePlan
 from ._vote_sessions import RandomState, Session
 from ._vote_tables import HazardTable
 from .budget import Budget, spend
@@ -84,7 +85,7 @@ class Labeler(ABC):
 
     @property
     def unstable_left(self) -> int | None:
-        """Bottoms until all answers end; None where there are none."""
+        """Bottoms until all answers end; None where none or any number may come."""
         return _left(self._table(), self._spent.used())
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -188,10 +189,11 @@ class Labeler(ABC):
         self, table: Table, k: int, identified: bool, random_state: RandomState
     ) -> PrivacyRecord:
         limits = f"T={table.T}, m={table.m}" if isinstance(table, HazardTable) else f"m={table.m}"
+        record = table.session().record
         return replace(
-            table.session().record,
+            record,
             mechanism=f"labels.{type(self).__name__}, {type(table).__name__}, {limits}, k={k}",
-            source=self._source,
+            source=record.source if isinstance(table, GaussianVote) else self._source,
             neighbours="add_remove" if identified else "replace_one",
             rng=rng_of(random_state),
         )
@@ -224,7 +226,7 @@ class Labeler(ABC):
         """Over what all members say of all points."""
         return _progress.bar(self.members_ * _members.row_count(points), unit, progress)
 
-    def _answers(self, ask: Callable[[Session], Any], queries: int, bottoms: int | None) -> Any:
+    def _answers(self, ask: Callable[[Any], Any], queries: int, bottoms: int | None) -> Any:
         """Answers, paid for by the time they are returned, and what is left."""
         table = self._table()
         with self._spent.payment() as used:
@@ -237,7 +239,7 @@ class Labeler(ABC):
             left = _left(table, used), table.m - used.queries
         return found, left
 
-    def _ensemble_session(self, used: Used, bottoms: int | None) -> Session:
+    def _ensemble_session(self, used: Used, bottoms: int | None) -> Session | GaussianSession:
         table = self._table()
         if not isinstance(table, HazardTable):
             return self._fitted().session(0, used.queries)
@@ -248,8 +250,11 @@ class Labeler(ABC):
     def _limit(self, bottoms: int | None) -> int | None:
         if bottoms is None:
             return None
-        if not isinstance(self._table(), HazardTable):
-            raise ParameterError(f"bottoms = {shown(bottoms)}, but a VoteTable answers with none")
+        table = self._table()
+        if not isinstance(table, HazardTable):
+            many = "any number" if isinstance(table, GaussianVote) else "none"
+            rule = f"a {type(table).__name__} answers with {many}"
+            raise ParameterError(f"bottoms = {shown(bottoms)}, but {rule}")
         if count("bottoms", bottoms) == 0:
             raise ParameterError("bottoms = 0, but it must be at least 1")
         return bottoms

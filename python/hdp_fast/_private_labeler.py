@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _ensembles, stability
 from ._checks import shown
+from ._gaussian_vote import THRESHOLD
 from ._labelers import Labeler
-from ._vote_plans import VotePlan
+from ._vote_plans import Table, VotePlan, members_needed
 from ._vote_sessions import RandomState
-from ._vote_tables import HazardTable, VoteTable
 from .budget import Budget
 from .exceptions import ParameterError
 from .record import PrivacyRecord
 
-TableChoice = Literal["fewest", "hazard", "vote"]
+TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Labels:
         labels: of the first queries, as many as were answered before the labeler ended; of the
             labels' type, the labeler's marker where the answer is bottom.
         is_bottom: where it is, bool.
-        unstable_left: bottoms until the labeler ends; None where it answers with none.
+        unstable_left: bottoms until the labeler ends; None where none or any number may come.
         queries_left: queries that may still be asked.
         record: what protects all answers of the labeler together; None with diagnose=True.
     """
@@ -52,9 +52,12 @@ class PrivateLabeler(Labeler):
     bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
     public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
     members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
-    bottom where a vote is close, "vote", of two classes, the other label; "fewest" takes the one
-    that needs fewer members. bottom: what stands for it among the labels; None for -1, NaN or the
-    empty text. diagnose: says which chunks' members fail, and why, and so protects nothing.
+    bottom where a vote is close, "vote", of two classes, the other label; "gaussian" adds noise to
+    the votes for each class and answers bottom where the noisy ones are close, which never ends the
+    answers; "fewest" takes the one that needs fewer members, as stability.plan. threshold: that of
+    stability.GaussianVote, of no use to the others. bottom: what stands for it among the labels;
+    None for -1, NaN or the empty text. diagnose: says which chunks' members fail, and why, and so
+    protects nothing.
 
     A member whose chunk is empty, or whose training or prediction fails or says anything but one of
     the classes, votes for the smallest label. Nothing names it: Python's warnings, logs and streams
@@ -70,7 +73,7 @@ class PrivateLabeler(Labeler):
     Raises: nothing until fit.
     Cost: none until fit.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
-        table in the place of noise, and exactly T bottoms.
+        table in the place of noise, and exactly T bottoms; or stability.GaussianVote.
 
     Attributes:
         classes_: the label set in order.
@@ -79,13 +82,13 @@ class PrivateLabeler(Labeler):
         record_: what protects all answers together; None with diagnose=True.
         diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
         queries_left: queries that may still be asked.
-        unstable_left: bottoms until the answers end; None where the table has none.
+        unstable_left: bottoms until the answers end; None where none or any number may come.
     """
 
     _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 4, with a verified table for noise"
     _kept = (
         *("epsilon", "delta", "queries", "unstable", "classes", "beta", "agreement"),
-        *("members", "table", "bottom", "diagnose"),
+        *("members", "table", "threshold", "bottom", "diagnose"),
     )
 
     classes_: NDArray[Any]
@@ -103,6 +106,7 @@ class PrivateLabeler(Labeler):
         agreement: float = 0.75,
         members: int | None = None,
         table: TableChoice = "fewest",
+        threshold: float = THRESHOLD,
         bottom: Any = None,
         diagnose: bool = False,
     ):
@@ -119,6 +123,7 @@ class PrivateLabeler(Labeler):
         )
         self.classes = classes
         self.table = table
+        self.threshold = threshold
         self.bottom = bottom
 
     def plan(self) -> VotePlan:
@@ -130,21 +135,40 @@ class PrivateLabeler(Labeler):
         Source: as stability.plan.
         """
         labels = len(_ensembles.label_set(self.classes))
-        if self.table not in ("fewest", "hazard", "vote"):
-            rule = 'it must be "fewest", "hazard" or "vote"'
+        if self.table not in ("fewest", *_NAMES):
+            rule = 'it must be "fewest", "hazard", "vote" or "gaussian"'
             raise ParameterError(f"table = {shown(self.table)}, but {rule}")
         if self.table == "vote" and labels > 2:
             raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
-        unstable, queries = self._sizes()
-        goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
-        found = stability.plan(unstable, queries, labels=labels, agreement=self.agreement, **goal)
-        if self.table == "fewest" or isinstance(found.table, _TABLES[self.table]):
+        found = self._fewest(labels)
+        if self.table == "fewest" or type(found.table).__name__ == _NAMES[self.table]:
             return found
+        made = self._designed(labels)
+        return replace(found, table=made, k=members_needed(made, agreement=self.agreement))
+
+    def _fewest(self, labels: int) -> VotePlan:
+        unstable, queries = self._sizes()
+        return stability.plan(
+            unstable,
+            queries,
+            labels=labels,
+            agreement=self.agreement,
+            threshold=self.threshold,
+            **self._goal(),
+        )
+
+    def _designed(self, labels: int) -> Table:
+        unstable, queries = self._sizes()
         if self.table == "hazard":
-            hazard = HazardTable.design(unstable, queries, **goal)
-            return replace(found, table=hazard, k=found.k_hazard)
-        assert found.k_vote is not None  # of two labels
-        return replace(found, table=VoteTable.design(queries, **goal), k=found.k_vote)
+            return stability.HazardTable.design(unstable, queries, **self._goal())
+        if self.table == "vote":
+            return stability.VoteTable.design(queries, **self._goal())
+        return stability.GaussianVote.design(
+            queries, labels=labels, threshold=self.threshold, **self._goal()
+        )
+
+    def _goal(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
 
     def fit(
         self,
@@ -242,4 +266,4 @@ class PrivateLabeler(Labeler):
         return _ensembles.marker(self.bottom, self.classes_)
 
 
-_TABLES: dict[str, type[HazardTable | VoteTable]] = {"hazard": HazardTable, "vote": VoteTable}
+_NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

@@ -83,7 +83,7 @@ class Session(Once):
         budget: Budget | None,
     ):
         most, m = limits
-        bottoms, queries = _used("bottoms", spent[0], most or 0), _used("queries", spent[1], m)
+        bottoms, queries = used("bottoms", spent[0], most or 0), used("queries", spent[1], m)
         _random.check(random_state)
         self._table = table
         self._bottoms = None if most is None else most - bottoms
@@ -213,7 +213,11 @@ class Session(Once):
         return f"Session({self._record.mechanism}: {bottoms}{self._queries:,} queries left)"
 
 
-def _used(name: str, value: int, most: int) -> int:
+def used(name: str, value: int, most: int) -> int:
+    """What an earlier session has used up, an int from 0 to `most`.
+
+    Raises: ParameterError otherwise.
+    """
     found = count(name, value)
     if found > most:
         raise ParameterError(f"{name} = {found}, but the table allows {most}")

@@ -4,40 +4,103 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _random
 from ._agents import Agents, Bits, Population, RandomState, RemoteAgents, advantage, record_of
-from ._checks import bits, fraction, shown
+from ._aggregates import Aggregate, Estimate, FrequencyAggregate, MeanAggregate
 from ._checks import count as checked_count
+from ._checks import fraction, shown
+from ._choice import best_randomizer
+from ._curator_oracle import CuratorOracle, records_needed
 from ._descent import learn_by_descent
+from ._entries import SimulatedEntry
+from ._estimates import MOST_AGENTS, TOO_MANY, agents_needed, estimate_mean
+from ._frequency import HadamardResponse, KaryResponse
 from ._hypotheses import Chosen, Hypotheses
-from ._oracles import EmpiricalOracle, SQOracle
+from ._local_sq import (
+    Simulated,
+    SimulationPlan,
+    TransparentRandomizer,
+    plan_simulation,
+    simulate_local,
+)
+from ._masked_learning import (
+    LearnedMaskedParity,
+    MaskedParityNeeds,
+    learn_masked_parity,
+    learn_masked_parity_weakly,
+    masked_parity_agents,
+)
+from ._masked_oracles import EvasiveOracle, MaskedParityAgents
+from ._masked_parity import (
+    MaskedParity,
+    WeakMaskedParity,
+    masked_parity_domain,
+    uniform_examples,
+)
+from ._oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
+from ._randomizer import Randomizer, randomizer_of
+from ._randomizers import BinaryResponse, Gaussian, Laplace, Piecewise
+from ._sq_local import LocalSQOracle, SimulatedSQ, agents_per_query, simulate_sq
 from .budget import Budget, spend
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .record import PrivacyRecord
 
 __all__ = [
     "Agents",
+    "Aggregate",
+    "BinaryResponse",
+    "CuratorOracle",
     "EmpiricalOracle",
     "Estimate",
+    "EvasiveOracle",
+    "ExactOracle",
+    "FrequencyAggregate",
+    "Gaussian",
+    "HadamardResponse",
+    "KaryResponse",
+    "Laplace",
+    "LearnedMaskedParity",
+    "LocalSQOracle",
+    "MaskedParity",
+    "MaskedParityAgents",
+    "MaskedParityNeeds",
+    "MeanAggregate",
+    "Piecewise",
+    "Randomizer",
+    "RealValued",
     "RemoteAgents",
     "SQOracle",
+    "Simulated",
+    "SimulatedEntry",
+    "SimulatedSQ",
+    "SimulationPlan",
+    "TransparentRandomizer",
     "Voted",
+    "WeakMaskedParity",
     "agents_needed",
+    "agents_per_query",
+    "best_randomizer",
     "estimate_mean",
     "learn_by_descent",
     "learn_by_votes",
+    "learn_masked_parity",
+    "learn_masked_parity_weakly",
+    "masked_parity_agents",
+    "masked_parity_domain",
+    "plan_simulation",
     "randomized_response",
+    "randomizer_of",
+    "records_needed",
+    "simulate_local",
+    "simulate_sq",
+    "uniform_examples",
     "votes_needed",
 ]
-
-# No population is larger.
-_MOST_AGENTS = 1e18
-_TOO_MANY = f"need more than {_MOST_AGENTS:.0e} agents, but be larger"
 
 
 def randomized_response(
@@ -69,59 +132,6 @@ def randomized_response(
         _core.check_bits(bits)
     with spend(budget, record):
         return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
-
-
-def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
-    """How many agents estimate a mean in [0, 1] to within alpha, but for probability beta.
-
-    alpha: in (0, 1); beta: in (0, 1); epsilon: of each agent's randomised response, above 0.
-
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Hoeffding's inequality for the randomised answers, N = ln(2 / beta) / (2 (alpha
-        tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
-    """
-    width, failure = fraction("alpha", alpha), fraction("beta", beta)
-    spread = 2 * (width * advantage(epsilon)) ** 2
-    needed = math.log(2) - math.log(failure)
-    if needed >= spread * _MOST_AGENTS:
-        wanted = f"alpha = {alpha} and epsilon = {epsilon}"
-        raise ParameterError(f"{wanted} {_TOO_MANY}")
-    return math.ceil(needed / spread)
-
-
-class Estimate(NamedTuple):
-    """A mean and an interval that holds it.
-
-    Attributes:
-        value: the estimate, clipped to [0, 1].
-        low: lower end of the confidence interval.
-        high: its upper end.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:
-    """The mean of the agents' true answers, from their randomised ones.
-
-    answers: 0/1 (N,), N >= 1, as Agents.ask returned them; beta: probability with which the
-    interval may miss the population's mean; epsilon: that of the answers.
-
-    Guarantee: post-processing; the interval holds for every N (no normal approximation).
-    Raises: ParameterError, ShapeError.
-    Cost: O(N).
-    Source: unbiased inversion of randomised response; Hoeffding's inequality.
-    """
-    failure, edge = fraction("beta", beta), advantage(epsilon)
-    said = bits("answers", answers)
-    if said.size == 0:
-        raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")
-    mean = (float(said.mean()) - (1 - edge) / 2) / edge
-    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * said.size)) / edge
-    return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -160,9 +170,9 @@ def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int
     width, failure = fraction("alpha", alpha), fraction("beta", beta)
     spread = (width * advantage(epsilon)) ** 2
     needed = math.log(max(1, hypotheses - 1)) - math.log(failure)
-    if hypotheses * needed >= spread * _MOST_AGENTS:
+    if hypotheses * needed >= spread * MOST_AGENTS:
         wanted = f"size = {shown(size)}, alpha = {alpha} and epsilon = {epsilon}"
-        raise ParameterError(f"{wanted} {_TOO_MANY}")
+        raise ParameterError(f"{wanted} {TOO_MANY}")
     return hypotheses * math.ceil(needed / spread) if hypotheses > 1 else 1
 
 

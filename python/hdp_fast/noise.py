@@ -276,9 +276,15 @@ def _select(
 
 def selection_rate(epsilon: float, sensitivity: float | Fraction, monotonic: bool) -> Fraction:
     """How fast a gap in scores lowers a candidate's chances, for a selection of epsilon."""
-    # A ledger takes a float for its shortest decimal, which may be a little less than the float.
-    spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
-    return spent / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
+    return spent_on(epsilon) / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
+
+
+def spent_on(epsilon: float) -> Fraction:
+    """The epsilon to calibrate noise by, as a fraction.
+
+    A ledger takes a float for its shortest decimal, which may be a little less than the float.
+    """
+    return min(Fraction(epsilon), Fraction(repr(epsilon)))
 
 
 def _noise(

@@ -82,6 +82,9 @@ def table(table: HazardTable | VoteTable, *, agreement: float = 0.75) -> bytes:
     Cost: about a second.
     Source: none.
     """
+    if not isinstance(table, HazardTable | VoteTable):
+        rule = "it must be a HazardTable or a VoteTable"
+        raise ParameterError(f"table = {shown(table)}, but {rule}")
     k = members_needed(table, agreement=agreement)
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()

@@ -19,7 +19,13 @@ from whole_runs import Planned, Tiny, fitted
 from hdp_fast import accounting, gf2, local, noise, parity
 from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation, release_discrepancy
 from hdp_fast.audit import lower_bound
-from hdp_fast.learners import PrivateSGD
+from hdp_fast.learners import (
+    DoublingLearner,
+    DoublingRound,
+    ExponentialLearner,
+    Parities,
+    PrivateSGD,
+)
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan
 from hdp_fast.weights import DenseWeights
@@ -65,6 +71,14 @@ class Audit:
             confidence=1 - FALSE_ALARM, threads=1,
         )  # fmt: skip
 
+    def check(self, table):
+        """No bound exceeds the promise, and the broken twin is caught."""
+        found = self.bound(self.mechanism, self.runs)
+        twin = self.bound(self.twin, self.runs // 2)
+        table.append((self.name, self.promised, found, twin, self.broken))
+        assert self.tight * self.promised <= found <= self.promised
+        assert twin > self.promised
+
 
 def response(epsilon):
     return lambda bits: local.randomized_response(bits, epsilon=epsilon)
@@ -91,6 +105,26 @@ def without_stop_coin(setting):
         return None if found is None else int(found[0])
 
     return learn
+
+
+EITHER = Parities([[1]], affine=True)
+# One round: a record chooses between a feature and its negation, another tests it.
+DOUBLING = DoublingLearner([EITHER], alpha=0.5, beta=0.5, epsilon=1.0)
+object.__setattr__(DOUBLING, "rounds", (DoublingRound(0, learn=1, test=1, threshold=0),))
+
+
+def doubling(records):
+    result = DOUBLING.learn(*records)
+    return result.learned.index if result.released else None
+
+
+def judged_by_what_chose_it(records):
+    """As DOUBLING, if the record that is tested on chose as well."""
+    X, y = (part[1:] for part in records)
+    chooser = ExponentialLearner(EITHER, epsilon=1.0, mechanism="permute_and_flip")
+    learned = chooser.learn(X, y)
+    wrong = int((learned.predict(X) != y).sum()) + noise.discrete_laplace(1)
+    return learned.index if wrong <= 0 else None
 
 
 def records(*pairs):
@@ -122,6 +156,18 @@ def plus(sampler, scale):
 
 def stocked(sampler, scale):
     return Stock(partial(sampler, scale))
+
+
+def reports(randomizer):
+    """One report about a value each time, taken from arrays as those who simulate many do."""
+    left = {}
+
+    def report(value):
+        if not left.get(value):
+            left[value] = randomizer.sample(np.full(1 << 16, value)).tolist()
+        return left[value].pop()
+
+    return report
 
 
 def gaussian_epsilon(sigma, delta):
@@ -201,6 +247,16 @@ def whole_descent(learner, rounds):
     return Lazily(lambda: partial(models_of, make()))
 
 
+def curator(epsilon):
+    """Two queries about one record, each of which nearly tells its label."""
+
+    def answer(label):
+        oracle = local.CuratorOracle([[0]], [label], epsilon=epsilon, queries=2, beta=0.1)
+        return tuple(oracle.query(lambda X, y: y, 1.0) >= 1 for _ in range(2))
+
+    return answer
+
+
 def models_of(run, label):
     agents = local.Agents(CANARY[:1], [1], epsilon=1.0)
     run.fit(CANARY, canary_labels(label), agents)
@@ -253,6 +309,10 @@ AUDITS = [
         response(2.0), "half the noise", 0.85,
     ),
     Audit(
+        "curator's oracle, two queries", 1.0, curator(1.0), 1, 0,
+        curator(2.0), "half the noise", 0.7, runs=20_000,
+    ),
+    Audit(
         "parity, batches: hypothesis", 1.0, learner(ONE), records((1, 1)), records((1, 0)),
         scaled(ONE, 2), "half the noise", 0.8,
     ),
@@ -302,6 +362,21 @@ AUDITS = [
         stocked(noise.discrete_gaussian, 1), 0, 1,
         stocked(noise.discrete_gaussian, Fraction(1, 2)), "half the noise", 0.5, delta=0.01,
     ),
+    *[
+        Audit(
+            f"local {kind.__name__}", 1.0, reports(kind(epsilon=1.0, **more)), 0, 1,
+            reports(kind(epsilon=2.0, **more)), "half the noise", tight,
+            delta=more.get("delta", 0.0),
+        )
+        for kind, tight, more in [
+            (local.BinaryResponse, 0.85, {}),
+            (local.Laplace, 0.75, {}),
+            (local.Gaussian, 0.6, {"delta": 0.01}),
+            (local.Piecewise, 0.8, {}),
+            (local.KaryResponse, 0.75, {"k": 3}),
+            (local.HadamardResponse, 0.75, {"k": 3}),
+        ]
+    ],
     Audit(
         "permute-and-flip", 1.0, choice(noise.permute_and_flip, 1.0), [2, 0], [1, 1],
         choice(noise.permute_and_flip, 2.0), "half the noise", 0.75,
@@ -370,6 +445,10 @@ AUDITS = [
         called(20.0), "noise for twenty times epsilon", 0.0,
         delta=0.01, runs=3_000, event=lambda value: value > 0.5,
     ),
+    Audit(
+        "doubling learner", 1.0, doubling, records((1, 1), (1, 1)), records((1, 1), (1, 0)),
+        judged_by_what_chose_it, "tested on what chose it", 0.7, runs=20_000,
+    ),
     # The paper's true epsilon is about half of what it promises.
     Audit(
         "parity, paper", 0.5, learner(PAPER), records((1, 1)), records((1, 0)),
@@ -380,11 +459,7 @@ AUDITS = [
 
 @pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.name)
 def test_no_bound_exceeds_its_promise_and_the_broken_twin_is_caught(audit, audit_table):
-    found = audit.bound(audit.mechanism, audit.runs)
-    twin = audit.bound(audit.twin, audit.runs // 2)
-    audit_table.append((audit.name, audit.promised, found, twin, audit.broken))
-    assert audit.tight * audit.promised <= found <= audit.promised
-    assert twin > audit.promised
+    audit.check(audit_table)
 
 
 def test_a_mechanism_that_spends_a_fifth_more_is_caught():

@@ -1,12 +1,15 @@
 """Compiled sessions against the tables that they claim to follow, with coins of the system."""
 
+import copy
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from hdp_fast.reference.stability import above_threshold_law
-from hdp_fast.stability import AboveThreshold, HazardTable, VoteTable
+from hdp_fast.audit import lower_bound
+from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.reference.stability import above_threshold_law, gaussian_vote_law
+from hdp_fast.stability import AboveThreshold, GaussianVote, HazardTable, VoteTable
 
 from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
@@ -86,3 +89,57 @@ def test_comparisons_with_a_noisy_threshold_follow_their_enumerated_law():
 
     assert misfits([Case(counts, law(scale))]) == []
     assert misfits([Case(counts, law(0.9 * scale))])
+
+
+GAUSSIAN = GaussianVote.design(COUNT, epsilon=1000, delta=1e-6, beta=0.5, labels=3, threshold=0.5)
+
+
+def frequencies(counts):
+    answers = GAUSSIAN.session().answer(np.tile(counts, (COUNT, 1)))
+    return dict(zip(*map(np.ndarray.tolist, np.unique(answers, return_counts=True)), strict=True))
+
+
+def gaussian_law(counts, sigma):
+    masses = gaussian_masses(sigma, 11 * int(sigma))
+    law = gaussian_vote_law(counts, GAUSSIAN.gap, masses)
+    return {answer: float(p) for answer, p in law.items()}
+
+
+def test_noisy_votes_follow_their_enumerated_law():
+    elections = [(20, 20, 20), (40, 15, 5), (0, 30, 30), (0, 0, 60)]
+    found = [frequencies(counts) for counts in elections]
+
+    def cases(sigma):
+        laws = [gaussian_law(counts, sigma) for counts in elections]
+        return [Case(*pair) for pair in zip(found, laws, strict=True)]
+
+    assert misfits(cases(GAUSSIAN.sigma)) == []
+    assert misfits(cases(GAUSSIAN.sigma * Fraction(49, 50)))
+
+
+def zeros(vote):
+    """How many of all answers of a session are 0, on the same votes each time."""
+
+    def run(counts):
+        return int(np.count_nonzero(vote.session().answer(np.tile(counts, (vote.m, 1))) == 0))
+
+    return run
+
+
+def test_an_audit_finds_no_more_than_is_promised_and_half_the_noise():
+    vote = GaussianVote.design(12, epsilon=1, delta=0.05, beta=0.5, labels=2, threshold=0)
+    halved = copy.copy(vote)
+    object.__setattr__(halved, "sigma", vote.sigma / 2)
+
+    def bound(made):
+        return lower_bound(
+            zeros(made),
+            np.array([5, 4]),
+            np.array([4, 5]),
+            delta=vote.delta,
+            runs=8_000,
+            confidence=1 - FALSE_ALARM,
+            threads=1,
+        )
+
+    assert 0.1 < bound(vote) <= vote.epsilon < bound(halved)

@@ -5,6 +5,10 @@ What is printed violates its guarantee: it is here to be shown wrong, and is off
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,6 +93,38 @@ def respond_to_ones(
     ends = np.flatnonzero(answers == -1)[bottoms - 1 : bottoms]
     answered: Integers = answers[: ends[0] + 1] if ends.size else answers
     return answered
+
+
+def gaussian_vote_law(
+    counts: Sequence[int], gap: int, masses: Mapping[int, Decimal]
+) -> dict[int, Decimal]:
+    """Probability of each label, and of -1, where noise of these masses is added to the counts.
+
+    A label is the answer if its noisy count is ahead of every other one by the gap, and of those of
+    smaller labels by 1 at least.
+    """
+    with localcontext(prec=60):
+        reach = max(masses)
+        below = dict(enumerate(accumulate(masses[x] for x in range(-reach, reach + 1)), -reach))
+        found = {r: _won(r, counts, gap, masses, below) for r in range(len(counts))}
+        return {-1: 1 - sum(found.values(), Decimal(0)), **found}
+
+
+def _won(
+    label: int,
+    counts: Sequence[int],
+    gap: int,
+    masses: Mapping[int, Decimal],
+    below: Mapping[int, Decimal],
+) -> Decimal:
+    others = [(c, max(gap, int(r < label))) for r, c in enumerate(counts) if r != label]
+    chance = Decimal(0)
+    for x, mass in masses.items():
+        for count, least in others:
+            limit = min(counts[label] + x - least - count, max(below))
+            mass *= below.get(limit, Decimal(0))
+        chance += mass
+    return chance
 
 
 def discrete_laplace(scale: float, reach: int) -> Floats:

@@ -5,11 +5,15 @@
 use hdp_fast_core::noise::Seed;
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
-use hdp_fast_core::simd::{Isa, VOTES, add_votes};
+use hdp_fast_core::simd::{Isa, LANE, VOTES, add_votes};
 use hdp_fast_core::stability::{Kind, Left, Promise, Stand, respond_to_counts, respond_twice, stand};
 
 fn arms() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.available())
+}
+
+fn alone() -> Run<'static> {
+    Run::alone(Isa::Portable)
 }
 
 fn promise(kind: Kind) -> Promise {
@@ -18,20 +22,23 @@ fn promise(kind: Kind) -> Promise {
 
 #[test]
 fn votes_are_counted_on_every_arm_and_at_every_awkward_width() {
-    for width in [1, 63, 64, 65, 127, 511, 512, 513, 1100] {
-        for members in [1, 7, 8, 9, 63, 64, 65, VOTES] {
-            let vote = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8;
-            let votes: Vec<u8> = (0..members * width).map(vote).collect();
-            let rows: Vec<&[u8]> = votes.chunks(width).collect();
-            let said = |label: u8, query: usize| rows.iter().filter(|row| row[query] == label).count() as u8;
-            let expected: Vec<u8> = (1..5)
-                .flat_map(|label| (0..width).map(move |query| (label, query)))
-                .map(|(label, query)| said(label, query))
-                .collect();
-            for isa in arms() {
-                let mut tile = vec![0; 4 * width];
-                add_votes(isa, &rows, &mut tile);
-                assert_eq!(tile, expected, "{members} members, {width} queries, {isa:?}");
+    for width in [1, 31, 32, 63, 64, 65, 127, 300] {
+        for members in [1, 14, 15, 16, 31, VOTES] {
+            for labels in [1, 2, 5, 9, 10, 11, 21, 245, 255] {
+                let vote = |i: usize| ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+                let votes: Vec<u8> = (0..members * width).map(vote).collect();
+                let rows: Vec<&[u8]> = votes.chunks(width).collect();
+                let mut expected = vec![[0; LANE]; width.div_ceil(LANE) * labels];
+                for (query, &said) in rows.iter().flat_map(|row| row.iter().enumerate()) {
+                    if (1..=labels).contains(&usize::from(said)) {
+                        expected[query / LANE * labels + usize::from(said) - 1][query % LANE] += 1;
+                    }
+                }
+                for isa in arms() {
+                    let mut tile = vec![[0; LANE]; expected.len()];
+                    add_votes(isa, &rows, labels, &mut tile);
+                    assert!(tile == expected, "{members} members, {width} queries, {labels} labels, {isa:?}");
+                }
             }
         }
     }
@@ -58,23 +65,23 @@ fn the_distance_counts_every_label() {
 fn a_table_is_refused_once_a_step_is_longer() {
     for kind in [Kind::Hazard(2), Kind::Vote] {
         let promise = promise(kind);
-        let words = promise.design().unwrap();
-        assert!(promise.verify(&words).unwrap() <= 1.0);
+        let words = promise.design(alone()).unwrap();
+        assert!(promise.verify(&words, alone()).unwrap() <= 1.0);
         for level in 0..words.len() - 1 {
             let mut longer = words.clone();
             longer.remove(level);
-            assert!(promise.verify(&longer).is_err(), "{kind:?}, level {level}");
+            assert!(promise.verify(&longer, alone()).is_err(), "{kind:?}, level {level}");
         }
-        assert!(promise.verify(&[]).is_err());
-        assert!(promise.verify(&words[..words.len() - 1]).is_err());
+        assert!(promise.verify(&[], alone()).is_err());
+        assert!(promise.verify(&words[..words.len() - 1], alone()).is_err());
     }
 }
 
 #[test]
 fn answers_end_at_the_last_bottom() {
-    let words = promise(Kind::Hazard(2)).design().unwrap();
+    let words = promise(Kind::Hazard(2)).design(alone()).unwrap();
     let counts = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]].concat();
-    let (seed, run) = (Seed::from_os().unwrap(), Run::alone(Isa::Portable));
+    let (seed, run) = (Seed::from_os().unwrap(), alone());
     assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), [0, -1, 1, -1]);
     let near = Stand { winner: 3, distance: 0 };
     let far = Stand { winner: 4, distance: u32::MAX };

@@ -38,7 +38,10 @@ mod _core {
     #[pymodule_export]
     use linear::separate;
     #[pymodule_export]
-    use local::{check_bits, randomized_response, truth_probability};
+    use local::{
+        check_bits, own_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
+        respond_noisy, respond_window, truth_probability,
+    };
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
@@ -63,7 +66,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 49] = [
+    const __all__: [&str; 55] = [
         "AboveThreshold",
         "AnswerTable",
         "BitMatrix",
@@ -96,6 +99,7 @@ mod _core {
         "loss_bounds",
         "optimal_delta",
         "optimal_epsilon",
+        "own_probability",
         "plan_parity",
         "plan_parity_uniform_target",
         "project",
@@ -105,6 +109,11 @@ mod _core {
         "rank",
         "renyi_divergence",
         "renyi_epsilon",
+        "respond_binary",
+        "respond_hadamard",
+        "respond_kary",
+        "respond_noisy",
+        "respond_window",
         "select",
         "separate",
         "sgd_learn",

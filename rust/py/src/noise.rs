@@ -66,20 +66,28 @@ pub fn integer_noise<'py>(
     size: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    type Make = fn(&Rational, usize) -> Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
+    let make = integer_law(law)?;
+    let scale = rational(scale);
+    integers(py, size, Stream::Noise, random_state, move |size, _| Ok(make(&scale, size)))
+}
+
+/// A law of integers.
+type IntegerLaw = Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
+
+/// What makes such a law from its scale and the number of draws.
+type Make = fn(&Rational, usize) -> IntegerLaw;
+
+/// The maker of the law of that name.
+pub fn integer_law(name: &Bound<'_, PyAny>) -> PyResult<Make> {
     let laws: [(&str, Make); 3] = [
         ("geometric", |scale, size| law_of(Geometric::new(scale, size), Geometric::draw)),
         ("laplace", |scale, size| law_of(DiscreteLaplace::new(scale, size), DiscreteLaplace::draw)),
         ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
     ];
-    let (make, scale) = (word("law", law, &laws)?, rational(scale));
-    integers(py, size, Stream::Noise, random_state, move |size, _| Ok(make(&scale, size)))
+    word("law", name, &laws)
 }
 
-fn law_of<L: Sync + Send + 'static>(
-    law: L,
-    draw: fn(&L, &mut Rng) -> i64,
-) -> Box<dyn Fn(&mut Rng) -> i64 + Sync + Send> {
+fn law_of<L: Sync + Send + 'static>(law: L, draw: fn(&L, &mut Rng) -> i64) -> IntegerLaw {
     Box::new(move |rng| draw(&law, rng))
 }
 

@@ -14,6 +14,9 @@ use crate::scalar::{count, number};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
+/// A table takes from a few to thousands of these; all are worth interrupting.
+const NANOSECONDS: f64 = 50e6;
+
 /// Votes (k, m) for labels on m queries, flat, as counts (m, labels), flat.
 #[pyfunction]
 pub fn count_votes<'py>(
@@ -77,12 +80,10 @@ impl AnswerTable {
         };
         let (queries, delta, beta) = (count("m", m, 1)? as u64, number("delta", delta)?, number("beta", beta)?);
         let promise = Promise::new(kind, queries, crate::scalar::epsilon(epsilon)?, delta, beta).map_err(raise)?;
-        // Seconds at most, whatever is asked for.
-        let made = py.detach(|| {
-            let words = words.map_or_else(|| promise.design(), Ok)?;
-            promise.verify(&words).map(|epsilon| (words, epsilon))
-        });
-        let (words, epsilon) = made.map_err(raise)?;
+        let (words, epsilon) = run(py, None, NANOSECONDS, |run| {
+            let words = words.map_or_else(|| promise.design(run), Ok)?;
+            promise.verify(&words, run).map(|epsilon| (words, epsilon))
+        })?;
         Ok(AnswerTable { promise, words, epsilon })
     }
 
@@ -100,7 +101,7 @@ impl AnswerTable {
 
     /// The epsilon that the integers have, found anew.
     fn verify(&self, py: Python<'_>) -> PyResult<f64> {
-        py.detach(|| self.promise.verify(&self.words)).map_err(raise)
+        run(py, None, NANOSECONDS, |run| self.promise.verify(&self.words, run))
     }
 
     /// Labels or -1 for the histograms counts (m, labels), flat, up to the last of so many bottoms.

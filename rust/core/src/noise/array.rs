@@ -24,6 +24,23 @@ pub fn draws<T: Send>(
     })
 }
 
+/// Fills an array with one independent draw for each input; the inputs are as many.
+pub fn draws_for<I: Copy + Sync, T: Send>(
+    inputs: &[I],
+    out: &mut [T],
+    purpose: Stream,
+    seed: &Seed,
+    run: Run<'_>,
+    draw: impl Fn(I, &mut Rng) -> T + Sync + Send,
+) -> Result<()> {
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        let mut rng = seed.stream(purpose, chunk as u64);
+        let inputs = &inputs[chunk * CHUNK..];
+        out.iter_mut().zip(inputs).for_each(|(value, &input)| *value = draw(input, &mut rng));
+        Ok(())
+    })
+}
+
 /// Calls `act(chunk, coins)` for every chunk of `data` with as many independent coins of 0 or 1.
 pub fn coins<T: Send>(
     data: &mut [T],
@@ -42,10 +59,17 @@ pub fn coins<T: Send>(
     })
 }
 
-/// Fills `bits` with the fractions, numbers in [0, 1], each rounded to 1 with exactly itself as the probability.
-pub fn rounded(fractions: &[f64], bits: &mut [u8], purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
+/// Fills `bits` with numbers that `position` takes to [0, 1], each rounded to 1 with exactly that as the probability.
+pub fn rounded(
+    numbers: &[f64],
+    position: impl Fn(f64) -> f64 + Sync + Send,
+    bits: &mut [u8],
+    purpose: Stream,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<()> {
     run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
-        round(&fractions[chunk * CHUNK..], bits, &mut seed.stream(purpose, chunk as u64));
+        round(&numbers[chunk * CHUNK..], &position, bits, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }

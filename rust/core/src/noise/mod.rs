@@ -18,7 +18,7 @@ mod table;
 mod uniform;
 mod weighted;
 
-pub use array::{coins, draws, rounded};
+pub use array::{coins, draws, draws_for, rounded};
 pub use bernoulli::{Bernoulli, Fixed};
 pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;
@@ -27,5 +27,6 @@ pub use interval::Rational;
 pub use laplace::{DiscreteLaplace, Geometric, scale_at_least};
 pub use normal::ContinuousGaussian;
 pub use rng::{Rng, Seed, Stream};
+pub use round::rounded_number;
 pub use select::Candidates;
 pub use weighted::Weighted;

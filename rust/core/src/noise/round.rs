@@ -1,25 +1,32 @@
-//! Numbers in [0, 1] rounded to a bit at random, with exactly the number as the probability of 1.
+//! Numbers rounded at random to an integer next to them, with exactly the number as the mean.
 
 use super::bernoulli::TWO_64;
 use super::rng::Rng;
 
-/// One bit for each fraction, nearly always from one byte of the stream.
+/// One bit for each number, 1 with exactly its position, in [0, 1], as the probability; nearly always from one byte of the
+/// stream.
 ///
 /// A float is a finite binary number: multiplied by a power of two, and less its whole part, it still is exactly one.
-pub fn round(fractions: &[f64], bits: &mut [u8], rng: &mut Rng) {
+pub fn round(numbers: &[f64], position: impl Fn(f64) -> f64, bits: &mut [u8], rng: &mut Rng) {
     rng.fill(bits);
-    // Bytes at the fraction's own first digits become 2, so that the pass over all needs no branch.
-    for (bit, fraction) in bits.iter_mut().zip(fractions) {
-        let (digits, scaled) = (f64::from(*bit), fraction * 256.0);
+    // Bytes at the position's own first digits become 2, so that the pass over all needs no branch.
+    for (bit, &number) in bits.iter_mut().zip(numbers) {
+        let (digits, scaled) = (f64::from(*bit), position(number) * 256.0);
         *bit = u8::from(digits < scaled) + u8::from((digits < scaled) & (digits + 1.0 > scaled));
     }
     // One word in 32 holds such a byte.
     let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
-    for (bits, fractions) in bits.chunks_mut(8).zip(fractions.chunks(8)).filter(|(bits, _)| undecided(bits)) {
-        for (bit, fraction) in bits.iter_mut().zip(fractions).filter(|(bit, _)| **bit == 2) {
-            *bit = u8::from(below((fraction * 256.0).fract(), || rng.next_u64()));
+    for (bits, numbers) in bits.chunks_mut(8).zip(numbers.chunks(8)).filter(|(bits, _)| undecided(bits)) {
+        for (bit, &number) in bits.iter_mut().zip(numbers).filter(|(bit, _)| **bit == 2) {
+            *bit = u8::from(below((position(number) * 256.0).fract(), || rng.next_u64()));
         }
     }
+}
+
+/// A number in [0, 2^63) rounded to one of its integer neighbours, so that the mean is exactly the number.
+#[inline]
+pub fn rounded_number(number: f64, rng: &mut Rng) -> u64 {
+    number as u64 + u64::from(below(number.fract(), || rng.next_u64()))
 }
 
 /// Whether a uniform number in [0, 1), drawn 64 binary digits at a time, lies below `number` in [0, 1).

@@ -16,6 +16,8 @@ mod rows;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
+#[cfg(target_arch = "x86_64")]
+mod x86_votes;
 // The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
 #[cfg(has_gfni_intrinsics)]
 mod x86_gfni;
@@ -27,7 +29,7 @@ pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, c
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
-pub use votes::{VOTES, add_votes};
+pub use votes::{LANE, VOTES, add_votes};
 
 use crate::error::{Error, Result};
 

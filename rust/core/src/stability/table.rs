@@ -4,6 +4,7 @@ use super::design::{design_hazard, design_vote};
 use super::verify::certified_epsilon;
 use crate::error::{Error, Result};
 use crate::params::{Epsilon, fraction};
+use crate::run::Run;
 
 /// What a level's probability is that of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,24 +62,25 @@ impl Promise {
     ///
     /// They are rounded up, so that no bottom becomes rarer than designed, and verified after that: the guarantee rests
     /// on [`Promise::verify`] alone.
-    pub fn design(&self) -> Result<Vec<u64>> {
+    pub fn design(&self, run: Run<'_>) -> Result<Vec<u64>> {
         // Rounding to multiples of 2^-64 costs a little where delta is tiny.
         for loss in [1e-9, 1e-6, 1e-4, 1e-2, 0.1] {
             let words = match self.kind {
                 Kind::Hazard(bottoms) => design_hazard(self, bottoms, loss),
                 Kind::Vote => design_vote(self, loss),
             };
-            if let Some(words) = words.filter(|words| self.verify(words).is_ok()) {
+            if let Some(words) = words.filter(|words| self.verify(words, run).is_ok()) {
                 return Ok(words);
             }
+            run.check()?;
         }
-        let rule = "no table of up to a million levels keeps it for so many answers";
+        let rule = "no table of up to 2**17 levels keeps it for so many answers";
         Err(Error::parameter("epsilon", self.epsilon.get(), rule))
     }
 
     /// The epsilon at delta that a table of probabilities in units of 2^-64 certainly has, over all orders; an error
     /// unless it is at most the promised one and the last probability at most the target.
-    pub fn verify(&self, words: &[u64]) -> Result<f64> {
+    pub fn verify(&self, words: &[u64], run: Run<'_>) -> Result<f64> {
         let falling = words.windows(2).all(|pair| pair[0] >= pair[1]);
         let last = words.last().copied().filter(|&word| word > 0 && falling);
         let Some(last) = last else {
@@ -92,7 +94,8 @@ impl Promise {
         if last as f64 > self.target() * 18_446_744_073_709_551_616.0 {
             return Err(Error::parameter("table", last, "its last probability must be at most beta / (2 m)"));
         }
-        let epsilon = certified_epsilon(self, words);
+        let epsilon = certified_epsilon(self, words, run);
+        run.check()?;
         if epsilon <= self.epsilon.get() {
             return Ok(epsilon);
         }

@@ -2,6 +2,7 @@
 
 use super::level::{Level, lowest};
 use super::table::{Kind, Promise};
+use crate::run::Run;
 
 /// Bounds the relative error of a few operations and library calls.
 const U: f64 = 1.0 / (1u64 << 50) as f64;
@@ -10,10 +11,11 @@ const U: f64 = 1.0 / (1u64 << 50) as f64;
 const MARGIN: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// The ordered pairs of neighbouring levels whose answers both have positive probability, as numbers.
-struct Pairs {
+struct Pairs<'a> {
     levels: Vec<(Level, Level)>,
     /// ln of the probability of level 1 beside a certain bottom at level 0.
     certain: Option<f64>,
+    run: Run<'a>,
 }
 
 /// The terms of one pair at one order, rounded up.
@@ -26,14 +28,15 @@ struct Terms {
     rise: f64,
 }
 
-/// The least epsilon at the promised delta that any order proves for a table, rounded up; infinite if none does.
+/// The least epsilon at the promised delta that any order proves for a table, rounded up; infinite if none does, or if the
+/// caller asks to stop.
 ///
 /// For an order a and charges A of a bottom and B of a query with p^a q^(1-a) e^-A + (1-p)^a (1-q)^(1-a) <= e^B for all
 /// ordered pairs of neighbouring levels from 1 on, exp((a - 1) loss - A bottoms - B queries) is a supermartingale, whoever
 /// chooses the queries: the divergence of order a is at most (A T + B m) / (a - 1). At levels 1 and 0, where bottom is
 /// certain, a query is answered with probability 1 - p_1 at most or uses up a bottom, which adds T (1 - p_1) to delta.
 /// For any order and B, A follows as the largest that a pair asks for.
-pub fn certified_epsilon(promise: &Promise, words: &[u64]) -> f64 {
+pub fn certified_epsilon(promise: &Promise, words: &[u64], run: Run<'_>) -> f64 {
     let levels: Vec<Level> = words.iter().map(|&word| Level::of_word(word)).collect();
     let (bottoms, first, rest) = match promise.kind {
         Kind::Hazard(bottoms) => (Some(bottoms as f64), None, promise.delta - bottoms as f64 * levels[0].r * (1.0 + U)),
@@ -42,12 +45,15 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64]) -> f64 {
     let certain = bottoms.map(|_| levels[0].log_p);
     let chain: Vec<Level> = first.into_iter().chain(levels).collect();
     let both_ways = |pair: &[Level]| [(pair[0], pair[1]), (pair[1], pair[0])];
-    let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain };
+    let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain, run };
     let rest = rest * (1.0 - U);
     if rest <= 0.0 {
         return f64::INFINITY;
     }
     let at = |x: f64| {
+        if run.cancelled() {
+            return f64::INFINITY;
+        }
         let order = 1.0 + x.exp();
         let cost = pairs.cost(order, bottoms, promise.queries as f64) / (order - 1.0);
         let (conversion, target) = ((-order.recip()).ln_1p(), (rest.ln() + order.ln()) / (order - 1.0));
@@ -57,7 +63,7 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64]) -> f64 {
     lowest(-11.0, 14.0, 45, at).1.max(0.0)
 }
 
-impl Pairs {
+impl Pairs<'_> {
     /// The least A T + B m over all charges that are enough for every pair at an order.
     fn cost(&self, order: f64, bottoms: Option<f64>, queries: f64) -> f64 {
         let terms: Vec<Terms> = self.levels.iter().map(|(p, q)| Terms::new(order, p, q)).collect();
@@ -68,6 +74,9 @@ impl Pairs {
         let Some(bottoms) = bottoms else { return most * queries };
         let least = terms.iter().map(|term| term.tail).fold(0.0, f64::max);
         let cost = |each: f64| {
+            if self.run.cancelled() {
+                return f64::INFINITY;
+            }
             let growth = each.exp_m1();
             let head = terms.iter().map(|term| term.charge(growth)).fold((certain - each).max(0.0), f64::max);
             head * bottoms + each * queries

@@ -1,5 +1,6 @@
-//! Local randomisers: what one person's device answers.
+//! Binary randomised response.
 
+use super::Range;
 use crate::error::Result;
 use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins, rounded};
 use crate::params::Epsilon;
@@ -23,11 +24,19 @@ pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: 
     })
 }
 
-/// Randomised response to numbers in [0, 1]: each is rounded to 1 with exactly itself as the probability, and the bit
-/// answered by [`randomized_response`]. The answers tell the mean of the numbers as they would that of bits.
+/// Randomised response to numbers in a range: the position of each in [0, 1] is rounded to 1 with exactly itself as the
+/// probability, and the bit answered by [`randomized_response`]. The answers tell the mean of the numbers as they would
+/// that of bits.
 ///
 /// Guarantee: as for bits, whatever the numbers. Cost: two bytes of the stream a number, and rarely more.
-pub fn rounded_response(fractions: &[f64], bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
-    rounded(fractions, bits, Stream::Bernoulli, seed, run)?;
+pub fn rounded_response(
+    numbers: &[f64],
+    range: Range,
+    bits: &mut [u8],
+    epsilon: Epsilon,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<()> {
+    rounded(numbers, |number| range.position(number), bits, Stream::Bernoulli, seed, run)?;
     randomized_response(bits, epsilon, seed, run)
 }

@@ -1,0 +1,167 @@
+"""Whom a learner of MASKED-PARITY may ask, besides agents with records and other oracles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core, _random
+from ._agents import Bits, Population, Question, RandomState, Testable, record_of
+from ._checks import bits, fractions, positive, shown
+from ._checks import count as checked_count
+from ._masked_parity import (
+    DrawnExamples,
+    MaskedParity,
+    checked_concept,
+    generator,
+    index_and_half,
+    masked_parity_domain,
+    width,
+)
+from ._oracles import Losses
+from .exceptions import ParameterError, ShapeError
+from .record import PrivacyRecord
+
+
+class MaskedParityAgents(Population):
+    """Simulated agents with uniform examples of one concept, drawn as they are asked.
+
+    No example is stored, and its x is drawn only for a question that reads it: hundreds of
+    millions of agents fit any machine. concept: a MaskedParity; size: how many agents; epsilon: of
+    each answer, above 0; random_state: of the examples, not of the answers.
+
+    A copy is the very same object and pickling raises, so that no agent can be asked twice.
+
+    Guarantee: that of Agents, for examples which nobody holds.
+    Raises: ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kasiviswanathan et al., Section 5.3.
+    """
+
+    def __init__(
+        self,
+        concept: MaskedParity,
+        size: int,
+        *,
+        epsilon: float,
+        random_state: RandomState = None,
+    ):
+        people = generator(random_state)
+        checked_concept(concept)
+        super().__init__(checked_count("size", size), epsilon)
+        self.d = width(concept.d)
+
+        # As for Agents: whoever holds the object has answers, no more.
+        def answers(question: Question, count: int, random_state: RandomState) -> Bits:
+            examples = DrawnExamples(concept, count, people)
+            true = question(examples, examples.labels)
+            return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
+
+        self._answers = answers
+
+    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents a question with an answer in [0, 1] and return what they say.
+
+        question: as that of Agents.ask; its X is an array once numpy.asarray has read it. count:
+        how many to ask, at least 0; all of them at once. Returns uint8 (count,).
+
+        Guarantee: as Agents.ask.
+        Raises: as Agents.ask.
+        Cost: some nanoseconds an agent, and d bytes each if the question reads x.
+        Source: Warner 1965.
+        """
+        _random.check(random_state)
+        if not callable(question):
+            raise ParameterError(f"question = {shown(question)}, but it must be callable")
+        self._reserve(count)
+        answers = self._answers(question, count, random_state)
+        if answers.shape != (count,):
+            raise ShapeError(
+                f"question returned shape {answers.shape}, but {count} agents were asked"
+            )
+        return answers
+
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with predict(X) -> 0/1 (count,). count: how many to ask, at least 0.
+        Returns uint8 (count,), 1 for an error, each answer randomised.
+
+        Guarantee: as ask.
+        Raises: as ask.
+        Cost: that of predict, and d bytes an agent.
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+
+        def wrong(X: Any, y: Bits) -> Bits:
+            said = bits("learned.predict(X)", learned.predict(np.asarray(X)))
+            if said.shape != y.shape:
+                rule = f"{len(y)} agents were asked"
+                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
+            return said ^ y
+
+        return self.ask(wrong, count, random_state=random_state)
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What would protect each agent's answer.
+
+        random_state: the one that the answers were drawn with.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        return record_of("local.MaskedParityAgents", self._epsilon, random_state)
+
+    def __repr__(self) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"MaskedParityAgents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+
+
+class EvasiveOracle:
+    """Statistical queries about uniform examples of a concept, answered without its mask a.
+
+    Every answer is within its tolerance of the truth. The part of the truth that depends on a is
+    left out wherever it is smaller than the tolerance: learners in one round, who cannot know r
+    when they ask, are left to guess a. concept: a MaskedParity of at most 16 bits.
+
+    Attributes:
+        asked: queries answered.
+        told: answers so far that depend on a.
+
+    Raises: ParameterError.
+    Cost: masked_parity_domain.
+    Source: Kasiviswanathan et al., Section 5.3.2, for queries in [0, 1] instead of -1 and 1.
+    """
+
+    def __init__(self, concept: MaskedParity):
+        self._domain = masked_parity_domain(checked_concept(concept).d)
+        self._signs = 1.0 - 2.0 * concept.predict(self._domain)
+        self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
+        self.asked = self.told = 0
+
+    def query(self, g: Losses, tau: float) -> float:
+        """The mean of g over uniform examples, to within tau, without a where tau allows that.
+
+        g: called with all examples and labels, once with all labels 0 and once with 1; returns a
+        loss in [0, 1] for each. tau: tolerance, above 0.
+
+        Raises: ShapeError and ParameterError when g returns anything else.
+        Cost: twice that of g over the whole domain.
+        Source: Kasiviswanathan et al., Section 5.3.2.
+        """
+        positive("tau", tau)
+        size = len(self._domain)
+        zeros, ones = (
+            fractions("g(X, y)", g(self._domain, np.full(size, y, np.uint8)), size) for y in (0, 1)
+        )
+        # g is the mean over both labels, plus the sign of the label times half their difference.
+        by_label = (zeros - ones) / 2 * self._signs
+        known = ((zeros + ones) / 2).mean() + by_label[self._half].sum() / size
+        masked = by_label[~self._half].sum() / size
+        self.asked += 1
+        if abs(masked) < tau:
+            return float(known)
+        self.told += 1
+        return float(known + masked)

@@ -1,0 +1,252 @@
+"""What all randomizers have in common: they are transparent, so that anybody can check them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _random
+from ._checks import array, fraction, positive, shown
+from ._deviations import Deviation, agents_needed
+from .exceptions import ParameterError, ShapeError
+from .record import PrivacyRecord, rng_of
+
+RandomState = int | np.random.Generator | None
+Reports = NDArray[Any]
+Floats = NDArray[np.float64]
+
+TWO_64 = 1 << 64
+# Below, what an estimate divides by drowns in rounding; above, a coin of 64 bits knows no more.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-9, 60.0
+
+
+class Randomizer(ABC):
+    """A local randomizer: what a person's device does to a value before anybody else sees it.
+
+    It is transparent: the law of its reports is known, and they are integers, drawn with exact
+    coins. Made as one of BinaryResponse, Laplace, Gaussian, Piecewise, KaryResponse and
+    HadamardResponse; frozen, equal when their parameters are.
+
+    Attributes:
+        epsilon: privacy parameter of one report.
+        delta: privacy parameter of one report, 0 but for Gaussian.
+    """
+
+    epsilon: float
+    delta: float
+    _source: ClassVar[str]
+
+    def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> Reports:
+        """Reports about values, one each.
+
+        u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
+        of range counts as the nearer end of the range and NaN as its low end, so that no private
+        value is ever an error. random_state: as randomized_response. Returns (n,), int64, or uint8
+        of BinaryResponse.
+
+        Guarantee: that of the class for each report, whatever the others are.
+        Raises: ShapeError unless u has one dimension; ParameterError for a dtype that holds no such
+            values, and for random_state.
+        Cost: O(n), one to five words of the random stream a report (BinaryResponse: two bytes).
+        Source: as the class.
+        """
+        found = self._values(u)
+        if found.ndim != 1:
+            raise ShapeError(f"u has shape {found.shape}, but it must have one dimension")
+        _random.check(random_state)
+        return self._drawn(found, random_state)
+
+    def log_probability(self, w: ArrayLike, u: ArrayLike) -> Floats:
+        """Ln Pr[sample(u) = w], by the coins as they are; -inf for what is never reported.
+
+        w: reports, integers; u: values as of sample; they are broadcast against each other.
+        Returns float64.
+
+        Raises: ParameterError for dtypes that hold no such values; ShapeError unless the shapes can
+            be broadcast.
+        Cost: O(entries).
+        Source: as the class.
+        """
+        reports, values = array("w", w), self._values(u)
+        if reports.size and reports.dtype.kind not in "bui":
+            raise ParameterError(f"w has dtype {reports.dtype}, but it must be an integer type")
+        try:
+            np.broadcast_shapes(reports.shape, values.shape)
+        except ValueError:
+            shapes = f"w has shape {reports.shape} and u {values.shape}"
+            raise ShapeError(f"{shapes}, but they must be broadcastable") from None
+        with np.errstate(divide="ignore"):
+            return self._log_probability(reports.astype(np.float64), values)
+
+    def variance(self, u: float | None = None) -> float:
+        """The variance of one report's contribution to the estimate, its value being u.
+
+        u: a value as of sample; None asks for the largest variance of all values. For frequencies
+        this is the mean over the k estimates: k times it is their total squared error, a report.
+
+        Raises: ParameterError unless u is one value.
+        Cost: constant.
+        Source: as the class.
+        """
+        if u is None:
+            return self._worst_variance()
+        value = self._values(u)
+        if value.ndim:
+            raise ShapeError(f"u has shape {value.shape}, but it must be one value")
+        return self._variance(value[()])
+
+    def agents_needed(self, *, alpha: float, beta: float, sampled: bool = True) -> int:
+        """How many reports estimate to within alpha, except with probability beta.
+
+        alpha: in the units of the values for a mean, of every frequency at once for frequencies,
+        above 0; beta: in (0, 1). sampled: whether what is estimated is the population that the
+        agents are drawn from, independently; False for these very agents, whoever they are.
+
+        Guarantee: proved for every population, the sampling of agents included: the better of
+            Hoeffding's and Bernstein's inequality for bounded reports, the moment-generating
+            function for Laplace noise (sub-gamma) and Gaussian noise (sub-Gaussian).
+        Raises: ParameterError.
+        Cost: constant.
+        Source: Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
+        """
+        return self._needed(alpha, beta, sampled, binary=False)
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each report.
+
+        random_state: the one that the reports were drawn with.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        return PrivacyRecord(
+            mechanism=f"local.{type(self).__name__}",
+            source=self._source,
+            neighbours="local",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            noise=self._noise(),
+            rng=rng_of(random_state),
+        )
+
+    def to_json(self) -> str:
+        """The randomizer as a JSON object, which randomizer_of reads.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
+        return json.dumps({"randomizer": type(self).__name__, **self._parameters()})
+
+    @property
+    @abstractmethod
+    def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report, but for a probability below 1e-30."""
+
+    @abstractmethod
+    def _values(self, u: ArrayLike) -> NDArray[Any]:
+        """The values as an array of a dtype that can hold them."""
+
+    @abstractmethod
+    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...
+
+    @abstractmethod
+    def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats: ...
+
+    @abstractmethod
+    def _variance(self, value: Any) -> float: ...
+
+    @abstractmethod
+    def _worst_variance(self) -> float: ...
+
+    @abstractmethod
+    def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
+        """What is known of a contribution, each in units of the range; binary: of values 0 or 1."""
+
+    @abstractmethod
+    def _noise(self) -> str:
+        """The law that protects, in words."""
+
+    def _needed(self, alpha: float, beta: float, sampled: bool, binary: bool) -> int:
+        width, failure = positive("alpha", alpha) / self._unit(), fraction("beta", beta)
+        log_odds = math.log(2 * self._estimates()) - math.log(failure)
+        return agents_needed(self._deviations(sampled, binary), width, log_odds)
+
+    def _unit(self) -> float:
+        """The width of the range."""
+        return 1.0
+
+    def _estimates(self) -> int:
+        """How many numbers are estimated at once."""
+        return 1
+
+    def _parameters(self) -> dict[str, Any]:
+        kind: Any = self
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(kind)}
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        return f"{type(self).__name__}({values}): {self._noise()}"
+
+
+def checked_epsilon(value: Any) -> float:
+    """The value as an epsilon that leaves something to estimate.
+
+    Raises: ParameterError otherwise.
+    """
+    found = positive("epsilon", value)
+    if found < _LEAST_EPSILON:
+        rule = f"below {_LEAST_EPSILON} nothing but noise is left"
+        raise ParameterError(f"epsilon = {shown(value)}, but {rule}")
+    return found
+
+
+def capped(epsilon: float) -> float:
+    """The epsilon that the law is made with: beyond a point more protection costs nothing."""
+    return min(epsilon, _MOST_EPSILON)
+
+
+def randomizer_of(text: str) -> Randomizer:
+    """The randomizer that to_json wrote.
+
+    text: a JSON object.
+
+    Raises: ParameterError when it is not one.
+    Cost: constant.
+    Source: none.
+    """
+    try:
+        return made_from(json.loads(text))
+    except ParameterError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        rule = f"it must be what Randomizer.to_json wrote ({error})"
+        raise ParameterError(f"text = {shown(text)}, but {rule}") from None
+
+
+def made_from(fields: Any) -> Randomizer:
+    """The randomizer of the fields that to_json writes.
+
+    Raises: ParameterError, TypeError or ValueError when they are not.
+    """
+    kinds = {kind.__name__: kind for kind in _kinds(Randomizer)}
+    parameters = dict(fields)
+    name = parameters.pop("randomizer", None)
+    if name not in kinds:
+        rule = f"it must be one of {', '.join(sorted(kinds))}"
+        raise ParameterError(f"randomizer = {shown(name)}, but {rule}")
+    found: Randomizer = kinds[name](**parameters)
+    return found
+
+
+def _kinds(base: Any) -> list[Any]:
+    """Those below it that have none below them."""
+    below = base.__subclasses__()
+    return [kind for each in below for kind in _kinds(each)] if below else [base]

@@ -1,0 +1,54 @@
+//! Hadamard response: a report of a few bytes about one of many values.
+
+use super::own_probability;
+use crate::error::{Error, Result};
+use crate::noise::{Fixed, Rng};
+use crate::params::Epsilon;
+
+/// Acharya, Sun and Zhang 2019: value x stands for row 1 + x / blocks of the Hadamard matrix in block x mod blocks, and
+/// the columns where that row is 1 are up to e^epsilon times as likely as all others.
+///
+/// Guarantee: pure epsilon-DP, whatever the value. Cost: two words of the stream a draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Hadamard {
+    k: u32,
+    blocks: u32,
+    log2_size: u32,
+    own: Fixed,
+}
+
+impl Hadamard {
+    /// k values in blocks of 2^log2_size columns each, where 2 <= k <= blocks (2^log2_size - 1) and log2_size < 32.
+    pub fn new(k: u32, blocks: u32, log2_size: u32, epsilon: Epsilon) -> Result<Hadamard> {
+        let rows = (1u64 << log2_size.min(31)) - 1;
+        if !(1..32).contains(&log2_size) || k < 2 || u64::from(blocks) * rows < u64::from(k) {
+            let sizes = format!("{k}, {blocks} and {log2_size}");
+            return Err(Error::parameter(
+                "sizes",
+                sizes,
+                "each of 2 or more values needs a row of its own, but the first",
+            ));
+        }
+        let own = own_probability(epsilon, 1 << (log2_size - 1), u64::from(blocks) << log2_size);
+        Ok(Hadamard { k, blocks, log2_size, own })
+    }
+
+    /// A column; a value out of range counts as the nearer end.
+    #[inline]
+    pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
+        if !self.own.draw(rng) {
+            return rng.below(u64::from(self.blocks) << self.log2_size) as i64;
+        }
+        let value = value.clamp(0, i64::from(self.k) - 1) as u32;
+        let (block, row) = (u64::from(value % self.blocks), 1 + u64::from(value / self.blocks));
+        let column = rng.next_u64() & ((1 << self.log2_size) - 1);
+        // Flipping a bit of the row pairs each column where it is -1 with one where it is 1.
+        (block << self.log2_size | column ^ (odd(column & row) * (row & row.wrapping_neg()))) as i64
+    }
+}
+
+/// Whether the number of ones is odd.
+#[inline]
+fn odd(bits: u64) -> u64 {
+    u64::from(bits.count_ones() & 1)
+}

@@ -1,0 +1,59 @@
+//! The range of private numbers, and integer noise on a grid over it.
+
+use crate::error::{Error, Result};
+use crate::noise::{Rng, rounded_number};
+
+/// The numbers from `low` to `low + width`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    low: f64,
+    width: f64,
+}
+
+/// Points of a finer grid, and twice as many cells, would not be 64-bit integers.
+const MOST_LOG2_STEPS: u32 = 60;
+
+impl Range {
+    /// The numbers from 0 to 1.
+    pub const UNIT: Range = Range { low: 0.0, width: 1.0 };
+
+    /// Checks that both are finite, and the width positive.
+    pub fn new(low: f64, width: f64) -> Result<Range> {
+        if low.is_finite() && width.is_finite() && width > 0.0 {
+            Ok(Range { low, width })
+        } else {
+            Err(Error::parameter("range", format!("{low} + {width}"), "it must be finite, and its width positive"))
+        }
+    }
+
+    /// Where a number stands, in [0, 1]: the nearer end for one out of range, 0 for NaN, so that no value is an error.
+    #[inline]
+    pub fn position(self, value: f64) -> f64 {
+        let position = (value - self.low) / self.width;
+        if position > 0.0 { position.min(1.0) } else { 0.0 }
+    }
+
+    /// One of the points 0, 1, ..., 2^log2_steps of a grid over the range: the number's neighbours, so that the mean is
+    /// its position on the grid.
+    #[inline]
+    pub(super) fn grid_point(self, value: f64, log2_steps: u32, rng: &mut Rng) -> u64 {
+        rounded_number(self.position(value) * (1u64 << log2_steps) as f64, rng)
+    }
+}
+
+/// A grid point with integer noise, saturating; at most 2^60 steps.
+///
+/// Guarantee: that of the noise for integers that differ by at most 2^log2_steps, since rounding makes a mixture of such.
+pub fn noisy<N: Fn(&mut Rng) -> i64>(range: Range, log2_steps: u32, noise: N) -> Result<impl Fn(f64, &mut Rng) -> i64> {
+    check_steps(log2_steps)?;
+    Ok(move |value, rng: &mut Rng| (range.grid_point(value, log2_steps, rng) as i64).saturating_add(noise(rng)))
+}
+
+/// Refuses a grid too fine for 64 bits.
+pub(super) fn check_steps(log2_steps: u32) -> Result<()> {
+    if log2_steps <= MOST_LOG2_STEPS {
+        Ok(())
+    } else {
+        Err(Error::parameter("log2_steps", log2_steps, "it must be at most 60"))
+    }
+}

@@ -1,0 +1,40 @@
+//! The piecewise mechanism on integers.
+
+use super::own_probability;
+use super::range::{Range, check_steps};
+use crate::error::{Error, Result};
+use crate::noise::{Fixed, Rng};
+use crate::params::Epsilon;
+
+/// Wang and others 2019, on cells: a window of `length` cells starts at the number's grid point; its cells are up to
+/// e^epsilon times as likely as the 2^log2_steps others.
+///
+/// Guarantee: pure epsilon-DP, whatever the number. Cost: three words of the stream a draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    range: Range,
+    log2_steps: u32,
+    length: u64,
+    own: Fixed,
+}
+
+impl Window {
+    /// A positive length, at most 2^log2_steps <= 2^60.
+    pub fn new(range: Range, log2_steps: u32, length: u64, epsilon: Epsilon) -> Result<Window> {
+        check_steps(log2_steps)?;
+        if !(1..=1 << log2_steps).contains(&length) {
+            return Err(Error::parameter("length", length, "a window needs a cell, and no more than there are steps"));
+        }
+        let own = own_probability(epsilon, length, (1 << log2_steps) + length);
+        Ok(Window { range, log2_steps, length, own })
+    }
+
+    /// A cell below 2^log2_steps + length.
+    #[inline]
+    pub fn draw(&self, value: f64, rng: &mut Rng) -> i64 {
+        let start = self.range.grid_point(value, self.log2_steps, rng);
+        let (first, cells) =
+            if self.own.draw(rng) { (start, self.length) } else { (0, (1 << self.log2_steps) + self.length) };
+        (first + rng.below(cells)) as i64
+    }
+}

@@ -1,0 +1,124 @@
+"""Reports of local randomizers against their laws, with coins of the operating system."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast.local import (
+    BinaryResponse,
+    Gaussian,
+    HadamardResponse,
+    KaryResponse,
+    Laplace,
+    Piecewise,
+)
+
+from .frequencies import FALSE_ALARM, Case, misfits, power, two_sided
+
+COUNT = 1 << 20
+# Reports that share one stream of the generator.
+CHUNK = 1 << 14
+# Outcomes between which noise is smooth are counted together.
+CELLS = 300
+MEANS = [
+    BinaryResponse(0.5),
+    BinaryResponse(3.0, (-2.0, 6.0)),
+    Laplace(0.01),
+    Laplace(1.0),
+    Laplace(20.0),
+    Gaussian(1.0, 1e-6),
+    Gaussian(8.0, 1e-3),
+    Piecewise(0.1),
+    Piecewise(2.0),
+    Piecewise(6.0),
+]
+FREQUENCIES = [
+    KaryResponse(2, 1.0),
+    KaryResponse(7, 0.3),
+    KaryResponse(300, 6.0),
+    HadamardResponse(2, 1.0),
+    HadamardResponse(100, 0.5),
+    HadamardResponse(100, 2.0),
+    HadamardResponse(100, 8.0),
+]
+PLACES = [0.0, 2.0**-20, 1 / 3, 0.5, 1 - 2.0**-20, 1.0]
+
+
+def values_of(randomizer):
+    if isinstance(randomizer, KaryResponse | HadamardResponse):
+        return [0, 1, randomizer.k // 2, randomizer.k - 1]
+    low, high = randomizer.loss_range
+    return [low + (high - low) * place for place in PLACES]
+
+
+def starts_of(randomizer):
+    """Where cells of outcomes start, and the first outcome of all."""
+    least, most = randomizer.report_range
+    return least, np.arange(0, most - least + 1, max(1, (most - least) // CELLS))
+
+
+def law_of(randomizer, value, cells=None):
+    """Probabilities of cells, of another randomizer if one is given."""
+    least, starts = starts_of(cells or randomizer)
+    outcomes = np.arange(least, (cells or randomizer).report_range[1] + 1)
+    chances = np.exp(randomizer.log_probability(outcomes, value))
+    return dict(enumerate(np.add.reduceat(chances, starts).tolist()))
+
+
+def counts_of(randomizer, reports):
+    least, starts = starts_of(randomizer)
+    cells = np.searchsorted(starts, reports.astype(np.int64) - least, side="right") - 1
+    return dict(enumerate(np.bincount(cells, minlength=starts.size).tolist()))
+
+
+@pytest.mark.parametrize("randomizer", MEANS + FREQUENCIES, ids=str)
+def test_reports_follow_log_probability(randomizer):
+    cases = [
+        Case(counts_of(randomizer, randomizer.sample(np.full(COUNT, u))), law_of(randomizer, u))
+        for u in values_of(randomizer)
+    ]
+    assert misfits(cases) == []
+
+
+@pytest.mark.parametrize("kind", [BinaryResponse, Laplace, Piecewise])
+def test_an_epsilon_three_percent_larger_would_be_seen(kind):
+    pairs = []
+    for u in (0.0, 1.0):
+        pairs.append(tuple(law_of(kind(epsilon), u, kind(1.0)) for epsilon in (1.03, 1.0)))
+    assert power(pairs, COUNT) > 0.999
+
+
+@pytest.mark.parametrize("randomizer", [BinaryResponse(1.0), Laplace(1.0), Piecewise(1.0)], ids=str)
+def test_numbers_that_differ_little_are_rounded_at_their_own_rate(randomizer):
+    """A third and a number close to it, told apart by the mean of many reports."""
+    least, more = randomizer._line
+    for u in (1 / 3, 0.35):
+        mean = float(randomizer.sample(np.full(16 * COUNT, u)).mean())
+        error = math.sqrt(randomizer.variance(u) / (16 * COUNT))
+        # 4.9 standard deviations are passed with probability below 1e-6.
+        assert abs((mean - float(least)) / float(more) - u) <= 4.9 * error
+        assert abs((mean - float(least)) / float(more) - 1 / 3) > 4.9 * error or u < 0.35
+
+
+@pytest.mark.parametrize("distance", [1, 64, CHUNK, COUNT // 2])
+@pytest.mark.parametrize("randomizer", [Piecewise(1.0), KaryResponse(2, 1.0)], ids=str)
+def test_reports_at_a_distance_are_independent(randomizer, distance):
+    high = randomizer.sample(np.zeros(COUNT, np.int64)) > randomizer.report_range[1] // 2
+    pairs = high[: COUNT // (2 * distance) * 2 * distance].reshape(-1, 2, distance)
+    least, most = randomizer.report_range
+    outcomes = np.arange(least, most + 1)
+    chances = np.exp(randomizer.log_probability(outcomes, 0))
+    p = float(chances[outcomes > most // 2].sum())
+    law = {2 * a + b: (p if a else 1 - p) * (p if b else 1 - p) for a in (0, 1) for b in (0, 1)}
+    codes = (2 * pairs[:, 0] + pairs[:, 1]).ravel()
+    assert misfits([Case(dict(enumerate(np.bincount(codes, minlength=4).tolist())), law)]) == []
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 4.0, 45.0])
+def test_truth_comes_at_its_rate(epsilon):
+    for k in (2, 1000):
+        made = KaryResponse(k, epsilon)
+        told = int(np.count_nonzero(made.sample(np.full(COUNT, 1)) == 1))
+        assert two_sided(told, COUNT, Fraction(made._truth)) > FALSE_ALARM / 2
