@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity, schema, transfer, label, budget, and bench."""
+"""The command line: hdp-fast demo, parity, schema, transfer, label, adapt, budget, and bench."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import __version__, _label_command, _table_commands, bench, demo, files, local, parity
+from . import (
+    __version__,
+    _adapt_command,
+    _label_command,
+    _table_commands,
+    bench,
+    demo,
+    files,
+    local,
+    parity,
+)
 from ._output import check_output, deliver, record_of, show
 from .budget import Budget
 from .exceptions import HdpFastError, ParameterError
@@ -77,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("transfer", help="learn from a biased sample for a population")
     )
     _label_command.add_label(commands.add_parser("label", help="label a public table in private"))
+    _adapt_command.add_adapt(
+        commands.add_parser("adapt", help="learn for a small private table from a large public one")
+    )
     _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
     return parser
