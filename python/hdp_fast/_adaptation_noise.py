@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
@@ -50,20 +51,30 @@ class Privacy(NamedTuple):
 
     def mu(self) -> float:
         """The largest sensitivity / deviation in all, by the curve of this kind of noise."""
-        if self.exact:
-            found = math.sqrt(2 * accounting.zcdp_rho(self.epsilon, self.delta))
-        else:
-            found = accounting.gaussian_mu(self.epsilon, self.delta)
-        while self._stated(found) > self.epsilon:
-            found *= _STRETCH
-        return found
+        return _largest_mu(self)
 
-    def _stated(self, mu: float) -> float:
-        # What the parts add up to may be a little more than what they were made from.
-        mu *= 1 + 1e-12
-        if self.exact:
-            return accounting.zcdp_epsilon(mu**2 / 2, self.delta)
-        return accounting.gaussian_epsilon(mu, self.delta)
+
+@functools.lru_cache(maxsize=128)
+def _largest_mu(privacy: Privacy) -> float:
+    try:
+        if privacy.exact:
+            found = math.sqrt(2 * accounting.zcdp_rho(privacy.epsilon, privacy.delta))
+        else:
+            found = accounting.gaussian_mu(privacy.epsilon, privacy.delta)
+    except ParameterError as error:
+        rule = f"at delta = {privacy.delta:g} no noise is enough"
+        raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}") from error
+    while _stated(privacy, found) > privacy.epsilon:
+        found *= _STRETCH
+    return found
+
+
+def _stated(privacy: Privacy, mu: float) -> float:
+    # What the parts add up to may be a little more than what they were made from.
+    mu *= 1 + 1e-12
+    if privacy.exact:
+        return accounting.zcdp_epsilon(mu**2 / 2, privacy.delta)
+    return accounting.gaussian_epsilon(mu, privacy.delta)
 
 
 def checked_privacy(estimator: Any) -> Privacy:
@@ -93,28 +104,30 @@ class Noise(NamedTuple):
         discrepancy: sensitivity / deviation of the released discrepancy.
         multiple: deviation / sensitivity of each step.
         exact: whether it is drawn on integers.
+        epsilon: what it is for.
     """
 
     discrepancy: float
     multiple: float
     exact: bool
+    epsilon: float
 
 
 def least_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) -> Noise:
     """The least noise for a discrepancy and so many steps.
 
-    share: of the squared budget, for the discrepancy. joint: the most that (change /
-    sensitivity)**2 adds up to over all that a step releases.
+    share: of the squared budget, for the discrepancy; 0 where none is released. joint: the most
+    that (change / sensitivity)**2 adds up to over all that a step releases.
 
     Raises: ParameterError for an epsilon that no drawn noise reaches.
     """
     total = privacy.mu()
     discrepancy = min(total * math.sqrt(share), _MOST_MU)
-    if discrepancy < _LEAST_MU:
+    if share and discrepancy < _LEAST_MU:
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
         raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
-    return Noise(discrepancy, multiple, privacy.exact)
+    return Noise(discrepancy, multiple, privacy.exact, privacy.epsilon)
 
 
 class Grid(NamedTuple):
@@ -139,12 +152,21 @@ def grid(noise: Noise, n: int) -> Grid:
 
     Raises: ParameterError where that leaves too few bits.
     """
+    bits = sum_bits(noise, n)
+    return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
+
+
+def sum_bits(noise: Noise, n: int) -> int:
+    """The most bits of n integers that leave their sum and the noise on it exact.
+
+    Raises: ParameterError where they are too few.
+    """
     largest = max(math.ceil(math.log2(noise.multiple)), 0)
     bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), _NOISE_BITS - largest)
     if bits < _LEAST_BITS:
-        rule = f"with {n:,} private records it leaves too few digits for exact sums"
-        raise ParameterError(f"noise = {noise.multiple:g} sensitivities a step, but {rule}")
-    return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
+        rule = f"with {n:,} private records the noise leaves too few digits for exact sums"
+        raise ParameterError(f"epsilon = {noise.epsilon:g}, but {rule}")
+    return bits
 
 
 def noisy(values: Floats, sensitivity: float, noise: Noise, coins: Coins) -> Floats:

@@ -24,6 +24,7 @@ class PrivatePart(NamedTuple):
         grid: of exact noise.
         noise: None for none.
         coins: a test stream, or None.
+        classes: how many slopes a loss has.
     """
 
     rows: Rows
@@ -31,6 +32,7 @@ class PrivatePart(NamedTuple):
     grid: Grid | None
     noise: Noise | None
     coins: Coins = None
+    classes: int = 1
 
     @classmethod
     def of(cls, sample: Sample, bounds: Bounds, noise: Noise | None) -> PrivatePart:
@@ -68,4 +70,4 @@ class PrivatePart(NamedTuple):
         return found._replace(gradient=sums * (self.rows.unit / rounding.scale))
 
     def _rounding(self, steepest: float) -> Rounding | None:
-        return None if self.grid is None else Rounding.of(self.grid, steepest)
+        return None if self.grid is None else Rounding.of(self.grid, steepest, self.classes)

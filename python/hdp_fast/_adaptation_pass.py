@@ -45,9 +45,9 @@ class Rounding(NamedTuple):
     scale: float
 
     @classmethod
-    def of(cls, grid: Grid, steepest: float) -> Rounding:
-        """The finest at which nothing of this magnitude is rounded beyond the bound."""
-        return cls(grid, (grid.coefficients - 1) / steepest)
+    def of(cls, grid: Grid, steepest: float, classes: int = 1) -> Rounding:
+        """The finest at which no vector of this norm is rounded beyond the bound."""
+        return cls(grid, (grid.coefficients - math.sqrt(classes) / 2 - 0.5) / steepest)
 
     @property
     def given(self) -> tuple[float, float, float]:
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
     Attributes:
         objective: sum of q l + kappa_1 cap**2 / q at the best q, of q loss at given ones.
-        gradient: float64 (d,), of the sum in w; of integers where there is rounding.
+        gradient: float64, as w, of the sum in w; of integers where there is rounding.
         losses: float64 (n,) of given q, without offset.
     """
 
@@ -75,7 +75,7 @@ def passed(
     """A pass over the rows, at given weights or at those that are best for w."""
     given = None if rounding is None else rounding.given
     model = w * rows.unit
-    found = Found(*_core.adaptation_pass(rows.given, "squared", model, weights, given, None))
+    found = Found(*_core.adaptation_pass(rows.given, rows.loss, model, weights, given, None))
     return found if given else found._replace(gradient=found.gradient * rows.unit)
 
 

@@ -106,5 +106,5 @@ def chosen_alpha(alpha: float | None, discrepancy: float, problem: Problem) -> f
     """The share of the source that was asked for, or what the discrepancy suggests."""
     if alpha is not None:
         return alpha
-    radius, norm_bound = problem.shape
+    radius, norm_bound, _ = problem.shape
     return least_alpha(discrepancy, problem.sizes, (radius, norm_bound))

@@ -22,15 +22,17 @@ Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 
 
 class Shape(NamedTuple):
-    """Bounds of predictors w.x and of their losses (w.x - y)**2.
+    """Bounds of predictors, rows and labels.
 
     Attributes:
         radius: of the ball that holds w.
         norm_bound: of x.
+        label: of |y|.
     """
 
     radius: float
     norm_bound: float
+    label: float = LABEL_BOUND
 
     @classmethod
     def checked(cls, radius: Any, norm_bound: Any) -> Shape:
@@ -43,12 +45,12 @@ class Shape(NamedTuple):
     @property
     def residual(self) -> float:
         """The largest |w.x - y|."""
-        return self.radius * self.norm_bound + LABEL_BOUND
+        return self.radius * self.norm_bound + self.label
 
     @property
     def bounds(self) -> Bounds:
         """Of rows and labels."""
-        return Bounds(self.norm_bound, LABEL_BOUND)
+        return Bounds(self.norm_bound, self.label)
 
 
 class Rows(NamedTuple):
@@ -59,11 +61,13 @@ class Rows(NamedTuple):
             exact.
         y: float64 (n,).
         unit: what an entry of 1 stands for.
+        loss: as the compiled module names it.
     """
 
     X: NDArray[Any]
     y: Floats
     unit: float
+    loss: str = "squared"
 
     @property
     def given(self) -> tuple[NDArray[Any], int, Floats]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ._adaptation_pass import Weighing, objective
 from ._adaptation_rows import Rows
 from ._moments import BLOCK
-from ._trust_region import minimum
+from ._trust_region import on_sphere
 
 Floats = NDArray[np.float64]
 Part = tuple[Rows, Weighing]
@@ -18,6 +18,8 @@ Part = tuple[Rows, Weighing]
 # Turns end where one lowers the objective by no more than this share of it.
 _CLOSE = 1e-12
 _MOST_TURNS = 1000
+# Directions in which records lie this much less count as seen by none: nothing is learned there.
+_SEEN = 1e-12
 
 
 def solved(parts: Sequence[Part], radius: float) -> Floats:
@@ -51,7 +53,9 @@ def turn(parts: Sequence[Part], w: Floats, radius: float) -> Floats:
     for rows, weighing in parts:
         moments += weighted_moments(rows, w, weighing)
     values, vectors = np.linalg.eigh(moments[:-1, :-1] * radius**2)
-    _, coordinates = minimum(values.clip(0), vectors.T @ (radius * moments[:-1, -1]))
+    seen = values > _SEEN * values[-1]
+    values, vectors = values[seen], vectors[:, seen]
+    _, coordinates = on_sphere(values, vectors.T @ (radius * moments[:-1, -1]), 0.0)
     return within_ball(radius * (vectors @ coordinates), radius)
 
 

@@ -115,7 +115,7 @@ def _spectrum(H: Floats) -> _Spectrum:
 def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Side:
     """The greatest value of sign v'Hv."""
     values, linear = -sign * spectrum.values, -sign * spectrum.linear
-    shift, coordinates = minimum(values, linear)
+    shift, coordinates = _minimum(values, linear)
     if method == "exact":
         point = _inside(spectrum.vectors @ coordinates)
     else:
@@ -126,7 +126,7 @@ def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Sid
     return _Side(_value(H, point, sign), constant + dual + spectrum.residual + rounding, point)
 
 
-def minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
+def _minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
 
     A minimum has z_i = linear_i / (values_i + multiplier), none of these denominators negative, and
@@ -136,7 +136,7 @@ def minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     first = int(values.argmin())
     lowest, distances = float(values[first]), values - values[first]
     floor = max(_FLOOR * float(np.abs(values).max() + np.linalg.norm(linear)), _LEAST)
-    least, found = _on_sphere(distances, linear, max(lowest, floor))
+    least, found = on_sphere(distances, linear, max(lowest, floor))
     shift = max(least - lowest, 0.0)
     # The hard case: nothing but the lowest eigenvector is left to reach the sphere with.
     missing = 1 - float(found @ found)
@@ -145,7 +145,7 @@ def minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     return shift, found
 
 
-def _on_sphere(distances: Floats, linear: Floats, least: float) -> tuple[float, Floats]:
+def on_sphere(distances: Floats, linear: Floats, least: float) -> tuple[float, Floats]:
     """The first x from `least` on, and z_i = linear_i / (distances_i + x), with |z| at most 1.
 
     Newton's method for 1 / |z| = 1: it never goes too far, 1 / |z| being concave in x.

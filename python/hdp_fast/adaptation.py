@@ -17,10 +17,12 @@ from ._adaptation_baselines import (
     TargetOnly,
 )
 from ._adaptation_bounds import LearningBound, learning_bound, suggested_alpha
+from ._adaptation_tuning import Tuned, selection_epsilon, tune
 from ._classification_discrepancy import DiscrepancyLowerBound, classification_discrepancy
 from ._convex_adaptation import ConvexAdaptation
 from ._discrepancy import Discrepancy, discrepancy
 from ._discrepancy_release import ReleasedDiscrepancy, release_discrepancy
+from ._nonconvex_adaptation import NonConvexAdaptation
 from ._target_sgd import TargetSGD
 
 __all__ = [
@@ -30,14 +32,18 @@ __all__ = [
     "DiscrepancyMinimisation",
     "KernelMeanMatching",
     "LearningBound",
+    "NonConvexAdaptation",
     "Pooled",
     "ReleasedDiscrepancy",
     "SourceOnly",
     "TargetOnly",
     "TargetSGD",
+    "Tuned",
     "classification_discrepancy",
     "discrepancy",
     "learning_bound",
     "release_discrepancy",
+    "selection_epsilon",
     "suggested_alpha",
+    "tune",
 ]

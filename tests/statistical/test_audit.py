@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
-from hdp_fast.adaptation import release_discrepancy
+from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation, release_discrepancy
 from hdp_fast.audit import lower_bound
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference.noise import gaussian_masses
@@ -219,6 +219,20 @@ def released_discrepancy(**noise):
     return release
 
 
+def adapted(kind, epsilon, **settings):
+    """The coefficient after a step from 0 against the longest gradient of a single record."""
+    model = kind(epsilon=epsilon, delta=0.01, alpha=0.5, steps=1, **settings)
+    source, target = np.ones((2, 1)), np.ones((1, 1))
+    return lambda label: float(model.fit(source, [1, -1], target, [label]).coef_[0])
+
+
+convex = partial(adapted, ConvexAdaptation, radius=100.0, kappa_1=0.25)
+printed = partial(adapted, ConvexAdaptation, radius=1e-3, variant="paper")
+# Ten times what a gradient may be.
+called = partial(
+    adapted, NonConvexAdaptation, loss=lambda w, X, y: (np.zeros(len(y)), 10 * y[:, None] * X),
+    start=[0.0], bends=(1, 1, 0.25), discrepancy=0.0, radius=100.0,
+)  # fmt: skip
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
@@ -333,6 +347,28 @@ AUDITS = [
         released_discrepancy(mu=1.0, delta=0.01), [-1, 1, 1, 1], [-1, -1, 1, 1],
         released_discrepancy(mu=4.0, delta=0.01), "a quarter of the noise", 0.2, delta=0.01,
         runs=5_000,
+    ),
+    # A part of the budget is for the discrepancy, which is told, too.
+    Audit(
+        "convex adaptation, exact", 1.0, convex(1.0), 1, -1,
+        convex(6.0), "noise for six times epsilon", 0.15, delta=0.01, runs=3_000,
+        event=lambda value: value > 0.5,
+    ),
+    Audit(
+        "convex adaptation, idealised", 1.0, convex(1.0, numerics="idealised"), 1, -1,
+        convex(6.0, numerics="idealised"), "noise for six times epsilon", 0.15, delta=0.01,
+        runs=3_000, event=lambda value: value > 0.5,
+    ),
+    # Half of the budget is for u, and the losses of both neighbours are the same.
+    Audit(
+        "convex adaptation, paper", 1.0, printed(1.0), 1, -1,
+        printed(8.0), "noise for eight times epsilon", 0.02,
+        delta=0.01, runs=3_000, event=lambda value: value > 0,
+    ),
+    Audit(
+        "non-convex adaptation", 1.0, called(1.0), -1, 1,
+        called(6.0), "noise for six times epsilon", 0.15,
+        delta=0.01, runs=3_000, event=lambda value: value > 0.5,
     ),
     # The paper's true epsilon is about half of what it promises.
     Audit(

@@ -1,10 +1,10 @@
 //! Gradients that are sums of integers: exact in floats, in any order.
 //!
 //! A record's gradient is its coefficients, a vector of integers c with |c| <= most, times its row, a vector of integers
-//! x with |x| <= units. Both norms are checked in integers, by sums of squares that are exact as long as they have not
-//! passed the bound of at most 2^52. Its entries are c_k x_j, so that its norm is |c| |x| <= most units, which no record
-//! exceeds whatever it holds: replacing one moves the sum by at most 2 most units. Magnitudes of n of them add up to less
-//! than 2^53 if n most units does.
+//! x with |x| <= units. Both norms are checked in integers where those are made, rows once and coefficients in each pass,
+//! by sums of squares that are exact as long as they have not passed the bound of at most 2^52. The gradient's entries are
+//! c_k x_j, so that its norm is |c| |x| <= most units whatever the record holds: replacing one moves the sum by at most
+//! 2 most units. Magnitudes of n of them add up to less than 2^53 if n most units does, which each pass checks.
 
 use crate::error::{Error, Result, fitting};
 use crate::run::Run;
@@ -29,7 +29,7 @@ pub struct Grid {
     pub scale: f64,
     /// The largest norm of a record's coefficients; those that exceed it count as 0.
     pub most: f64,
-    /// The largest norm of a row of integers.
+    /// The largest norm of a row of integers, which `to_integers` made.
     pub units: f64,
 }
 
@@ -53,13 +53,15 @@ impl Grid {
     pub(super) fn round(self, derivatives: &mut [f64], weight: f64) {
         let factor = weight * self.scale;
         let mut squared = 0.0;
-        for value in derivatives.iter_mut() {
+        for value in &mut *derivatives {
             *value = *value * factor + ROUNDER - ROUNDER;
             squared += *value * *value;
         }
         // Infinities and what is no number are not within the bound either.
         let within = squared <= self.most * self.most;
-        derivatives.iter_mut().for_each(|value| *value = if within { *value } else { 0.0 });
+        for value in derivatives {
+            *value = if within { *value } else { 0.0 };
+        }
     }
 }
 
@@ -82,6 +84,9 @@ pub fn to_integers<T: Real>(
     run: Run<'_>,
 ) -> Result<(Vec<T>, f64)> {
     check_norm("units", units)?;
+    if columns == 0 || entries.len() % columns != 0 {
+        return Err(Error::Shape(format!("{} entries do not fill rows of {columns}", entries.len())));
+    }
     let scale = (units - (columns as f64).sqrt() / 2.0 - 1.0) / bound;
     if units * T::EPSILON > 2.0 {
         return Err(Error::parameter("units", units, "entries of this precision hold integers of up to 24 bits"));
@@ -122,8 +127,7 @@ impl<T: Real> Work for Rounding<'_, T> {
                 squared += value * value;
                 *out = T::of(value);
             }
-            // Not below it if any is infinite or no number.
-            if !(squared <= units * units) {
+            if squared > units * units || squared.is_nan() {
                 out.fill(T::default());
             }
         }

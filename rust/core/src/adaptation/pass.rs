@@ -7,10 +7,10 @@ use super::weights::{Eliminate, Multiply, Weights};
 use crate::error::{Error, Result, fitting};
 use crate::run::Run;
 use crate::sgd::Records;
-use crate::simd::{Real, add_block, block_products, vectorised};
+use crate::simd::{Real, RowBlock, add_block, block_products, vectorised};
 
 /// Bytes of a block of rows, and how many of them at most.
-const BLOCK_BYTES: usize = 1 << 16;
+const BLOCK_BYTES: usize = 1 << 15;
 const BLOCK_ROWS: usize = 1 << 10;
 
 /// Parts that threads share; sums are over parts, so that their rounding does not depend on the threads.
@@ -102,13 +102,13 @@ impl<T: Real> Task<'_, T> {
     }
 
     fn block_rows(&self) -> usize {
-        (BLOCK_BYTES / (size_of::<T>() * self.records.columns)).clamp(4, BLOCK_ROWS)
+        (BLOCK_BYTES / (size_of::<T>() * self.records.columns)).clamp(4, BLOCK_ROWS) / 4 * 4
     }
 
     /// So many that the sums take no more room than the rows.
     fn part_rows(&self) -> usize {
-        let least = self.block_rows().max(2 * self.classes());
-        self.records.labels.len().div_ceil(PARTS).max(least)
+        let share = self.records.labels.len().div_ceil(PARTS).max(2 * self.classes());
+        share.next_multiple_of(self.block_rows())
     }
 
     /// Adds up at most `count` records from the first one on.
@@ -134,8 +134,11 @@ impl<T: Real> Task<'_, T> {
         run: Run<'_>,
     ) -> f64 {
         let Records { entries, columns, labels } = self.records;
-        let (rows, next) = entries[start * columns..].split_at(losses.len() * columns);
-        block_products(run.isa, rows, columns, self.model, scores);
+        let (entries, next) = entries[start * columns..].split_at(losses.len() * columns);
+        let next = &next[..next.len().min(entries.len())];
+        let (ahead, later) = next.split_at(next.len() / 2);
+        let rows = RowBlock { entries, columns, ahead };
+        block_products(run.isa, rows, self.model, scores);
         let labels = &labels[start..][..losses.len()];
         vectorised(run.isa, Evaluate { loss: self.loss, labels, scores, losses });
         let mut objective = 0.0;
@@ -152,7 +155,7 @@ impl<T: Real> Task<'_, T> {
             }
         };
         vectorised(run.isa, Multiply { weights, grid: self.grid, derivatives: scores });
-        add_block(run.isa, rows, next, columns, scores, &mut part.gradient);
+        add_block(run.isa, RowBlock { ahead: later, ..rows }, scores, &mut part.gradient);
         objective
     }
 }

@@ -87,11 +87,14 @@ impl Work for Multiply<'_> {
         let Multiply { weights, grid, derivatives } = self;
         if derivatives.len() == weights.len() {
             // The same loop as below, which the compiler turns into vectors where a row has one entry.
-            let rows = derivatives.iter_mut().map(std::slice::from_mut);
-            rows.zip(weights).for_each(|(row, weight)| multiplied(row, *weight, grid));
+            for (value, weight) in derivatives.iter_mut().zip(weights) {
+                multiplied(std::slice::from_mut(value), *weight, grid);
+            }
         } else {
-            let rows = derivatives.chunks_exact_mut(derivatives.len() / weights.len().max(1));
-            rows.zip(weights).for_each(|(row, weight)| multiplied(row, *weight, grid));
+            let classes = derivatives.len() / weights.len().max(1);
+            for (row, weight) in derivatives.chunks_exact_mut(classes).zip(weights) {
+                multiplied(row, *weight, grid);
+            }
         }
     }
 }
@@ -100,6 +103,10 @@ impl Work for Multiply<'_> {
 fn multiplied(row: &mut [f64], weight: f64, grid: Option<Grid>) {
     match grid {
         Some(grid) => grid.round(row, weight),
-        None => row.iter_mut().for_each(|value| *value *= weight),
+        None => {
+            for value in row {
+                *value *= weight;
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ mod x86_avx2;
 mod x86_gfni;
 
 pub use block::{BLOCK, Block};
-pub use blocks::{Work, add_block, block_products, vectorised};
+pub use blocks::{RowBlock, Work, add_block, block_products, vectorised};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
