@@ -9,16 +9,18 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 from . import files
 from ._appended import Append, appender, suffix_of
 from ._checks import fraction, positive, shown
 from ._output import check_new, record_of, show, spent
 from ._scaled_features import Floats, ScaledFeatures
 from ._table_commands import FILE_HELP, read_schema
-from .adaptation import ConvexAdaptation
+from .adaptation import ConvexAdaptation, NonConvexAdaptation
 from .budget import Budget
 from .exceptions import ParameterError
-from .schema import Schema
+from .schema import Label, Schema
 from .tables import Table, read_table
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
@@ -32,8 +34,12 @@ root of the number of columns, so that no row is longer than 1. Features beyond 
 clipped, private labels too; public labels must keep them. What comes out is the predictor by the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
 label, or at least 0 for label 1."""
-# What a loss above which records weigh less is called.
-_LOSSES: dict[str, tuple[type[ConvexAdaptation], str]] = {"squared": (ConvexAdaptation, "kappa_1")}
+_Learner = ConvexAdaptation | NonConvexAdaptation
+# By the loss; what it is called above which a loss makes records weigh less.
+_LOSSES: dict[str, tuple[type[_Learner], str]] = {
+    "squared": (ConvexAdaptation, "kappa_1"),
+    "logistic": (NonConvexAdaptation, "lambda_1"),
+}
 
 _RADIUS = 4.0
 
@@ -66,7 +72,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     add("--radius", type=float, default=_RADIUS, help="of coefficients of scaled rows [4]")
     add("--penalty", type=float, default=1.0, help="losses above it weigh less [1]")
     add("--alpha", type=float, help="share of SOURCE [as the released discrepancy suggests]")
-    add("--steps", type=int, metavar="T", help="with noise [as many as are of use]")
+    add("--steps", type=int, metavar="T", help="[as many as noise allows; logistic: 200]")
 
 
 class _Places(NamedTuple):
@@ -75,10 +81,15 @@ class _Places(NamedTuple):
     output: Path | None
     predictions: Path | None
 
+    def named(self) -> dict[str, str | None]:
+        """Their names, for the summary."""
+        return {name: path and str(path) for name, path in self._asdict().items()}
+
     def told(self) -> list[str]:
         """Which of them are there."""
         named = [path for path in self if path is not None]
-        return [f"{path} is {'' if path.exists() else 'not '}written" for path in named]
+        found = [f"{path} is {'' if path.exists() else 'not '}written" for path in named]
+        return found or ["nothing is written"]
 
 
 class _Asked(NamedTuple):
@@ -104,16 +115,16 @@ def _adapt(arguments: argparse.Namespace) -> None:
         parts = places.told()
         if budget is not None:
             parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
-        raise KeyboardInterrupt(*["; ".join(parts)] * bool(parts)) from None
+        raise KeyboardInterrupt("; ".join(parts)) from None
 
 
-def _learner(arguments: argparse.Namespace) -> ConvexAdaptation:
+def _learner(arguments: argparse.Namespace) -> _Learner:
     """The estimator; refuses wrong flags before any file is read."""
     kind, penalty = _LOSSES[arguments.loss]
-    given: dict[str, Any] = {
-        name: getattr(arguments, name) for name in ("radius", "alpha", "steps")
-    }
-    given |= {penalty: arguments.penalty, "random_state": arguments.seed}
+    given: dict[str, Any] = {penalty: arguments.penalty, "random_state": arguments.seed}
+    given |= {name: getattr(arguments, name) for name in ("radius", "alpha")}
+    if arguments.steps is not None:
+        given["steps"] = arguments.steps
     if arguments.private == "none":
         for name in ("epsilon", "delta", "budget"):
             if getattr(arguments, name) is not None:
@@ -148,6 +159,9 @@ def _schema(arguments: argparse.Namespace) -> Schema:
             schema.label, positive=None, above=None, bounds=arguments.label_bounds
         )
         schema = dataclasses.replace(schema, label=label)
+    if arguments.loss == "logistic" and schema.label.bounds is not None:
+        rule = f"the label {schema.label.column!r} is a number between bounds: it needs squared"
+        raise ParameterError(f"--loss = 'logistic', but {rule}")
     return schema
 
 
@@ -161,31 +175,34 @@ def _read_asked(path: Path, features: ScaledFeatures) -> _Asked:
 
 def _records(
     arguments: argparse.Namespace, domain: str, features: ScaledFeatures
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, NDArray[Any]]:
     table = read_table(getattr(arguments, domain))
     if arguments.private != domain:
-        _check_labels(table, domain, features.schema)
-    return features.rows(table), features.schema.float_labels(table)
+        _check_labels(table, domain, features.schema.label)
+    labels = features.schema.float_labels(table)
+    return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
 
 
-def _check_labels(table: Table, domain: str, schema: Schema) -> None:
-    """Refuse public labels beyond their bounds: they may be an error, which nobody need be kept."""
-    column, bounds = schema.label.column, schema.label.bounds
-    if bounds is not None:
-        numbers = table.column(column).numbers()
-        if not ((bounds[0] <= numbers) & (numbers <= bounds[1])).all():
-            rule = f"public labels must be numbers in [{bounds[0]:g}, {bounds[1]:g}]"
-            raise ParameterError(f"column {column!r} of {domain.upper()} holds others, but {rule}")
+def _check_labels(table: Table, domain: str, label: Label) -> None:
+    """Refuse public labels beyond their bounds: nobody is protected by keeping quiet about them."""
+    if label.bounds is None:
+        return
+    low, high = label.bounds
+    numbers = table.column(label.column).numbers()
+    if not ((low <= numbers) & (numbers <= high)).all():
+        found = f"column {label.column!r} of {domain.upper()} holds others"
+        raise ParameterError(f"{found}, but public labels must be numbers in [{low:g}, {high:g}]")
 
 
 def _deliver(
     arguments: argparse.Namespace,
     places: _Places,
-    learner: ConvexAdaptation,
+    learner: _Learner,
     features: ScaledFeatures,
     asked: _Asked | None,
 ) -> None:
-    summary = _summary(places, learner, features, asked)
+    column = None if asked is None else asked.column
+    summary = {**_summary(learner, features), **places.named(), "column": column}
     try:
         if places.output is not None:
             files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
@@ -197,14 +214,9 @@ def _deliver(
         show(summary, arguments.json)
 
 
-def _summary(
-    places: _Places, learner: ConvexAdaptation, features: ScaledFeatures, asked: _Asked | None
-) -> dict[str, Any]:
+def _summary(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
     label, found = features.schema.label, features.predictor(learner.coef_)
     return {
-        "output": None if places.output is None else str(places.output),
-        "predictions": None if places.predictions is None else str(places.predictions),
-        "column": None if asked is None else asked.column,
         "label": label._json(),
         "loss": learner.loss,
         "intercept": found.intercept,

@@ -49,9 +49,9 @@ class ScaledFeatures:
     def labels(self, scores: Floats) -> list[float] | list[int]:
         """What scores of rows predict: in the label's bounds and beyond, or 0 and 1."""
         if self.schema.label.bounds is None:
-            return (scores >= 0).astype(int).tolist()
+            return [int(score >= 0) for score in scores]
         middle, half = self._units()
-        return (middle + half * scores).tolist()
+        return [float(middle + half * score) for score in scores]
 
     def predictor(self, coef: Floats) -> Predictor:
         """The predictor of rows whose coefficients these are (d,)."""

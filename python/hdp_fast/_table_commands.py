@@ -40,7 +40,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     rule = parser.add_mutually_exclusive_group(required=True)
     rule.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
     rule.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
-    between = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
+    between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     rule.add_argument("--label-bounds", **between, help="the label is a number between them")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
     parser.add_argument("--unlabelled", action="store_true", help="PUBLIC lacks the label's column")

@@ -152,8 +152,9 @@ class Label:
         return np.array([text in (self.positive or ()) for text in column.texts], np.uint8)
 
     def _floats(self, column: Column) -> Floats:
-        shares = self._bits(column) if self.bounds is None else Number(*self.bounds)._floats(column)
-        found: Floats = 2.0 * shares.reshape(-1) - 1
+        if self.bounds is None:
+            return 2 * self._bits(column).astype(np.float64) - 1
+        found: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
         return found
 
     def _json(self) -> dict[str, Any]:
