@@ -28,7 +28,8 @@ RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in module
 
 # Modules of the Python package that the mechanisms must not know.
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
-TOOLS |= {"_appended", "_estimators", "_label_command", "_logistic", "_output", "_table_commands"}
+TOOLS |= {"_adapt_command", "_appended", "_estimators", "_label_command", "_logistic", "_output"}
+TOOLS |= {"_scaled_features", "_table_commands"}
 TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reports"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {

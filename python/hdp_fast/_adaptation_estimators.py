@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from typing import Any, NamedTuple, Self
 
@@ -82,6 +83,14 @@ class Estimator:
         """
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's searches ask of an estimator."""
+        utils = importlib.import_module("sklearn.utils")
+        # No classifier under any loss: that would promise a list of the labels seen, which may be
+        # private.
+        kind = "regressor" if self.loss == "squared" else None
+        return utils.Tags(estimator_type=kind, target_tags=utils.TargetTags(required=True))
 
     @classmethod
     def _names(cls) -> list[str]:
