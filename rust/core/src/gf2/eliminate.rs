@@ -205,11 +205,11 @@ impl Pivots {
         let mut free = ones(!taken);
         let mut swaps = Vec::new();
         for (found, &row) in self.rows.iter().enumerate() {
-            if row >= bottom {
-                if let Some(at) = free.next() {
-                    place[found] = at;
-                    swaps.push((top + at, row));
-                }
+            if row >= bottom
+                && let Some(at) = free.next()
+            {
+                place[found] = at;
+                swaps.push((top + at, row));
             }
         }
         let in_place = place.iter().enumerate().all(|(found, &at)| found == at);
@@ -287,7 +287,7 @@ fn combine(
 fn add_multiples(strip: &mut [Block], factors: &[&[Block]], reduced: &[Block], bottom: usize, tiles: &mut Tiles) {
     tiles.load(reduced);
     let whole = bottom.div_ceil(BLOCK);
-    if bottom % BLOCK > 0 {
+    if !bottom.is_multiple_of(BLOCK) {
         // The upper rows of this block are finished: their bits in `factors` are no coefficients.
         let heads: Vec<Block> = factors.iter().map(|factor| keep_from(&factor[whole - 1], bottom % BLOCK)).collect();
         let heads: Vec<&[Block]> = heads.iter().map(std::slice::from_ref).collect();

@@ -39,7 +39,7 @@ impl BitMatrix {
                 rows * words
             )));
         }
-        if columns % 64 > 0 {
+        if !columns.is_multiple_of(64) {
             data.chunks_exact_mut(words).for_each(|row| row[words - 1] &= u64::MAX >> (64 - columns % 64));
         }
         Ok(BitMatrix { rows, columns, data })

@@ -122,7 +122,7 @@ fn series(y: &BigUint, bits: u64) -> Interval {
     let (mut term, mut even, mut odd) = (BigUint::one() << bits, BigUint::zero(), BigUint::zero());
     let mut n = 0u32;
     while !term.is_zero() {
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             even += &term
         } else {
             odd += &term

@@ -80,7 +80,7 @@ impl<'a> Halfspaces<'a> {
     }
 
     fn count(&self, records: &[f64]) -> Result<usize> {
-        if records.len() % self.features != 0 {
+        if !records.len().is_multiple_of(self.features) {
             let text = format!("X holds {} numbers, but the hypotheses have {} features", records.len(), self.features);
             return Err(Error::Shape(text));
         }

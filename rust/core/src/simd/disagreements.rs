@@ -55,7 +55,7 @@ fn products(records: Records<'_>, prefix: &[u64], errors: &mut [i64]) {
 
 #[inline(always)]
 fn listed<const PARITY: bool>(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) {
-    if records.width % LONG == 0 {
+    if records.width.is_multiple_of(LONG) {
         by_lanes::<PARITY, LONG>(records, lists, errors);
     } else {
         by_lanes::<PARITY, SHORT>(records, lists, errors);

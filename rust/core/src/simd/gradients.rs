@@ -111,7 +111,7 @@ impl<T: Real, L: Slope> Examples<'_, T, L> {
         let ahead = (AHEAD_BYTES / bytes).clamp(2, AHEAD);
         // The processor waits until it knows where a page lies, but for several pages at a time: the first entries of some
         // rows are asked for together, and all else when their pages are known.
-        if bytes > LONG && i % TOGETHER == 0 {
+        if bytes > LONG && i.is_multiple_of(TOGETHER) {
             for &row in rows.iter().skip(i + ahead + TOGETHER).take(TOGETHER) {
                 prefetch(&self.rows.row(row)[..1]);
             }

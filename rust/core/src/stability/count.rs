@@ -24,7 +24,7 @@ pub fn count_votes(votes: &[u8], queries: usize, labels: usize, counts: &mut [u3
         return Ok(());
     }
     let members = votes.len() / queries;
-    if votes.len() % queries != 0 || counts.len() != queries * labels || members > u32::MAX as usize {
+    if !votes.len().is_multiple_of(queries) || counts.len() != queries * labels || members > u32::MAX as usize {
         let text = format!("{} votes on {queries} queries do not fit {} counts", votes.len(), counts.len());
         return Err(Error::Shape(text));
     }

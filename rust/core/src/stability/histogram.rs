@@ -20,7 +20,7 @@ pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Stand; 2]], run: Run<
     if queries == 0 {
         return Ok(());
     }
-    if bins < 2 || scores.len() % queries != 0 {
+    if bins < 2 || !scores.len().is_multiple_of(queries) {
         return Err(Error::Shape(format!("{} scores of {queries} queries in {bins} bins", scores.len())));
     }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
