@@ -86,7 +86,7 @@ def test_what_is_not_reached_is_said(script):
     assert len(said) == 2
     assert "behind train on target" in said[0]
     assert "tight, 4 is not better than paper, 4" in said[1]
-    errors = {"ours": [1.0, 2.0], "tight, 4": [0.5, 0.5], "DM": [0.6, 0.6]}
+    errors = {"ours": [0.5, 0.5], "tight, 4": [0.5, 0.5], "DM": [0.6, 0.6]}
     said = list(script.verdicts([result(script, errors, name="books -> dvd")]))
     assert said == ["tight, 4 is better than DM on 1 of 1 pairs; printed: on 0"]
 

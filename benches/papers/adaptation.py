@@ -1,24 +1,24 @@
 """Adaptation beside what is known, on real data: Tables 1, 2, 3, 5 and Figure 1 of the paper.
 
-Run `python benches/papers/adaptation.py`: about two hours, most of it for sentiments and for Adult;
---part and --splits take less. Tables are printed as they are known, and written with every error as
+Run `python benches/papers/adaptation.py`: hours, most of them for sentiments and Adult; --part,
+--only and --splits take less. Tables are printed as they are known, and written with every error as
 JSON beside the figure. Data, splits and rivals are those of _adaptation_data.py and
-_adaptation_rivals.py, whose results --rivals reads instead of finding them again.
+_adaptation_rivals.py, whose JSON --rivals reads instead of finding it all again.
 
 ours         ConvexAdaptation, for classes NonConvexAdaptation, without privacy: settings by the
              target's validation set, as those of all rivals
-tight        the same with epsilon and delta = 0.01, as in the paper; noise of one Gaussian budget
-paper        the printed steps, with noise that makes their total (epsilon, delta); squared loss only
+tight        the same with epsilon, and delta = 0.01 as in the paper; noise of one Gaussian budget
+paper        the printed steps, with noise for (epsilon, delta) in all; squared loss only
 SGD          noisy minibatch SGD on the target alone
 
-Private settings were chosen once on other splits (_adaptation_ours.py); epsilon does not cover that,
-nor does it cover that in the paper. "tight, 1e-6" is tight at epsilon = 4 with delta = 1e-6.
+Private settings were chosen once, on other splits (_adaptation_ours.py): epsilon does not cover
+that choice, nor the paper's. "tight, 1e-6" is tight at epsilon = 4 with delta = 1e-6.
 
-Incomplete files (gas, news), another airport (airline), a guessed choice of classes (german,
-accent), an SVD and labels -1 and 1 in place of stars (sentiments) and own splits of all make these
-figures not comparable with the printed ones, beside which they stand. Squared errors are relative to
-that of training on the target in the same split, except those of sentiments, where the constant 0
-has 1. Deviations are those between splits.
+Incomplete files (gas, news), another airport (airline), a guess at the classes (german, accent), an
+SVD, and labels -1 and 1 in place of stars (sentiments), and own splits of all make these figures
+not comparable with the printed ones beside which they stand. Squared errors are relative to that of
+training on the target in the same split, but for those of sentiments, where the constant 0 has 1.
+Deviations are those between splits.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def repeat(
         "task": data.task,
         "splits": splits,
         "seconds": seconds,
-        "settings": {name: settings._asdict() for name, settings in PRIVATE[group_of(data)].items()},
+        "settings": {
+            name: settings._asdict() for name, settings in PRIVATE[group_of(data)].items()
+        },
         "errors": errors,
     }
 
@@ -158,7 +160,9 @@ def printed(data: str, name: str) -> tuple[float, float] | None:
 
 def tables(results: list[Result]) -> str:
     """Without privacy, and with it."""
-    closed = [name for name in dict.fromkeys(n for r in results for n in r["errors"]) if "," in name]
+    closed = [
+        name for name in dict.fromkeys(n for r in results for n in r["errors"]) if "," in name
+    ]
     wanted = [name for name in NAMES if any(name in r["errors"] for r in results)]
     open_table = table(results, [*wanted, OURS], printed)
     return f"Not private\n\n{open_table}\n\nPrivate\n\n{table(results, closed, printed)}"
@@ -231,7 +235,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--part", choices=[*PARTS, "figure1"], action="append")
-    parser.add_argument("--only", help="one data set of the tables")
+    parser.add_argument("--only", help="one data set")
     parser.add_argument("--rivals", type=Path, action="append", default=[], help="JSON of theirs")
     parser.add_argument("--quick", action="store_true", help="wind, one split, epsilon = 4")
     parser.add_argument("--output", type=Path, default=Path("build"), help="folder of the files")
@@ -250,7 +254,7 @@ def main() -> None:
     known = read_rivals(arguments.rivals)
     for name in arguments.part or [*PARTS, "figure1"]:
         if name == "figure1":
-            results = curves.repeat(arguments.splits)
+            results = curves.repeat(arguments.splits, arguments.only)
             write(arguments.output, name, results)
             if results:
                 curves.figure(results).savefig(arguments.output / "adaptation.png", dpi=150)
