@@ -48,7 +48,8 @@ def test_settings_are_searched_one_after_the_other(ours):
         return sum(np.log(a / b) ** 2 for a, b in zip(settings, wanted, strict=True))
 
     assert ours.searched(cost, ours.CLOSED["tight"]) == wanted
-    assert len(tried) == 4 + 6 + 4
+    assert len(tried) == 4 + 8 + 4
+    assert ours.searched(cost, ours.CLOSED["tight"], rounds=2) == wanted
 
 
 def test_nearly_all_weight_on_the_target_is_least_squares_there(script, ours):

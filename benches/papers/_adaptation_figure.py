@@ -91,8 +91,8 @@ def draw(panel: Any, result: dict[str, Any]) -> None:
     if not accuracy:
         panel.set_yscale("log")
     for place, epsilon in enumerate(EPSILONS):
-        for kind, style in ((ENLARGED, "-"), (DISTINCT, "--")):
-            drawn = {"linestyle": style, "color": f"C{place}", "marker": "o", "capsize": 2}
+        for kind, style, marker in ((ENLARGED, "-", "o"), (DISTINCT, "--", "x")):
+            drawn = {"linestyle": style, "marker": marker, "color": f"C{place}", "capsize": 2}
             label = f"epsilon = {epsilon:g}, {kind}"
             panel.errorbar(*line(result, f"{epsilon:g}, {kind}"), label=label, **drawn)
     errors = shown(result, "not private")
