@@ -19,6 +19,12 @@ SVD, and labels -1 and 1 in place of stars (sentiments), and own splits of all m
 not comparable with the printed ones beside which they stand. Squared errors are relative to that of
 training on the target in the same split, but for those of sentiments, where the constant 0 has 1.
 Deviations are those between splits.
+
+What it shows: with noise, the start at the public optimum is most of the gain. On sentiments tight
+is about what training on the source has, at any epsilon, and no more; on gas it stays there even
+with 10,000 records and epsilon = 15, since descent has not arrived after 400 steps, nor after 4,000
+(the same problem without noise has less than half the error). Without privacy, weights chosen on a
+few hundred records gain little here over training on the target.
 """
 
 from __future__ import annotations
