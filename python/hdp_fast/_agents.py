@@ -198,15 +198,13 @@ class Agents(Population):
         Cost: that of the questions, and O(k count).
         Source: Kasiviswanathan et al., Definition 5.3.
         """
-        _random.check(random_state)
+        coins = _random.stream(random_state)
         asked = questions_of(questions)
         parts = shares_of(shares, len(asked), self._epsilon)
         for part in parts:
             advantage(part)
         start = self._reserve(count)
         some = slice(start, start + count)
-        # One stream for all questions: the same coins for each would tie the answers together.
-        coins = random_state if random_state is None else np.random.default_rng(random_state)
         pairs = zip(asked, parts, strict=True)
         return np.stack([self._told(question, some, part, coins) for question, part in pairs])
 

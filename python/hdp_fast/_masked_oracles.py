@@ -14,7 +14,6 @@ from ._masked_parity import (
     DrawnExamples,
     MaskedParity,
     checked_concept,
-    generator,
     index_and_half,
     masked_parity_domain,
     width,
@@ -47,7 +46,7 @@ class MaskedParityAgents(Population):
         epsilon: float,
         random_state: RandomState = None,
     ):
-        people = generator(random_state)
+        people = _random.public_coins(random_state)
         checked_concept(concept)
         super().__init__(checked_count("size", size), epsilon)
         self.d = width(concept.d)

@@ -27,8 +27,7 @@ class Once:
 
     def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
         self._record = record
-        # Calls with one int would all toss the same coins.
-        self._coins = None if random_state is None else np.random.default_rng(random_state)
+        self._coins = _random.stream(random_state)
         self._lock, self._process = threading.Lock(), os.getpid()
         with spend(budget, record):
             pass
