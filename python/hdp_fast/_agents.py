@@ -7,7 +7,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from ._checks import count as checked_count
 from ._core import truth_probability
 from ._descriptions import Hypothesis
 from ._separator import _checked
+from ._single import Single
 from ._visits import questions_of, shares_of
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .gf2 import BitMatrix
@@ -41,8 +42,10 @@ class Testable(Protocol):
         """What it says of records, 0/1 (m,)."""
 
 
-class Population(ABC):
+class Population(Single, ABC):
     """People in a fixed order, each to be asked once, ever, and how many have been."""
+
+    _copied = "ask the same people again"
 
     def __init__(self, size: int, epsilon: float):
         advantage(epsilon)
@@ -90,15 +93,9 @@ class Population(ABC):
     def __len__(self) -> int:
         return self._size
 
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
-        raise TypeError(f"{kind} can't be pickled: a copy could ask the same people again")
+    def _described(self, details: str) -> str:
+        asked = f"{self._asked:,} of {len(self):,} asked"
+        return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
 
 
 class Agents(Population):
@@ -198,27 +195,21 @@ class Agents(Population):
         Cost: that of the questions, and O(k count).
         Source: Kasiviswanathan et al., Definition 5.3.
         """
-        _random.check(random_state)
+        coins = _random.stream(random_state)
         asked = questions_of(questions)
         parts = shares_of(shares, len(asked), self._epsilon)
         for part in parts:
             advantage(part)
         start = self._reserve(count)
         some = slice(start, start + count)
-        # One stream for all questions: the same coins for each would tie the answers together.
-        coins = random_state if random_state is None else np.random.default_rng(random_state)
         pairs = zip(asked, parts, strict=True)
         return np.stack([self._told(question, some, part, coins) for question, part in pairs])
 
     def _told(
         self, question: Question, some: slice, share: float, random_state: RandomState
     ) -> Bits:
-        answers, count = self._answers(question, some, share, random_state), some.stop - some.start
-        if answers.shape != (count,):
-            raise ShapeError(
-                f"question returned shape {answers.shape}, but {count} agents were asked"
-            )
-        return answers
+        answers = self._answers(question, some, share, random_state)
+        return one_each("question", answers, some.stop - some.start)
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
@@ -239,11 +230,7 @@ class Agents(Population):
         def lost(X: Any, y: Bits) -> NDArray[Any]:
             if hasattr(learned, "losses"):
                 return fractions("learned.losses(X, y)", learned.losses(X, y), len(y))
-            said = bits("learned.predict(X)", learned.predict(X))
-            if said.shape != y.shape:
-                rule = f"{len(y)} agents were asked"
-                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
-            return said ^ y
+            return mistakes(learned, X, y)
 
         return self.ask(lost, count, random_state=random_state)
 
@@ -283,8 +270,7 @@ class Agents(Population):
         return record_of("local.Agents", self._epsilon, random_state)
 
     def __repr__(self) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"Agents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+        return self._described(f"{self.d:,} features, ")
 
 
 class RemoteAgents(Population):
@@ -328,9 +314,7 @@ class RemoteAgents(Population):
         text = _json(learned.hypothesis)
         self._reserve(count)
         answers = bits("what ask returned", self._ask(text, count) if count else [])
-        if answers.shape != (count,):
-            raise ShapeError(f"ask returned shape {answers.shape}, but {count} agents were asked")
-        return answers
+        return one_each("ask", answers, count)
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What protects each agent's answer, if the agents do what they are meant to.
@@ -345,8 +329,29 @@ class RemoteAgents(Population):
         return dataclasses.replace(record, rng="the agents' own")
 
     def __repr__(self) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"RemoteAgents(epsilon={self._epsilon:g}, {asked})"
+        return self._described("")
+
+
+def mistakes(learned: Testable, X: Any, y: Bits) -> Bits:
+    """Where a hypothesis is wrong about records.
+
+    Raises: ShapeError, ParameterError unless it says one bit of each.
+    """
+    said = bits("learned.predict(X)", learned.predict(X))
+    if said.shape != y.shape:
+        rule = f"{len(y)} agents were asked"
+        raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
+    return said ^ y
+
+
+def one_each(asked: str, answers: Bits, count: int) -> Bits:
+    """The answers, if every agent has given one.
+
+    Raises: ShapeError.
+    """
+    if answers.shape != (count,):
+        raise ShapeError(f"{asked} returned shape {answers.shape}, but {count} agents were asked")
+    return answers
 
 
 def _json(hypothesis: Any) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from . import files
+from ._databases import opened
 from ._questions import Question
 from .exceptions import ParameterError
 
 _APPLICATION = int.from_bytes(b"HDPa", "big")
-_PATIENCE_SECONDS = 30.0
 
 
 def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
@@ -50,19 +50,10 @@ def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
     except OSError as error:
         raise ParameterError(f"can't write {path}: {files.reason(error)}") from error
     try:
-        with closing(
-            sqlite3.connect(
-                f"{target.as_uri()}?mode=rw",
-                uri=True,
-                timeout=_PATIENCE_SECONDS,
-                isolation_level=None,
-            )
-        ) as connection:
-            connection.execute("PRAGMA synchronous=FULL")
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                _found(connection, path)
-                yield connection
+        with opened(target) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _found(connection, path)
+            yield connection
     except sqlite3.Error as error:
         raise ParameterError(f"{path} can't be used as a device's state: {error}") from error
 

@@ -54,11 +54,9 @@ def learn_by_descent(
         1.1 (stochastic gradients in the local model).
     """
     _check(learner, agents)
-    _random.check(random_state)
+    coins = _random.stream(random_state)
     agents.require_finite()
-    # One stream for all steps: the same coins in each would tie their errors together.
-    coins = None if random_state is None else np.random.default_rng(random_state)
-    public = np.random.default_rng() if coins is None else coins
+    public = coins or np.random.default_rng()
     weights, total = np.zeros(agents.d), np.zeros(agents.d)
     scale = _norm(agents)
     first = _first_length(learner, scale)

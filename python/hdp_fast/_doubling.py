@@ -154,12 +154,10 @@ class DoublingLearner:
         Cost: errors of each class that a round uses, on that round's records.
         Source: as the class.
         """
-        _random.check(random_state)
+        coins = _random.stream(random_state)
         records, labels = self._read(X, y)
         rounds = self._affordable(len(labels))
         record = self._record(random_state)
-        # One stream for all rounds: the same coins for each would tie them together.
-        coins = None if random_state is None else np.random.default_rng(random_state)
         with spend(budget, record):
             return self._first_accepted(rounds, records, labels, coins, record)
 

@@ -15,6 +15,7 @@ from . import _random, noise
 from ._checks import fraction, number, shown, sized
 from ._discrete_gaussian import LEAST_SIGMA, composed_delta, composed_sigma
 from ._vote_sessions import Once, RandomState, used
+from ._vote_tables import restored
 from ._votes import Integers, counts_of
 from .budget import Budget
 from .exceptions import ParameterError, ShapeError
@@ -165,16 +166,7 @@ class GaussianVote:
         Cost: as design.
         Source: none.
         """
-        try:
-            fields = json.loads(text)
-            if fields.pop("kind") == cls.__name__:
-                return cls(**fields | {"sigma": Fraction(*fields["sigma"])})
-        except ParameterError:
-            raise
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError, ArithmeticError):
-            pass
-        rule = f"it must be what {cls.__name__}.to_json wrote"
-        raise ParameterError(f"text = {shown(text)}, but {rule}")
+        return restored(cls, text, lambda sigma, **fields: cls(**fields, sigma=Fraction(*sigma)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(),)

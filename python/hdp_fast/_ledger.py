@@ -14,13 +14,14 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ._databases import opened
 from .exceptions import BudgetExceeded, ParameterError
 from .record import PrivacyRecord
 
@@ -28,8 +29,6 @@ ROOT = 1
 
 _APPLICATION = int.from_bytes(b"HDPb", "big")
 _VERSION = 1
-# Nobody holds a ledger for longer than a few milliseconds.
-_PATIENCE_SECONDS = 30.0
 
 _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION};
@@ -363,12 +362,8 @@ def _synchronise(folder: Path) -> None:
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    address = f"{path.as_uri()}?mode={mode}"
     try:
-        with closing(
-            sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
-        ) as connection:
-            connection.execute("PRAGMA synchronous=FULL")
+        with opened(path, mode=mode) as connection:
             yield connection
     except sqlite3.Error as error:
         rule = f"it must be a budget file that can be read and written ({error})"

@@ -272,11 +272,8 @@ def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
 
 def streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
     """Coins of the simulation, and what the randomiser's own are drawn with."""
-    _random.check(random_state)
-    if random_state is None:
-        return np.random.default_rng(), None
-    coins = np.random.default_rng(random_state)
-    return coins, coins
+    tossed = _random.stream(random_state)
+    return tossed or np.random.default_rng(), tossed
 
 
 def drawn_candidates(

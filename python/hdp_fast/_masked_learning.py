@@ -18,7 +18,6 @@ from ._masked_parity import (
     MaskedParity,
     WeakMaskedParity,
     checked_size,
-    generator,
     index_and_half,
     parity_of,
     width,
@@ -199,8 +198,7 @@ class _Answers:
     ):
         self._agents, self._d, self._needs, self._asked = agents, d, needs, 0
         self._random_state = random_state
-        # One stream for all questions: the same coins for each would tie the answers together.
-        self._coins = None if random_state is None else generator(random_state)
+        self._coins = _random.stream(random_state)
 
     def first(self) -> Bits:
         d = self._d

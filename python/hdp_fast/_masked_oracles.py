@@ -7,20 +7,28 @@ from typing import Any
 import numpy as np
 
 from . import _core, _random
-from ._agents import Bits, Population, Question, RandomState, Testable, record_of
-from ._checks import bits, fractions, positive, shown
+from ._agents import (
+    Bits,
+    Population,
+    Question,
+    RandomState,
+    Testable,
+    mistakes,
+    one_each,
+    record_of,
+)
 from ._checks import count as checked_count
+from ._checks import fractions, positive, shown
 from ._masked_parity import (
     DrawnExamples,
     MaskedParity,
     checked_concept,
-    generator,
     index_and_half,
     masked_parity_domain,
     width,
 )
 from ._oracles import Losses
-from .exceptions import ParameterError, ShapeError
+from .exceptions import ParameterError
 from .record import PrivacyRecord
 
 
@@ -47,7 +55,7 @@ class MaskedParityAgents(Population):
         epsilon: float,
         random_state: RandomState = None,
     ):
-        people = generator(random_state)
+        people = _random.public_coins(random_state)
         checked_concept(concept)
         super().__init__(checked_count("size", size), epsilon)
         self.d = width(concept.d)
@@ -75,12 +83,7 @@ class MaskedParityAgents(Population):
         if not callable(question):
             raise ParameterError(f"question = {shown(question)}, but it must be callable")
         self._reserve(count)
-        answers = self._answers(question, count, random_state)
-        if answers.shape != (count,):
-            raise ShapeError(
-                f"question returned shape {answers.shape}, but {count} agents were asked"
-            )
-        return answers
+        return one_each("question", self._answers(question, count, random_state), count)
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them.
@@ -95,11 +98,7 @@ class MaskedParityAgents(Population):
         """
 
         def wrong(X: Any, y: Bits) -> Bits:
-            said = bits("learned.predict(X)", learned.predict(np.asarray(X)))
-            if said.shape != y.shape:
-                rule = f"{len(y)} agents were asked"
-                raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
-            return said ^ y
+            return mistakes(learned, np.asarray(X), y)
 
         return self.ask(wrong, count, random_state=random_state)
 
@@ -115,8 +114,7 @@ class MaskedParityAgents(Population):
         return record_of("local.MaskedParityAgents", self._epsilon, random_state)
 
     def __repr__(self) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"MaskedParityAgents({self.d:,} features, epsilon={self._epsilon:g}, {asked})"
+        return self._described(f"{self.d:,} features, ")
 
 
 class EvasiveOracle:

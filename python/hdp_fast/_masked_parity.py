@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _random
 from ._checks import array, bits, count, shown
 from ._hypotheses import read_only, store
 from .exceptions import ParameterError, ShapeError
@@ -116,7 +117,7 @@ def uniform_examples(
     """
     checked_concept(concept)
     shape = count("m", m), width(concept.d)
-    X = generator(random_state).integers(0, 2, shape, dtype=np.uint8)
+    X = _random.public_coins(random_state).integers(0, 2, shape, dtype=np.uint8)
     return X, concept.predict(X)
 
 
@@ -218,12 +219,3 @@ def bit(name: str, value: Any) -> int:
     if found not in (0, 1):
         raise ParameterError(f"{name} = {shown(value)}, but it must be 0 or 1")
     return found
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """Where examples and agents' coins of several questions come from."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
-        raise ParameterError(f"random_state = {shown(random_state)}, but {rule}") from None

@@ -149,9 +149,8 @@ class ExactOracle:
         if not (error is None or (isinstance(error, str) and error == "random") or callable(error)):
             rule = "it must be None, 'random' or a callable"
             raise ParameterError(f"error = {shown(error)}, but {rule}")
-        _random.check(random_state)
         self._error = error
-        self._coins = np.random.default_rng(random_state)
+        self._coins = _random.public_coins(random_state)
         self.queries = 0
 
     def query(self, g: Losses, tau: float) -> float:

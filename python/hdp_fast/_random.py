@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,27 @@ def generator(random_state: object) -> np.random.Generator:
     Raises: as key.
     """
     return np.random.default_rng(np.frombuffer(key(random_state), np.uint32))
+
+
+def stream(random_state: object) -> np.random.Generator | None:
+    """What several draws of one call are made with, in place of random_state: None stays None.
+
+    The same int for each of them would toss the same coins again and tie their outcomes together.
+
+    Raises: as key.
+    """
+    check(random_state)
+    # An int or a Generator now, whatever its type is called.
+    given: Any = random_state
+    return None if given is None else np.random.default_rng(given)
+
+
+def public_coins(random_state: object) -> np.random.Generator:
+    """Coins that protect nobody: the operating system's for None.
+
+    Raises: as key.
+    """
+    return stream(random_state) or np.random.default_rng()
 
 
 def check(random_state: object) -> None:

@@ -6,17 +6,16 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+from ._databases import opened
 from .exceptions import CheckpointError, ParameterError
 
 _APPLICATION = int.from_bytes(b"HDPl", "big")
 _VERSION = 1
-# Nobody holds the file for longer than answers take: their votes are counted before.
-_PATIENCE_SECONDS = 30.0
 
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION}",
@@ -139,13 +138,8 @@ class Spent:
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection of its own for every transaction: none is shared by threads or by a fork."""
-    address = f"{path.as_uri()}?mode=rw"
     try:
-        with closing(
-            sqlite3.connect(address, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
-        ) as connection:
-            # Not even a power failure undoes what has been written.
-            connection.execute("PRAGMA synchronous=EXTRA")
+        with opened(path, synchronous="EXTRA") as connection:
             yield connection
     except sqlite3.Error as error:
         _refuse(path, f"it must be a ledger that can be read and written ({error})")

@@ -81,9 +81,7 @@ class LocalSQOracle:
             raise ParameterError(f"agents = {shown(agents)}, but {rule}")
         self._queries = sized("queries", queries, _MOST_QUERIES)
         self._beta = fraction("beta", beta)
-        _random.check(random_state)
-        # Calls with one int would all toss the same coins.
-        self._coins = None if random_state is None else np.random.default_rng(random_state)
+        self._coins = _random.stream(random_state)
         self.agents, self.answers, self.asked = agents, list[float](), 0
 
     def query(self, g: Losses, tau: float) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, NoReturn, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._checks import array, count, sized
+from ._single import Single
 from ._votes import Integers, counts_of, unsigned
 from .budget import Budget, spend
 from .exceptions import BudgetExceeded, ParameterError, ShapeError
@@ -19,16 +20,17 @@ from .record import PrivacyRecord
 RandomState = int | np.random.Generator | None
 
 
-class Once:
+class Once(Single):
     """State that answers until it is used up, in one process alone: a copy is the very same object.
 
     Charges the budget when it is made.
     """
 
+    _copied = "ask the same queries again"
+
     def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
         self._record = record
-        # Calls with one int would all toss the same coins.
-        self._coins = None if random_state is None else np.random.default_rng(random_state)
+        self._coins = _random.stream(random_state)
         self._lock, self._process = threading.Lock(), os.getpid()
         with spend(budget, record):
             pass
@@ -47,16 +49,6 @@ class Once:
             raise BudgetExceeded(f"{kind} has ended at its last bottom, but queries were asked")
         if queries > left:
             raise BudgetExceeded(f"{queries:,} queries, but {left:,} are left")
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        kind = type(self).__name__
-        raise TypeError(f"{kind} can't be pickled: a copy could ask the same queries again")
 
 
 class Session(Once):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from . import _core, _table_cache
 from ._checks import number, shown
@@ -14,6 +15,26 @@ from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithms 3 and 4, with a verified table for noise"
+
+
+Restored = TypeVar("Restored")
+
+
+def restored(kind: type[Restored], text: str, make: Callable[..., Restored]) -> Restored:
+    """What to_json of this kind wrote, made anew from its fields.
+
+    Raises: ParameterError for anything else, and what make raises of it.
+    """
+    try:
+        fields = json.loads(text)
+        if fields.pop("kind") == kind.__name__:
+            return make(**fields)
+    except ParameterError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError, ArithmeticError):
+        pass
+    rule = f"it must be what {kind.__name__}.to_json wrote"
+    raise ParameterError(f"text = {shown(text)}, but {rule}")
 
 
 class Table:
@@ -93,16 +114,7 @@ class Table:
         Cost: as verify.
         Source: none.
         """
-        try:
-            fields = json.loads(text)
-            if fields.pop("kind") == cls.__name__:
-                return cls._made(**fields)
-        except ParameterError:
-            raise
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError):
-            pass
-        rule = f"it must be what {cls.__name__}.to_json wrote"
-        raise ParameterError(f"text = {shown(text)}, but {rule}")
+        return restored(cls, text, cls._made)
 
     @classmethod
     def _designed(cls, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any) -> Self:

@@ -201,9 +201,7 @@ def learn_by_votes(
     """
     _check_voting(hypotheses, agents)
     failure = fraction("beta", beta) / len(hypotheses)
-    _random.check(random_state)
-    # One stream for all hypotheses: the same coins for each would tie their estimates together.
-    coins = random_state if random_state is None else np.random.default_rng(random_state)
+    coins = _random.stream(random_state)
     asked = agents.remaining
     share, more = divmod(asked, len(hypotheses))
     best, most_right, index = np.empty(0, np.uint8), -1.0, 0

@@ -50,6 +50,7 @@ def statistic(case: Case) -> tuple[float, int]:
 def misfits(cases: Sequence[Case]) -> list[str]:
     """What contradicts the laws: any case on its own, or all of them together.
 
+    The cases must be of draws of their own: the sum over cases of the same draws is no chi-square.
     Half of the false alarm is for the cases, divided among them, half for the sum of their
     statistics, which sees a small error that they have in common.
     """
