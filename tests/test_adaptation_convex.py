@@ -10,13 +10,13 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 
 from hdp_fast import accounting
-from hdp_fast._adaptation_descent import nearest_within
 from hdp_fast._adaptation_noise import Noise, Privacy, grid, least_noise
 from hdp_fast._adaptation_paper import JOINT, JOINT_ROUNDED
 from hdp_fast._adaptation_part import PrivatePart
 from hdp_fast._adaptation_pass import Rounding, Weighing, gradient, passed
 from hdp_fast._adaptation_rows import Rows, Shape, in_reals, on_grid
 from hdp_fast._adaptation_solver import solved, total, turn
+from hdp_fast._adaptation_steps import nearest_within
 from hdp_fast._moments import Sample
 from hdp_fast.adaptation import ConvexAdaptation, discrepancy
 from hdp_fast.budget import Budget

@@ -11,6 +11,8 @@ from hdp_fast import _nonconvex_run
 from hdp_fast._adaptation_noise import Noise, Privacy
 from hdp_fast._adaptation_part import PrivatePart
 from hdp_fast._adaptation_rows import Rows, Shape
+from hdp_fast._adaptation_solver import moments
+from hdp_fast._adaptation_steps import Steps, along
 from hdp_fast._moments import Sample
 from hdp_fast._nonconvex_descent import Penalties, Problem, State, longest, objective, step
 from hdp_fast._nonconvex_losses import Bends, Called, Linear, total
@@ -72,7 +74,7 @@ def test_steps_go_against_finite_differences(penalties):
             state.v[i] -= sign * h
         in_v.append((values[0] - values[1]) / (2 * h))
     before = [state.v.copy() for state in both]
-    moved = step(both, w, problem, 0.01)
+    moved = step(both, w, problem, Steps.of_length(0.01, 100.0, 3))
     np.testing.assert_allclose((w - moved.w) / 0.01, slopes, atol=1e-6)
     changes = [before[k][i] - both[k].v[i] for k, i in itertools.product((0, 1), (0, 7))]
     paces = np.array(changes) / in_v
@@ -81,22 +83,30 @@ def test_steps_go_against_finite_differences(penalties):
     assert (paces > 0).all()
 
 
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
-def test_no_step_without_noise_raises_the_objective(penalties):
+def test_no_step_without_noise_raises_the_objective(penalties, scaled):
     for seed in range(5):
         both, problem = states(seed=seed), Problem(Bends(2.0, 1.0, 0.25), penalties, 1.5)
         w = np.random.default_rng(seed).normal(size=3)
         w *= min(1.0, 1.5 / np.linalg.norm(w))
         value, first, last = objective(both, w, problem), None, None
+        found = sum(moments(state.domain.rows, state.cap) for state in both)
+        path = along(found / 2, 1.5) if scaled else longest(problem, 3)
         for _ in range(300):
-            w, mapping = step(both, w, problem, longest(problem))
+            w, mapping = step(both, w, problem, path)
             lower = objective(both, w, problem)
             assert lower <= value + 1e-13
             value, first, last = lower, first or mapping, mapping
         assert last < 0.05 * first
 
 
-def test_a_callable_is_the_same_loss_as_the_compiled_one():
+def test_a_callable_is_the_same_loss_as_the_compiled_one(monkeypatch):
+    def alike(settings, problem, states, size):
+        return longest(problem, size)
+
+    # Nobody knows in which directions a callable bends: its steps are alike in all.
+    monkeypatch.setattr(_nonconvex_run, "_path", alike)
     Xs, ys, Xt, yt = data()
     settings = {"epsilon": math.inf, "alpha": 0.4, "steps": 50, "radius": 3.0, "iterate": "last"}
     settings |= {"discrepancy": 0.2, "lambda_2": 0.1}
@@ -137,7 +147,7 @@ def test_records_of_great_loss_lose_their_weight():
     both, problem = states(), Problem(Bends(2.0, 1.0, 0.25), Penalties(0.3, 0, 0, 1), 5.0)
     w = np.zeros(3)
     for _ in range(3000):
-        w, _ = step(both, w, problem, longest(problem))
+        w, _ = step(both, w, problem, longest(problem, 3))
     losses, _ = both[1].domain.evaluate(w, both[1].q, both[1].cap)
     assert (both[1].q[losses < 0.28] == both[1].cap).all()
     assert (losses > 0.35).any()

@@ -39,7 +39,7 @@ class ConvexAdaptation(Estimator):
 
     "tight" eliminates the weights, q_i = cap_i min(1, sqrt(kappa_1 / (l_i + d 1[i in source]))), so
     that no gradient of a private record is longer than L = cap_i 2 norm_bound min(sqrt(kappa_1),
-    radius norm_bound + 1): Huber's loss with threshold sqrt(kappa_1). Starting at the best predictor
+    radius norm_bound + 1): Huber's loss of threshold sqrt(kappa_1). Starting at the best predictor
     for the public records alone, it takes T steps of projected gradient descent on w, the private
     part of each gradient with noise of deviation noise_ for each coordinate, and returns the mean
     of the last half. Steps are scaled by the public records' second moments, as if the private ones

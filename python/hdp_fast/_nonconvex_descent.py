@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._adaptation_solver import within_ball
+from ._adaptation_steps import Moved, Steps
 from ._nonconvex_losses import Bends, Domain
 
 Floats = NDArray[np.float64]
@@ -74,17 +74,10 @@ class Couplings(NamedTuple):
     total: float
 
 
-class Moved(NamedTuple):
-    """A step: the next predictor, and the squared norm of the gradient mapping."""
-
-    w: Floats
-    mapping: float
-
-
-def step(states: list[State], w: Floats, problem: Problem, length: float) -> Moved:
+def step(states: list[State], w: Floats, problem: Problem, path: Steps) -> Moved:
     """The next predictor; the weights move on, too.
 
-    Without noise, for a length of at most `longest`, no step raises the objective: each block moves
+    Without noise, for steps like those of `longest`, none raises the objective: each block moves
     by less than what its own curvature and half of what joins both allow.
     """
     coupled = _couplings(states, problem.penalties)
@@ -93,13 +86,16 @@ def step(states: list[State], w: Floats, problem: Problem, length: float) -> Mov
         losses, own = state.domain.evaluate(w, state.q, state.cap)
         gradient += own
         mapping += _moved_weights(state, losses, coupled, problem)
-    found = within_ball(w - length * gradient, problem.radius)
-    return Moved(found, mapping + float(np.square((w - found) / length).sum()))
+    found = path.moved(w, gradient)
+    return found._replace(mapping=found.mapping + mapping)
 
 
-def longest(problem: Problem) -> float:
-    """The longest step of the predictor that never raises the objective; all caps add up to 1."""
-    return 1 / (2 * problem.bends.smoothness)
+def longest(problem: Problem, d: int) -> Steps:
+    """The longest steps, alike in all directions, that never raise the objective.
+
+    All caps add up to 1.
+    """
+    return Steps.of_length(1 / (2 * problem.bends.smoothness), problem.radius, d)
 
 
 def objective(states: list[State], w: Floats, problem: Problem) -> float:

@@ -22,6 +22,8 @@ from ._adaptation_noise import (
 from ._adaptation_part import PrivatePart
 from ._adaptation_problem import Problem, chosen_alpha
 from ._adaptation_rows import Shape, in_reals
+from ._adaptation_solver import moments
+from ._adaptation_steps import Steps, along
 from ._checks import array, bits, integers
 from ._moments import Sample
 from ._nonconvex_descent import SHARE, Penalties, State, longest, step
@@ -85,9 +87,14 @@ def bends_of(settings: Settings, shape: Shape) -> Bends:
     if settings.bends is not None:
         return settings.bends
     if settings.loss == "logistic":
-        return Bends(float(np.logaddexp(0, furthest)), r, r**2 / 4)
+        return Bends(float(np.logaddexp(0, furthest)), r, _bend(settings) * r**2)
     largest = math.log(settings.classes) + math.sqrt(2) * furthest
-    return Bends(largest, math.sqrt(2) * r, r**2 / 2)
+    return Bends(largest, math.sqrt(2) * r, _bend(settings) * r**2)
+
+
+def _bend(settings: Settings) -> float:
+    """Bound on the second derivative of a loss in its scores."""
+    return 0.25 if settings.loss == "logistic" else 0.5
 
 
 def unprotected(settings: Settings, problem: Problem, random_state: RandomState) -> Outcome:
@@ -98,8 +105,9 @@ def unprotected(settings: Settings, problem: Problem, random_state: RandomState)
     states = _states(settings, problem, None, judged)
     descent = _descent(settings, problem)
     w = _start(settings, problem, states[0], descent)
-    w = _descended(settings, descent, states, w, stream(random_state))
-    mapping = math.sqrt(step(states, w, descent, longest(descent)).mapping)
+    path = _path(settings, descent, states, len(w))
+    w = _descended(settings, descent, states, w, path, stream(random_state))
+    mapping = math.sqrt(step(states, w, descent, longest(descent, len(w))).mapping)
     alpha = _alpha(settings, problem, judged)
     return Outcome(_shaped(settings, w), alpha, judged, 0.0, mapping, None)
 
@@ -124,9 +132,12 @@ def protected(
             judged = _cut(problem.judged(noise, settings.privacy.delta, coins), settings, problem)
         states = _states(settings, problem, noise, judged, coins)
         descent = _descent(settings, problem)
+        deviation = states[1].domain.deviation(states[1].cap)
         w = _start(settings, problem, states[0], descent)
-        w = _descended(settings, descent, states, w, coins)
-    deviation, alpha = states[1].domain.deviation(states[1].cap), _alpha(settings, problem, judged)
+        path = _path(settings, descent, [_alone(states[0])], len(w))
+        path = path.beside(deviation, settings.steps, len(w))
+        w = _descended(settings, descent, states, w, path, coins)
+    alpha = _alpha(settings, problem, judged)
     return Outcome(_shaped(settings, w), alpha, judged, deviation, None, record)
 
 
@@ -171,14 +182,19 @@ def _domain(
 
 
 def _descended(
-    settings: Settings, descent: Descent, states: list[State], w: Floats, coins: Coins
+    settings: Settings,
+    descent: Descent,
+    states: list[State],
+    w: Floats,
+    path: Steps,
+    coins: Coins,
 ) -> Floats:
     """The iterate that is told, from a start on."""
-    length, number = _length(settings, descent, states[1], len(w)), settings.steps
+    number = settings.steps
     if not settings.last:
         number = int(draws.uniform_integers(settings.steps, random_state=coins)) + 1
     for _ in range(number):
-        w, _ = step(states, w, descent, length)
+        w, _ = step(states, w, descent, path)
     return w
 
 
@@ -190,15 +206,22 @@ def _start(settings: Settings, problem: Problem, known: State, descent: Descent)
     """Where as many steps for the public records alone end; their weights stay as they were."""
     size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
     w = np.zeros(size) if settings.start is None else settings.start
-    alone = State.new(known.domain, 1 / known.domain.n, known.offset)
+    alone = [_alone(known)]
+    path = _path(settings, descent, alone, len(w))
     for _ in range(settings.steps):
-        w, _ = step([alone], w, descent, longest(descent))
+        w, _ = step(alone, w, descent, path)
     return w
 
 
-def _length(settings: Settings, descent: Descent, hidden: State, size: int) -> float:
-    spread = hidden.domain.deviation(hidden.cap)
-    if not spread:
-        return longest(descent)
-    best = descent.radius / (spread * math.sqrt(2 * size * settings.steps))
-    return min(longest(descent), best)
+def _alone(known: State) -> State:
+    """Public records as if there were no others."""
+    return State.new(known.domain, 1 / known.domain.n, known.offset)
+
+
+def _path(settings: Settings, descent: Descent, states: list[State], size: int) -> Steps:
+    """Steps by the second moments of these records, which may be told."""
+    rows = [(each.domain.part.rows, each.cap) for each in states if isinstance(each.domain, Linear)]
+    if len(rows) < len(states):
+        return longest(descent, size)
+    found = np.sum([moments(*each) for each in rows], axis=0)
+    return along(2 * _bend(settings) * found, descent.radius)
