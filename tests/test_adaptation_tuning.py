@@ -170,7 +170,8 @@ def test_classifiers_are_tuned_by_their_errors():
     labels = (ys > 0).astype(int), (yt > 0).astype(int)
     found = tune(model, {"alpha": [0.02, 0.95]}, Xs, labels[0], Xt, labels[1], trials=20)
     assert found.parameters == {"alpha": 0.02}
-    assert 0 < found.score < 0.3
+    # With noise, hence perhaps below 0.
+    assert abs(found.score) < 0.3
 
 
 @pytest.mark.parametrize("private", ["source", "target"])

@@ -21,6 +21,7 @@ def descended(
     private: tuple[PrivatePart, Weighing],
     shape: Shape,
     steps: int,
+    reach: float,
 ) -> Floats:
     """The mean of the last half of the iterates of noisy projected gradient descent, (d,).
 
@@ -33,7 +34,8 @@ def descended(
     # All weights at their caps add up to 1.
     bends = 2 * moments(rows, 1 / len(rows.y))
     w = solved([public], shape.radius)
-    path = along(bends, shape.radius).beside(part.deviation(steepest), steps, len(w))
+    spread = part.deviation(steepest)
+    path = along(bends, shape.radius).beside(spread, steps, len(w), reach)
     skipped, mean = steps // 2, np.zeros_like(w)
     for step in range(steps):
         moved = gradient(rows, w, known) + part.noisy(w, weighing, steepest).gradient

@@ -14,8 +14,6 @@ from ._trust_region import on_sphere
 
 Floats = NDArray[np.float64]
 
-# The start is taken to be nearer to the best predictor than the radius, by this factor: measured.
-_NEARER = 3
 _FLAT, _LEAST = 1e-12, 1e-300
 
 
@@ -49,12 +47,12 @@ class Steps:
         """The same length in all directions."""
         return cls(np.full(d, 1 / length), None, radius)
 
-    def beside(self, spread: float, steps: int, coordinates: int) -> Self:
-        """The best for so many steps with noise.
+    def beside(self, spread: float, steps: int, coordinates: int, reach: float) -> Self:
+        """The best for so many steps with noise, if the best predictor is so far from the start.
 
         spread: deviation of the noise on each coordinate of each gradient.
         """
-        more = _NEARER * spread * math.sqrt(coordinates * steps) / self.radius
+        more = spread * math.sqrt(coordinates * steps) / reach
         return dataclasses.replace(self, bends=self.bends + more, adaptive=spread > 0)
 
     def moved(self, w: Floats, gradient: Floats) -> Moved:

@@ -70,6 +70,8 @@ class ConvexAdaptation(Estimator):
         kappa_2: 0 with "tight", else at least 0.
         kappa_inf: as kappa_2.
         steps: T, at least 1; None means 20, and 1000 with "paper". More than 100 cost noise.
+        reach: above 0: how far steps are meant to lead from the best predictor for the public
+            records alone. More noise comes with more; None takes the radius.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         variant: "tight" or "paper".
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
@@ -104,6 +106,7 @@ class ConvexAdaptation(Estimator):
     kappa_2: float = 0.0
     kappa_inf: float = 0.0
     steps: int | None = None
+    reach: float | None = None
     discrepancy_share: float = 0.05
     variant: Variant = "tight"
     private: Private | None = "target"
@@ -166,6 +169,7 @@ class ConvexAdaptation(Estimator):
             None if self.alpha is None else fraction("alpha", self.alpha),
             self._penalties(),
             None if self.steps is None else sized("steps", self.steps, _MOST_STEPS),
+            None if self.reach is None else within("reach", self.reach),
             fraction("discrepancy_share", self.discrepancy_share),
             self.variant,
         )

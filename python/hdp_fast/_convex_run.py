@@ -33,6 +33,7 @@ class Settings(NamedTuple):
     alpha: float | None
     penalties: Penalties
     steps: int | None
+    reach: float | None
     share: float
     variant: Variant
 
@@ -83,7 +84,7 @@ def protected(
         known, hidden = problem.weighings(alpha, settings.penalties.kappa_1, judged)
         parts = (rows, known), (part, hidden)
         if settings.variant == "tight":
-            coef = descended(*parts, shape, steps)
+            coef = descended(*parts, shape, steps, settings.reach or shape.radius)
         else:
             coef = descended_as_printed(*parts, shape, settings.penalties, steps)
     return Outcome(coef, alpha, judged, part.deviation(_steepest(settings, hidden, shape)), record)

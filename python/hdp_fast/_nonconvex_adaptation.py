@@ -41,7 +41,8 @@ class NonConvexAdaptation(Estimator):
     source]) + lambda_1 (1 - sum q_i) + lambda_2 |q|_2 + lambda_inf log(sum exp(mu q_i)) / mu: T
     steps of projected gradient descent in w and u = 1 / q at a time, each weight with a step of its
     own. Without noise no step raises the objective (proved for real numbers). It starts where as
-    many steps for the public records alone end.
+    many steps, or 100, for the public records alone end. Steps of compiled losses are scaled as
+    those of ConvexAdaptation.
 
     Guarantee: fit is (epsilon, delta)-DP for the private records under replace_one: the discrepancy
         and T steps add up to one Gaussian budget (proved). No private q or u leaves the mechanism,
@@ -75,6 +76,8 @@ class NonConvexAdaptation(Estimator):
         lambda_inf: at least 0.
         mu: above 0, at most 100 times the number of records of either domain; for lambda_inf.
         steps: T, at least 1.
+        reach: above 0: how far steps are meant to lead from where the public records alone
+            lead to. More noise comes with more; None takes the radius.
         iterate: "random", of which the theorem speaks, or "last": as private.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
@@ -92,7 +95,7 @@ class NonConvexAdaptation(Estimator):
         record_: what protects the private records, after fit; None with epsilon = math.inf.
 
     Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
-    Cost: T passes over the public rows and T over all; and the discrepancy.
+    Cost: T passes over the public rows, or 100, and T over all; and the discrepancy.
     Source: Bassily, Cortes, Mao and Mohri, Algorithm 2 and problem (7), with noise and steps of our
         own; u as printed moves by about T / n**2 where u >= n.
     """
@@ -112,6 +115,7 @@ class NonConvexAdaptation(Estimator):
     lambda_inf: float = 0.0
     mu: float = 1.0
     steps: int = 200
+    reach: float | None = None
     iterate: Iterate = "random"
     discrepancy_share: float = 0.05
     private: Private | None = "target"
@@ -209,6 +213,7 @@ class NonConvexAdaptation(Estimator):
                 within("mu", self.mu),
             ),
             steps=sized("steps", self.steps, _MOST_STEPS),
+            reach=None if self.reach is None else within("reach", self.reach),
             last=self.iterate == "last",
             share=fraction("discrepancy_share", self.discrepancy_share),
         )

@@ -35,6 +35,8 @@ from .record import PrivacyRecord
 
 Floats = NDArray[np.float64]
 
+# Of the public records alone, at least.
+_STEPS_BEFORE = 100
 _SOURCE = "Bassily, Cortes, Mao and Mohri, Algorithm 2, its noise as one Gaussian budget"
 
 
@@ -50,6 +52,7 @@ class Settings(NamedTuple):
     discrepancy: float | None
     penalties: Penalties
     steps: int
+    reach: float | None
     last: bool
     share: float
 
@@ -135,7 +138,7 @@ def protected(
         deviation = states[1].domain.deviation(states[1].cap)
         w = _start(settings, problem, states[0], descent)
         path = _path(settings, descent, [_alone(states[0])], len(w))
-        path = path.beside(deviation, settings.steps, len(w))
+        path = path.beside(deviation, settings.steps, len(w), settings.reach or descent.radius)
         w = _descended(settings, descent, states, w, path, coins)
     alpha = _alpha(settings, problem, judged)
     return Outcome(_shaped(settings, w), alpha, judged, deviation, None, record)
@@ -203,12 +206,12 @@ def _shaped(settings: Settings, w: Floats) -> Floats:
 
 
 def _start(settings: Settings, problem: Problem, known: State, descent: Descent) -> Floats:
-    """Where as many steps for the public records alone end; their weights stay as they were."""
+    """Where steps for the public records alone end; their weights stay as they were."""
     size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
     w = np.zeros(size) if settings.start is None else settings.start
     alone = [_alone(known)]
     path = _path(settings, descent, alone, len(w))
-    for _ in range(settings.steps):
+    for _ in range(max(settings.steps, _STEPS_BEFORE)):
         w, _ = step(alone, w, descent, path)
     return w
 
