@@ -18,7 +18,6 @@ from ._adaptation_rows import FeatureMap, Private, Shape, mapped
 from ._checks import at_least_zero, fraction, shown, sized, within
 from ._convex_run import Settings, Variant, protected, unprotected
 from ._hypotheses import read_only
-from ._linear_model import looked_at
 from .budget import Budget
 from .exceptions import ParameterError
 

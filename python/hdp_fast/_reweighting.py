@@ -83,9 +83,7 @@ def minimise_discrepancy(
     return match_moment(X_source, moment, steps=steps, tolerance=tolerance)
 
 
-def match_moment(
-    X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float
-) -> Found:
+def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float) -> Found:
     """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - moment nearly least.
 
     X_source: (m, d); moment: any symmetric matrix (d, d). steps: of each stage of less smoothing.

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ._adaptation_estimators import BoundedEstimator, check_loss, people, same_columns
 from ._checks import fraction, positive, sized
 from ._linear_model import looked_at
 from ._sgd import Numerics, PrivateSGD, RandomState
-from ._weighted_fit import Floats, Loss
+from ._weighted_fit import Loss
 from .budget import Budget
 
 _MOST_STEPS = 1 << 40
