@@ -60,22 +60,13 @@ class Sums(NamedTuple):
         return cls(_products(found.X), float(units), found.unit)
 
     def noisy(self, noise: Noise, coins: Coins) -> Floats:
-        """The sum, with the noise of deviations() on each entry of its upper triangle."""
-        above, diagonal = (
-            noisy(values, most, noise, coins)
-            for values, most in zip(self._entries(), self._moved(), strict=True)
-        )
-        found = np.diag(diagonal)
-        found[np.triu_indices(len(found), 1)] = above
-        return np.triu(found, 1).T + found
-
-    def _entries(self) -> tuple[Floats, Floats]:
-        """Above the diagonal, and on it."""
-        return self.matrix[np.triu_indices(len(self.matrix), 1)], self.matrix.diagonal()
-
-    def _moved(self) -> tuple[float, float]:
-        """What the noise above the diagonal and on it is proportional to."""
-        return self.norm**2, _ROOT * self.norm**2
+        """The sum, its upper triangle with noise as release_moment has it."""
+        upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
+        above = noisy(self.matrix[upper], square, noise, coins)
+        found = np.diag(noisy(self.matrix.diagonal(), _ROOT * square, noise, coins))
+        found[upper] = above
+        found.T[upper] = above
+        return found
 
 
 class ReleasedMoment(NamedTuple):
