@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import norm
 
 from hdp_fast import accounting
+from hdp_fast._adaptation_descent import nearest_within
 from hdp_fast._adaptation_noise import Noise, Privacy, grid, least_noise
 from hdp_fast._adaptation_paper import JOINT, JOINT_ROUNDED
 from hdp_fast._adaptation_part import PrivatePart
@@ -130,6 +131,44 @@ def test_turns_and_steps_descend():
         next_v = moved * (radius / max(radius, np.linalg.norm(moved)))
         assert total(given, next_v) <= total(given, v) + 1e-15
         w, v = next_w, next_v
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_point_of_the_ball_is_that_of_a_solver(seed):
+    rng = np.random.default_rng(seed)
+    w, metric, radius = rng.normal(size=4), np.exp(3 * rng.normal(size=4)), 0.7
+    found = nearest_within(w, metric, radius)
+    best = minimize(
+        lambda v: metric @ (v - w) ** 2, np.zeros(4), jac=lambda v: 2 * metric * (v - w),
+        method="SLSQP", options={"ftol": 1e-15, "maxiter": 500},
+        constraints={"type": "ineq", "fun": lambda v: radius**2 - v @ v, "jac": lambda v: -2 * v},
+    )  # fmt: skip
+    assert np.linalg.norm(found) == pytest.approx(min(radius, np.linalg.norm(w)))
+    np.testing.assert_allclose(found, best.x, atol=1e-5)
+    np.testing.assert_array_equal(nearest_within(w, metric, 100.0), w)
+
+
+def skewed(n, scales, seed=0):
+    """Source and target of which the latter alone has the third column."""
+    rng = np.random.default_rng(seed)
+    w = np.array([0.5, 1.0, -0.8])
+    rows = [rng.normal(size=(k, 3)) * scales for k in (2000, n)]
+    rows[0][:, 2] = 0.0
+    data = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1) for X in rows]
+    labels = [(X @ w + 0.05 * rng.normal(size=len(X))).clip(-1, 1) for X in data]
+    return data[0], labels[0] / 2, data[1], labels[1]
+
+
+@pytest.mark.parametrize("scales", [(0.4, 0.4, 0.4), (0.4, 0.01, 0.4), (0.4, 0.4, 0.01)])
+def test_steps_arrive_where_the_source_says_little_of_the_target(scales):
+    data = skewed(50_000, np.array(scales))
+    given = {"delta": 1e-5, "alpha": 0.3, "radius": 2.0, "kappa_1": 0.1}
+    model = ConvexAdaptation(epsilon=50.0, random_state=1, **given).fit(*data)
+    best = ConvexAdaptation(epsilon=math.inf, **given).fit(*data)
+    weighed = parts(data, 0.3, 0.1, 0.0)
+    start = solved(weighed[:1], 2.0)
+    reached, least, before = (total(weighed, w) for w in (model.coef_, best.coef_, start))
+    assert reached - least < 0.02 * (before - least)
 
 
 def test_without_noise_fit_is_the_optimum():

@@ -38,12 +38,12 @@ class ConvexAdaptation(BoundedEstimator):
 
     "tight" eliminates the weights, q_i = cap_i min(1, sqrt(kappa_1 / (l_i + d 1[i in source]))), so
     that no gradient of a private record is longer than L = cap_i 2 norm_bound min(sqrt(kappa_1),
-    radius norm_bound + 1). Starting at the best predictor for the public records alone, it takes T
-    steps of projected gradient descent on w, the private part of each gradient with noise of
-    deviation s = noise_ for each coordinate, and returns the mean of the last half: its expected
-    objective is at most D**2 / (eta T) + 2 eta d s**2 above the least one, where D <= 2 radius is
-    how far the start is from the best predictor, and the step eta = radius / (s sqrt(2 d T)), or
-    less where that would be too long for descent (proved for real numbers).
+    radius norm_bound + 1): Huber's loss with threshold sqrt(kappa_1). Starting at the best predictor
+    for the public records alone, it takes T steps of projected gradient descent on w, the private
+    part of each gradient with noise of deviation noise_ for each coordinate, and returns the mean
+    of the last half. Steps are scaled by the public records' second moments, as if the private ones
+    had the same, by the noise, and by the gradients seen so far (AdaGrad), so that none is too long
+    where both domains differ. How near they come to the best predictor is measured, not proved.
 
     "paper" is Algorithm 1 with the printed steps, for comparison: noise on w and on the private u =
     1 / q, their joint sensitivity 1.28616 instead of 2, least for what is promised in all. The
@@ -68,8 +68,7 @@ class ConvexAdaptation(BoundedEstimator):
         kappa_1: above 0: losses above it weigh less.
         kappa_2: 0 with "tight", else at least 0.
         kappa_inf: as kappa_2.
-        steps: T, at least 1; None means as many as the noise makes useful, 20 to 1000, and 1000
-            with "paper". More of them cost time only.
+        steps: T, at least 1; None means 20, and 1000 with "paper". More than 100 cost noise.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         variant: "tight" or "paper".
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
@@ -91,7 +90,8 @@ class ConvexAdaptation(BoundedEstimator):
         for the optimum without noise; then T passes over all rows.
     Source: Bassily, Cortes, Mao and Mohri, Algorithm 1 and problem (6), sigma_1 and sigma_2
         replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta = 0.01.
-        Balle and Wang 2018; Canonne, Kamath and Steinke 2020.
+        Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
+        (AdaGrad).
     """
 
     epsilon: float

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._adaptation_descent import descended, useful_steps
+from ._adaptation_descent import STEPS, descended
 from ._adaptation_noise import Privacy, RandomState, least_noise, record_of, stream
 from ._adaptation_paper import JOINT, JOINT_ROUNDED, Penalties, descended_as_printed
 from ._adaptation_paper import steepest as printed_steepest
@@ -70,7 +70,7 @@ def protected(
 
     Raises: ParameterError, BudgetExceeded.
     """
-    steps = settings.steps or _useful_steps(settings, problem)
+    steps = settings.steps or (STEPS if settings.variant == "tight" else _STEPS_AS_PRINTED)
     noise = least_noise(settings.privacy, steps, settings.share, _joint(settings))
     bounds, shape = problem.shape.bounds, problem.shape
     rows, part = in_reals(problem.known, bounds), PrivatePart.of(problem.hidden, bounds, noise)
@@ -99,15 +99,3 @@ def _joint(settings: Settings) -> float:
     if settings.variant == "tight":
         return 1.0
     return JOINT_ROUNDED if settings.privacy.exact else JOINT
-
-
-def _useful_steps(settings: Settings, problem: Problem) -> int:
-    """By public numbers only: with the share that equal weights would give, where it is open."""
-    if settings.variant == "paper":
-        return _STEPS_AS_PRINTED
-    m, n = problem.sizes
-    alpha = m / (m + n) if settings.alpha is None else settings.alpha
-    once = least_noise(settings.privacy, 1, settings.share).multiple
-    _, hidden = problem.weighings(alpha, settings.penalties.kappa_1, 0.0)
-    moved = 2 * _steepest(settings, hidden, problem.shape) * problem.shape.norm_bound
-    return useful_steps(problem.shape, once * moved, problem.columns)
