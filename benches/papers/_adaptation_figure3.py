@@ -4,8 +4,8 @@ Run `python benches/papers/_adaptation_figure3.py` for the choice of private DM'
 
 Samples are those of Figure 1, at epsilon = 15. The share of the source is nearly 1, as the paper
 has it (alpha = 1 is no share here), and what was chosen for the tables. private DM is
-PrivateDiscrepancyMinimisation, which releases the target's second moments once; the method that
-the paper names has no public code. DM is the same without noise, with the penalty that has the
+PrivateDiscrepancyMinimisation, which releases the target's second moments once, where the method
+that the paper names takes noisy steps. DM is the same without noise, with the penalty that has the
 least error on the validation set; private DM's was chosen once, on other splits at epsilon = 4, as
 all private settings. Dotted: the source alone, all records alike, without any of the target's.
 
