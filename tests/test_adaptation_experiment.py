@@ -125,6 +125,24 @@ def test_the_figure_marks_what_is_drawn_with_replacement(script):
     assert len(curves.figure([gas]).axes) == 1
 
 
+@pytest.mark.filterwarnings("ignore:random_state:UserWarning")
+def test_the_figure_of_private_rivals_has_all_methods_at_every_size(script, monkeypatch):
+    curves, rivals = script.curves, script.rival_curves
+    monkeypatch.setattr(curves, "SIZES", (30, 100))
+    monkeypatch.setattr(rivals, "GAS", invented(script))
+    (found,) = rivals.repeat(2)
+    assert (found["name"], found["splits"]) == ("invented", 2)
+    kinds = {f"{curves.DISTINCT}, 30", f"{curves.ENLARGED}, 30", f"{curves.ENLARGED}, 100"}
+    drawn = {f"{name}, {kind}" for name in rivals.METHODS for kind in kinds}
+    assert set(found["errors"]) == drawn | {"train on source"}
+    errors = {name: np.mean(each) for name, each in found["errors"].items()}
+    # One linear truth for both domains: much noise on moments spoils weights, not the model.
+    assert max(errors.values()) < 2 * errors["train on source"]
+    (panel,) = rivals.figure([found]).axes
+    assert len(panel.get_legend().get_texts()) == 2 * len(rivals.METHODS) + 1
+    assert rivals.repeat(1, only="adult") == []
+
+
 @pytest.mark.data
 def test_one_split_of_the_wind(script, tmp_path, monkeypatch, capsys):
     wind = sys.modules["_adaptation_data"].REGRESSION[0]

@@ -10,8 +10,8 @@ split: all 32,650 take five times as long. Dotted: all the target's records with
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from _adaptation_data import CLASSIFICATION, REGRESSION, DataSet, Sample, Split, enlarged
@@ -24,11 +24,39 @@ SOURCE = 6000
 DATA = (REGRESSION[2], CLASSIFICATION[0])
 ENLARGED, DISTINCT = "with replacement", "all different"
 
+Result = dict[str, Any]
+Points = Iterator[tuple[str, float]]
 
-def repeat(splits: int, only: str | None = None) -> list[dict[str, Any]]:
+
+class Curves(NamedTuple):
+    """What is drawn of a result.
+
+    Attributes:
+        labels: of curves, by what their keys begin with; kind of sample and n follow.
+        level: the key of an error that has no n, dotted.
+    """
+
+    labels: dict[str, str]
+    level: str
+
+
+CURVES = Curves({f"{epsilon:g}": f"epsilon = {epsilon:g}" for epsilon in EPSILONS}, "not private")
+
+
+def repeat(splits: int, only: str | None = None) -> list[Result]:
     """Errors of both data sets, by epsilon, kind of sample and n; a list of as many as splits."""
+    return repeated(points, DATA, splits, only)
+
+
+def repeated(
+    points: Callable[[DataSet, int], Points],
+    every: tuple[DataSet, ...],
+    splits: int,
+    only: str | None,
+) -> list[Result]:
+    """The points of so many splits of each data set that is there."""
     found = []
-    for data in DATA:
+    for data in every:
         if only not in (None, data.name):
             continue
         if data.missing():
@@ -43,9 +71,9 @@ def repeat(splits: int, only: str | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def points(data: DataSet, number: int) -> Iterator[tuple[str, float]]:
+def points(data: DataSet, number: int) -> Points:
     split = shortened(data.split(number), number)
-    yield "not private", open_outcome(data, split).test
+    yield CURVES.level, open_outcome(data, split).test
     for kind, n, sample in samples(split.training, number):
         some = split._replace(training=sample)
         for epsilon in EPSILONS:
@@ -73,39 +101,38 @@ def privately(data: DataSet, split: Split, epsilon: float, seed: int) -> float:
     return measured(data, split, private_fit(data, split, settings, "tight", **given)).test
 
 
-def figure(results: list[dict[str, Any]]) -> Figure:
+def figure(results: list[Result], curves: Curves = CURVES) -> Figure:
     """A panel for each data set."""
     drawn = Figure(figsize=(6.5 * len(results), 5), layout="constrained")
     panels = drawn.subplots(1, len(results), squeeze=False)[0]
     for result, panel in zip(results, panels, strict=True):
-        draw(panel, result)
+        draw(panel, result, curves)
         panel.set(xscale="log", xlabel="n, target records")
         panel.set_title(f"{result['name']}, delta = {DELTA}, {result['splits']} splits")
     panels[0].legend(fontsize="x-small")
     return drawn
 
 
-def draw(panel: Any, result: dict[str, Any]) -> None:
+def draw(panel: Any, result: Result, curves: Curves) -> None:
     accuracy = result["task"] == "classification"
     panel.set_ylabel("accuracy" if accuracy else "mean squared error")
     if not accuracy:
         panel.set_yscale("log")
-    for place, epsilon in enumerate(EPSILONS):
+    for place, (name, label) in enumerate(curves.labels.items()):
         for kind, style, marker in ((ENLARGED, "-", "o"), (DISTINCT, "--", "x")):
             drawn = {"linestyle": style, "marker": marker, "color": f"C{place}", "capsize": 2}
-            label = f"epsilon = {epsilon:g}, {kind}"
-            panel.errorbar(*line(result, f"{epsilon:g}, {kind}"), label=label, **drawn)
-    errors = shown(result, "not private")
-    panel.axhline(errors.mean(), linestyle=":", color="black", label="not private")
+            panel.errorbar(*line(result, f"{name}, {kind}"), label=f"{label}, {kind}", **drawn)
+    errors = shown(result, curves.level)
+    panel.axhline(errors.mean(), linestyle=":", color="black", label=curves.level)
 
 
-def line(result: dict[str, Any], name: str) -> tuple[list[int], list[float], list[float]]:
+def line(result: Result, name: str) -> tuple[list[int], list[float], list[float]]:
     """n, means and deviations."""
     some = [n for n in SIZES if f"{name}, {n}" in result["errors"]]
     values = [shown(result, f"{name}, {n}") for n in some]
     return some, [each.mean() for each in values], [each.std() for each in values]
 
 
-def shown(result: dict[str, Any], key: str) -> Any:
+def shown(result: Result, key: str) -> Any:
     errors = np.array(result["errors"][key])
     return 1 - errors if result["task"] == "classification" else errors

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -97,17 +99,54 @@ class Estimator:
         return [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
 
 
+class BoundedEstimator(Estimator):
+    """What it learns is of records shrunk to a bound, and so are those it judges."""
+
+    norm_bound: float
+
+    def scores(self, X: ArrayLike) -> Floats:
+        """The inner product of the coefficients with every record, shrunk to norm_bound.
+
+        X: finite real numbers (k, d), of the target's space. Returns float64 (k,).
+
+        Guarantee: that of fit, which it only reads.
+        Raises: ShapeError, ParameterError; HdpFastError before fit.
+        Cost: two passes over X.
+        Source: none.
+        """
+        scores = super().scores(X)
+        norms = np.linalg.norm(looked_at(X).entries, axis=1)
+        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
+        return shrunk
+
+
 def people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> People:
     """Records of a domain.
 
     Raises: ShapeError, ParameterError, naming the domain's arguments.
     """
-    try:
-        rows = looked_at(X).entries
+    rows = rows_of(name, X)
+    with _named(name):
         labels = labels_of(y, len(rows), None if loss == "logistic" else math.inf)
+    return People(rows, labels)
+
+
+def rows_of(name: str, X: ArrayLike) -> NDArray[Any]:
+    """Records of a domain without their labels, float (n, d).
+
+    Raises: ShapeError, ParameterError, naming the domain.
+    """
+    with _named(name):
+        return looked_at(X).entries
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors begin with the domain's name."""
+    try:
+        yield
     except HdpFastError as error:
         raise type(error)(f"{name}: {error}") from None
-    return People(rows, labels)
 
 
 def same_columns(name: str, rows: NDArray[Any], d: int) -> None:

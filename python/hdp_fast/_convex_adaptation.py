@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _random
-from ._adaptation_estimators import Estimator
+from ._adaptation_estimators import BoundedEstimator
 from ._adaptation_noise import Numerics, RandomState, checked_privacy
 from ._adaptation_paper import Penalties
 from ._adaptation_problem import Problem
@@ -18,7 +18,6 @@ from ._adaptation_rows import FeatureMap, Private, Shape, mapped
 from ._checks import at_least_zero, fraction, shown, sized, within
 from ._convex_run import Settings, Variant, protected, unprotected
 from ._hypotheses import read_only
-from ._linear_model import looked_at
 from .budget import Budget
 from .exceptions import ParameterError
 
@@ -29,7 +28,7 @@ _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
-class ConvexAdaptation(Estimator):
+class ConvexAdaptation(BoundedEstimator):
     """Linear regression for a target, learned from source and target by one convex problem.
 
     Minimises, over |w| <= radius and weights q_i up to alpha / m for the m records of the source
@@ -142,21 +141,6 @@ class ConvexAdaptation(Estimator):
         self.coef_, self.alpha_ = read_only(found.coef), found.alpha
         self.discrepancy_, self.noise_, self.record_ = found[2:]
         return self
-
-    def scores(self, X: ArrayLike) -> Floats:
-        """The inner product of the coefficients with every record, shrunk to norm_bound.
-
-        X: finite real numbers (k, d), of the target's space. Returns float64 (k,).
-
-        Guarantee: that of fit, which it only reads.
-        Raises: ShapeError, ParameterError; HdpFastError before fit.
-        Cost: two passes over X.
-        Source: none.
-        """
-        scores = super().scores(X)
-        norms = np.linalg.norm(looked_at(X).entries, axis=1)
-        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
-        return shrunk
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

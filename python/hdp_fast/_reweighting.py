@@ -76,15 +76,25 @@ def minimise_discrepancy(
     Times 4 Lambda**2 that norm is the discrepancy of the reweighted source and the target under
     the squared loss of two linear predictors of norm at most Lambda, labels left out.
 
-    X_source: (m, d); X_target: (n, d). steps: of each stage of less smoothing. tolerance: the gap
-    at which to stop, as a share of the value of equal weights. Returns the norm as value.
+    X_source: (m, d); X_target: (n, d). The rest: as match_moment.
+    """
+    others = np.asarray(X_target, np.float64)
+    moment = others.T @ others / len(others)
+    return match_moment(X_source, moment, steps=steps, tolerance=tolerance)
+
+
+def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float) -> Found:
+    """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - moment nearly least.
+
+    X_source: (m, d); moment: any symmetric matrix (d, d). steps: of each stage of less smoothing.
+    tolerance: the gap at which to stop, as a share of the value of equal weights. Returns the norm
+    as value.
 
     Cost: O(m d**2 + d**3), twice a step.
     Source: Cortes and Mohri 2014, Domain adaptation and sample bias correction theory and algorithm
         for regression, Section 5; smoothing of Nesterov 2007.
     """
-    rows, others = np.asarray(X_source, np.float64), np.asarray(X_target, np.float64)
-    moment = others.T @ others / len(others)
+    rows = np.asarray(X_source, np.float64)
     simplex = Polytope(1.0, 1.0, 1.0)
     start = np.full(len(rows), 1 / len(rows))
 

@@ -6,21 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ._adaptation_estimators import Estimator, check_loss, people, same_columns
+from ._adaptation_estimators import BoundedEstimator, check_loss, people, same_columns
 from ._checks import fraction, positive, sized
 from ._linear_model import looked_at
 from ._sgd import Numerics, PrivateSGD, RandomState
-from ._weighted_fit import Floats, Loss
+from ._weighted_fit import Loss
 from .budget import Budget
 
 _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
-class TargetSGD(Estimator):
+class TargetSGD(BoundedEstimator):
     """Noisy minibatch SGD on the target alone: the private rival, learners.PrivateSGD as it is.
 
     Guarantee: fit is (epsilon, delta)-DP for the target under replace_one, as PrivateSGD.learn; the
@@ -80,21 +79,6 @@ class TargetSGD(Estimator):
         model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
         return self
-
-    def scores(self, X: ArrayLike) -> Floats:
-        """The inner product of the coefficients with every record, shrunk to norm_bound.
-
-        X: finite real numbers (k, d). Returns float64 (k,).
-
-        Guarantee: that of fit, which it only reads.
-        Raises: ShapeError, ParameterError; HdpFastError before fit.
-        Cost: two passes over X.
-        Source: none.
-        """
-        scores = super().scores(X)
-        norms = np.linalg.norm(looked_at(X).entries, axis=1)
-        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
-        return shrunk
 
     def _learner(self, n: int, d: int) -> PrivateSGD:
         epsilon, delta = positive("epsilon", self.epsilon), fraction("delta", self.delta)

@@ -4,7 +4,8 @@ discrepancy: how differently the two judge linear predictors, with a certified g
 release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
 the source should get; learning_bound: what a weighted sample says of the target;
 classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
-KernelMeanMatching, DiscrepancyMinimisation and TargetSGD are what adaptation is measured against.
+KernelMeanMatching, DiscrepancyMinimisation, and under privacy TargetSGD and
+PrivateDiscrepancyMinimisation, are what adaptation is measured against.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ._convex_adaptation import ConvexAdaptation
 from ._discrepancy import Discrepancy, discrepancy
 from ._discrepancy_release import ReleasedDiscrepancy, release_discrepancy
 from ._nonconvex_adaptation import NonConvexAdaptation
+from ._private_discrepancy_minimisation import PrivateDiscrepancyMinimisation
 from ._target_sgd import TargetSGD
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "LearningBound",
     "NonConvexAdaptation",
     "Pooled",
+    "PrivateDiscrepancyMinimisation",
     "ReleasedDiscrepancy",
     "SourceOnly",
     "TargetOnly",
