@@ -1,4 +1,4 @@
-"""From two tables to predictions for a third: many public sales in a city, some private ones in a town.
+"""Predictions from two tables: many public sales in a city, some private ones in a town.
 
 Every part is a process of its own. Run it with `python examples/adaptation.py`; it takes seconds.
 """
