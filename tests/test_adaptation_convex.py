@@ -413,6 +413,7 @@ def test_beyond_the_bounds_private_records_are_projected_and_public_ones_refused
 def test_the_reverse_scenario_protects_the_source():
     Xs, ys, Xt, yt = problem(4, m=4000, n=300)
     settings = {"epsilon": 1.0, "delta": 1e-5, "alpha": 0.6, "private": "source", "random_state": 0}
+    settings["kappa_1"] = 1.0
     model = ConvexAdaptation(**settings).fit(5 * Xs, ys, Xt, yt)
     best = ConvexAdaptation(**{**settings, "epsilon": math.inf}).fit(5 * Xs, ys, Xt, yt)
     multiple = least_noise(Privacy(1.0, 1e-5, "exact"), 1, 0.05).multiple

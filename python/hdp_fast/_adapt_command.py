@@ -70,9 +70,9 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--loss", choices=tuple(_LOSSES), default="squared", help="[squared]")
     add("--radius", type=float, default=_RADIUS, help="of coefficients of scaled rows [4]")
-    add("--penalty", type=float, default=1.0, help="losses above it weigh less [1]")
+    add("--penalty", type=float, help="losses above it weigh less [0.1; logistic: 1]")
     add("--alpha", type=float, help="share of SOURCE [as the released discrepancy suggests]")
-    add("--steps", type=int, metavar="T", help="[as many as noise allows; logistic: 200]")
+    add("--steps", type=int, metavar="T", help="[20; logistic: 200]")
 
 
 class _Places(NamedTuple):
@@ -121,10 +121,11 @@ def _adapt(arguments: argparse.Namespace) -> None:
 def _learner(arguments: argparse.Namespace) -> _Learner:
     """The estimator; refuses wrong flags before any file is read."""
     kind, penalty = _LOSSES[arguments.loss]
-    given: dict[str, Any] = {penalty: arguments.penalty, "random_state": arguments.seed}
+    given: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
+    # What is not said is left to the estimator.
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {"random_state": arguments.seed}
     given |= {name: getattr(arguments, name) for name in ("radius", "alpha")}
-    if arguments.steps is not None:
-        given["steps"] = arguments.steps
     if arguments.private == "none":
         for name in ("epsilon", "delta", "budget"):
             if getattr(arguments, name) is not None:

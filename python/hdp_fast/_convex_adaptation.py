@@ -101,7 +101,7 @@ class ConvexAdaptation(BoundedEstimator):
     radius: float = 1.0
     norm_bound: float = 1.0
     alpha: float | None = None
-    kappa_1: float = 1.0
+    kappa_1: float = 0.1
     kappa_2: float = 0.0
     kappa_inf: float = 0.0
     steps: int | None = None

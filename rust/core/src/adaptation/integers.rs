@@ -84,7 +84,7 @@ pub fn to_integers<T: Real>(
     run: Run<'_>,
 ) -> Result<(Vec<T>, f64)> {
     check_norm("units", units)?;
-    if columns == 0 || entries.len() % columns != 0 {
+    if columns == 0 || !entries.len().is_multiple_of(columns) {
         return Err(Error::Shape(format!("{} entries do not fill rows of {columns}", entries.len())));
     }
     let scale = (units - (columns as f64).sqrt() / 2.0 - 1.0) / bound;

@@ -62,7 +62,7 @@ pub fn pass<T: Real>(
 }
 
 fn check(model: usize, columns: usize, loss: Loss) -> Result<()> {
-    let fits = if loss == Loss::Softmax { model % columns == 0 && model > columns } else { model == columns };
+    let fits = if loss == Loss::Softmax { model.is_multiple_of(columns) && model > columns } else { model == columns };
     let rule = "it must have one for each, and of each of two classes or more for softmax";
     if fits {
         Ok(())
