@@ -102,13 +102,13 @@ CLOSED_CLASSES: Grid = {
 # What main prints.
 PRIVATE = {
     "wind": {
-        "tight": Settings(0.3, 0.01, 4.0),
-        "paper": Settings(0.6, 1.0, 4.0),
+        "tight": Settings(0.9, 0.1, 4.0, reach=0.3),
+        "paper": Settings(0.99, 1.0, 32.0),
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "airline": {
-        "tight": Settings(0.9, 0.1, 1.0),
-        "paper": Settings(0.99, 1.0, 2.0),
+        "tight": Settings(0.9, 1e-5, 1.0, reach=0.03),
+        "paper": Settings(0.99, 1.0, 8.0),
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "gas": {
@@ -117,13 +117,13 @@ PRIVATE = {
         "SGD": Settings(0.6, 1.0, 4.0),
     },
     "news": {
-        "tight": Settings(0.1, 0.1, 0.5),
-        "paper": Settings(0.3, 1.0, 0.25),
-        "SGD": Settings(0.6, 1.0, 0.25),
+        "tight": Settings(0.03, 0.1, 0.5),
+        "paper": Settings(0.3, 1.0, 0.125),
+        "SGD": Settings(0.6, 1.0, 0.125),
     },
     "sentiments": {
-        "tight": Settings(0.9, 0.001, 16.0),
-        "paper": Settings(0.99, 1.0, 4.0),
+        "tight": Settings(0.6, 1e-4, 16.0),
+        "paper": Settings(0.99, 1.0, 64.0),
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "adult": {
@@ -135,8 +135,8 @@ PRIVATE = {
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "accent": {
-        "tight": Settings(0.1, 1e6, 8.0),
-        "SGD": Settings(0.6, 1.0, 64.0),
+        "tight": Settings(0.03, 1e6, 32.0),
+        "SGD": Settings(0.6, 1.0, 16.0),
     },
 }
 
