@@ -44,8 +44,9 @@ class Tuned:
     Attributes:
         estimator: fitted, with the record of the whole tuning.
         parameters: those of the grid that it has.
-        score: its mean loss on the validation records, between 0 and 1, with noise where these are
-            private: the squared error of labels in [-1, 1] as a share of 4, or the share of errors.
+        score: its mean loss on the validation records, in [0, 1]: the squared error of labels in
+            [-1, 1] as a share of 4, or the share of errors. Where they are private it has noise,
+            which may take it beyond either end.
         record: what protects the private records; None where nothing does.
     """
 

@@ -1,5 +1,7 @@
 """Supervised adaptation: learning for a target domain from a source and a few records of its own.
 
+ConvexAdaptation learns linear regression, NonConvexAdaptation a predictor under the logistic loss,
+softmax or any other, both with privacy for one of the domains; tune chooses their parameters.
 discrepancy: how differently the two judge linear predictors, with a certified gap;
 release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
 the source should get; learning_bound: what a weighted sample says of the target;
