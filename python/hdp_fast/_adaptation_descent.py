@@ -23,7 +23,7 @@ def descended(
     steps: int,
     reach: float,
 ) -> Floats:
-    """The mean of the last half of the iterates of noisy projected gradient descent, (d,).
+    """The mean of the iterates of noisy projected gradient descent, each by its number, (d,).
 
     The first is the best for the public records alone. The objective is taken to bend as if the
     private records had the public ones' second moments, and adaptive steps see where they have not.
@@ -36,10 +36,9 @@ def descended(
     w = solved([public], shape.radius)
     spread = part.deviation(steepest)
     path = along(bends, shape.radius).beside(spread, steps, len(w), reach)
-    skipped, mean = steps // 2, np.zeros_like(w)
-    for step in range(steps):
+    mean = np.zeros_like(w)
+    for step in range(1, steps + 1):
         moved = gradient(rows, w, known) + part.noisy(w, weighing, steepest).gradient
         w = path.moved(w, moved).w
-        if step >= skipped:
-            mean += w / (steps - skipped)
+        mean += w * (step * 2 / (steps * (steps + 1)))
     return mean
