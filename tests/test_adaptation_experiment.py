@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,17 +40,23 @@ def result(script, errors, name="wind", task="regression"):
     return {"name": name, "task": task, "splits": 2, "errors": errors}
 
 
-def test_settings_are_the_best_of_the_grid(ours):
-    grid = {"alpha": (0.1, 0.3), "radius": ours.doubling(1.0, 4.0), "kappa": (1.0,)}
-    wanted = ours.Settings(0.3, 1.0, 2 * 2**0.5)
-    tried = []
-
-    def cost(settings):
-        tried.append(settings)
-        return sum(np.log(a / b) ** 2 for a, b in zip(settings, wanted, strict=True))
-
-    assert ours.searched(cost, grid) == wanted
-    assert len(set(tried)) == len(tried) == 2 * 5
+def test_settings_are_the_best_of_other_splits(script, ours, monkeypatch):
+    """The target's labels are those of the source turned round: its share should be small."""
+    source, target = invented(script).read()
+    data = replace(invented(script), read=lambda: (source, target._replace(y=-target.y)))
+    monkeypatch.setattr(ours, "OPEN", {"alpha": (0.001, 0.9), "kappa": (1e6,)})
+    assert ours.chosen_weights(data) == (0.001, 1e6)
+    grid = {"alpha": (0.001, 0.9), "kappa": (1.0,), "radius": (4.0,), "reach": (1.0,)}
+    monkeypatch.setitem(ours.CLOSED, "tight", grid)
+    monkeypatch.setattr(ours, "CHOSEN_AT", 100.0)
+    assert ours.chosen(data, "tight") == ours.Settings(0.001, 1.0, 4.0)
+    monkeypatch.setitem(ours.WEIGHTS, "invented", (0.001, 1e6))
+    outcome = ours.open_outcome(data, data.split(0))
+    grid = [ours.Settings(0.001, 1e6, radius) for radius in ours.RADII]
+    tried = [
+        ours.measured(data, data.split(0), ours.open_fit(data, data.split(0), s)) for s in grid
+    ]
+    assert outcome.validation == min(each.validation for each in tried)
 
 
 def test_nearly_all_weight_on_the_target_is_least_squares_there(script, ours):
@@ -137,7 +144,7 @@ def test_the_figure_of_private_rivals_has_all_methods_at_every_size(script, monk
     assert set(found["errors"]) == drawn | {"train on source"}
     errors = {name: np.mean(each) for name, each in found["errors"].items()}
     # One linear truth for both domains: much noise on moments spoils weights, not the model.
-    assert max(errors.values()) < 2 * errors["train on source"]
+    assert max(errors.values()) < 4 * errors["train on source"]
     (panel,) = rivals.figure([found]).axes
     assert len(panel.get_legend().get_texts()) == 2 * len(rivals.METHODS) + 1
     assert rivals.repeat(1, only="adult") == []
