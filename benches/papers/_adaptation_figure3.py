@@ -27,8 +27,8 @@ from _adaptation_data import REGRESSION, DataSet, Split
 from _adaptation_ours import (
     CHOSEN_AT,
     DELTA,
-    OTHER_SPLITS,
     PRIVATE,
+    PRIVATE_SPLITS,
     learned,
     measured,
     private_fit,
@@ -86,7 +86,7 @@ def figure(results: list[Any]) -> Figure:
 
 def chosen() -> float:
     """The penalty with the least error on the validation sets of other splits."""
-    splits = [(number, GAS.split(number)) for number in OTHER_SPLITS]
+    splits = [(number, GAS.split(number)) for number in PRIVATE_SPLITS]
 
     def cost(penalty: float) -> float:
         fitted = (private_dm(GAS, split, penalty, CHOSEN_AT, n) for n, split in splits)
