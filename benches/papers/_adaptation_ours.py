@@ -65,7 +65,7 @@ def doubling(first: float, last: float, steps: int = 2) -> tuple[float, ...]:
 
 
 # A coarser grid costs 2 per cent on wind.
-RADII = doubling(1 / 16, 256.0)
+RADII = doubling(1 / 256, 256.0)
 RADII_OF_CLASSES = doubling(4.0, 256.0)
 OPEN: Grid = {
     "alpha": (0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.45, 0.6, 0.9),
@@ -123,7 +123,7 @@ PRIVATE = {
         "SGD": Settings(0.6, 1.0, 4.0),
     },
     "news": {
-        "tight": Settings(0.003, 0.2, 0.125, reach=10.0),
+        "tight": Settings(0.003, 1.2, 0.18, reach=3.0),
         "paper": Settings(0.3, 1.0, 0.125),
         "SGD": Settings(0.6, 1.0, 0.125),
     },
