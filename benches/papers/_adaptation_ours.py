@@ -101,9 +101,9 @@ WEIGHTS = {
     "gas": (0.01, 3e-4),
     "news": (0.1, 1e6),
     "sentiments": (0.5, 1e6),
-    "adult": (0.3, 1e6),
-    "german": (0.9, 1e6),
-    "accent": (0.03, 1e6),
+    "adult": (0.6, 1e6),
+    "german": (0.3, 1e6),
+    "accent": (0.001, 1e6),
 }
 # And all that private methods are given.
 PRIVATE = {
