@@ -258,6 +258,19 @@ def test_the_iterate_is_uniform(monkeypatch):
     assert len(counted) == before + 3
 
 
+def test_steps_arrive_where_the_target_has_a_column_of_its_own():
+    """As categories that the source has not; a large ball must not make steps too long."""
+    rng = np.random.default_rng(0)
+    w, (X, Z) = np.array([6.0, -6.0, 6.0]), (rng.uniform(-0.5, 0.5, (n, 3)) for n in (2000, 20_000))
+    X[:, 2] = 0
+    ys, yt = ((rows @ w + rng.logistic(size=len(rows)) > 0).astype(np.uint8) for rows in (X, Z))
+    given = {"alpha": 0.5, "radius": 64.0, "lambda_1": 1e6, "discrepancy": 0.0, "iterate": "last"}
+    best = NonConvexAdaptation(epsilon=math.inf, steps=300, **given).fit(X, ys, Z, yt)
+    settings = {"steps": 50, "reach": 6.0, "random_state": 0, "delta": 1e-5, **given}
+    found = NonConvexAdaptation(epsilon=20.0, **settings).fit(X, ys, Z, yt)
+    assert np.linalg.norm(found.coef_ - best.coef_) < 0.5
+
+
 def test_much_epsilon_comes_near_what_no_noise_gives():
     given = data(m=2000, n=2000)
     settings = {"delta": 1e-5, "alpha": 0.3, "radius": 3.0, "steps": 60, "iterate": "last"}

@@ -32,14 +32,14 @@ class Steps:
         bends: float64 (d,), above 0: what the objective is taken to bend by in each direction.
         directions: (d, d), orthonormal columns; None for the axes.
         radius: of the ball.
-        adaptive: whether the root of the sum of all squares of gradients, noise included, is added
-            to the bends, as AdaGrad does: too small ones do no harm then.
+        reach: where it is finite, the root of the sum of all squares of gradients, noise included,
+            divided by it is added to the bends, as AdaGrad does: too small ones do no harm then.
     """
 
     bends: Floats
     directions: Floats | None
     radius: float
-    adaptive: bool = False
+    reach: float = math.inf
     _squares: Floats | float = dataclasses.field(default=0.0, init=False)
 
     @classmethod
@@ -53,15 +53,13 @@ class Steps:
         spread: deviation of the noise on each coordinate of each gradient.
         """
         more = spread * math.sqrt(coordinates * steps) / reach
-        return dataclasses.replace(self, bends=self.bends + more, adaptive=spread > 0)
+        return dataclasses.replace(self, bends=self.bends + more, reach=reach)
 
     def moved(self, w: Floats, gradient: Floats) -> Moved:
         """A step from w, and back into the ball if it leads out."""
         start, slopes = self._turned(w), self._turned(gradient)
-        metric = np.broadcast_to(self.bends, slopes.shape)
-        if self.adaptive:
-            self._squares = self._squares + slopes**2
-            metric = metric + np.sqrt(self._squares) / self.radius
+        self._squares = self._squares + slopes**2
+        metric = self.bends + np.sqrt(self._squares) / self.reach
         found = nearest_within(start - slopes / metric, metric, self.radius)
         mapping = float(np.square((start - found) * metric).sum())
         back = found if self.directions is None else found @ self.directions.T
