@@ -22,16 +22,27 @@ LAYERS = [
     {"error", "params"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
-    {"parity", "local", "stability"},
+    {"parity", "local", "stability", "adaptation"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
 
 # Modules of the Python package that the mechanisms must not know.
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
-TOOLS |= {"_appended", "_estimators", "_label_command", "_logistic", "_output", "_table_commands"}
+TOOLS |= {"_adapt_command", "_appended", "_estimators", "_label_command", "_logistic", "_output"}
+TOOLS |= {"_scaled_features", "_table_commands"}
 TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reports"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
+    "adaptation.ConvexAdaptation",
+    "adaptation.ConvexAdaptation.fit",
+    "adaptation.NonConvexAdaptation",
+    "adaptation.NonConvexAdaptation.fit",
+    "adaptation.NonConvexAdaptation.predict",
+    "adaptation.NonConvexAdaptation.scores",
+    "adaptation.PrivateDiscrepancyMinimisation",
+    "adaptation.PrivateDiscrepancyMinimisation.fit",
+    "adaptation.TargetSGD",
+    "adaptation.TargetSGD.fit",
     "accounting.basic_composition",
     "accounting.delta",
     "accounting.epsilon",
@@ -48,6 +59,9 @@ GUARANTEED = {
     "accounting.smallest_noise",
     "accounting.zcdp_epsilon",
     "accounting.zcdp_rho",
+    "adaptation.release_discrepancy",
+    "adaptation.selection_epsilon",
+    "adaptation.tune",
     "audit.lower_bound",
     "budget.Budget",
     "budget.Budget.parallel",
@@ -225,8 +239,8 @@ def test_reference_imports_nothing_of_the_package():
 
 
 def public_callables():
-    modules = ["accounting", "audit", "budget", "gf2", "labels", "learners", "local", "noise"]
-    modules += ["parity", "record", "schema", "stability", "tables", "transfer", "weights"]
+    modules = ["accounting", "adaptation", "audit", "budget", "gf2", "labels", "learners", "local"]
+    modules += ["noise", "parity", "record", "schema", "stability", "tables", "transfer", "weights"]
     for module in modules:
         space = importlib.import_module(f"hdp_fast.{module}")
         for name in getattr(space, "__all__", ["PrivacyRecord"]):

@@ -164,6 +164,36 @@ def test_label_above_a_number(csv):
     )
 
 
+def test_label_between_bounds(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("pay,age\n10,1\n25,1\n-3,1\n1e999,1\n?,1\n,1\n30,1\n")
+    schema = Schema(Label("pay", bounds=[10, 30]), {"age": Number(0, 1)})
+    found = schema.float_labels(read_table(path))
+    np.testing.assert_array_equal(found, [-1, 0.5, -1, 1, -1, -1, 1])
+    with pytest.raises(ParameterError, match="'pay': bounds make it a number"):
+        schema.labels(read_table(path))
+    assert Schema.from_json(schema.to_json()) == schema
+    above = Schema(Label("pay", above=20), {"age": Number(0, 1)})
+    np.testing.assert_array_equal(above.float_labels(read_table(path)), [-1, 1, -1, 1, -1, -1, 1])
+    with pytest.raises(ParameterError, match="column = 'none'"):
+        Schema(Label("none", bounds=(0, 1)), {"age": Number(0, 1)}).float_labels(read_table(path))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((1, 1), "below high"),
+        ((0, float("nan")), "finite"),
+        ((0, 1, 2), "two numbers"),
+        (3, "must be a list"),
+        (("0", 1), "finite number"),
+    ],
+)
+def test_bounds_of_a_label(bounds, message):
+    with pytest.raises(ParameterError, match=message):
+        Label("pay", bounds=bounds)
+
+
 def test_unforeseen_private_values_are_silent(tmp_path, caplog):
     path = tmp_path / "odd.csv"
     odd = ["-1e999,spy,nan,maybe", "1e999,,text,", "text,CLERK,-5,yes", ",farmer,5e9,yes"]
@@ -218,6 +248,7 @@ def test_json_round_trip():
         (("label",), None, "Schema.to_json"),
         (("label", "above"), 3, "exactly one"),
         (("label", "positive"), None, "exactly one"),
+        (("label", "bounds"), [0, 1], "exactly one"),
         (("label", "positive"), "yes", "must be a list"),
         (("label", "positive"), [], "each once"),
         (("label", "positive"), [1], "list texts"),

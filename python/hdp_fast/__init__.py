@@ -6,15 +6,16 @@ records. learners: finite classes of hypotheses and the private choice from one.
 kappa-dense weights over records. local: randomised response and agents who answer once. noise:
 exact coins and integer noise. budget: one ledger for all releases about the same records.
 stability: private answers from the votes of an ensemble. labels: labels for public points from
-private records, by any learner. accounting: guarantees as functions. audit: how much privacy a
-mechanism spends at least. Every release carries a PrivacyRecord;
-docs/guarantees.md says what its words mean.
+private records, by any learner. adaptation: learning for a target domain from a source and a few
+records of its own. accounting: guarantees as functions. audit: how much privacy a mechanism spends
+at least. Every release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
 """
 
 import logging
 
 from . import (
     accounting,
+    adaptation,
     audit,
     budget,
     exceptions,
@@ -53,6 +54,7 @@ __all__ = [
     "ShapeError",
     "__version__",
     "accounting",
+    "adaptation",
     "audit",
     "budget",
     "exceptions",

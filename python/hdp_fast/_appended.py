@@ -17,8 +17,9 @@ from . import files
 from ._checks import shown
 from .exceptions import ParameterError
 
-# From the new column's texts, one a row, "" for none, to the content of a file.
-Append = Callable[[Sequence[str]], bytes]
+# From the new column, numbers or texts, "" for none, to the content of a file.
+Values = Sequence[str] | Sequence[float]
+Append = Callable[[Values], bytes]
 
 SUFFIXES = (".csv.gz", ".csv", ".npz", ".parquet")
 
@@ -38,7 +39,7 @@ def appender(path: Path, name: str) -> Append:
     """Reads a file that tables.read_table could read, to give it a column of this new name later.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
-    byte, arrays and columns their types; the column itself holds texts, a null for "" in .parquet.
+    byte, arrays and columns their types; in .parquet a text of "" is a null.
 
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
@@ -53,8 +54,8 @@ def appender(path: Path, name: str) -> Append:
 def _to_text(content: bytes, name: str) -> Append:
     records = list(_records(content.decode("utf-8-sig")))
 
-    def append(texts: Sequence[str]) -> bytes:
-        fields = iter([name, *texts])
+    def append(values: Values) -> bytes:
+        fields = iter([name, *values])
         return "".join(
             _longer(record, next(fields, "")) if filled else record for record, filled in records
         ).encode()
@@ -76,7 +77,7 @@ def _records(text: str) -> Iterator[tuple[str, bool]]:
         lines.clear()
 
 
-def _longer(record: str, field: str) -> str:
+def _longer(record: str, field: str | float) -> str:
     body = record.rstrip("\r\n")
     # The empty field before it makes the comma; alone, an empty one would be quoted.
     quoted = io.StringIO()
@@ -86,7 +87,7 @@ def _longer(record: str, field: str) -> str:
 
 def _to_packed_text(content: bytes, name: str) -> Append:
     append = _to_text(gzip.decompress(content), name)
-    return lambda texts: gzip.compress(append(texts), mtime=0)
+    return lambda values: gzip.compress(append(values), mtime=0)
 
 
 def _to_arrays(content: bytes, name: str) -> Append:
@@ -95,9 +96,9 @@ def _to_arrays(content: bytes, name: str) -> Append:
             rule = "it must not be the name of an array in the public file"
             raise ParameterError(f"column = {shown(name)}, but {rule}")
 
-    def append(texts: Sequence[str]) -> bytes:
+    def append(values: Values) -> bytes:
         whole, column = io.BytesIO(content), io.BytesIO()
-        np.save(column, np.array(texts, str), allow_pickle=False)
+        np.save(column, np.array(values), allow_pickle=False)
         with zipfile.ZipFile(whole, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"{name}.npy", column.getvalue())
         return whole.getvalue()
@@ -110,8 +111,9 @@ def _to_parquet(content: bytes, name: str) -> Append:
     parquet = importlib.import_module("pyarrow.parquet")
     table = parquet.read_table(pyarrow.BufferReader(content))
 
-    def append(texts: Sequence[str]) -> bytes:
-        column = pyarrow.array([text or None for text in texts], pyarrow.string())
+    def append(values: Values) -> bytes:
+        kind = pyarrow.string() if isinstance(values[0], str) else None
+        column = pyarrow.array([None if value == "" else value for value in values], kind)
         whole = io.BytesIO()
         parquet.write_table(table.append_column(name, column), whole)
         return whole.getvalue()

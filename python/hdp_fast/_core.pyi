@@ -12,6 +12,8 @@ __all__ = [
     "Lists",
     "ParityTask",
     "Solution",
+    "adaptation_integers",
+    "adaptation_pass",
     "at_least_errors",
     "bernoulli",
     "check_bits",
@@ -71,6 +73,7 @@ _PlanFields: TypeAlias = tuple[
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
 _Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, _Floats]
 _Loss: TypeAlias = tuple[str, float]
+_Weights: TypeAlias = tuple[float, float, float] | _Floats
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
 
 @final
@@ -155,6 +158,21 @@ def sgd_learn(
     noise: tuple[str, _Ratio],
     random_state: _RandomState,
 ) -> _Floats: ...
+def adaptation_pass(
+    records: _Records,
+    loss: str,
+    model: _Floats,
+    weights: _Weights,
+    grid: tuple[float, float, float] | None,
+    threads: int | None,
+) -> tuple[float, _Floats, _Floats | None]: ...
+def adaptation_integers(
+    entries: NDArray[np.float32] | _Floats,
+    columns: int,
+    bound: float,
+    units: float,
+    threads: int | None,
+) -> tuple[NDArray[np.float32] | _Floats, float]: ...
 def linear_scores(records: _Records, row_bound: float, model: _Floats) -> _Floats: ...
 def linear_losses(
     records: _Records, row_bound: float, model: _Floats, loss: _Loss, largest: float

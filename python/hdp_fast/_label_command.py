@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from . import _ensembles, _estimators, _progress, files, plotting
 from ._appended import Append, appender, suffix_of
 from ._checks import fraction, positive, shown
-from ._output import record_of, show
+from ._output import check_new, record_of, show, spent
 from ._table_commands import FILE_HELP, read_schema
 from ._vote_plans import VotePlan
 from .budget import Budget
@@ -125,7 +125,7 @@ def _label(arguments: argparse.Namespace) -> None:
     places = _places(arguments)
     learner = _estimators.estimator(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before = _spent(budget)
+    before = spent(budget)
     task = _read_task(arguments)
     labeler = _labeler(arguments, task, learner)
     if arguments.plan:
@@ -138,7 +138,7 @@ def _label(arguments: argparse.Namespace) -> None:
             found = labeler.label(task.points, progress=_progress.possible())
         _deliver(places, task, labeler, found, arguments.json)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_cost(places, arguments, before, _spent(budget))) from None
+        raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
 
 
 def _places(arguments: argparse.Namespace) -> _Places:
@@ -157,14 +157,11 @@ def _places(arguments: argparse.Namespace) -> _Places:
 
 
 def _check_new(places: _Places, save: Path | None) -> None:
-    new = [path for path in (places.output, places.record, places.plot) if path is not None]
+    new = [places.output, places.record, places.plot]
     if save is not None and not save.exists():
         _ensembles.require()
         new += [save, _ensembles.ledger_of(save)]
-    for place, path in enumerate(new):
-        files.check_writable(path)
-        if path.exists() or path in new[:place]:
-            raise ParameterError(f"each output must be a new file of its own, got {path}")
+    check_new(new)
     if places.plot is not None:
         plotting.require()
 
@@ -294,13 +291,6 @@ def _planned(plan: VotePlan) -> dict[str, Any]:
         "queries": table.m,
         "unstable": table.T if isinstance(table, HazardTable) else None,
     }
-
-
-def _spent(budget: Budget | None) -> str:
-    if budget is None:
-        return ""
-    epsilon, delta = budget.spent
-    return f"epsilon = {epsilon:g} and delta = {delta:g}"
 
 
 def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from . import files
+from .budget import Budget
+from .exceptions import ParameterError
 from .record import PrivacyRecord
 
 
@@ -22,6 +26,26 @@ def check_output(arguments: argparse.Namespace) -> None:
     """
     if arguments.output is not None:
         files.check_writable(arguments.output)
+
+
+def check_new(paths: Iterable[Path | None]) -> None:
+    """Refuses outputs that can't be written, and those that are there: they have been paid for."""
+    taken: set[Path] = set()
+    for path in paths:
+        if path is None:
+            continue
+        files.check_writable(path)
+        if path.exists() or path in taken:
+            raise ParameterError(f"each output must be a new file of its own, got {path}")
+        taken.add(path)
+
+
+def spent(budget: Budget | None) -> str:
+    """What of a budget is gone, in words; nothing without one."""
+    if budget is None:
+        return ""
+    epsilon, delta = budget.spent
+    return f"epsilon = {epsilon:g} and delta = {delta:g}"
 
 
 def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:

@@ -40,6 +40,8 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     rule = parser.add_mutually_exclusive_group(required=True)
     rule.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
     rule.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
+    between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
+    rule.add_argument("--label-bounds", **between, help="the label is a number between them")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
     parser.add_argument("--unlabelled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
@@ -91,6 +93,7 @@ def _schema(arguments: argparse.Namespace) -> None:
         arguments.label,
         positive=None if arguments.positive is None else tuple(arguments.positive),
         above=arguments.above,
+        bounds=arguments.label_bounds,
     )
     check_output(arguments)
     table = read_table(arguments.public)

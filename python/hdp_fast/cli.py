@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity, schema, transfer, label, local, budget, and bench."""
+"""The command line: hdp-fast demo, parity, schema, transfer, label, adapt, local, budget, bench."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from . import (
     __version__,
+    _adapt_command,
     _label_command,
     _local_command,
     _table_commands,
@@ -87,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("transfer", help="learn from a biased sample for a population")
     )
     _label_command.add_label(commands.add_parser("label", help="label a public table in private"))
+    _adapt_command.add_adapt(
+        commands.add_parser("adapt", help="learn for a small private table from a large public one")
+    )
     _local_command.add_local(commands.add_parser("local", help="ask people who trust nobody"))
     _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))

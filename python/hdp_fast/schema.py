@@ -77,10 +77,7 @@ class Number:
 
     def __post_init__(self) -> None:
         """Refuse bounds and cuts in the wrong order."""
-        low, high = _finite("low", self.low), _finite("high", self.high)
-        if not low < high or not math.isfinite(high - low):
-            rule = "it must be below high, their difference finite"
-            raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
+        low, high = _interval(self.low, self.high)
         given = _sequence("cuts", self.cuts)
         cuts = [_finite("cuts", cut) for cut in given] or [
             low + quarter * (high - low) / 4 for quarter in (1, 2, 3)
@@ -118,37 +115,50 @@ class Ignore:
 
 @dataclass(frozen=True)
 class Label:
-    """Which rows have label 1; all others, those without a value included, have 0.
+    """Which rows have label 1, or between which bounds a label lies that is a number.
+
+    All other rows, those without a value included, have 0; what is no number counts as the lower
+    bound.
 
     Attributes:
         column: its name.
         positive: the values that count as 1, or None.
-        above: the number above which a value counts as 1, or None; one of the two is given.
+        above: the number above which a value counts as 1, or None.
+        bounds: finite, the lower one first, or None; exactly one of the three is given.
     """
 
     column: str
     positive: tuple[str, ...] | None = None
     above: float | None = None
+    bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a label without a rule, or with two."""
         if not isinstance(self.column, str):
             raise ParameterError(f"label = {shown(self.column)}, but it must be a column's name")
-        if (self.positive is None) == (self.above is None):
-            rule = "exactly one of them must be given"
-            raise ParameterError(f"positive = {self.positive} and above = {self.above}, but {rule}")
+        if sum(rule is not None for rule in (self.positive, self.above, self.bounds)) != 1:
+            found = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
+            raise ParameterError(f"{found}, but exactly one of them must be given")
         if self.positive is not None:
             object.__setattr__(self, "positive", _texts("positive", self.positive))
-        else:
+        elif self.above is not None:
             object.__setattr__(self, "above", _finite("above", self.above))
+        else:
+            object.__setattr__(self, "bounds", _pair("bounds", self.bounds))
 
     def _bits(self, column: Column) -> Bits:
         if self.above is not None:
             return (column.numbers() > self.above).astype(np.uint8)
         return np.array([text in (self.positive or ()) for text in column.texts], np.uint8)
 
+    def _floats(self, column: Column) -> Floats:
+        if self.bounds is None:
+            return 2 * self._bits(column).astype(np.float64) - 1
+        found: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
+        return found
+
     def _json(self) -> dict[str, Any]:
-        rule = {"above": self.above, "positive": self.positive}
+        rule = {"above": self.above, "positive": self.positive, "bounds": self.bounds}
         return {"column": self.column, **{key: v for key, v in rule.items() if v is not None}}
 
 
@@ -157,7 +167,7 @@ class Schema:
     """How the rows of a table become labelled features.
 
     Attributes:
-        label: which rows have label 1.
+        label: which rows have label 1, or its bounds where it is a number.
         columns: Category, Number or Ignore by the column's name; other columns are not looked at.
     """
 
@@ -215,16 +225,32 @@ class Schema:
         return np.concatenate([kind._floats(c)[c.codes] for kind, c in columns], axis=1)
 
     def labels(self, table: Table) -> Bits:
-        """The labels.
+        """The labels, 0 or 1.
 
         table: has the label's column. Returns uint8 (m,).
+
+        Raises: ParameterError for a missing column, and where the label is a number; nothing for
+            any value in it.
+        Cost: O(m).
+        Source: none.
+        """
+        if self.label.bounds is not None:
+            rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
+            raise ParameterError(f"label = {self.label.column!r}: {rule}")
+        column = table.column(self.label.column)
+        return self.label._bits(column)[column.codes]
+
+    def float_labels(self, table: Table) -> Floats:
+        """The labels as numbers in [-1, 1]: -1 and 1 for 0 and 1, or scaled from their bounds.
+
+        table: has the label's column. Returns float64 (m,).
 
         Raises: ParameterError for a missing column; nothing for any value in it.
         Cost: O(m).
         Source: none.
         """
         column = table.column(self.label.column)
-        return self.label._bits(column)[column.codes]
+        return self.label._floats(column)[column.codes]
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
         """A hypothesis about the features in words, as "sex=female and not age>=40".
@@ -275,9 +301,9 @@ class Schema:
         """The schema that to_json or somebody by hand wrote.
 
         text: a JSON object {"format": "hdp_fast.schema", "version": 1, "label": {"column": name,
-        and "positive": [value, ...] or "above": number}, "columns": {name: {"kind": "category",
-        "values": [value, ...]} or {"kind": "number", "bounds": [low, high], "cuts": [number, ...]},
-        one of the two optional, or {"kind": "ignore"}}}.
+        and "positive": [value, ...], "above": number or "bounds": [low, high]}, "columns": {name:
+        {"kind": "category", "values": [value, ...]} or {"kind": "number", "bounds": [low, high],
+        "cuts": [number, ...]}, one of the two optional, or {"kind": "ignore"}}}.
 
         Raises: ParameterError when it is not one.
         Cost: that of the text.
@@ -374,6 +400,21 @@ def _finite(name: str, value: Any) -> float:
     if not math.isfinite(found):
         raise ParameterError(f"{name} = {shown(value)}, but it must be a finite number")
     return found
+
+
+def _interval(low: Any, high: Any) -> tuple[float, float]:
+    low, high = _finite("low", low), _finite("high", high)
+    if not low < high or not math.isfinite(high - low):
+        rule = "it must be below high, their difference finite"
+        raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
+    return low, high
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    found = _sequence(name, value)
+    if len(found) != 2:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be two numbers")
+    return _interval(*found)
 
 
 def _sequence(name: str, value: Any) -> Sequence[Any]:

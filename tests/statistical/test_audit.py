@@ -17,6 +17,12 @@ from scipy.optimize import brentq
 from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
+from hdp_fast.adaptation import (
+    ConvexAdaptation,
+    NonConvexAdaptation,
+    PrivateDiscrepancyMinimisation,
+    release_discrepancy,
+)
 from hdp_fast.audit import lower_bound
 from hdp_fast.learners import (
     DoublingLearner,
@@ -263,6 +269,53 @@ def models_of(run, label):
     return sum(each["weights"][0] for each in models) / run.learner.noise
 
 
+def released_discrepancy(**noise):
+    """Its value without noise is the number of target labels that the source contradicts."""
+    bounds = {"radius": 1.0, "norm_bound": 1.0, "private": "target"}
+
+    def release(labels):
+        source, target = np.ones((2, 1)), np.ones((len(labels), 1))
+        return release_discrepancy(source, [1, 1], target, labels, **bounds, **noise).value
+
+    return release
+
+
+# Targets of one row whose second moments differ most, and how to tell these apart.
+AXES = [[1.0, 0.0]], [[0.0, 1.0]]
+DIAGONALS = [[0.5**0.5, 0.5**0.5]], [[0.5**0.5, -(0.5**0.5)]]
+
+
+def along_axes(moment):
+    return float(moment[0, 0] - moment[1, 1])
+
+
+def off_diagonal(moment):
+    return float(moment[0, 1])
+
+
+def moment(told, epsilon, **settings):
+    """A part of the released matrix of a target; weights and model are not searched for."""
+    model = PrivateDiscrepancyMinimisation(epsilon=epsilon, delta=0.01, tolerance=1.0, **settings)
+    return lambda target: told(model.fit(np.eye(2), [0, 0], target).moment_)
+
+
+def adapted(kind, epsilon, **settings):
+    """The coefficient after a step from 0 against the longest gradient of a single record."""
+    model = kind(epsilon=epsilon, delta=0.01, alpha=0.5, steps=1, **settings)
+    source, target = np.ones((2, 1)), np.ones((1, 1))
+    return lambda label: float(model.fit(source, [1, -1], target, [label]).coef_[0])
+
+
+convex = partial(adapted, ConvexAdaptation, radius=100.0, kappa_1=0.25)
+printed = partial(adapted, ConvexAdaptation, radius=1e-3, variant="paper")
+# Ten times what a gradient may be.
+called = partial(
+    adapted, NonConvexAdaptation, loss=lambda w, X, y: (np.zeros(len(y)), 10 * y[:, None] * X),
+    start=[0.0], bends=(1, 1, 0.25), discrepancy=0.0, radius=100.0,
+)  # fmt: skip
+# Where there is a third of the noise that epsilon = 2 needs.
+LESS = accounting.zcdp_epsilon(9 * accounting.zcdp_rho(2.0, 0.01), 0.01)
+LESS_IDEALISED = accounting.gaussian_epsilon(3 * accounting.gaussian_mu(2.0, 0.01), 0.01)
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
@@ -385,6 +438,54 @@ AUDITS = [
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
         whole_descent(replace(SHORT, noise=0.8), 2), "a tenth of the noise", 0.02, delta=0.01,
         runs=5_000, event=lambda part: part > 0.005,
+    ),
+    Audit(
+        "discrepancy", 1.0, released_discrepancy(epsilon=1.0), [-1, 1, 1, 1], [-1, -1, 1, 1],
+        released_discrepancy(epsilon=2.0), "half the noise", 0.5, runs=5_000,
+        event=lambda value: value <= 1,
+    ),
+    Audit(
+        "discrepancy, Gaussian", accounting.zcdp_epsilon(0.5, 0.01),
+        released_discrepancy(mu=1.0, delta=0.01), [-1, 1, 1, 1], [-1, -1, 1, 1],
+        released_discrepancy(mu=4.0, delta=0.01), "a quarter of the noise", 0.2, delta=0.01,
+        runs=5_000,
+    ),
+    # A part of the budget is for the discrepancy, which is told, too.
+    Audit(
+        "convex adaptation, exact", 1.0, convex(1.0), 1, -1,
+        convex(20.0), "noise for twenty times epsilon", 0.0, delta=0.01, runs=3_000,
+        event=lambda value: value > 0,
+    ),
+    Audit(
+        "convex adaptation, idealised", 1.0, convex(1.0, numerics="idealised"), 1, -1,
+        convex(20.0, numerics="idealised"), "noise for twenty times epsilon", 0.0, delta=0.01,
+        runs=3_000, event=lambda value: value > 0,
+    ),
+    # Half of the budget is for u, and the losses of both neighbours are the same.
+    Audit(
+        "convex adaptation, paper", 1.0, printed(1.0), 1, -1,
+        printed(30.0), "noise for thirty times epsilon", 0.0,
+        delta=0.01, runs=3_000, event=lambda value: value > 0,
+    ),
+    Audit(
+        "non-convex adaptation", 1.0, called(1.0), -1, 1,
+        called(20.0), "noise for twenty times epsilon", 0.0,
+        delta=0.01, runs=3_000, event=lambda value: value > 0.5,
+    ),
+    Audit(
+        "private DM, exact: diagonal", 2.0, moment(along_axes, 2.0), *AXES,
+        moment(along_axes, LESS), "a third of the noise", 0.2, delta=0.01, runs=6_000,
+        event=lambda value: value > 1.3,
+    ),
+    Audit(
+        "private DM, exact: off it", 2.0, moment(off_diagonal, 2.0), *DIAGONALS,
+        moment(off_diagonal, LESS), "a third of the noise", 0.2, delta=0.01, runs=6_000,
+        event=lambda value: value > 0.65,
+    ),
+    Audit(
+        "private DM, idealised", 2.0, moment(off_diagonal, 2.0, numerics="idealised"), *DIAGONALS,
+        moment(off_diagonal, LESS_IDEALISED, numerics="idealised"), "a third of the noise", 0.2,
+        delta=0.01, runs=6_000, event=lambda value: value > 0.65,
     ),
     Audit(
         "doubling learner", 1.0, doubling, records((1, 1), (1, 1)), records((1, 1), (1, 0)),

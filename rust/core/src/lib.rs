@@ -1,9 +1,10 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`, `stability`.
+//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`, `stability`, `adaptation`.
 //! Nothing here knows Python.
 
 pub mod accounting;
+pub mod adaptation;
 pub mod error;
 pub mod gf2;
 pub mod linear;

@@ -2,27 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod kernels;
+
 use std::sync::atomic::AtomicBool;
 
 use hdp_fast_core::linear::{Goal, Halfspace, Records, separate};
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::{Isa, Matrix, Real, add_projections, add_rows, inner_products};
+use kernels::{arms, entries};
 
 const WIDTHS: [usize; 9] = [1, 2, 31, 32, 33, 63, 64, 65, 127];
-
-fn arms() -> impl Iterator<Item = Isa> {
-    Isa::ALL.into_iter().filter(|isa| isa.available())
-}
-
-/// Multiples of 1/8 between -1 and 1, whose short sums are exact in either precision.
-fn entries<T: Real>(count: usize) -> Vec<T> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        T::of(((state >> 33) % 17) as f64 / 8.0 - 1.0)
-    };
-    (0..count).map(next).collect()
-}
 
 fn kernels_are_exact<T: Real>() {
     for columns in WIDTHS {

@@ -3,6 +3,7 @@
 //! Glue only. `array` is the only file that names numpy's types, `error` the only one that maps errors.
 
 mod accounting;
+mod adaptation;
 mod array;
 mod error;
 mod gf2;
@@ -30,6 +31,8 @@ mod _core {
         check_mechanism, composed_delta, composed_epsilon, gaussian_delta, gaussian_epsilon, gaussian_mu,
         optimal_delta, optimal_epsilon, renyi_divergence, renyi_epsilon,
     };
+    #[pymodule_export]
+    use adaptation::{adaptation_integers, adaptation_pass};
     #[pymodule_export]
     use gf2::{BitMatrix, Solution, dot, rank, solve};
     #[pymodule_export]
@@ -63,7 +66,7 @@ mod _core {
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
-    const __all__: [&str; 53] = [
+    const __all__: [&str; 55] = [
         "AboveThreshold",
         "AnswerTable",
         "BitMatrix",
@@ -72,6 +75,8 @@ mod _core {
         "Lists",
         "ParityTask",
         "Solution",
+        "adaptation_integers",
+        "adaptation_pass",
         "at_least_errors",
         "bernoulli",
         "check_bits",

@@ -22,9 +22,9 @@ const CHUNK: usize = 1 << 12;
 /// Records, read in place.
 #[derive(Clone, Copy)]
 pub struct Records<'a, T> {
-    entries: &'a [T],
-    columns: usize,
-    labels: &'a [f64],
+    pub(crate) entries: &'a [T],
+    pub(crate) columns: usize,
+    pub(crate) labels: &'a [f64],
 }
 
 impl<'a, T: Real> Records<'a, T> {

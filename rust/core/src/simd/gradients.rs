@@ -203,7 +203,7 @@ fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) {
 
 /// The inner product of a row with w and with itself.
 #[inline(always)]
-fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
+pub(super) fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
     let (mut inner, mut squared) = ([T::default(); LANES], [T::default(); LANES]);
     let (rows, ws) = (row.chunks_exact(LANES), w.chunks_exact(LANES));
     let ends = rows.remainder().iter().zip(ws.remainder());
@@ -226,7 +226,7 @@ pub fn squared_norm(values: &[f64]) -> f64 {
 }
 
 #[inline(always)]
-fn folded<T: Real>(sums: [T; LANES]) -> T {
+pub(super) fn folded<T: Real>(sums: [T; LANES]) -> T {
     let [a, b, c, d, e, f, g, h] = sums;
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }

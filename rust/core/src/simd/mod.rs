@@ -6,6 +6,7 @@
 #[macro_use]
 mod dispatch;
 mod block;
+mod blocks;
 mod disagreements;
 mod gradients;
 mod halfspaces;
@@ -22,6 +23,7 @@ mod x86_votes;
 mod x86_gfni;
 
 pub use block::{BLOCK, Block};
+pub use blocks::{RowBlock, Work, add_block, block_products, vectorised};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};

@@ -1,0 +1,105 @@
+"""Losses, weights and weighted gradients of linear models in plain numpy: two products with X."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Rows = NDArray[Any]
+
+
+def losses(loss: str, scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Every record's loss and its derivative in the scores.
+
+    scores (m,), or (m, classes) of "softmax"; labels (m,): real of "squared", -1 and 1 of
+    "logistic", class numbers of "softmax".
+    """
+    if loss == "squared":
+        slopes = scores - labels
+        values = slopes * slopes
+        slopes *= 2
+        return values, slopes
+    if loss == "logistic":
+        margins = labels * scores
+        small = np.exp(-np.abs(margins))
+        wrong = np.where(margins < 0, 1.0, small)
+        return np.maximum(-margins, 0) + np.log1p(small), -labels * wrong / (1 + small)
+    above = scores - scores.max(axis=1, keepdims=True)
+    each, classes = np.arange(len(labels)), labels.astype(np.intp)
+    own = above[each, classes]
+    shares = np.exp(above, out=above)
+    totals = shares.sum(axis=1)
+    shares /= totals[:, None]
+    shares[each, classes] -= 1
+    return np.log(totals) - own, shares
+
+
+def eliminated(
+    X: Rows,
+    y: Floats,
+    w: Floats,
+    *,
+    cap: float,
+    kappa_1: float,
+    offset: float = 0.0,
+    loss: str = "squared",
+) -> tuple[float, Floats]:
+    """Sum of q (l + offset) + kappa_1 cap**2 / q at the best q in (0, cap], and its gradient.
+
+    X (m, d); w (d,), or (classes, d) of "softmax". Returns the sum and the gradient, as w.
+    """
+    values, slopes = losses(loss, _scores(X, w), y)
+    if offset:
+        values += offset
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = kappa_1 / values
+    np.sqrt(weights, out=weights)
+    # Where loss and kappa_1 are 0 the ratio is no number, and fmin takes the other argument.
+    np.fmin(weights, 1, out=weights)
+    weights *= cap
+    objective = float(weights @ (values + np.maximum(values, kappa_1)))
+    return objective, _gradient(X, slopes, weights)
+
+
+def weighted(
+    X: Rows, y: Floats, w: Floats, weights: Floats, *, loss: str = "squared"
+) -> tuple[float, Floats, Floats]:
+    """Sum of q l, its gradient and every loss, for given q (m,); the rest as eliminated."""
+    values, slopes = losses(loss, _scores(X, w), y)
+    return float(weights @ values), _gradient(X, slopes, weights), values
+
+
+def coefficients(slopes: Floats, weights: Floats, scale: float, most: float) -> Floats:
+    """Integers next to slope * weight * scale; 0 for records where their norm exceeds most."""
+    rows = slopes.reshape(len(weights), -1)
+    rounded = np.rint(rows * (weights * scale)[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = np.square(rounded).sum(axis=1) <= most * most
+    found: Floats = np.where(within[:, None], rounded, 0.0).reshape(slopes.shape)
+    return found
+
+
+def integers(X: Rows, bound: float, units: float) -> tuple[Rows, float]:
+    """Rows shrunk to norm bound, in integers of norm at most units, and how many of them are 1."""
+    scale = (units - np.sqrt(X.shape[1]) / 2 - 1) / bound
+    rows = X.astype(np.float64)
+    with np.errstate(divide="ignore", over="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows *= (scale * np.fmin(bound / norms, 1))[:, None]
+    np.rint(rows, out=rows)
+    rows[np.square(rows).sum(axis=1) > units * units] = 0
+    return rows.astype(X.dtype), float(scale)
+
+
+def _scores(X: Rows, w: Floats) -> Floats:
+    found: Floats = (X @ w.astype(X.dtype, copy=False).T).astype(np.float64, copy=False)
+    return found
+
+
+def _gradient(X: Rows, slopes: Floats, weights: Floats) -> Floats:
+    slopes *= weights if slopes.ndim == 1 else weights[:, None]
+    found: Floats = slopes.T.astype(X.dtype, copy=False) @ X
+    return found.astype(np.float64, copy=False)

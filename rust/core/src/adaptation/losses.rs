@@ -1,0 +1,79 @@
+//! Losses of scores, with their derivatives in them.
+
+use crate::simd::Work;
+
+/// A loss of the scores of a record and its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// (score - label)^2.
+    Squared,
+    /// ln(1 + exp(-label * score)), labels -1 and 1.
+    Logistic,
+    /// ln sum exp(scores) less the score of the class that is the label, counted from 0.
+    Softmax,
+}
+
+/// Turns the scores of some records into derivatives, and writes their losses.
+pub(super) struct Evaluate<'a> {
+    pub loss: Loss,
+    pub labels: &'a [f64],
+    /// As many for each label as there are classes.
+    pub scores: &'a mut [f64],
+    pub losses: &'a mut [f64],
+}
+
+impl Work for Evaluate<'_> {
+    #[inline(always)]
+    fn work(self) {
+        let Evaluate { loss, labels, scores, losses } = self;
+        match loss {
+            Loss::Squared => each(labels, scores, losses, squared),
+            Loss::Logistic => each(labels, scores, losses, logistic),
+            Loss::Softmax => {
+                let classes = scores.len() / labels.len().max(1);
+                for ((scores, label), loss) in scores.chunks_exact_mut(classes.max(1)).zip(labels).zip(losses) {
+                    *loss = softmax(scores, *label);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn each(labels: &[f64], scores: &mut [f64], losses: &mut [f64], of: impl Fn(f64, f64) -> (f64, f64)) {
+    for ((score, label), loss) in scores.iter_mut().zip(labels).zip(losses) {
+        (*loss, *score) = of(*score, *label);
+    }
+}
+
+#[inline(always)]
+fn squared(score: f64, label: f64) -> (f64, f64) {
+    let difference = score - label;
+    (difference * difference, 2.0 * difference)
+}
+
+#[inline(always)]
+fn logistic(score: f64, label: f64) -> (f64, f64) {
+    let margin = label * score;
+    // The exponential of what is below 0 never overflows.
+    let small = (-margin.abs()).exp();
+    let wrong = if margin < 0.0 { 1.0 } else { small };
+    ((-margin).max(0.0) + small.ln_1p(), -label * wrong / (1.0 + small))
+}
+
+#[inline(always)]
+fn softmax(scores: &mut [f64], label: f64) -> f64 {
+    let largest = scores.iter().fold(f64::NEG_INFINITY, |largest, score| largest.max(*score));
+    let (mut total, mut own) = (0.0, 0.0);
+    for (class, score) in scores.iter_mut().enumerate() {
+        let above = *score - largest;
+        own += if class as f64 == label { above } else { 0.0 };
+        *score = above.exp();
+        total += *score;
+    }
+    let share = 1.0 / total;
+    for (class, score) in scores.iter_mut().enumerate() {
+        *score = *score * share - f64::from(u8::from(class as f64 == label));
+    }
+    total.ln() - own
+}

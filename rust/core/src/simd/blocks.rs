@@ -1,0 +1,130 @@
+//! Products of consecutive rows with models, and sums of the same rows: together they read a block from memory once.
+//!
+//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
+//! kept in lanes and products are not fused with them, so that all arms round alike.
+
+use super::gradients::folded;
+use super::prefetch::prefetch;
+use super::rows::Real;
+
+/// Running sums of an inner product, so that the processor need not wait for one to add to it.
+const LANES: usize = 8;
+
+/// Rows that share a load of the model, and of the sums.
+const TOGETHER: usize = 4;
+
+/// Whatever is worth the longest vectors of the machine.
+pub trait Work {
+    /// Does it; to be inlined into every arm.
+    fn work(self);
+}
+
+/// Consecutive rows, and what the memory is asked for while they are used: as much for each row, as long as it lasts.
+#[derive(Clone, Copy)]
+pub struct RowBlock<'a, T> {
+    /// The entries, row by row.
+    pub entries: &'a [T],
+    /// Entries in a row, at least 1.
+    pub columns: usize,
+    /// Entries needed later; half as many as there are here is what the memory can bring meanwhile.
+    pub ahead: &'a [T],
+}
+
+dispatched! {
+    /// Does the work with an arm's vectors.
+    vectorised<W: Work>(work: W) = Work::work
+}
+
+dispatched! {
+    /// Writes the inner product of each row with each model, all models of a row side by side.
+    block_products<T: Real>(block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) = multiplied
+}
+
+dispatched! {
+    /// Adds to the sum of each model the rows times their factors, which stand as the products do. Where all are integers
+    /// and no sum of magnitudes reaches 2^53 it is exact.
+    add_block<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) = summed
+}
+
+#[inline(always)]
+fn multiplied<T: Real>(block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) {
+    let RowBlock { entries, columns, ahead } = block;
+    let count = models.len() / columns;
+    let mut ahead = ahead.chunks(TOGETHER / 2 * columns);
+    for (rows, out) in entries.chunks(TOGETHER * columns).zip(out.chunks_mut(TOGETHER * count)) {
+        ahead.next().into_iter().for_each(prefetch);
+        for (model, w) in models.chunks_exact(columns).enumerate() {
+            // Loops, not closures: those might be left out of the arm, and do without its vectors.
+            let out = out[model..].iter_mut().step_by(count);
+            if rows.len() < TOGETHER * columns {
+                for (row, out) in rows.chunks_exact(columns).zip(out) {
+                    *out = dots([row], w)[0].get();
+                }
+            } else {
+                for (product, out) in dots(four(rows, columns), w).into_iter().zip(out) {
+                    *out = product.get();
+                }
+            }
+        }
+    }
+}
+
+/// The inner products of some rows with w, the same whatever is beside them.
+#[inline(always)]
+fn dots<T: Real, const ROWS: usize>(rows: [&[T]; ROWS], w: &[T]) -> [T; ROWS] {
+    let mut sums = [[T::default(); LANES]; ROWS];
+    let chunks = w.chunks_exact(LANES);
+    let end = w.len() - chunks.remainder().len();
+    for (chunk, w) in chunks.enumerate() {
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let row = &row[chunk * LANES..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] += row[lane] * w[lane];
+            }
+        }
+    }
+    // Hidden from the optimiser, which else keeps the lanes in short vectors, those that folding them begins with. For the
+    // same reason what fills no lanes has a sum of its own.
+    let sums = std::hint::black_box(sums);
+    std::array::from_fn(|row| folded(sums[row]) + tail(&rows[row][end..], &w[end..]))
+}
+
+#[inline(always)]
+fn tail<T: Real>(row: &[T], w: &[T]) -> T {
+    let mut sum = T::default();
+    for (&x, &w) in row.iter().zip(w) {
+        sum += x * w;
+    }
+    sum
+}
+
+#[inline(always)]
+fn four<T>(rows: &[T], columns: usize) -> [&[T]; TOGETHER] {
+    let (low, high) = rows.split_at(2 * columns);
+    let ((a, b), (c, d)) = (low.split_at(columns), high.split_at(columns));
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn summed<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) {
+    let RowBlock { entries, columns, ahead } = block;
+    let count = sums.len() / columns;
+    let (groups, factor_groups) = (entries.chunks_exact(TOGETHER * columns), factors.chunks_exact(TOGETHER * count));
+    let rest = groups.remainder().chunks_exact(columns).zip(factor_groups.remainder().chunks_exact(count));
+    let mut ahead = ahead.chunks(TOGETHER / 2 * columns);
+    for (rows, factors) in groups.zip(factor_groups) {
+        ahead.next().into_iter().for_each(prefetch);
+        let [a, b, c, d] = four(rows, columns);
+        for (model, sum) in sums.chunks_exact_mut(columns).enumerate() {
+            let [e, f, g, h] = std::array::from_fn(|row| factors[row * count + model]);
+            for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *sum += (e * a.get() + f * b.get()) + (g * c.get() + h * d.get());
+            }
+        }
+    }
+    for (row, factors) in rest {
+        for (sum, factor) in sums.chunks_exact_mut(columns).zip(factors) {
+            sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += factor * x.get());
+        }
+    }
+}

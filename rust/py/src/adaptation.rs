@@ -1,0 +1,70 @@
+//! Glue of the passes over the rows that `hdp_fast.adaptation` makes.
+
+use hdp_fast_core::adaptation::{self, Grid, Loss, Weights};
+use hdp_fast_core::sgd::Records;
+use pyo3::prelude::*;
+
+use crate::array::{self, Floats, Vector};
+use crate::linear::{Entries, with_slice};
+use crate::run::{run, streaming_cost};
+use crate::scalar::word;
+
+/// Cap, kappa_1 and offset, or a weight for each record.
+#[derive(FromPyObject)]
+pub enum GivenWeights<'py> {
+    Eliminated((f64, f64, f64)),
+    Fixed(Floats<'py>),
+}
+
+/// Objective, gradient, and losses where weights were given.
+type Found<'py> = (f64, Vector<'py, f64>, Option<Vector<'py, f64>>);
+
+/// The weighted objective, its gradient in the model, and every record's loss where `weights` are given one by one.
+///
+/// `records` are entries row by row, columns and labels; `model` and gradient are row by row, a row for each class.
+/// `grid` is None, or the scale of rounded coefficients, their largest norm and that of rows of integers.
+#[pyfunction]
+pub fn adaptation_pass<'py>(
+    py: Python<'py>,
+    records: (Entries<'py>, usize, Floats<'py>),
+    loss: &Bound<'py, PyAny>,
+    model: Floats<'py>,
+    weights: GivenWeights<'py>,
+    grid: Option<(f64, f64, f64)>,
+    threads: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Found<'py>> {
+    let losses = [("squared", Loss::Squared), ("logistic", Loss::Logistic), ("softmax", Loss::Softmax)];
+    let (loss, model) = (word("loss", loss, &losses)?, model.as_slice()?);
+    let weights = match &weights {
+        GivenWeights::Eliminated((cap, kappa_1, offset)) => {
+            Weights::Eliminated { cap: *cap, kappa_1: *kappa_1, offset: *offset }
+        }
+        GivenWeights::Fixed(weights) => Weights::Given(weights.as_slice()?),
+    };
+    let grid = grid.map(|(scale, most, units)| Grid { scale, most, units });
+    let (columns, labels) = (records.1, records.2.as_slice()?);
+    let cost = streaming_cost(8 * labels.len().saturating_mul(model.len() + 2));
+    let found = with_slice!(&records.0, |entries| run(py, threads, cost, |run| {
+        adaptation::pass(Records::new(entries, columns, labels)?, loss, model, weights, grid, run)
+    }))?;
+    let losses = found.losses.map(|losses| array::returned(py, losses));
+    Ok((found.objective, array::returned(py, found.gradient), losses))
+}
+
+/// Rows as if shrunk to a norm of `bound`, as integers of norm at most `units` in the same precision, and how many of
+/// them are 1.
+#[pyfunction]
+pub fn adaptation_integers<'py>(
+    py: Python<'py>,
+    entries: Entries<'py>,
+    columns: usize,
+    bound: f64,
+    units: f64,
+    threads: Option<&Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyAny>, f64)> {
+    with_slice!(&entries, |entries| {
+        let cost = streaming_cost(2 * size_of_val(entries));
+        let rounded = run(py, threads, cost, |run| adaptation::to_integers(entries, columns, bound, units, run))?;
+        Ok((array::returned(py, rounded.0).into_any(), rounded.1))
+    })
+}
