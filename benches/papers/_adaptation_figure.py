@@ -5,6 +5,11 @@ are here: solid lines are of such samples, dashed ones of records that are all d
 there are any. A sample with replacement from few people says no more of the domain than they do,
 while its noise falls as if it did. Of Adult's source 6,000 records are kept, drawn anew in every
 split: all 32,650 take five times as long. Dotted: all the target's records without privacy.
+
+What it shows: on gas the error falls with n and epsilon until about .0014, where the optimum
+without noise has .0009: with 10,000 records steps are the limit, not noise, since the source says
+little of how the target's rarest features vary; a longer reach is worse. On Adult 10,000 records
+are enough at any epsilon from .5 on.
 """
 
 from __future__ import annotations
