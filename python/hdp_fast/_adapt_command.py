@@ -72,7 +72,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     add("--radius", type=float, default=_RADIUS, help="of coefficients of scaled rows [4]")
     add("--penalty", type=float, help="losses above it weigh less [0.1; logistic: 1]")
     add("--alpha", type=float, help="share of SOURCE [as the released discrepancy suggests]")
-    add("--steps", type=int, metavar="T", help="[20; logistic: 200]")
+    add("--steps", type=int, metavar="T", help="[60; logistic: 200]")
 
 
 class _Places(NamedTuple):

@@ -13,7 +13,7 @@ from ._adaptation_steps import along
 
 Floats = NDArray[np.float64]
 
-STEPS = 20
+STEPS = 60
 
 
 def descended(

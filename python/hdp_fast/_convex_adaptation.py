@@ -68,7 +68,7 @@ class ConvexAdaptation(BoundedEstimator):
         kappa_1: above 0: losses above it weigh less.
         kappa_2: 0 with "tight", else at least 0.
         kappa_inf: as kappa_2.
-        steps: T, at least 1; None means 20, and 1000 with "paper". More than 100 cost noise.
+        steps: T, at least 1; None means 60, and 1000 with "paper". More gain little.
         reach: above 0: how far steps are meant to lead from the best predictor for the public
             records alone. More noise comes with more; None takes the radius.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
