@@ -64,10 +64,6 @@ class Problem(NamedTuple):
         """The other ones."""
         return self.target if self.private == "source" else self.source
 
-    def share(self, alpha: float) -> float:
-        """What the private domain weighs."""
-        return alpha if self.private == "source" else 1 - alpha
-
     def judged(self, noise: Noise, delta: float, coins: np.random.Generator | None) -> float:
         """The discrepancy with noise."""
         return release_discrepancy(

@@ -21,7 +21,8 @@ from ._adaptation_noise import (
     sum_bits,
 )
 from ._adaptation_rows import in_reals, on_grid
-from ._moments import BLOCK, Bounds, Sample
+from ._adaptation_solver import moments
+from ._moments import Bounds, Sample
 from .budget import Budget, spend
 from .record import PrivacyRecord
 
@@ -53,11 +54,12 @@ class Sums(NamedTuple):
         bounds = Bounds(norm_bound, 0.0)
         sample = Sample("target", rows, np.zeros(len(rows)))
         if not noise.exact:
-            return cls(_products(in_reals(sample, bounds).X), norm_bound, 1.0)
+            return cls(moments(in_reals(sample, bounds), 1.0), norm_bound, 1.0)
         # A product of two entries is no larger than the squared norm of a row.
         units = 1 << sum_bits(noise, len(rows)) // 2
         found = on_grid(sample, bounds, Grid(units, 1))
-        return cls(_products(found.X), float(units), found.unit)
+        # In float64, where sums of integers below 2**53 are exact in any order.
+        return cls(moments(found._replace(unit=1.0), 1.0), float(units), found.unit)
 
     def noisy(self, noise: Noise, coins: Coins) -> Floats:
         """The sum, its upper triangle with noise as release_moment has it."""
@@ -111,12 +113,3 @@ def release_moment(
         found = sums.noisy(noise, stream(random_state))
     scale = sums.unit**2 / len(rows)
     return ReleasedMoment(found * scale, noise.multiple * sums.norm**2 * scale, record)
-
-
-def _products(X: NDArray[Any]) -> Floats:
-    """The sum of products, in float64: sums of integers below 2**53 are exact in any order."""
-    found = np.zeros((X.shape[1], X.shape[1]))
-    for start in range(0, len(X), BLOCK):
-        part = X[start : start + BLOCK].astype(np.float64)
-        found += part.T @ part
-    return found

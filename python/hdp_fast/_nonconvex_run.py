@@ -107,7 +107,8 @@ def unprotected(settings: Settings, problem: Problem, random_state: RandomState)
         judged = _cut(problem.judged_openly(), settings, problem)
     states = _states(settings, problem, None, judged)
     descent = _descent(settings, problem)
-    w = _start(settings, problem, states[0], descent)
+    alone = _alone(settings, problem, descent, states[0])
+    w = _start(settings, descent, alone)
     path = _path(settings, descent, states, len(w))
     w = _descended(settings, descent, states, w, path, stream(random_state))
     mapping = math.sqrt(step(states, w, descent, longest(descent, len(w))).mapping)
@@ -136,9 +137,10 @@ def protected(
         states = _states(settings, problem, noise, judged, coins)
         descent = _descent(settings, problem)
         deviation = states[1].domain.deviation(states[1].cap)
-        w = _start(settings, problem, states[0], descent)
-        path = _path(settings, descent, [_alone(states[0])], len(w))
-        path = path.beside(deviation, settings.steps, len(w), settings.reach or descent.radius)
+        alone = _alone(settings, problem, descent, states[0])
+        w = _start(settings, descent, alone)
+        reach = settings.reach or descent.radius
+        path = alone.path.beside(deviation, settings.steps, len(w), reach)
         w = _descended(settings, descent, states, w, path, coins)
     alpha = _alpha(settings, problem, judged)
     return Outcome(_shaped(settings, w), alpha, judged, deviation, None, record)
@@ -205,20 +207,27 @@ def _shaped(settings: Settings, w: Floats) -> Floats:
     return w.reshape(settings.classes, -1) if settings.loss == "softmax" else w
 
 
-def _start(settings: Settings, problem: Problem, known: State, descent: Descent) -> Floats:
-    """Where steps for the public records alone end; their weights stay as they were."""
+class _Alone(NamedTuple):
+    """Public records as if there were no others: their state, a first predictor, and steps."""
+
+    state: State
+    w: Floats
+    path: Steps
+
+
+def _alone(settings: Settings, problem: Problem, descent: Descent, known: State) -> _Alone:
     size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
     w = np.zeros(size) if settings.start is None else settings.start
-    alone = [_alone(known)]
-    path = _path(settings, descent, alone, len(w))
+    state = State.new(known.domain, 1 / known.domain.n, known.offset)
+    return _Alone(state, w, _path(settings, descent, [state], len(w)))
+
+
+def _start(settings: Settings, descent: Descent, alone: _Alone) -> Floats:
+    """Where steps for the public records alone end; their weights stay as they were."""
+    w = alone.w
     for _ in range(max(settings.steps, _STEPS_BEFORE)):
-        w, _ = step(alone, w, descent, path)
+        w, _ = step([alone.state], w, descent, alone.path)
     return w
-
-
-def _alone(known: State) -> State:
-    """Public records as if there were no others."""
-    return State.new(known.domain, 1 / known.domain.n, known.offset)
 
 
 def _path(settings: Settings, descent: Descent, states: list[State], size: int) -> Steps:
