@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._checks import shown
 from ._linear_model import labels_of, looked_at
+from ._moments import shrunk
 from ._weighted_fit import LOSSES, Floats, Loss
 from .exceptions import HdpFastError, ParameterError, ShapeError
 from .record import PrivacyRecord
@@ -72,7 +73,12 @@ class Estimator:
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
         rows = looked_at(X).entries
         same_columns("X", rows, len(self.coef_))
-        return rows @ self.coef_
+        found: Floats = self._judged(rows) @ self.coef_
+        return found
+
+    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows as the coefficients are multiplied with."""
+        return rows
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[np.uint8]:
         """The scores of the squared loss; for the logistic one uint8, 1 where they are at least 0.
@@ -114,10 +120,10 @@ class BoundedEstimator(Estimator):
         Cost: two passes over X.
         Source: none.
         """
-        scores = super().scores(X)
-        norms = np.linalg.norm(looked_at(X).entries, axis=1)
-        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
-        return shrunk
+        return super().scores(X)
+
+    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return shrunk(rows, self.norm_bound)
 
 
 def people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> People:

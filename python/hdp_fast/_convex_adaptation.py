@@ -41,9 +41,10 @@ class ConvexAdaptation(BoundedEstimator):
     radius norm_bound + 1): Huber's loss of threshold sqrt(kappa_1). Starting at the best predictor
     for the public records alone, it takes T steps of projected gradient descent on w, the private
     part of each gradient with noise of deviation noise_ for each coordinate, and returns the mean
-    of the last half. Steps are scaled by the public records' second moments, as if the private ones
-    had the same, by the noise, and by the gradients seen so far (AdaGrad), so that none is too long
-    where both domains differ. How near they come to the best predictor is measured, not proved.
+    of all iterates, the t-th with weight 2 t / (T (T + 1)). Steps are scaled by the public records'
+    second moments, as if the private ones had the same, by the noise, and by the gradients seen so
+    far (AdaGrad), so that none is too long where both domains differ. How near they come to the
+    best predictor is measured, not proved.
 
     "paper" is Algorithm 1 with the printed steps, for comparison: noise on w and on the private u =
     1 / q, their joint sensitivity 1.28616 instead of 2, least for what is promised in all. The
@@ -130,10 +131,9 @@ class ConvexAdaptation(BoundedEstimator):
         Cost: as the class.
         Source: as the class.
         """
-        settings, shape = self._settings(), Shape.checked(self.radius, self.norm_bound)
-        X_source = mapped(self.feature_map, X_source, self.private == "source")
-        data = X_source, y_source, X_target, y_target
-        problem = Problem.of(data, shape, self.private)
+        settings = self._settings()
+        X_source = mapped(self.feature_map, X_source, X_target, self.private)
+        problem = self._posed(X_source, y_source, X_target, y_target)
         if math.isfinite(settings.privacy.epsilon):
             found = protected(settings, problem, self.random_state, self.budget)
         else:
@@ -141,6 +141,13 @@ class ConvexAdaptation(BoundedEstimator):
         self.coef_, self.alpha_ = read_only(found.coef), found.alpha
         self.discrepancy_, self.noise_, self.record_ = found[2:]
         return self
+
+    def _posed(
+        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+    ) -> Problem:
+        """The problem of records in the target's space, all of them looked at."""
+        shape = Shape.checked(self.radius, self.norm_bound)
+        return Problem.of((X_source, y_source, X_target, y_target), shape, self.private)
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

@@ -132,6 +132,12 @@ def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
     return rows, labels
 
 
+def shrunk(X: NDArray[Any], norm: float) -> NDArray[Any]:
+    """A copy of the rows, each shrunk to the norm as those of a private sample are."""
+    rows, _ = projected(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
+    return rows
+
+
 def moments_error(n: int, d: int) -> float:
     """The error of moments of n rows, in squares of their largest residual.
 

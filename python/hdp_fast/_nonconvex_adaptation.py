@@ -17,6 +17,7 @@ from ._adaptation_rows import FeatureMap, Private, Shape, mapped
 from ._checks import at_least_zero, fraction, shown, sized, within
 from ._hypotheses import read_only
 from ._linear_model import looked_at
+from ._moments import shrunk
 from ._nonconvex_descent import Penalties
 from ._nonconvex_losses import Bends, PerExample
 from ._nonconvex_run import Settings, labels_for, protected, unprotected
@@ -139,13 +140,8 @@ class NonConvexAdaptation(Estimator):
         Source: as the class.
         """
         settings = self._settings()
-        X_source = mapped(self.feature_map, X_source, self.private == "source")
-        y = [labels_for(settings, name, y) for name, y in _named(y_source, y_target)]
-        shape = Shape.checked(self.radius, self.norm_bound)
-        if self.loss != "logistic":
-            shape = shape._replace(label=1e30)
-        problem = Problem.of((X_source, y[0], X_target, y[1]), shape, self.private)
-        self._check_mu(problem)
+        X_source = mapped(self.feature_map, X_source, X_target, self.private)
+        problem = self._posed(X_source, y_source, X_target, y_target)
         if math.isfinite(settings.privacy.epsilon):
             found = protected(settings, problem, self.random_state, self.budget)
         else:
@@ -172,9 +168,8 @@ class NonConvexAdaptation(Estimator):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
         rows = looked_at(X).entries
         same_columns("X", rows, self.coef_.shape[-1])
-        norms = np.linalg.norm(rows, axis=1)
-        shrunk: Floats = (self.coef_ @ rows.T) / np.maximum(norms / self.norm_bound, 1)
-        return shrunk.T
+        found: Floats = shrunk(rows, self.norm_bound) @ self.coef_.T
+        return found
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[Any]:
         """The likelier label.
@@ -188,6 +183,18 @@ class NonConvexAdaptation(Estimator):
         """
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def _posed(
+        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+    ) -> Problem:
+        """The problem of records in the target's space, all of them looked at."""
+        settings, shape = self._settings(), Shape.checked(self.radius, self.norm_bound)
+        y = [labels_for(settings, name, y) for name, y in _named(y_source, y_target)]
+        if self.loss != "logistic":
+            shape = shape._replace(label=1e30)
+        problem = Problem.of((X_source, y[0], X_target, y[1]), shape, self.private)
+        self._check_mu(problem)
+        return problem
 
     def _settings(self) -> Settings:
         """The parameters, checked."""
