@@ -7,7 +7,7 @@ import importlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,11 @@ class People(NamedTuple):
 
 
 class Estimator:
-    """Parameters are the fields of a dataclass, which scikit-learn can read, set and clone."""
+    """Parameters are the fields of a dataclass, which scikit-learn can read and set.
+
+    It cannot clone them: a search or cross-validation would choose for the source, on folds of the
+    source, and cut the target by the positions of those folds.
+    """
 
     record_: PrivacyRecord | None = None
     coef_: Floats
@@ -92,8 +96,14 @@ class Estimator:
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
 
+    def __sklearn_clone__(self) -> NoReturn:
+        name = type(self).__name__
+        rule = "a search would choose for the source, and cut the target by the source's folds"
+        tuned = "adaptation.tune chooses parameters for the target"
+        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
+
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's searches ask of an estimator."""
+        """What scikit-learn's searches ask of an estimator before they clone it."""
         utils = importlib.import_module("sklearn.utils")
         # No classifier under any loss: that would promise a list of the labels seen, which may be
         # private.

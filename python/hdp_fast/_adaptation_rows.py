@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Private = Literal["target", "source"]
 FeatureMap = Callable[[Any], Any]
 Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+Result = TypeVar("Result")
 
 
 class Shape(NamedTuple):
@@ -150,10 +151,16 @@ def _made(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) -> N
 
 def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
     """What a map makes of a private record: numbers, whatever happens."""
+    made = attempted(lambda: _made(feature_map, row, columns)[0].astype(np.float64))
+    found = np.zeros(columns) if made is None else made
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def attempted(call: Callable[[], Result]) -> Result | None:
+    """What a caller's code makes of private records; None where it fails, and nothing names it."""
     try:
-        found = _made(feature_map, row, columns)[0].astype(np.float64)
+        return call()
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 - an error would tell of the record
-        return np.zeros(columns)
-    return np.where(np.isfinite(found), found, 0.0)
+    except BaseException:
+        return None

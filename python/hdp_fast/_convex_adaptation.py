@@ -77,7 +77,7 @@ class ConvexAdaptation(BoundedEstimator):
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
         feature_map: None, or a public function from arrays of the source's records (k, p) to arrays
             (k, d) in the target's space. It must treat every record alone: private ones are given
-            to it one at a time.
+            to it one at a time, after a record of zeros, and count as zero where it fails.
         numerics: "exact" or "idealised".
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible test stream that protects nobody who knows it.

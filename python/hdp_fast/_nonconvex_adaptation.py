@@ -50,10 +50,11 @@ class NonConvexAdaptation(Estimator):
         or gets noise: each is a function of its own record, of the released predictors and, for
         lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
         does. "exact" adds discrete Gaussian noise to sums of integers, as ConvexAdaptation;
-        "idealised" Gaussian noise in floats. What a callable returns is clipped, and its
-        non-finite values count as zero; that it treats every record alone, keeps nothing and never
-        raises is its author's promise, which nobody can check. The number of the iterate is
-        drawn before the first step. epsilon = infinity protects nobody.
+        "idealised" Gaussian noise in floats. What a callable returns is clipped; what is not
+        finite counts as the largest loss, and as a gradient of zero, and so does a private record
+        at which it fails, silently. That it treats every record alone and keeps nothing is its
+        author's promise, which nobody can check. The number of the iterate is drawn before the
+        first step. epsilon = infinity protects nobody.
 
     Attributes:
         epsilon: above 0; math.inf for none of the noise.
@@ -61,7 +62,7 @@ class NonConvexAdaptation(Estimator):
         loss: "logistic" (labels 0 and 1), "softmax" cross-entropy (labels 0 to classes - 1; w is
             (classes, d)), or a callable of (w, X, y) that returns losses (k,), at least 0, and
             their gradients (k, p) for w (p,), rows X (k, d) of norm at most norm_bound and
-            labels y (k,).
+            labels y (k,), none of which it can write to.
         classes: of "softmax", 2 to 4096.
         start: of a callable, a public float array (p,) of norm at most radius.
         bends: of a callable, (largest loss, largest norm of a gradient, smoothness): what it is
@@ -135,7 +136,7 @@ class NonConvexAdaptation(Estimator):
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
-            callable is to blame.
+            callable is to blame: what it raises of public records is raised.
         Cost: as the class.
         Source: as the class.
         """
