@@ -55,8 +55,9 @@ class ConvexAdaptation(BoundedEstimator):
         rounded to integers, as are the coefficients that weigh them; sums of products are exact,
         and discrete Gaussian noise is added to them; accounted by zero-concentrated DP. That the
         discrepancy is exact enough is measured, as release_discrepancy says. "idealised": Gaussian
-        noise in floats, by the curve of Gaussian DP, as if floats were real numbers. Private rows
-        and labels beyond the bounds are projected, silently. Nothing of u or q is kept. Running
+        noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
+        noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
+        (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or q is kept. Running
         time is not protected. epsilon = infinity protects nobody.
 
     Attributes:
