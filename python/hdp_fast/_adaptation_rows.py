@@ -12,7 +12,6 @@ from . import _core
 from ._adaptation_noise import Grid
 from ._checks import array, shown, within
 from ._discrepancy import LABEL_BOUND
-from ._hypotheses import read_only
 from ._moments import Bounds, Sample, projected, refuse_beyond, samples
 from .exceptions import ParameterError, ShapeError
 
@@ -122,13 +121,14 @@ def mapped(
     if feature_map is None:
         return X_source
     if not callable(feature_map):
-        raise ParameterError(f"feature_map = {shown(feature_map)}, but it must be callable, or None")
+        rule = "it must be callable, or None"
+        raise ParameterError(f"feature_map = {shown(feature_map)}, but {rule}")
     rows, others = array("X_source", X_source), array("X_target", X_target)
     if not rows.ndim or others.ndim != 2:
         shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
         raise ShapeError(f"{shapes}, but they must hold rows")
     if private != "source":
-        return _made(feature_map, read_only(rows.view()), None)
+        return _made(feature_map, unwriteable(rows), None)
     columns = others.shape[1]
     if rows.dtype.kind in "buif":
         _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
@@ -154,6 +154,11 @@ def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
     made = attempted(lambda: _made(feature_map, row, columns)[0].astype(np.float64))
     found = np.zeros(columns) if made is None else made
     return np.where(np.isfinite(found), found, 0.0)
+
+
+def unwriteable(values: NDArray[Any]) -> NDArray[Any]:
+    """A view for a caller's code, whose flag nobody can set again; no copy."""
+    return np.lib.stride_tricks.as_strided(values, writeable=False)
 
 
 def attempted(call: Callable[[], Result]) -> Result | None:

@@ -108,11 +108,11 @@ def tune(
     are what the whole tuning promises, its budget is charged once. grid: names of parameters and
     public values to try, in any combination. X_source (m, d), y_source (m,), X_target (n, d),
     y_target (n,): as fit takes them, n at least 2; all of them are looked at before they are split,
-    and those to judge by are projected as fit projects private records. method: "private_selection" tries a random
-    number of random combinations, and tells the best; "not_private" tries all, each at the
-    estimator's epsilon, and judges them without noise. trials: mean number of trials, above 1; None
-    means twice the number of combinations. validation: share of the target, in (0, 1), chosen by
-    public coins.
+    and those to judge by are projected as fit projects private records. method: "private_selection"
+    tries a random number of random combinations, and tells the best; "not_private" tries all, each
+    at the estimator's epsilon, and judges them without noise. trials: mean number of trials, above
+    1; None means twice the number of combinations. validation: share of the target, in (0, 1),
+    chosen by public coins.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
         each trial is rho-zCDP, since a record is either learned from or judged by, with the largest

@@ -57,8 +57,8 @@ class ConvexAdaptation(BoundedEstimator):
         discrepancy is exact enough is measured, as release_discrepancy says. "idealised": Gaussian
         noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
         noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
-        (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or q is kept. Running
-        time is not protected. epsilon = infinity protects nobody.
+        (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or
+        q is kept. Running time is not protected. epsilon = infinity protects nobody.
 
     Attributes:
         epsilon: above 0; math.inf for the exact optimum ("paper": the printed steps) without noise.

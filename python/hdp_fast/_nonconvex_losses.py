@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
-from ._adaptation_rows import Rows, attempted
+from ._adaptation_rows import Rows, attempted, unwriteable
 from ._checks import LEAST
-from ._hypotheses import read_only
 from .exceptions import ShapeError
 
 Floats = NDArray[np.float64]
@@ -159,7 +158,6 @@ class Called(NamedTuple):
         gradients *= np.minimum(largest, self.bends.gradient / np.maximum(norms, 1))[:, None]
         return losses.clip(0, self.bends.largest), gradients
 
-
     def _returned(self, w: Floats) -> tuple[Floats, Floats]:
         """What the function makes of all records.
 
@@ -183,7 +181,7 @@ class Called(NamedTuple):
 
         Raises: ShapeError; what the function raises.
         """
-        X, y = (read_only(each[some]) for each in (self.rows.X, self.rows.y))
+        X, y = (unwriteable(each[some]) for each in (self.rows.X, self.rows.y))
         given = self.function(w.copy(), X, y)
         losses, gradients = (np.array(each, np.float64) for each in given)
         for name, found, shape in (
