@@ -429,7 +429,7 @@ def test_a_feature_map_is_that_of_mapped_records(private):
     shown = []
 
     def lift(X):
-        shown.append(len(X))
+        shown.append(X.copy())
         return np.column_stack([X, np.zeros(len(X))]) * 0.5
 
     wide = np.column_stack([Xt, np.zeros(len(Xt))])
@@ -437,7 +437,11 @@ def test_a_feature_map_is_that_of_mapped_records(private):
     mapped = ConvexAdaptation(feature_map=lift, **settings).fit(Xs, ys, wide, yt)
     plain = ConvexAdaptation(**settings).fit(lift(Xs), ys, wide, yt)
     np.testing.assert_array_equal(mapped.coef_, plain.coef_)
-    assert shown[:-1] == ([60] if private == "target" else [1] * 60)
+    if private == "target":
+        np.testing.assert_array_equal(shown[0], Xs)
+    else:
+        # A record of zeros, in case the map is wrong, and one at a time.
+        np.testing.assert_array_equal(shown[:-1], [0 * Xs[:1], *Xs[:, None]])
 
 
 @pytest.mark.parametrize("variant", ["tight", "paper"])
@@ -562,7 +566,7 @@ def test_constant_columns_and_single_precision_are_fine_and_other_data_is_not():
         ConvexAdaptation(epsilon=1.0).fit(Xs, ys, Xt, yt)
 
 
-def test_parameters_can_be_read_set_and_cloned():
+def test_parameters_can_be_read_and_set():
     budget = Budget(1, 1e-3)
     model = ConvexAdaptation(epsilon=1.0, budget=budget)
     again = ConvexAdaptation(**model.get_params())
@@ -570,8 +574,6 @@ def test_parameters_can_be_read_set_and_cloned():
     assert again.budget is budget
     with pytest.raises(ParameterError, match="no 'kappa'"):
         model.set_params(kappa=1)
-    clone = pytest.importorskip("sklearn.base").clone
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_predictions_are_of_rows_within_the_bound():

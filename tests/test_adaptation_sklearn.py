@@ -1,64 +1,71 @@
-"""Estimators of adaptation in scikit-learn's tools, and what its searches cost."""
+"""Estimators of adaptation in scikit-learn's tools: a search is refused before any fit."""
 
 import numpy as np
 import pytest
 
-from hdp_fast import Budget
-from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation
-from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast import Budget, adaptation
+from hdp_fast.exceptions import ParameterError
 
 pytest.importorskip("sklearn")
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-COINS = np.random.default_rng(0)
-X_PUBLIC = COINS.uniform(-0.5, 0.5, (90, 3))
-X_PRIVATE = COINS.uniform(-0.5, 0.5, (31, 3))
-TRUTH = np.array([0.8, -0.4, 0.2])
+PRIVATE = {"epsilon": 0.5, "delta": 1e-6, "random_state": 0}
 KINDS = {
-    ConvexAdaptation: ("kappa_1", lambda X: X @ TRUTH, "neg_mean_squared_error"),
-    NonConvexAdaptation: ("lambda_1", lambda X: (X @ TRUTH >= 0).astype(int), "accuracy"),
+    "SourceOnly": ({}, "l2"),
+    "TargetOnly": ({}, "l2"),
+    "Pooled": ({}, "alpha"),
+    "KernelMeanMatching": ({}, "l2"),
+    "DiscrepancyMinimisation": ({}, "l2"),
+    "PrivateDiscrepancyMinimisation": (PRIVATE, "l2"),
+    "TargetSGD": (PRIVATE, "radius"),
+    "ConvexAdaptation": (PRIVATE, "kappa_1"),
+    "NonConvexAdaptation": (PRIVATE, "lambda_1"),
 }
-GRID = [0.1, 0.5, 1.0]
+GRID = [0.1, 0.5]
+X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 3))
+Y = (X[:, 0] > 0).astype(int)
+# As many records as the source has: scikit-learn would cut them by the source's folds.
+TARGET = {"X_target": -X, "y_target": 1 - Y}
 
 
-def search(kind, budget, **options):
-    name, label, scoring = KINDS[kind]
-    model = kind(epsilon=0.5, delta=1e-6, steps=3, budget=budget, **options)
-    found = GridSearchCV(model, {name: GRID}, scoring=scoring, cv=2, error_score="raise")
-    target = {"X_target": X_PRIVATE, "y_target": label(X_PRIVATE)}
-    return found.fit(X_PUBLIC, label(X_PUBLIC), **target)
+def searched(search):
+    def run(model, name):
+        return search(model, {name: GRID}, scoring="accuracy", cv=2, **OPTIONS[search]).fit(
+            X, Y, **TARGET
+        )
+
+    return run
 
 
+OPTIONS = {GridSearchCV: {"error_score": np.nan}, RandomizedSearchCV: {"n_iter": 2}}
+TOOLS = {
+    "clone": lambda model, name: clone(model),
+    "clone of a pipeline": lambda model, name: clone(make_pipeline(StandardScaler(), model)),
+    "grid search": searched(GridSearchCV),
+    "random search": searched(RandomizedSearchCV),
+    "cross-validation": lambda model, name: cross_val_score(
+        model, X, Y, scoring="accuracy", cv=2, params=TARGET
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_fit_of_a_search_is_paid_for(kind):
+def test_a_search_is_refused_before_any_fit(kind, tool, monkeypatch):
+    given, name = KINDS[kind]
+    made = getattr(adaptation, kind)
+    monkeypatch.setattr(made, "fit", lambda *_: pytest.fail("was fitted"))
     budget = Budget(4, 1e-4)
-    found = search(kind, budget)
-    # Two folds of each candidate, and the best one on everything.
-    assert len(budget.records) == 2 * len(GRID) + 1
-    assert budget.spent == pytest.approx((7 * 0.5, 7e-6))
-    assert found.best_estimator_.budget is budget
-    assert found.best_params_ in list(ParameterGrid(found.param_grid))
-    assert found.predict(X_PRIVATE).shape == (31,)
+    model = made(**given, **({"budget": budget} if given else {}))
+    with pytest.raises(ParameterError, match=rf"^{kind} .*adaptation\.tune"):
+        TOOLS[tool](model, name)
+    assert budget.records == ()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_search_ends_where_the_budget_does(kind):
-    budget = Budget(1.2, 1e-4)
-    with pytest.raises(BudgetExceeded):
-        search(kind, budget)
-    assert budget.spent[0] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_clones_share_the_budget_and_nothing_that_was_learned(kind):
-    _, label, _ = KINDS[kind]
-    budget = Budget(4, 1e-4)
-    model = kind(epsilon=0.5, delta=1e-6, steps=3, budget=budget)
-    model.fit(X_PUBLIC, label(X_PUBLIC), X_PRIVATE, label(X_PRIVATE))
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    assert copy.budget is budget
-    assert not hasattr(copy, "coef_")
-    assert copy.record_ is None
-    assert len(budget.records) == 1
+def test_tuning_needs_no_clone():
+    model = adaptation.ConvexAdaptation(**PRIVATE, steps=1)
+    found = adaptation.tune(model, {"kappa_1": GRID}, X, 1.0 * Y, -X, 1.0 - Y, trials=2.0)
+    assert found.parameters["kappa_1"] in GRID

@@ -7,13 +7,14 @@ import importlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import shown
 from ._linear_model import labels_of, looked_at
+from ._moments import shrunk
 from ._weighted_fit import LOSSES, Floats, Loss
 from .exceptions import HdpFastError, ParameterError, ShapeError
 from .record import PrivacyRecord
@@ -27,7 +28,11 @@ class People(NamedTuple):
 
 
 class Estimator:
-    """Parameters are the fields of a dataclass, which scikit-learn can read, set and clone."""
+    """Parameters are the fields of a dataclass, which scikit-learn can read and set.
+
+    It cannot clone them: a search or cross-validation would choose for the source, on folds of the
+    source, and cut the target by the positions of those folds.
+    """
 
     record_: PrivacyRecord | None = None
     coef_: Floats
@@ -72,7 +77,12 @@ class Estimator:
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
         rows = looked_at(X).entries
         same_columns("X", rows, len(self.coef_))
-        return rows @ self.coef_
+        found: Floats = self._judged(rows) @ self.coef_
+        return found
+
+    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows as the coefficients are multiplied with."""
+        return rows
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[np.uint8]:
         """The scores of the squared loss; for the logistic one uint8, 1 where they are at least 0.
@@ -86,8 +96,14 @@ class Estimator:
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
 
+    def __sklearn_clone__(self) -> NoReturn:
+        name = type(self).__name__
+        rule = "a search would choose for the source, and cut the target by the source's folds"
+        tuned = "adaptation.tune chooses parameters for the target"
+        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
+
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's searches ask of an estimator."""
+        """What scikit-learn's searches ask of an estimator before they clone it."""
         utils = importlib.import_module("sklearn.utils")
         # No classifier under any loss: that would promise a list of the labels seen, which may be
         # private.
@@ -114,10 +130,10 @@ class BoundedEstimator(Estimator):
         Cost: two passes over X.
         Source: none.
         """
-        scores = super().scores(X)
-        norms = np.linalg.norm(looked_at(X).entries, axis=1)
-        shrunk: Floats = scores / np.maximum(norms / self.norm_bound, 1)
-        return shrunk
+        return super().scores(X)
+
+    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return shrunk(rows, self.norm_bound)
 
 
 def people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> People:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from . import _random, accounting
 from ._checks import fraction, number, positive, shown
+from ._discrepancy_release import STEPS
 from .exceptions import ParameterError
 from .noise import discrete_gaussian
 from .record import PrivacyRecord, rng_of
@@ -29,6 +30,8 @@ LEAST_COEFFICIENTS = 1 << _LEAST_BITS // 2
 # The release of a discrepancy takes no mu outside these.
 _LEAST_MU, _MOST_MU = 1e-9, 1e6
 _STRETCH = 1 - 1e-5
+# The logarithm of what integers may add to delta, and more for what stands before the exponential.
+_LOST = 60.0
 
 
 class Privacy(NamedTuple):
@@ -121,13 +124,36 @@ def least_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) 
 
     Raises: ParameterError for an epsilon that no drawn noise reaches.
     """
-    total = privacy.mu()
+    total = _together(privacy, share)
     discrepancy = min(total * math.sqrt(share), _MOST_MU)
     if share and discrepancy < _LEAST_MU:
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
         raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
     return Noise(discrepancy, multiple, privacy.exact, privacy.epsilon)
+
+
+def _together(privacy: Privacy, share: float) -> float:
+    """The largest sensitivity / deviation of a discrepancy and Gaussian steps together.
+
+    The discrepancy's noise is a discrete Gaussian on integers that a record moves by at most STEPS,
+    also where that of the steps is not. Let both have mu in all. Their joint delta at epsilon is a
+    sum over the integers of f(k) = e**(-k**2 / 2 s**2) Phi(a(k)) - e**epsilon e**(-(k - STEPS)**2 /
+    2 s**2) Phi(a(k) - mu'), s = STEPS / (mu sqrt(share)), mu' = mu sqrt(1 - share), a linear in k
+    with slope 1 / (s mu') mu sqrt(share); were both continuous, it would be the integral of f. By
+    Poisson's summation the sum is more than that by at most twice the Fourier transform of f at 2
+    pi, 4 pi and so on. On a line parallel to the real one |f| has a bounded integral, which bounds
+    the transform: by 2 (1 + 3 t n) exp(-2 pi**2 t**2 n**2) of the sum of e**(-k**2 / 2 s**2) at
+    2 pi n, with 1 / t**2 = 1 / s**2 + slope**2, so that t = STEPS sqrt(1 / share - 1) / mu. A
+    smaller move has a larger t. Where this is no e**-50 of delta, zCDP accounts for both.
+    """
+    mu = privacy.mu()
+    if privacy.exact or not share:
+        return mu
+    spread = STEPS * math.sqrt(1 / share - 1) / mu
+    if 2 * (math.pi * spread) ** 2 >= _LOST - math.log(privacy.delta):
+        return mu
+    return privacy._replace(numerics="exact").mu()
 
 
 class Grid(NamedTuple):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._adaptation_noise import Grid
-from ._checks import within
+from ._checks import array, shown, within
 from ._discrepancy import LABEL_BOUND
 from ._moments import Bounds, Sample, projected, refuse_beyond, samples
 from .exceptions import ParameterError, ShapeError
@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Private = Literal["target", "source"]
 FeatureMap = Callable[[Any], Any]
 Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+Result = TypeVar("Result")
 
 
 class Shape(NamedTuple):
@@ -105,23 +106,66 @@ def on_grid(sample: Sample, bounds: Bounds, grid: Grid) -> Rows:
     return Rows(X.reshape(sample.X.shape), y, 1 / scale)
 
 
-def mapped(feature_map: FeatureMap | None, X: ArrayLike, private: bool) -> Any:
-    """The source's records in the target's space; private ones are shown one at a time.
+def mapped(
+    feature_map: FeatureMap | None, X_source: ArrayLike, X_target: ArrayLike, private: Any
+) -> Any:
+    """The source's records in the target's space.
+
+    Private ones are shown one at a time. What the map makes of one of them raises nothing: a row
+    that is missing, or of no numbers, counts as zero. A record of zeros is tried first, so that a
+    map that is wrong for all of them says so.
 
     Raises: ParameterError unless the map can be called, ShapeError unless it keeps the number of
-        records.
+        records; whatever the map raises of public records, and of zeros.
     """
     if feature_map is None:
-        return X
+        return X_source
     if not callable(feature_map):
-        raise ParameterError(f"feature_map = {feature_map!r}, but it must be callable, or None")
-    rows = np.asarray(X)
-    found = np.asarray(
-        np.concatenate([feature_map(rows[i : i + 1]) for i in range(len(rows))])
-        if private and len(rows)
-        else feature_map(rows)
-    )
-    if found.ndim != 2 or len(found) != len(rows):
+        rule = "it must be callable, or None"
+        raise ParameterError(f"feature_map = {shown(feature_map)}, but {rule}")
+    rows, others = array("X_source", X_source), array("X_target", X_target)
+    if not rows.ndim or others.ndim != 2:
+        shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
+        raise ShapeError(f"{shapes}, but they must hold rows")
+    if private != "source":
+        return _made(feature_map, unwriteable(rows), None)
+    columns = others.shape[1]
+    if rows.dtype.kind in "buif":
+        _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
+    found = np.zeros((len(rows), columns))
+    for i in range(len(rows)):
+        found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
+    return found
+
+
+def _made(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) -> NDArray[Any]:
+    """What a map makes of some rows."""
+    found = np.asarray(feature_map(rows))
+    fits = found.ndim == 2 and len(found) == len(rows)
+    if not fits or columns not in (None, found.shape[1]):
         rule = f"it must make a row of each of the {len(rows)} records"
+        rule += "" if columns is None else f", of {columns} columns as X_target has"
         raise ShapeError(f"feature_map made shape {found.shape}, but {rule}")
     return found
+
+
+def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
+    """What a map makes of a private record: numbers, whatever happens."""
+    made = attempted(lambda: _made(feature_map, row, columns)[0].astype(np.float64))
+    found = np.zeros(columns) if made is None else made
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def unwriteable(values: NDArray[Any]) -> NDArray[Any]:
+    """A view for a caller's code, whose flag nobody can set again; no copy."""
+    return np.lib.stride_tricks.as_strided(values, writeable=False)
+
+
+def attempted(call: Callable[[], Result]) -> Result | None:
+    """What a caller's code makes of private records; None where it fails, and nothing names it."""
+    try:
+        return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None

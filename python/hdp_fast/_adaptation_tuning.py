@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import accounting
 from ._adaptation_noise import Coins, Noise, Privacy, checked_privacy, noisy, stream
-from ._adaptation_rows import Shape
+from ._adaptation_rows import Shape, mapped
 from ._checks import fraction, number, shown
 from ._convex_adaptation import ConvexAdaptation
 from ._nonconvex_adaptation import NonConvexAdaptation
@@ -26,6 +26,7 @@ from .record import PrivacyRecord, rng_of
 Floats = NDArray[np.float64]
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
+_Data = tuple[Any, Any, Any, Any]
 
 _METHODS = ("private_selection", "not_private")
 # What tuning must not touch: the guarantee is about it.
@@ -35,6 +36,8 @@ _UNITS = 1 << 20
 _LARGEST_SQUARE = 4.0
 _TOLERANCE = 1e-4
 _MOST_CANDIDATES = 1 << 20
+# What records can be refused for; other parameters say nothing of them.
+_OF_RECORDS = ("norm_bound", "loss", "classes", "mu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class Tuned:
 class _Split(NamedTuple):
     """Records to learn from, and those of the target to judge by."""
 
-    learned: tuple[Any, Any, Any, Any]
+    learned: _Data
     X: NDArray[Any]
     y: NDArray[Any]
 
@@ -104,19 +107,20 @@ def tune(
     estimator: ConvexAdaptation, or NonConvexAdaptation without a callable; its epsilon and delta
     are what the whole tuning promises, its budget is charged once. grid: names of parameters and
     public values to try, in any combination. X_source (m, d), y_source (m,), X_target (n, d),
-    y_target (n,): as fit takes them, n at least 2. method: "private_selection" tries a random
-    number of random combinations, and tells the best; "not_private" tries all, each at the
-    estimator's epsilon, and judges them without noise. trials: mean number of trials, above 1; None
-    means twice the number of combinations. validation: share of the target, in (0, 1), chosen by
-    public coins.
+    y_target (n,): as fit takes them, n at least 2; all of them are looked at before they are split,
+    and those to judge by are projected as fit projects private records. method: "private_selection"
+    tries a random number of random combinations, and tells the best; "not_private" tries all, each
+    at the estimator's epsilon, and judges them without noise. trials: mean number of trials, above
+    1; None means twice the number of combinations. validation: share of the target, in (0, 1),
+    chosen by public coins.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
         each trial is rho-zCDP, since a record is either learned from or judged by, with the largest
         rho at which selection_epsilon is at most epsilon. How many trials there were is not told,
         and must not be seen; running time shows it. "not_private" has no guarantee, and its record
         says so.
-    Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
-        combination fails that only its data could show to be wrong.
+    Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless the noise
+        of a combination is beyond what is drawn.
     Cost: `trials` fits on average, or one for each combination.
     Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2.
     """
@@ -125,8 +129,9 @@ def tune(
         rule = f"it must be one of {', '.join(_METHODS)}"
         raise ParameterError(f"method = {shown(method)}, but {rule}")
     privacy, share = checked_privacy(estimator), fraction("validation", validation)
+    data = _looked_at(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     coins = stream(estimator.random_state)
-    split = _split((X_source, y_source, X_target, y_target), share, coins)
+    split = _split(data, share, coins)
     if method == "not_private" or privacy.epsilon == math.inf:
         return _openly(estimator, candidates, split, coins)
     mean = _trials(2.0 * len(candidates) if trials is None else trials)
@@ -152,8 +157,6 @@ def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     if not isinstance(estimator, ConvexAdaptation | NonConvexAdaptation):
         rule = "it must be a ConvexAdaptation or a NonConvexAdaptation"
         raise ParameterError(f"estimator = {shown(estimator)}, but {rule}")
-    if callable(estimator.loss):
-        raise ParameterError("estimator has a callable for a loss, but tuning needs predictions")
     if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
         rule = "it must map names to sequences of values"
         raise ParameterError(f"grid = {shown(grid)}, but {rule}")
@@ -166,6 +169,8 @@ def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     found = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
     for each in found:
         candidate = _with(estimator, each)
+        if callable(candidate.loss):
+            raise ParameterError("loss is a callable, but tuning needs predictions")
         candidate._settings()
         Shape.checked(candidate.radius, candidate.norm_bound)
     return found
@@ -182,16 +187,44 @@ def _trials(value: Any) -> float:
     return found
 
 
-def _split(data: tuple[ArrayLike, ...], share: float, coins: Coins) -> _Split:
+def _looked_at(
+    estimator: Tunable, candidates: Sequence[Mapping[str, Any]], data: _Data, share: float
+) -> _Data:
+    """All records, the source's in the target's space, before a coin says which are judged by."""
     X_source, y_source, X_target, y_target = data
+    X_source = mapped(estimator.feature_map, X_source, X_target, estimator.private)
+    kinds = _kinds(estimator, candidates)
+    for each in kinds:
+        each._posed(X_source, y_source, X_target, y_target)
     X, y = np.asarray(X_target), np.asarray(y_target)
-    if X.ndim != 2 or len(X) < 2 or y.shape != (len(X),):
-        rule = "they must be (n, d) and (n,), n at least 2"
-        raise ShapeError(f"X_target and y_target have shapes {X.shape} and {y.shape}, but {rule}")
-    held = min(max(round(share * len(X)), 1), len(X) - 1)
+    if len(X) < 2:
+        raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
+    # As many as are learned from: some parameters depend on the number.
+    held = _held(share, len(X))
+    for each in kinds:
+        each._posed(X_source, y_source, X[held:], y[held:])
+    return X_source, y_source, X, y
+
+
+def _kinds(estimator: Tunable, candidates: Sequence[Mapping[str, Any]]) -> list[Tunable]:
+    """An estimator for each way of refusing records."""
+    found: dict[str, Tunable] = {}
+    for each in candidates:
+        candidate = _with(estimator, each)
+        found.setdefault(repr([getattr(candidate, name, None) for name in _OF_RECORDS]), candidate)
+    return list(found.values())
+
+
+def _held(share: float, n: int) -> int:
+    """How many of n records are judged by."""
+    return min(max(round(share * n), 1), n - 1)
+
+
+def _split(data: _Data, share: float, coins: Coins) -> _Split:
+    X_source, y_source, X, y = data
     order = (np.random.default_rng() if coins is None else coins).permutation(len(X))
-    kept = order[held:]
-    return _Split((X_source, y_source, X[kept], y[kept]), X[order[:held]], y[order[:held]])
+    judged, kept = np.split(order, [_held(share, len(X))])
+    return _Split((X_source, y_source, X[kept], y[kept]), X[judged], y[judged])
 
 
 def _for_each(privacy: Privacy, mean: float) -> Privacy:
@@ -226,7 +259,7 @@ def _best_of_many(
     best: Tuned | None = None
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=coins))]
-        own = {"epsilon": each.epsilon, "budget": None, "random_state": coins}
+        own = {"epsilon": each.epsilon, "budget": None, **_mapped_already(coins)}
         fitted = _with(estimator, {**chosen, **own}).fit(*split.learned)
         noise = None
         if estimator.private == "target":
@@ -246,13 +279,18 @@ def _openly(
         raise ParameterError("budget is given, but only private tuning can be charged to one")
     found = []
     for chosen in candidates:
-        fitted = _with(estimator, {**chosen, "random_state": coins}).fit(*split.learned)
+        fitted = _with(estimator, {**chosen, **_mapped_already(coins)}).fit(*split.learned)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
         score = _score(fitted, split, None, None)
         found.append(Tuned(_restored(fitted, estimator), chosen, score, fitted.record_))
     return min(found, key=lambda each: each.score)
+
+
+def _mapped_already(coins: Coins) -> dict[str, Any]:
+    """Parameters of a trial: its source needs no map any more."""
+    return {"random_state": coins, "feature_map": None}
 
 
 def _restored(fitted: Tunable, estimator: Tunable) -> Tunable:
@@ -263,13 +301,19 @@ def _restored(fitted: Tunable, estimator: Tunable) -> Tunable:
 
 def _score(fitted: Tunable, split: _Split, noise: Noise | None, coins: Coins) -> float:
     """The mean loss in [0, 1] on the records to judge by, with noise."""
-    predicted = fitted.predict(split.X)
-    if fitted.loss == "squared":
-        away = np.clip(predicted, -1, 1) - np.clip(split.y.astype(np.float64), -1, 1)
-        losses = np.square(away) / _LARGEST_SQUARE
-    else:
-        losses = (predicted != split.y).astype(np.float64)
+    losses = _losses(fitted, split.X, split.y)
     if noise is None:
         return float(losses.mean())
     sums = np.rint(losses * _UNITS).sum(keepdims=True)
     return float(noisy(sums, _UNITS, noise, coins)[0]) / (_UNITS * len(losses))
+
+
+def _losses(fitted: Tunable, X: NDArray[Any], y: NDArray[Any]) -> Floats:
+    """The loss of each record, in [0, 1] whatever the record is; 1 where it is no number."""
+    predicted = fitted.predict(X)
+    if fitted.loss == "squared":
+        away = np.clip(predicted, -1, 1) - np.clip(y.astype(np.float64), -1, 1)
+        losses = np.square(away) / _LARGEST_SQUARE
+    else:
+        losses = (predicted != y).astype(np.float64)
+    return np.where(np.isfinite(losses), losses, 1.0).clip(0.0, 1.0)

@@ -130,6 +130,20 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
         raise ShapeError(f"{name} has rows that differ in length") from None
 
 
+def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array of real numbers, of whatever dtype they are.
+
+    Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
+    """
+    found = array(name, value)
+    if found.size and found.dtype.kind not in "buif":
+        # What a column of a data frame becomes where entries are missing.
+        missing = ", none of them missing" if found.dtype.kind == "O" else ""
+        rule = f"it must hold real numbers{missing}"
+        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
+    return found
+
+
 def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     """The value as a vector of 0 and 1.
 
@@ -142,9 +156,8 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
         raise ParameterError(
             f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
         )
-    wrong = found[(found != 0) & (found != 1)]
-    if wrong.size:
-        raise ParameterError(f"{name} holds {wrong[0]}, but every entry must be 0 or 1")
+    if ((found != 0) & (found != 1)).any():
+        raise ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
     return found.astype(np.uint8)
 
 

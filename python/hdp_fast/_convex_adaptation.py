@@ -41,9 +41,10 @@ class ConvexAdaptation(BoundedEstimator):
     radius norm_bound + 1): Huber's loss of threshold sqrt(kappa_1). Starting at the best predictor
     for the public records alone, it takes T steps of projected gradient descent on w, the private
     part of each gradient with noise of deviation noise_ for each coordinate, and returns the mean
-    of the last half. Steps are scaled by the public records' second moments, as if the private ones
-    had the same, by the noise, and by the gradients seen so far (AdaGrad), so that none is too long
-    where both domains differ. How near they come to the best predictor is measured, not proved.
+    of all iterates, the t-th with weight 2 t / (T (T + 1)). Steps are scaled by the public records'
+    second moments, as if the private ones had the same, by the noise, and by the gradients seen so
+    far (AdaGrad), so that none is too long where both domains differ. How near they come to the
+    best predictor is measured, not proved.
 
     "paper" is Algorithm 1 with the printed steps, for comparison: noise on w and on the private u =
     1 / q, their joint sensitivity 1.28616 instead of 2, least for what is promised in all. The
@@ -54,9 +55,10 @@ class ConvexAdaptation(BoundedEstimator):
         rounded to integers, as are the coefficients that weigh them; sums of products are exact,
         and discrete Gaussian noise is added to them; accounted by zero-concentrated DP. That the
         discrepancy is exact enough is measured, as release_discrepancy says. "idealised": Gaussian
-        noise in floats, by the curve of Gaussian DP, as if floats were real numbers. Private rows
-        and labels beyond the bounds are projected, silently. Nothing of u or q is kept. Running
-        time is not protected. epsilon = infinity protects nobody.
+        noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
+        noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
+        (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or
+        q is kept. Running time is not protected. epsilon = infinity protects nobody.
 
     Attributes:
         epsilon: above 0; math.inf for the exact optimum ("paper": the printed steps) without noise.
@@ -76,7 +78,7 @@ class ConvexAdaptation(BoundedEstimator):
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
         feature_map: None, or a public function from arrays of the source's records (k, p) to arrays
             (k, d) in the target's space. It must treat every record alone: private ones are given
-            to it one at a time.
+            to it one at a time, after a record of zeros, and count as zero where it fails.
         numerics: "exact" or "idealised".
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible test stream that protects nobody who knows it.
@@ -130,10 +132,9 @@ class ConvexAdaptation(BoundedEstimator):
         Cost: as the class.
         Source: as the class.
         """
-        settings, shape = self._settings(), Shape.checked(self.radius, self.norm_bound)
-        X_source = mapped(self.feature_map, X_source, self.private == "source")
-        data = X_source, y_source, X_target, y_target
-        problem = Problem.of(data, shape, self.private)
+        settings = self._settings()
+        X_source = mapped(self.feature_map, X_source, X_target, self.private)
+        problem = self._posed(X_source, y_source, X_target, y_target)
         if math.isfinite(settings.privacy.epsilon):
             found = protected(settings, problem, self.random_state, self.budget)
         else:
@@ -141,6 +142,13 @@ class ConvexAdaptation(BoundedEstimator):
         self.coef_, self.alpha_ = read_only(found.coef), found.alpha
         self.discrepancy_, self.noise_, self.record_ = found[2:]
         return self
+
+    def _posed(
+        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+    ) -> Problem:
+        """The problem of records in the target's space, all of them looked at."""
+        shape = Shape.checked(self.radius, self.norm_bound)
+        return Problem.of((X_source, y_source, X_target, y_target), shape, self.private)
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

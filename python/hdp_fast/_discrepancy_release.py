@@ -25,7 +25,7 @@ RandomState = int | np.random.Generator | None
 
 # Steps of the grid that one record can move the value by: rounding is lost in the noise, and the
 # accountants compose integer noise of such a sensitivity.
-_STEPS = 1024
+STEPS = 1024
 # Scales of noise that are drawn exactly lie below 2**50.
 _LEAST_PARAMETER, _MOST_PARAMETER = 1e-9, 1e6
 
@@ -56,7 +56,7 @@ class ReleasedDiscrepancy:
 
 
 class _Grid(NamedTuple):
-    """A largest loss and the grid on which a record moves the value by at most _STEPS."""
+    """A largest loss and the grid on which a record moves the value by at most STEPS."""
 
     loss_bound: Fraction
     step: Fraction
@@ -154,14 +154,14 @@ def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
         found = _parameter("epsilon", epsilon)
         # A ledger takes a float for its shortest decimal, which may be a little less.
         spent = min(Fraction(found), Fraction(repr(found)))
-        deviation = math.sqrt(2) * _STEPS / found
-        mechanism: Mechanism = DiscreteLaplace(found, _STEPS)
-        return _Noise("Laplace", _STEPS / spent, deviation, mechanism, found, 0.0)
+        deviation = math.sqrt(2) * STEPS / found
+        mechanism: Mechanism = DiscreteLaplace(found, STEPS)
+        return _Noise("Laplace", STEPS / spent, deviation, mechanism, found, 0.0)
     found = _parameter("mu", mu)
     mechanism = ZCDP(math.nextafter(found**2 / 2, math.inf))
     # A record states an epsilon above 0.
     stated = max(accounting.zcdp_epsilon(mechanism.rho, delta), _LEAST_PARAMETER)
-    return _Noise("Gaussian", _STEPS / Fraction(found), _STEPS / found, mechanism, stated, delta)
+    return _Noise("Gaussian", STEPS / Fraction(found), STEPS / found, mechanism, stated, delta)
 
 
 def _parameter(name: str, value: float | None) -> float:
@@ -173,14 +173,14 @@ def _parameter(name: str, value: float | None) -> float:
 
 
 def _grid(problem: Problem, private: Private) -> _Grid:
-    """B, and (B / n + 2 xi) / _STEPS, of public numbers only."""
+    """B, and (B / n + 2 xi) / STEPS, of public numbers only."""
     m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.centre)
     reach = Fraction(problem.ball.reach) * Fraction(problem.bounds.norm)
     loss_bound = (reach + Fraction(LABEL_BOUND)) ** 2
     # No row has a larger residual than the root of B, and its error is in units of the square.
     xi = loss_bound * Fraction(gap_bound(d) + moments_error(m, d) + moments_error(n, d))
     sensitivity = loss_bound / (n if private == "target" else m) + 2 * xi
-    return _Grid(loss_bound, sensitivity / _STEPS)
+    return _Grid(loss_bound, sensitivity / STEPS)
 
 
 def _on_grid(value: float, grid: _Grid) -> int:

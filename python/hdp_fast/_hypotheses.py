@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import array, count, shown
+from ._checks import count, numbers, shown
 from ._descriptions import Hypothesis, parse
 from .exceptions import ParameterError, ShapeError
 
@@ -168,13 +168,11 @@ def first(matches: NDArray[np.bool_]) -> int | None:
 
 def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
     """The numbers, all finite, themselves where they are float64."""
-    found = array(name, value)
+    found = numbers(name, value)
     if found.ndim != dimensions:
         rule = f"it must have {dimensions} dimension(s)"
         raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    if found.size and found.dtype.kind not in "buif":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
-    numbers = found.astype(np.float64, copy=False)
-    if not np.isfinite(numbers).all():
+    entries = found.astype(np.float64, copy=False)
+    if not np.isfinite(entries).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
-    return numbers
+    return entries

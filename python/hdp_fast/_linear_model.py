@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._checks import array, bits
+from ._checks import bits, numbers
 from ._descriptions import Hypothesis
 from ._separator import _checked
 from .exceptions import ParameterError, ShapeError
@@ -125,12 +125,10 @@ def labels_of(y: ArrayLike, n: int, bound: float | None) -> Floats:
 
 
 def _reals(name: str, value: ArrayLike) -> Floats:
-    found = array(name, value)
+    found = numbers(name, value)
     if found.ndim != 1:
         raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
-    numbers = found.astype(np.float64)
-    if not np.isfinite(numbers).all():
+    labels = found.astype(np.float64)
+    if not np.isfinite(labels).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
-    return numbers
+    return labels

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import MOST, array, shown
+from ._checks import MOST, numbers, shown
 from .exceptions import ParameterError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -132,6 +132,12 @@ def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
     return rows, labels
 
 
+def shrunk(X: NDArray[Any], norm: float) -> NDArray[Any]:
+    """A copy of the rows, each shrunk to the norm as those of a private sample are."""
+    rows, _ = projected(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
+    return rows
+
+
 def moments_error(n: int, d: int) -> float:
     """The error of moments of n rows, in squares of their largest residual.
 
@@ -161,9 +167,7 @@ def _sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
 
 def _real(name: str, value: ArrayLike) -> NDArray[Any]:
     """Real numbers: float32 as they are, any others as float64."""
-    found = array(name, value)
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
+    found = numbers(name, value)
     return found if found.dtype == np.float32 else found.astype(np.float64, copy=False)
 
 

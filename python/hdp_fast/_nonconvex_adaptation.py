@@ -17,6 +17,7 @@ from ._adaptation_rows import FeatureMap, Private, Shape, mapped
 from ._checks import at_least_zero, fraction, shown, sized, within
 from ._hypotheses import read_only
 from ._linear_model import looked_at
+from ._moments import shrunk
 from ._nonconvex_descent import Penalties
 from ._nonconvex_losses import Bends, PerExample
 from ._nonconvex_run import Settings, labels_for, protected, unprotected
@@ -49,10 +50,11 @@ class NonConvexAdaptation(Estimator):
         or gets noise: each is a function of its own record, of the released predictors and, for
         lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
         does. "exact" adds discrete Gaussian noise to sums of integers, as ConvexAdaptation;
-        "idealised" Gaussian noise in floats. What a callable returns is clipped, and its
-        non-finite values count as zero; that it treats every record alone, keeps nothing and never
-        raises is its author's promise, which nobody can check. The number of the iterate is
-        drawn before the first step. epsilon = infinity protects nobody.
+        "idealised" Gaussian noise in floats. What a callable returns is clipped; what is not
+        finite counts as the largest loss, and as a gradient of zero, and so does a private record
+        at which it fails, silently. That it treats every record alone and keeps nothing is its
+        author's promise, which nobody can check. The number of the iterate is drawn before the
+        first step. epsilon = infinity protects nobody.
 
     Attributes:
         epsilon: above 0; math.inf for none of the noise.
@@ -60,7 +62,7 @@ class NonConvexAdaptation(Estimator):
         loss: "logistic" (labels 0 and 1), "softmax" cross-entropy (labels 0 to classes - 1; w is
             (classes, d)), or a callable of (w, X, y) that returns losses (k,), at least 0, and
             their gradients (k, p) for w (p,), rows X (k, d) of norm at most norm_bound and
-            labels y (k,).
+            labels y (k,), none of which it can write to.
         classes: of "softmax", 2 to 4096.
         start: of a callable, a public float array (p,) of norm at most radius.
         bends: of a callable, (largest loss, largest norm of a gradient, smoothness): what it is
@@ -134,18 +136,13 @@ class NonConvexAdaptation(Estimator):
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
-            callable is to blame.
+            callable is to blame: what it raises of public records is raised.
         Cost: as the class.
         Source: as the class.
         """
         settings = self._settings()
-        X_source = mapped(self.feature_map, X_source, self.private == "source")
-        y = [labels_for(settings, name, y) for name, y in _named(y_source, y_target)]
-        shape = Shape.checked(self.radius, self.norm_bound)
-        if self.loss != "logistic":
-            shape = shape._replace(label=1e30)
-        problem = Problem.of((X_source, y[0], X_target, y[1]), shape, self.private)
-        self._check_mu(problem)
+        X_source = mapped(self.feature_map, X_source, X_target, self.private)
+        problem = self._posed(X_source, y_source, X_target, y_target)
         if math.isfinite(settings.privacy.epsilon):
             found = protected(settings, problem, self.random_state, self.budget)
         else:
@@ -172,9 +169,8 @@ class NonConvexAdaptation(Estimator):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
         rows = looked_at(X).entries
         same_columns("X", rows, self.coef_.shape[-1])
-        norms = np.linalg.norm(rows, axis=1)
-        shrunk: Floats = (self.coef_ @ rows.T) / np.maximum(norms / self.norm_bound, 1)
-        return shrunk.T
+        found: Floats = shrunk(rows, self.norm_bound) @ self.coef_.T
+        return found
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[Any]:
         """The likelier label.
@@ -188,6 +184,18 @@ class NonConvexAdaptation(Estimator):
         """
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def _posed(
+        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+    ) -> Problem:
+        """The problem of records in the target's space, all of them looked at."""
+        settings, shape = self._settings(), Shape.checked(self.radius, self.norm_bound)
+        y = [labels_for(settings, name, y) for name, y in _named(y_source, y_target)]
+        if self.loss != "logistic":
+            shape = shape._replace(label=1e30)
+        problem = Problem.of((X_source, y[0], X_target, y[1]), shape, self.private)
+        self._check_mu(problem)
+        return problem
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

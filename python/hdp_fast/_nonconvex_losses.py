@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
-from ._adaptation_rows import Rows
+from ._adaptation_rows import Rows, attempted, unwriteable
 from ._checks import LEAST
 from .exceptions import ShapeError
 
@@ -95,7 +96,7 @@ class Called(NamedTuple):
     """Any loss, of a callable whose results are clipped, whatever they are.
 
     Attributes:
-        function: of w, rows and labels; it must treat every record alone.
+        function: of w, rows and labels, which it cannot write to; it must treat every record alone.
         rows: in reals.
         bends: what its results are clipped to.
         noise, coins: of the private domain.
@@ -143,23 +144,53 @@ class Called(NamedTuple):
         return self.noise.multiple * 2 * cap * self.bends.gradient if self.noise else 0.0
 
     def _clipped(self, w: Floats) -> tuple[Floats, Floats]:
-        """Losses in [0, largest] and gradients of bounded norm; zeros for what is not finite."""
-        given = self.function(w.copy(), self.rows.X, self.rows.y)
-        losses, gradients = (np.array(each, np.float64) for each in given)
-        for name, found, shape in (
-            ("losses", losses, (self.n,)),
-            ("gradients", gradients, (self.n, len(w))),
-        ):
-            if found.shape != shape:
-                raise ShapeError(f"loss made {name} of shape {found.shape}, but it must be {shape}")
-        wrong = ~(np.isfinite(losses) & np.isfinite(gradients).all(axis=1))
-        losses[wrong], gradients[wrong] = 0, 0
+        """Losses in [0, largest] and gradients of bounded norm.
+
+        What is not finite counts as the largest loss, and as a gradient of zero.
+        """
+        losses, gradients = self._returned(w)
+        losses[~np.isfinite(losses)] = self.bends.largest
+        gradients[~np.isfinite(gradients).all(axis=1)] = 0
         # Entries of at most 1 first: their squares are never out of range.
         largest = np.maximum(np.abs(gradients).max(axis=1), LEAST)
         gradients /= largest[:, None]
         norms = np.sqrt(np.square(gradients).sum(axis=1))
         gradients *= np.minimum(largest, self.bends.gradient / np.maximum(norms, 1))[:, None]
         return losses.clip(0, self.bends.largest), gradients
+
+    def _returned(self, w: Floats) -> tuple[Floats, Floats]:
+        """What the function makes of all records.
+
+        Where it fails, a private record may be to blame, and must not show. Each is then tried
+        alone, and those that it fails at have no numbers.
+        """
+        everything = functools.partial(self._called, w, slice(None))
+        return everything() if self.noise is None else attempted(everything) or self._each_alone(w)
+
+    def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
+        losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
+        for i in range(self.n):
+            one = slice(i, i + 1)
+            found = attempted(functools.partial(self._called, w, one))
+            if found is not None:
+                losses[one], gradients[one] = found
+        return losses, gradients
+
+    def _called(self, w: Floats, some: slice) -> tuple[Floats, Floats]:
+        """What the function makes of some records.
+
+        Raises: ShapeError; what the function raises.
+        """
+        X, y = (unwriteable(each[some]) for each in (self.rows.X, self.rows.y))
+        given = self.function(w.copy(), X, y)
+        losses, gradients = (np.array(each, np.float64) for each in given)
+        for name, found, shape in (
+            ("losses", losses, (len(y),)),
+            ("gradients", gradients, (len(y), len(w))),
+        ):
+            if found.shape != shape:
+                raise ShapeError(f"loss made {name} of shape {found.shape}, but it must be {shape}")
+        return losses, gradients
 
 
 def total(values: Floats, noise: Noise | None, share: float, coins: Coins) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, integers, number, positive, shown
+from ._checks import bits, integers, number, numbers, positive, shown
 from ._descriptions import flag
 from .exceptions import ParameterError, ShapeError
 
@@ -189,12 +189,10 @@ class LinearSeparator:
 
 def _reals(X: ArrayLike) -> NDArray[Any]:
     """A matrix of float32 as it is, of any other real numbers as float64."""
-    found = array("X", X)
+    found = numbers("X", X)
     if found.ndim != 2 or not found.size:
         rule = "it must have two dimensions and at least one entry"
         raise ShapeError(f"X has shape {found.shape}, but {rule}")
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"X has dtype {found.dtype}, but it must hold real numbers")
     return np.require(found, np.float32 if found.dtype == np.float32 else np.float64, "A")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ._adaptation_estimators import BoundedEstimator, check_loss, people, same_columns
 from ._checks import fraction, positive, sized
-from ._linear_model import looked_at
+from ._linear_model import Rows
 from ._sgd import Numerics, PrivateSGD, RandomState
 from ._weighted_fit import Loss
 from .budget import Budget
@@ -73,9 +73,9 @@ class TargetSGD(BoundedEstimator):
         """
         check_loss(self.loss)
         d = people("source", X_source, y_source, self.loss).X.shape[1]
-        rows = looked_at(X_target)
-        same_columns("X_target", rows.entries, d)
-        learner = self._learner(len(rows), d)
+        target = people("target", X_target, y_target, self.loss)
+        same_columns("X_target", target.X, d)
+        rows, learner = Rows(target.X), self._learner(len(target.y), d)
         model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
         return self

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, at_most_one, count, number, shown
+from ._checks import array, at_most_one, count, number, numbers, shown
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["DenseWeights", "project"]
@@ -155,10 +155,7 @@ class DenseWeights:
 
 
 def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    found = array(name, value)
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must hold real numbers")
-    return np.require(found, np.float64, ["C", "A"])
+    return np.require(numbers(name, value), np.float64, ["C", "A"])
 
 
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:
