@@ -8,6 +8,7 @@ import math
 import multiprocessing
 import operator
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -378,6 +379,65 @@ def test_no_integer_is_an_error(randomizer):
     assert randomizer.variance(k + 7) == randomizer.variance(k - 1)
 
 
+class Hostile:
+    """A value whose own code fails."""
+
+    def __float__(self):
+        raise RuntimeError("a private value")
+
+    __len__ = __array__ = __index__ = __float__
+
+
+# What may be held in the place of a number, and which number it counts as; None: as no number.
+HELD = [
+    *((np.longdouble("1e4000"), math.inf), (-np.longdouble("1e4000"), -math.inf)),
+    *((10**30, math.inf), (-(10**400), -math.inf), (2**63, math.inf), (-1, -1)),
+    *((Decimal("1e9999"), math.inf), (Decimal("2"), 2), (Decimal("sNaN"), None)),
+    *((Fraction(2, 1), 2), (Fraction(10**400, 3), math.inf), (Fraction(-(10**400), 3), -math.inf)),
+    *((" 2 ", 2), ("-inf", -math.inf), ("nan", None), ("two", None), ("", None), (b"2", 2)),
+    *((None, None), (math.nan, None), (1j, None), (np.complex64(2), None), (np.ma.masked, None)),
+    *(([2], None), ((2, 2), None), ([], None), ({}, None), (np.array([2]), None)),
+    *((np.array(2), 2), (True, 1), (np.float16(2), 2), (np.uint8(2), 2), (2.0, 2)),
+    *((np.datetime64("2026"), None), (object(), None), (Hostile(), None)),
+]
+each_held = pytest.mark.parametrize(
+    ("value", "number"), HELD, ids=[f"{i}-{type(v).__name__}" for i, (v, _) in enumerate(HELD)]
+)
+
+
+@each
+@each_held
+def test_whatever_a_device_holds_is_reported_as_a_number_in_range(randomizer, value, number):
+    """No exception and, as all warnings are errors here, no warning."""
+    is_mean = randomizer in MEANS
+    low, high = randomizer.loss_range if is_mean else (0, randomizer.k - 1)
+    default = low if is_mean else high
+    counts_as = default if number is None else min(max(number, low), high)
+    expected = randomizer.sample([counts_as] * 40, random_state=1)
+    objects = np.empty(40, object)
+    for place in range(40):
+        objects[place] = value
+    for held in [value] * 40, (value,) * 40, objects:
+        assert np.array_equal(randomizer.sample(held, random_state=1), expected)
+
+
+@each
+@pytest.mark.parametrize("kind", [np.longdouble, np.float64, np.float16])
+def test_arrays_of_any_real_type_neither_warn_nor_fail(randomizer, kind):
+    info = np.finfo(kind)
+    held = np.resize(np.array([info.max, info.min, np.nan, np.inf, -np.inf, 1], kind), 60)
+    with np.errstate(all="raise"):
+        found = randomizer.sample(held, random_state=1)
+    assert np.array_equal(found, randomizer.sample(held.tolist(), random_state=1))
+
+
+@each_frequency
+def test_a_fraction_is_no_category_and_counts_as_the_last(randomizer):
+    expected = randomizer.sample([randomizer.k - 1] * 40, random_state=1)
+    for kind in (float, np.float32):
+        assert np.array_equal(randomizer.sample(np.full(40, 0.5, kind), random_state=1), expected)
+
+
 @each
 def test_no_values_give_no_reports(randomizer):
     assert randomizer.sample([]).shape == (0,)
@@ -617,14 +677,13 @@ COUNTED = KaryResponse(3, 1.0)
         (lambda: Gaussian(1e-6, 1e-9), "nothing but noise"),
         (lambda: Gaussian(1, 0.1, calibration="best"), "calibration"),
         (lambda: MADE.sample(0.5), r"u has shape \(\)"),
-        (lambda: MADE.sample([[0.5]]), "u has shape"),
-        (lambda: MADE.sample(["a"]), "u has dtype"),
-        (lambda: MADE.sample([1j]), "u has dtype"),
-        (lambda: MADE.sample([None]), "u has dtype"),
+        (lambda: MADE.sample(np.array([[0.5]])), "u has shape"),
+        (lambda: MADE.sample(np.array(["a"])), "u has dtype"),
+        (lambda: MADE.sample(np.array([1j])), "u has dtype"),
+        (lambda: MADE.sample(np.array(["2026"], "M8[D]")), "u has dtype"),
         (lambda: MADE.sample([0.5], random_state=-1), "random_state"),
         (lambda: MADE.sample(np.ma.array([0.5])), "masked"),
-        (lambda: COUNTED.sample([0.5]), "u has dtype"),
-        (lambda: COUNTED.sample(["a"]), "u has dtype"),
+        (lambda: COUNTED.sample(np.array(["a"])), "u has dtype"),
         (lambda: MADE.log_probability([0.5], 0), "w has dtype"),
         (lambda: MADE.log_probability([0, 1], [0, 1, 0]), "broadcastable"),
         (lambda: MADE.variance([0, 1]), "u has shape"),
