@@ -212,6 +212,24 @@ def test_the_least_number_of_records_that_keeps_tau(tau, queries, epsilon):
     assert kept(n) <= tau < kept(n - 1)
 
 
+@pytest.mark.parametrize("beta", [0.9, 0.05, 1e-9])
+@pytest.mark.parametrize(
+    ("tau", "queries", "epsilon"),
+    [(0.1, 1, 0.1), (0.01, 50, 2.0), (0.9, 1, 1e-3), (1e-5, 3, 1e10), (1e-9, 1, 1e300)],
+)
+def test_sampling_noise_and_rounding_break_a_tolerance_with_probability_beta_at_most(
+    tau, queries, epsilon, beta
+):
+    n = local.records_needed(tau=tau, beta=beta, queries=queries, epsilon=epsilon)
+    sampling = math.sqrt(math.log(4 * queries / beta) / (2 * n))
+    broken = 2 * queries * math.exp(-2 * n * sampling**2)
+    # What is left for the noise in a sum, whose terms are rounded by at most half a step each.
+    left = math.floor(n * (2**30 * (tau - sampling) - 0.5))
+    rate = epsilon / (queries * 2**30)
+    broken += queries * 2 * math.exp(-rate * (left + 1)) / (1 + math.exp(-rate))
+    assert broken <= beta * (1 + 1e-6)
+
+
 def test_without_noise_the_curator_answers_with_the_mean():
     X, y = records(1_000)
     oracle = CuratorOracle(X, y, epsilon=1e9, queries=2, beta=0.1)

@@ -13,9 +13,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from hdp_fast import local
+from hdp_fast._deviations import half_width
 from hdp_fast._discrete_gaussian import exact_delta
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.local import (
@@ -528,6 +529,31 @@ def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare
     half = found.interval(0.05)
     alone = made.agents_needed(alpha=half, beta=0.05)
     assert alone > 1.5 * found.reports
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
+@pytest.mark.parametrize("made", [HadamardResponse(256, 3.0), KaryResponse(200, 2.0)], ids=str)
+def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made, beta):
+    """From two intervals, one by each bound, follow the probabilities that either was made for."""
+    few = made.aggregate(made.sample([0, 1], random_state=1))
+    many = made.aggregate(made.sample(np.arange(200_000) % made.k, random_state=1))
+    square, n = made._largest_square(many._counts, many.reports), many.reports
+
+    def known(log_odds):
+        return half_width(made._deviations(sampled=True, binary=False), few.reports, log_odds)
+
+    def empirical(log_odds):
+        # Maurer and Pontil, Theorem 11, with the mean of squares for the sample variance.
+        spread = math.sqrt(2 * square * n / (n - 1) * log_odds / n)
+        return spread + 7 * made._span() * log_odds / (3 * (n - 1))
+
+    first, second = (
+        optimize.brentq(lambda x, b=bound, a=found: b(x) / a.interval(beta) - 1, 1e-9, 1e3)
+        for bound, found in ((known, few), (empirical, many))
+    )
+    # Either side of a known bound; either side of Bernstein's inequality, and the sample's variance.
+    failure = 2 * made.k * math.exp(-first) + 3 * made.k * math.exp(-second)
+    assert 0.999 * beta < failure <= beta * (1 + 1e-6)
 
 
 # Aggregates ---------------------------------------------------------------------------------------
