@@ -12,7 +12,7 @@ import pytest
 
 from hdp_fast import stability
 from hdp_fast.budget import Budget
-from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded, HdpFastError, ParameterError
+from hdp_fast.exceptions import AgentsExhausted, HdpFastError, ParameterError
 from hdp_fast.labels import PrivateLabeler, SoftLabeler
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import (
@@ -135,7 +135,8 @@ ONCE = {
 each = pytest.mark.parametrize(("make", "use"), ONCE.values(), ids=ONCE)
 
 # Those that one thread at a time is inside of.
-LOCKED = list(ONCE)[: list(ONCE).index("PrivateLabeler")] + ["Reservation"]
+OTHERS = {"PrivateLabeler", "SoftLabeler", "SubsampleTestReweigh", "Budget"}
+LOCKED = [name for name in ONCE if name not in OTHERS and "scope" not in name]
 
 DUPLICATES = {
     "copy": copy.copy,
@@ -149,10 +150,10 @@ DUPLICATES = {
 }
 
 
-def refused(call):
+def refused(call, error=HdpFastError):
     try:
         call()
-    except HdpFastError:
+    except error:
         return True
     return False
 
@@ -161,11 +162,8 @@ def refused(call):
 @pytest.mark.parametrize("duplicate", DUPLICATES.values(), ids=DUPLICATES)
 def test_a_duplicate_is_the_same_object_or_of_no_use(make, use, duplicate):
     thing = make()
-    try:
+    if not refused(lambda: duplicate(thing), TypeError):
         other = duplicate(thing)
-    except (TypeError, AttributeError) as error:
-        assert "pickle" in str(error)
-    else:
         assert other is thing or refused(lambda: use(other))
 
 
@@ -205,8 +203,13 @@ def test_a_forked_child_is_refused_and_told_what_to_do(make, use):
 def test_a_child_forked_while_a_thread_is_inside_does_not_wait_for_it(name):
     make, use = ONCE[name]
     thing = make()
+
+    def child():
+        with pytest.raises(ParameterError, match="belongs to process"):
+            use(thing)
+
     with thing._lock:
-        assert succeeds_in_a_child(lambda: pytest.raises(ParameterError, use, thing))
+        assert succeeds_in_a_child(child)
 
 
 @forking
@@ -230,17 +233,15 @@ def test_a_child_uses_what_it_made_itself():
 
 # Twice, one after the other and at once -----------------------------------------------------------
 
-EMPTIED = {"Agents", "MaskedParityAgents", "parallel scope"}
 
-
-@pytest.mark.parametrize("name", [name for name in ONCE if name not in EMPTIED])
+@pytest.mark.parametrize(
+    "name", [name for name in ONCE if name not in ("Agents", "parallel scope")]
+)
 def test_what_is_used_up_is_refused(name):
     make, use = ONCE[name]
     thing = make()
     use(thing)
-    with pytest.raises((BudgetExceeded, AgentsExhausted, ParameterError)):
-        for _ in range(10):
-            use(thing)
+    assert any(refused(lambda: use(thing)) for _ in range(10))
 
 
 def test_racing_threads_enter_a_reservation_once():

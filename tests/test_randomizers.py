@@ -551,7 +551,7 @@ def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made,
         optimize.brentq(lambda x, b=bound, a=found: b(x) / a.interval(beta) - 1, 1e-9, 1e3)
         for bound, found in ((known, few), (empirical, many))
     )
-    # Either side of a known bound; either side of Bernstein's inequality, and the sample's variance.
+    # Either side of a known bound; either side of Bernstein's inequality, and the deviation.
     failure = 2 * made.k * math.exp(-first) + 3 * made.k * math.exp(-second)
     assert 0.999 * beta < failure <= beta * (1 + 1e-6)
 

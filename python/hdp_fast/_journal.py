@@ -34,8 +34,9 @@ _SCHEMA = (
 
 
 class Journal(Single):
-    """A file of mode 0600 that one run holds at a time; without a path nothing is kept, and a run
-    is that of one process.
+    """A file of mode 0600 that one run holds at a time; without a path nothing is kept.
+
+    A run without a file is that of one process: a forked child cannot go on with it.
 
     Attributes:
         settings: those that the run began with.
