@@ -40,7 +40,7 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """The value as an array of a type of real numbers, NaN for an object that is none.
 
     What type an array is of is a public fact, what the objects in it are is not.
@@ -59,11 +59,11 @@ def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:
     """The same, but each entry of a list is one value, whatever it is.
 
-    Raises: as numbers.
+    Raises: as real_array.
     """
     if isinstance(value, list | tuple):
         return _each(value, len(value))
-    return numbers(name, value)
+    return real_array(name, value)
 
 
 def floats(values: NDArray[Any]) -> Floats:

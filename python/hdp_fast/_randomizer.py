@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _random
 from ._checks import array, fraction, positive, shown
 from ._deviations import Deviation, agents_needed
-from ._numbers import entries, numbers
+from ._numbers import entries, real_array
 from .exceptions import ParameterError, ShapeError
 from .record import PrivacyRecord, rng_of
 
@@ -76,7 +76,7 @@ class Randomizer(ABC):
         Cost: O(entries).
         Source: as the class.
         """
-        reports, values = array("w", w), self._values(numbers("u", u))
+        reports, values = array("w", w), self._values(real_array("u", u))
         if reports.size and reports.dtype.kind not in "bui":
             raise ParameterError(f"w has dtype {reports.dtype}, but it must be an integer type")
         try:
@@ -99,7 +99,7 @@ class Randomizer(ABC):
         """
         if u is None:
             return self._worst_variance()
-        value = numbers("u", u)
+        value = real_array("u", u)
         if value.ndim:
             raise ShapeError(f"u has shape {value.shape}, but it must be one value")
         return self._variance(self._values(value)[()])
