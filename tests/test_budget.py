@@ -166,6 +166,20 @@ def test_a_reservation_pays_for_one_run(make):
         pytest.fail("it ran twice")
 
 
+def test_a_reservation_is_never_copied(make):
+    reservation = make(1).reserve(record(0.5))
+    assert copy.copy(reservation) is copy.deepcopy([reservation])[0] is reservation
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="run again what was paid for once"):
+            pickle.dumps(reservation, protocol)
+
+
+def test_a_reservation_that_was_entered_is_not_entered_inside():
+    reservation = Budget(1).reserve(record(0.5))
+    with reservation, pytest.raises(ParameterError, match="paid"), reservation:
+        pytest.fail("it ran twice")
+
+
 def test_without_a_budget_nothing_is_recorded():
     with spend(None, record(1)):
         pass

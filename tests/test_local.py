@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -130,18 +131,23 @@ def test_agents_answer_with_real_losses():
     assert estimate.high - estimate.low < 0.02
 
 
-@pytest.mark.parametrize("value", [1.5, -0.1, math.nan, math.inf])
-def test_losses_out_of_range_are_refused(value):
-    class Beyond(Lossy):
-        def losses(self, X, y):
-            return np.full(len(y), value)
+def losing(losses):
+    """A hypothesis that loses these on the first agents."""
+    return SimpleNamespace(losses=lambda X, y: losses)
 
+
+def test_losses_out_of_range_are_clipped_and_others_count_as_the_worst():
+    told = numbered(10, epsilon=1000.0)
+    lost = [1.5, -0.1, 1e300, -1e300, math.nan, math.inf, -math.inf, None, "0", 10**400]
+    assert told.test(losing(lost), 10).tolist() == [1, 0, 1, 0, 1, 1, 1, 1, 0, 1]
+
+
+def test_losses_that_are_not_one_number_an_agent_are_refused():
     agents = numbered(6)
-    with pytest.raises(ParameterError, match=r"losses\(X, y\).*\[0, 1\]"):
-        agents.test(Beyond(), 4)
-    Beyond.losses = lambda self, X, y: np.zeros(len(y) + 1)
-    with pytest.raises(ShapeError, match=r"losses\(X, y\)"):
-        agents.test(Beyond(), 2)
+    for lost, error in (np.zeros(3), ShapeError), (np.zeros(2, complex), ParameterError):
+        with pytest.raises(error, match=r"losses\(X, y\)"):
+            agents.test(losing(lost), 2)
+    assert agents.remaining == 2
 
 
 # Agents -------------------------------------------------------------------------------------------
@@ -183,12 +189,8 @@ def test_too_many_raises_and_nobody_is_asked():
         (lambda X, y: y[:, None], ShapeError),
         (lambda X, y: 1, ShapeError),
         (lambda X, y: None, ShapeError),
-        (lambda X, y: y + 1, ParameterError),
-        (lambda X, y: -y.astype(int), ParameterError),
-        (lambda X, y: y + 0.5, ParameterError),
-        (lambda X, y: y * math.nan, ParameterError),
-        (lambda X, y: y - 1e-300, ParameterError),
         (lambda X, y: y.astype(str), ParameterError),
+        (lambda X, y: y + 0j, ParameterError),
     ],
     ids=[
         "too few",
@@ -196,19 +198,27 @@ def test_too_many_raises_and_nobody_is_asked():
         "a column",
         "a scalar",
         "None",
-        "2",
-        "-1",
-        "1.5",
-        "nan",
-        "-0",
         "str",
+        "complex",
     ],
 )
-def test_a_question_must_return_one_bit_an_agent(question, error):
+def test_a_question_must_return_one_number_an_agent(question, error):
     agents = numbered(6)
     with pytest.raises(error):
         agents.ask(question, 4)
     assert agents.remaining == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "counts_as"),
+    [
+        *((2, 1), (-1, 0), (1.5, 1), (-0.5, 0), (-1e-300, 0), (1e300, 1)),
+        *((math.nan, 0), (math.inf, 0), (-math.inf, 0), (None, 0), ("1", 1)),
+    ],
+)
+def test_an_answer_out_of_range_is_clipped_and_any_other_counts_as_0(answer, counts_as):
+    truth = numbered(4, epsilon=1000.0).ask(lambda X, y: [answer, 1, 0.0, True], 4)
+    assert truth.tolist() == [counts_as, 1, 0, 1]
 
 
 def test_agents_stay_asked_when_a_question_fails():
@@ -350,8 +360,7 @@ def test_a_test_randomises_as_ask_does():
         ([0, 1], ShapeError),
         ([[0], [1], [1], [0]], ShapeError),
         (None, ShapeError),
-        ([0, 1, 2, 1], ParameterError),
-        ([0.0, 1.0, 1.0, 1.0], ParameterError),
+        (np.array(["0"] * 4), ParameterError),
     ],
 )
 def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
@@ -360,6 +369,18 @@ def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
         with pytest.raises(error):
             agents.test(Wrong(said), 4)
         assert agents.remaining == 2
+
+
+@pytest.mark.parametrize("said", [[0, 1, 2, 1], [0.0, 1.0, 1.0, 1.0]])
+def test_what_is_no_bit_is_no_answer_of_remote_agents(said):
+    with pytest.raises(ParameterError, match="what ask returned"):
+        RemoteAgents(lambda text, count: said, epsilon=1, count=6).test(Wrong([]), 4)
+
+
+def test_a_prediction_counts_as_the_nearer_label_and_none_as_the_first():
+    said = [2, -1, 0.4, 0.6, 1e300, math.nan, math.inf, None]
+    agents = Agents(np.zeros((8, 1)), np.zeros(8, int), epsilon=1000.0)
+    assert agents.test(Wrong(said), 8).tolist() == [1, 0, 0, 1, 1, 0, 0, 0]
 
 
 def test_remote_agents_see_the_hypothesis_and_nothing_else():
@@ -421,8 +442,7 @@ def test_the_empirical_oracle_answers_with_the_mean():
 
 @pytest.mark.parametrize(
     ("losses", "error"),
-    [([0.5], ShapeError), (0.5, ShapeError), ([2] * 6, ParameterError), (["0"] * 6, ParameterError)]
-    + [([value] * 6, ParameterError) for value in (-0.1, math.nan, 1.1)],
+    [([0.5], ShapeError), (0.5, ShapeError), (np.array(["0"] * 6), ParameterError)],
 )
 def test_the_oracle_refuses_what_is_no_loss(losses, error):
     oracle = EmpiricalOracle(np.ones((6, 2)), [1] * 6)
@@ -468,19 +488,6 @@ def test_a_handful_of_answers_gives_an_interval_and_no_error():
     found = local.estimate_mean([1], beta=0.1, epsilon=0.1)
     assert found == local.Estimate(1.0, 0.0, 1.0)
     assert local.estimate_mean(np.array([True, False]), beta=0.1, epsilon=1).value == 0.5
-
-
-def test_a_question_cannot_change_the_agents():
-    X = np.zeros((5, 2), dtype=np.uint8)
-    agents = Agents(X, np.zeros(5, dtype=int), epsilon=1)
-
-    def overwrite(features, labels):
-        features[:] = 1
-        return labels
-
-    with pytest.raises(ValueError, match="read-only"):
-        agents.ask(overwrite, 2)
-    assert X.sum() == 0
 
 
 def test_masked_entries_are_neither_0_nor_1():

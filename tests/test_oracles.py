@@ -170,10 +170,14 @@ def test_a_real_query_needs_a_tolerance(tau):
         RealValued(Signs([], [0.5])).query(first, tau)
 
 
-@pytest.mark.parametrize("values", [[1.1], [-0.1], [math.nan]])
-def test_values_out_of_the_range_are_refused(values):
-    with pytest.raises(ParameterError, match=r"g\(X, y\)"):
-        RealValued(Signs([1] * 9, values)).query(first, 0.1)
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [(1.1, 1), (1e308, 1), (-4, 0), (-1e308, 0), (math.nan, 1), (math.inf, 1), (-math.inf, 1)],
+)
+def test_values_out_of_the_range_are_clipped_and_others_count_as_high(value, place):
+    oracle, low, high = ExactOracle([[value]], [0]), -3.0, 1.0
+    found = RealValued(oracle, low=low, high=high).query(first, 1e-6)
+    assert found == pytest.approx(low + place * (high - low), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +210,24 @@ def test_the_least_number_of_records_that_keeps_tau(tau, queries, epsilon):
         return sampling + queries * math.log(2 * queries / beta) / (epsilon * n) + 2**-30
 
     assert kept(n) <= tau < kept(n - 1)
+
+
+@pytest.mark.parametrize("beta", [0.9, 0.05, 1e-9])
+@pytest.mark.parametrize(
+    ("tau", "queries", "epsilon"),
+    [(0.1, 1, 0.1), (0.01, 50, 2.0), (0.9, 1, 1e-3), (1e-5, 3, 1e10), (1e-9, 1, 1e300)],
+)
+def test_sampling_noise_and_rounding_break_a_tolerance_with_probability_beta_at_most(
+    tau, queries, epsilon, beta
+):
+    n = local.records_needed(tau=tau, beta=beta, queries=queries, epsilon=epsilon)
+    sampling = math.sqrt(math.log(4 * queries / beta) / (2 * n))
+    broken = 2 * queries * math.exp(-2 * n * sampling**2)
+    # What is left for the noise in a sum, whose terms are rounded by at most half a step each.
+    left = math.floor(n * (2**30 * (tau - sampling) - 0.5))
+    rate = epsilon / (queries * 2**30)
+    broken += queries * 2 * math.exp(-rate * (left + 1)) / (1 + math.exp(-rate))
+    assert broken <= beta * (1 + 1e-6)
 
 
 def test_without_noise_the_curator_answers_with_the_mean():
@@ -275,8 +297,8 @@ def test_what_is_no_query_is_refused_before_anything_is_spent(g):
 
 def test_a_failing_query_stays_spent():
     oracle = curator()
-    with pytest.raises(ParameterError, match=r"g\(X, y\)"):
-        oracle.query(lambda X, y: y + 1, 0.1)
+    with pytest.raises(ShapeError, match=r"g\(X, y\)"):
+        oracle.query(lambda X, y: y[1:], 0.1)
     assert oracle.remaining == 3
 
 
@@ -421,11 +443,14 @@ def test_bad_tolerances_ask_nobody(taus):
 def test_agents_of_a_failing_query_stay_asked():
     agents = people(9_000)
     oracle = LocalSQOracle(agents, queries=3, beta=0.1)
-    for g in (lambda X, y: y + 0.5, lambda X, y: y[:-1]):
+    for g in (lambda X, y: y.astype(str), lambda X, y: y[:-1]):
         with pytest.raises((ParameterError, ShapeError), match=r"g\(X, y\)"):
             oracle.query(g, 0.2)
     assert agents.remaining < 9_000
     assert oracle.answers == []
+    # They count as asked: what they might have told had its share of beta.
+    with pytest.raises(ParameterError, match="2 are asked and 1 are left"):
+        oracle.batch([never] * 2, 0.2)
 
 
 @pytest.mark.parametrize(

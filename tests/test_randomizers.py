@@ -8,13 +8,15 @@ import math
 import multiprocessing
 import operator
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from hdp_fast import local
+from hdp_fast._deviations import half_width
 from hdp_fast._discrete_gaussian import exact_delta
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.local import (
@@ -378,6 +380,65 @@ def test_no_integer_is_an_error(randomizer):
     assert randomizer.variance(k + 7) == randomizer.variance(k - 1)
 
 
+class Hostile:
+    """A value whose own code fails."""
+
+    def __float__(self):
+        raise RuntimeError("a private value")
+
+    __len__ = __array__ = __index__ = __float__
+
+
+# What may be held in the place of a number, and which number it counts as; None: as no number.
+HELD = [
+    *((np.longdouble("1e4000"), math.inf), (-np.longdouble("1e4000"), -math.inf)),
+    *((10**30, math.inf), (-(10**400), -math.inf), (2**63, math.inf), (-1, -1)),
+    *((Decimal("1e9999"), math.inf), (Decimal("2"), 2), (Decimal("sNaN"), None)),
+    *((Fraction(2, 1), 2), (Fraction(10**400, 3), math.inf), (Fraction(-(10**400), 3), -math.inf)),
+    *((" 2 ", 2), ("-inf", -math.inf), ("nan", None), ("two", None), ("", None), (b"2", 2)),
+    *((None, None), (math.nan, None), (1j, None), (np.complex64(2), None), (np.ma.masked, None)),
+    *(([2], None), ((2, 2), None), ([], None), ({}, None), (np.array([2]), None)),
+    *((np.array(2), 2), (True, 1), (np.float16(2), 2), (np.uint8(2), 2), (2.0, 2)),
+    *((np.datetime64("2026"), None), (object(), None), (Hostile(), None)),
+]
+each_held = pytest.mark.parametrize(
+    ("value", "number"), HELD, ids=[f"{i}-{type(v).__name__}" for i, (v, _) in enumerate(HELD)]
+)
+
+
+@each
+@each_held
+def test_whatever_a_device_holds_is_reported_as_a_number_in_range(randomizer, value, number):
+    """No exception and, as all warnings are errors here, no warning."""
+    is_mean = randomizer in MEANS
+    low, high = randomizer.loss_range if is_mean else (0, randomizer.k - 1)
+    default = low if is_mean else high
+    counts_as = default if number is None else min(max(number, low), high)
+    expected = randomizer.sample([counts_as] * 40, random_state=1)
+    objects = np.empty(40, object)
+    for place in range(40):
+        objects[place] = value
+    for held in [value] * 40, (value,) * 40, objects:
+        assert np.array_equal(randomizer.sample(held, random_state=1), expected)
+
+
+@each
+@pytest.mark.parametrize("kind", [np.longdouble, np.float64, np.float16])
+def test_arrays_of_any_real_type_neither_warn_nor_fail(randomizer, kind):
+    info = np.finfo(kind)
+    held = np.resize(np.array([info.max, info.min, np.nan, np.inf, -np.inf, 1], kind), 60)
+    with np.errstate(all="raise"):
+        found = randomizer.sample(held, random_state=1)
+    assert np.array_equal(found, randomizer.sample(held.tolist(), random_state=1))
+
+
+@each_frequency
+def test_a_fraction_is_no_category_and_counts_as_the_last(randomizer):
+    expected = randomizer.sample([randomizer.k - 1] * 40, random_state=1)
+    for kind in (float, np.float32):
+        assert np.array_equal(randomizer.sample(np.full(40, 0.5, kind), random_state=1), expected)
+
+
 @each
 def test_no_values_give_no_reports(randomizer):
     assert randomizer.sample([]).shape == (0,)
@@ -468,6 +529,31 @@ def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare
     half = found.interval(0.05)
     alone = made.agents_needed(alpha=half, beta=0.05)
     assert alone > 1.5 * found.reports
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
+@pytest.mark.parametrize("made", [HadamardResponse(256, 3.0), KaryResponse(200, 2.0)], ids=str)
+def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made, beta):
+    """From two intervals, one by each bound, follow the probabilities that either was made for."""
+    few = made.aggregate(made.sample([0, 1], random_state=1))
+    many = made.aggregate(made.sample(np.arange(200_000) % made.k, random_state=1))
+    square, n = made._largest_square(many._counts, many.reports), many.reports
+
+    def known(log_odds):
+        return half_width(made._deviations(sampled=True, binary=False), few.reports, log_odds)
+
+    def empirical(log_odds):
+        # Maurer and Pontil, Theorem 11, with the mean of squares for the sample variance.
+        spread = math.sqrt(2 * square * n / (n - 1) * log_odds / n)
+        return spread + 7 * made._span() * log_odds / (3 * (n - 1))
+
+    first, second = (
+        optimize.brentq(lambda x, b=bound, a=found: b(x) / a.interval(beta) - 1, 1e-9, 1e3)
+        for bound, found in ((known, few), (empirical, many))
+    )
+    # Either side of a known bound; either side of Bernstein's inequality, and the deviation.
+    failure = 2 * made.k * math.exp(-first) + 3 * made.k * math.exp(-second)
+    assert 0.999 * beta < failure <= beta * (1 + 1e-6)
 
 
 # Aggregates ---------------------------------------------------------------------------------------
@@ -617,14 +703,13 @@ COUNTED = KaryResponse(3, 1.0)
         (lambda: Gaussian(1e-6, 1e-9), "nothing but noise"),
         (lambda: Gaussian(1, 0.1, calibration="best"), "calibration"),
         (lambda: MADE.sample(0.5), r"u has shape \(\)"),
-        (lambda: MADE.sample([[0.5]]), "u has shape"),
-        (lambda: MADE.sample(["a"]), "u has dtype"),
-        (lambda: MADE.sample([1j]), "u has dtype"),
-        (lambda: MADE.sample([None]), "u has dtype"),
+        (lambda: MADE.sample(np.array([[0.5]])), "u has shape"),
+        (lambda: MADE.sample(np.array(["a"])), "u has dtype"),
+        (lambda: MADE.sample(np.array([1j])), "u has dtype"),
+        (lambda: MADE.sample(np.array(["2026"], "M8[D]")), "u has dtype"),
         (lambda: MADE.sample([0.5], random_state=-1), "random_state"),
         (lambda: MADE.sample(np.ma.array([0.5])), "masked"),
-        (lambda: COUNTED.sample([0.5]), "u has dtype"),
-        (lambda: COUNTED.sample(["a"]), "u has dtype"),
+        (lambda: COUNTED.sample(np.array(["a"])), "u has dtype"),
         (lambda: MADE.log_probability([0.5], 0), "w has dtype"),
         (lambda: MADE.log_probability([0, 1], [0, 1, 0]), "broadcastable"),
         (lambda: MADE.variance([0, 1]), "u has shape"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import array, bits, fraction, fractions, shown
+from ._callers import answers as checked_answers
+from ._callers import locked, losses, predictions
+from ._checks import array, bits, fraction, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
 from ._descriptions import Hypothesis
@@ -46,12 +47,13 @@ class Population(Single, ABC):
     """People in a fixed order, each to be asked once, ever, and how many have been."""
 
     _copied = "ask the same people again"
+    _instead = "ask in that process, or make there agents of other people for each child"
 
     def __init__(self, size: int, epsilon: float):
+        super().__init__()
         advantage(epsilon)
         self._size, self._epsilon = size, float(epsilon)
         self._asked = 0
-        self._lock = threading.Lock()
 
     @property
     def epsilon(self) -> float:
@@ -74,7 +76,7 @@ class Population(Single, ABC):
 
         count: how many, at least 0.
 
-        Raises: AgentsExhausted when fewer are left; ParameterError.
+        Raises: AgentsExhausted when fewer are left; ParameterError, also in a forked child.
         Cost: constant.
         Source: none.
         """
@@ -83,7 +85,7 @@ class Population(Single, ABC):
     def _reserve(self, count: int) -> int:
         """Marks agents as asked before their question runs: a crash leaves them spent."""
         wanted = checked_count("count", count)
-        with self._lock:
+        with self._held():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
             start = self._asked
@@ -105,7 +107,8 @@ class Agents(Population):
     epsilon: of each answer, above 0. delta: accepted, in [0, 1), and not used: the answers are
     pure.
 
-    A copy is the very same object and pickling raises, so that no agent can be asked twice.
+    A copy is the very same object, pickling raises, and so does a question in a forked child, so
+    that no agent can be asked twice. X is not copied: leave it as it is while they are asked.
 
     Guarantee: each answer is pure epsilon-DP with respect to the agent's record, against
         everybody, the curator included; exact coins.
@@ -118,8 +121,8 @@ class Agents(Population):
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
         fraction("delta", delta, zero=True)
-        records: Any = X if isinstance(X, BitMatrix) else _read_only(array("X", X))
-        labels = bits("y", y)
+        records: Any = X if isinstance(X, BitMatrix) else locked(array("X", X))
+        labels = locked(bits("y", y))
         if len(records.shape) != 2 or labels.shape != records.shape[:1]:
             shapes = f"X has shape {records.shape} and y {labels.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
@@ -130,7 +133,8 @@ class Agents(Population):
         def answers(
             question: Question, some: slice, share: float, random_state: RandomState
         ) -> Bits:
-            true, share = question(records[some], labels[some]), min(share, epsilon)
+            count, share = some.stop - some.start, min(share, epsilon)
+            true = checked_answers("answers", question(records[some], labels[some]), count)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 
         def require_bits() -> None:
@@ -152,14 +156,16 @@ class Agents(Population):
     def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents a question with an answer in [0, 1] and return what they say.
 
-        question: called with the features and the labels of those agents, (count, d) and (count,);
-        returns their true answers, bits or floats in [0, 1], (count,). count: how many to ask, at
-        least 0. Returns uint8 (count,), each answer randomised, a fraction rounded to a bit before.
+        question: called with the features and the labels of those agents, (count, d) and (count,),
+        which it cannot change; returns their true answers, bits or floats in [0, 1], (count,);
+        others are clipped, and what is not finite counts as 0. count: how many to ask, at least 0.
+        Returns uint8 (count,), each answer randomised, a fraction rounded to a bit before.
 
         Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
             but its own.
-        Raises: AgentsExhausted when fewer are left, and then nobody is asked; ParameterError and
-            ShapeError when the question returns anything but one such answer an agent.
+        Raises: AgentsExhausted when fewer are left, and ParameterError in a forked child: then
+            nobody is asked; ParameterError and ShapeError when the question returns anything but
+            one number an agent.
         Cost: that of the question, and O(count).
         Source: Warner 1965.
         """
@@ -167,7 +173,7 @@ class Agents(Population):
         if not callable(question):
             raise ParameterError(f"question = {shown(question)}, but it must be callable")
         start = self._reserve(count)
-        return self._told(question, slice(start, start + count), self._epsilon, random_state)
+        return self._answers(question, slice(start, start + count), self._epsilon, random_state)
 
     def ask_several(
         self,
@@ -203,13 +209,7 @@ class Agents(Population):
         start = self._reserve(count)
         some = slice(start, start + count)
         pairs = zip(asked, parts, strict=True)
-        return np.stack([self._told(question, some, part, coins) for question, part in pairs])
-
-    def _told(
-        self, question: Question, some: slice, share: float, random_state: RandomState
-    ) -> Bits:
-        answers = self._answers(question, some, share, random_state)
-        return one_each("question", answers, some.stop - some.start)
+        return np.stack([self._answers(question, some, part, coins) for question, part in pairs])
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
@@ -221,15 +221,16 @@ class Agents(Population):
         an error, each answer randomised.
 
         Guarantee: as ask.
-        Raises: as ask; ShapeError and ParameterError when predict returns anything but one bit an
-            agent, and losses anything but one number in [0, 1].
+        Raises: as ask; ShapeError and ParameterError when predict or losses return anything but one
+            number an agent. Predictions count as the nearer label, 0 where they are not finite;
+            losses are clipped, and what is not finite counts as 1.
         Cost: that of predict, and O(count).
         Source: Kohen and Sheffet, Algorithm 2.
         """
 
         def lost(X: Any, y: Bits) -> NDArray[Any]:
             if hasattr(learned, "losses"):
-                return fractions("learned.losses(X, y)", learned.losses(X, y), len(y))
+                return losses("learned.losses(X, y)", learned.losses(X, y), len(y))
             return mistakes(learned, X, y)
 
         return self.ask(lost, count, random_state=random_state)
@@ -281,7 +282,8 @@ class RemoteAgents(Population):
     already randomised by the agent (randomized_response; predictor of hdp_fast.learners reads the
     JSON). epsilon: of the agents' randomisers, above 0. count: how many agents there are.
 
-    No record ever reaches this object. A copy is the very same object and pickling raises.
+    No record ever reaches this object. A copy is the very same object, pickling raises, and so does
+    a test in a forked child.
 
     Guarantee: that of the agents' own randomisers, which this side cannot check: pure epsilon-DP
         for each agent if they are binary randomised response with this epsilon.
@@ -314,7 +316,10 @@ class RemoteAgents(Population):
         text = _json(learned.hypothesis)
         self._reserve(count)
         answers = bits("what ask returned", self._ask(text, count) if count else [])
-        return one_each("ask", answers, count)
+        if answers.shape != (count,):
+            rule = f"{count} agents were asked"
+            raise ShapeError(f"ask returned shape {answers.shape}, but {rule}")
+        return answers
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What protects each agent's answer, if the agents do what they are meant to.
@@ -335,23 +340,9 @@ class RemoteAgents(Population):
 def mistakes(learned: Testable, X: Any, y: Bits) -> Bits:
     """Where a hypothesis is wrong about records.
 
-    Raises: ShapeError, ParameterError unless it says one bit of each.
+    Raises: ShapeError, ParameterError unless it says one number of each.
     """
-    said = bits("learned.predict(X)", learned.predict(X))
-    if said.shape != y.shape:
-        rule = f"{len(y)} agents were asked"
-        raise ShapeError(f"learned.predict(X) has shape {said.shape}, but {rule}")
-    return said ^ y
-
-
-def one_each(asked: str, answers: Bits, count: int) -> Bits:
-    """The answers, if every agent has given one.
-
-    Raises: ShapeError.
-    """
-    if answers.shape != (count,):
-        raise ShapeError(f"{asked} returned shape {answers.shape}, but {count} agents were asked")
-    return answers
+    return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y
 
 
 def _json(hypothesis: Any) -> str:
@@ -360,13 +351,6 @@ def _json(hypothesis: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         rule = f"it must be something for JSON ({error})"
         raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
-
-
-def _read_only(X: NDArray[Any]) -> NDArray[Any]:
-    """A view through which no question can change the agents."""
-    view = X.view()
-    view.flags.writeable = False
-    return view
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
+# What may go wrong with an interval for one value, each with probability exp(-L). Known bounds: the
+# estimate is too large or too small, beyond the least of widths that are fixed before any report is
+# seen. Empirical Bernstein (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L): Bernstein's
+# inequality fails on either side, or the sample's deviation is too small (Theorem 10), which serves
+# both sides.
+_KNOWN_EVENTS, _EMPIRICAL_EVENTS = 2, 3
+
 # Reports that stay in fast caches from pass to pass, and whose sum fits 64 bits: each fits 46.
 _CHUNK = 1 << 16
 
@@ -272,21 +279,26 @@ class FrequencyAggregate(Aggregate):
 
         Guarantee: post-processing; holds for every number of reports and every population: the
             better of the bounds of agents_needed and the empirical Bernstein bound, with half of
-            beta each.
+            beta each, divided among all that may go wrong with them.
         Raises: ParameterError, also when no report has been added.
         Cost: as frequencies.
         Source: Maurer and Pontil 2009, Theorems 4 and 11; as Randomizer.agents_needed.
         """
-        reports = self._some()
-        log_odds = math.log(4 * self._randomizer.k) - math.log(fraction("beta", beta))
+        reports, failure = self._some(), fraction("beta", beta)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
-        known = half_width(bounds, reports, log_odds)
+        known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
             return known
-        span = self._randomizer._span()
+        # The sample variance is at most n / (n - 1) times the mean of squares: hence n - 1 where
+        # Theorem 11 has n.
+        span, log_odds = self._randomizer._span(), self._log_odds(_EMPIRICAL_EVENTS, failure)
         square = self._randomizer._largest_square(self._counts, reports)
         spread = math.sqrt(2 * square * log_odds / (reports - 1))
         return min(known, spread + 7 * span * log_odds / (3 * (reports - 1)))
+
+    def _log_odds(self, events: int, beta: float) -> float:
+        """The L at which so many events for each value, exp(-L) each, make half of beta."""
+        return math.log(2 * events * self._randomizer.k) - math.log(beta)
 
     def _nothing(self) -> Integers:
         return np.zeros(self._randomizer.report_range[1] + 1, np.int64)

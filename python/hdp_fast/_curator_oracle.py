@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _random
-from ._checks import fraction, fractions, positive, sized
+from ._callers import losses
+from ._checks import fraction, positive, sized
 from ._oracles import Losses, RandomState, check_query, checked_sample
 from ._vote_sessions import Once
 from .budget import Budget
@@ -97,8 +98,8 @@ class CuratorOracle(Once):
 
         # Records live in this function alone: whoever holds the object has answers, no more.
         def total(g: Losses) -> int:
-            losses = fractions("g(X, y)", g(records, labels), len(labels))
-            return int(np.rint(losses * STEPS).astype(np.int64).sum())
+            lost = losses("g(X, y)", g(records, labels), len(labels))
+            return int(np.rint(lost * STEPS).astype(np.int64).sum())
 
         self._total = total
 
@@ -110,19 +111,20 @@ class CuratorOracle(Once):
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the records, with noise.
 
-        g: called with the features and labels of all records; returns a loss in [0, 1] for each,
-        (n,). tau: tolerance, above 2**-30.
+        g: called with the features and labels of all records, which it cannot change; returns a
+        loss in [0, 1] for each, (n,); others are clipped, and what is not finite counts as 1. tau:
+        tolerance, above 2**-30.
 
         Guarantee: as the class.
         Raises: InsufficientSamples when n records do not keep tau, BudgetExceeded when all queries
             have been answered: nothing is asked then. ShapeError and ParameterError when g returns
-            anything else: that query stays spent.
+            anything but one number each: that query stays spent.
         Cost: that of g, and O(n).
         Source: as the class.
         """
         check_query(g)
         self._check_tolerance(positive("tau", tau))
-        with self._lock:
+        with self._held():
             self._check_left(1, None, self.remaining)
             self._answered += 1
         noise = discrete_laplace(self._scale, random_state=self._coins)

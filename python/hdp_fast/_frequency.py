@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._aggregates import FrequencyAggregate
-from ._checks import array, count, shown
+from ._checks import count, shown
 from ._deviations import Deviation
+from ._numbers import floats
 from ._randomizer import (
     TWO_64,
     Floats,
@@ -56,14 +57,14 @@ class FrequencyRandomizer(Randomizer):
         empty = FrequencyAggregate(self)
         return empty if reports is None else empty.add(reports)
 
-    def _values(self, u: ArrayLike) -> NDArray[Any]:
-        found = array("u", u)
-        if found.size and found.dtype.kind not in "bui":
-            rule = "it must be an integer type, each entry a value in [0, k)"
-            raise ParameterError(f"u has dtype {found.dtype}, but {rule}")
+    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
+        last = self.k - 1
+        if found.dtype.kind == "f":
+            reals = floats(found)
+            return np.where(reals == np.floor(reals), reals.clip(0, last), last).astype(np.int64)
         if found.dtype == np.uint64:
             found = np.minimum(found, np.uint64(self.k))
-        values: Integers = np.require(found, np.int64, ["C", "A"]).clip(0, self.k - 1)
+        values: Integers = np.require(found, np.int64, ["C", "A"]).clip(0, last)
         return values
 
     def _estimates(self) -> int:

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ._single import Single
 from .exceptions import CheckpointError
 
 _APPLICATION = int.from_bytes(b"HDPt", "big")
@@ -32,8 +33,10 @@ _SCHEMA = (
 )
 
 
-class Journal:
+class Journal(Single):
     """A file of mode 0600 that one run holds at a time; without a path nothing is kept.
+
+    A run without a file is that of one process: a forked child cannot go on with it.
 
     Attributes:
         settings: those that the run began with.
@@ -42,12 +45,16 @@ class Journal:
         asked: agents asked in all tests, those included whose answers were lost.
     """
 
+    _copied = "release the same rounds again"
+    _instead = "resume in that process, or give the run a checkpoint"
+
     def __init__(self, path: str | os.PathLike[str] | None, settings: dict[str, Any]):
         """Reads the journal, or begins one with these settings.
 
         Raises: CheckpointError for a file that is none, damaged, held by another run or cannot be
             written.
         """
+        super().__init__()
         self._path = None if path is None else Path(path).absolute()
         self._connection: sqlite3.Connection | None = None
         self.settings: dict[str, Any] = settings
@@ -63,10 +70,12 @@ class Journal:
     def held(self) -> Iterator[None]:
         """Keeps all others from the file; what is noted meanwhile is written at once.
 
-        Raises: CheckpointError as the class, and when the run has gone on elsewhere.
+        Raises: CheckpointError as the class, and when the run has gone on elsewhere;
+            ParameterError in a forked child where there is no file to tell.
         """
         if self._path is None:
-            yield
+            with self._held():
+                yield
             return
         with _opened(self._path) as connection:
             known = (self.settings["run"], len(self.hypotheses), self.asked)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ._databases import opened
+from ._single import check_process
 from .exceptions import BudgetExceeded, ParameterError
 from .record import PrivacyRecord
 
@@ -247,9 +248,8 @@ class Ledger:
         _Books(self._memory).found(self.key, neighbours, limit)
 
     def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        if os.getpid() != self._process:
-            rule = "one in memory serves only the process that made it: use Budget.open(path)"
-            raise ParameterError(f"budget belongs to process {self._process}, but {rule}")
+        rule = "one in memory serves only the process that made it: use Budget.open(path)"
+        check_process(self._process, "budget", rule)
         return nullcontext(self._memory)
 
     @contextmanager

@@ -14,11 +14,12 @@ from ._agents import (
     RandomState,
     Testable,
     mistakes,
-    one_each,
     record_of,
 )
+from ._callers import answers as checked_answers
+from ._callers import locked, losses
 from ._checks import count as checked_count
-from ._checks import fractions, positive, shown
+from ._checks import positive, shown
 from ._masked_parity import (
     DrawnExamples,
     MaskedParity,
@@ -39,7 +40,8 @@ class MaskedParityAgents(Population):
     millions of agents fit any machine. concept: a MaskedParity; size: how many agents; epsilon: of
     each answer, above 0; random_state: of the examples, not of the answers.
 
-    A copy is the very same object and pickling raises, so that no agent can be asked twice.
+    A copy is the very same object, pickling raises, and so does a question in a forked child, so
+    that no agent can be asked twice.
 
     Guarantee: that of Agents, for examples which nobody holds.
     Raises: ParameterError.
@@ -63,7 +65,7 @@ class MaskedParityAgents(Population):
         # As for Agents: whoever holds the object has answers, no more.
         def answers(question: Question, count: int, random_state: RandomState) -> Bits:
             examples = DrawnExamples(concept, count, people)
-            true = question(examples, examples.labels)
+            true = checked_answers("answers", question(examples, examples.labels), count)
             return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
 
         self._answers = answers
@@ -83,7 +85,7 @@ class MaskedParityAgents(Population):
         if not callable(question):
             raise ParameterError(f"question = {shown(question)}, but it must be callable")
         self._reserve(count)
-        return one_each("question", self._answers(question, count, random_state), count)
+        return self._answers(question, count, random_state)
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them.
@@ -134,7 +136,7 @@ class EvasiveOracle:
     """
 
     def __init__(self, concept: MaskedParity):
-        self._domain = masked_parity_domain(checked_concept(concept).d)
+        self._domain = locked(masked_parity_domain(checked_concept(concept).d))
         self._signs = 1.0 - 2.0 * concept.predict(self._domain)
         self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
         self.asked = self.told = 0
@@ -143,16 +145,17 @@ class EvasiveOracle:
         """The mean of g over uniform examples, to within tau, without a where tau allows that.
 
         g: called with all examples and labels, once with all labels 0 and once with 1; returns a
-        loss in [0, 1] for each. tau: tolerance, above 0.
+        loss in [0, 1] for each, as EmpiricalOracle takes it. tau: tolerance, above 0.
 
-        Raises: ShapeError and ParameterError when g returns anything else.
+        Raises: ShapeError and ParameterError when g returns anything but one number each.
         Cost: twice that of g over the whole domain.
         Source: Kasiviswanathan et al., Section 5.3.2.
         """
         positive("tau", tau)
         size = len(self._domain)
         zeros, ones = (
-            fractions("g(X, y)", g(self._domain, np.full(size, y, np.uint8)), size) for y in (0, 1)
+            losses("g(X, y)", g(self._domain, locked(np.full(size, y, np.uint8))), size)
+            for y in (0, 1)
         )
         # g is the mean over both labels, plus the sign of the label times half their difference.
         by_label = (zeros - ones) / 2 * self._signs

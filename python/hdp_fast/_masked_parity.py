@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _random
+from ._callers import locked
 from ._checks import array, bits, count, shown
 from ._hypotheses import read_only, store
 from .exceptions import ParameterError, ShapeError
@@ -146,7 +147,8 @@ class DrawnExamples:
         self.half = (drawn >> 1 & 1).astype(np.uint8)
         self.index = (drawn >> 2).astype(np.uint16)
         product = (drawn & 1).astype(np.uint8) * concept.r.any()
-        self.labels = np.where(self.half, concept.r[self.index], product ^ np.uint8(concept.a))
+        labels = np.where(self.half, concept.r[self.index], product ^ np.uint8(concept.a))
+        self.labels = locked(labels)
         self.shape = m, width(concept.d)
         self._r, self._product, self._coins = concept.r, product, coins
         self._rows: Bits | None = None
@@ -156,7 +158,7 @@ class DrawnExamples:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if self._rows is None:
-            self._rows = read_only(self._drawn())
+            self._rows = locked(self._drawn())
         return np.array(self._rows, dtype, copy=copy)
 
     def _drawn(self) -> Bits:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _random
-from ._checks import array, bits, fractions, number, positive, shown
+from ._callers import clipped, locked, losses, said
+from ._checks import array, bits, number, positive, shown
 from .exceptions import ParameterError, ShapeError
 from .gf2 import BitMatrix
 
@@ -34,7 +35,8 @@ class SQOracle(Protocol):
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the distribution, to within tau.
 
-        g: called with features (m, d) and labels (m,); returns a loss in [0, 1] for each, (m,).
+        g: called with features (m, d) and labels (m,), which it cannot change; returns a loss in
+        [0, 1] for each, (m,); others are clipped, and what is not finite counts as 1, the worst.
         tau: tolerance, above 0.
 
         Raises: what the oracle likes.
@@ -67,8 +69,8 @@ def check_query(g: Any) -> None:
 
 
 def checked_sample(X: Any, y: Any) -> tuple[Any, Bits]:
-    """Features and labels that are a sample of at least one record."""
-    records, labels = X if isinstance(X, BitMatrix) else array("X", X), bits("y", y)
+    """Features and labels that are a sample of at least one record, for queries to read alone."""
+    records, labels = X if isinstance(X, BitMatrix) else locked(array("X", X)), locked(bits("y", y))
     if len(records.shape) != 2 or records.shape[:1] != labels.shape or not labels.size:
         rule = "they must be (m, d) and (m,), m at least 1"
         raise ShapeError(f"X has shape {records.shape} and y {labels.shape}, but {rule}")
@@ -100,17 +102,16 @@ class EmpiricalOracle:
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the sample: within tau of the distribution's where m is large enough.
 
-        g: called with X and y; returns a loss in [0, 1] for each record, (m,). tau: tolerance,
-        above 0; a sample has but one answer, so that tau changes nothing.
+        g: called with X and y, as SQOracle has it; returns a loss in [0, 1] for each record, (m,).
+        tau: tolerance, above 0; a sample has but one answer, so that tau changes nothing.
 
-        Raises: ShapeError and ParameterError when g returns anything else.
+        Raises: ShapeError and ParameterError when g returns anything but one number each.
         Cost: that of g.
         Source: Hoeffding's inequality: m = ln(2 / beta) / (2 tau**2) keep a query fixed in advance
             within tau, except with probability beta.
         """
         positive("tau", tau)
-        losses = fractions("g(X, y)", g(self.X, self.y), len(self.y))
-        return float(losses.mean())
+        return float(losses("g(X, y)", g(self.X, self.y), len(self.y)).mean())
 
 
 Shift = Callable[[float, float, Losses], float]
@@ -156,17 +157,17 @@ class ExactOracle:
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the distribution, with an error of at most tau.
 
-        g: called with X and y; returns a loss in [0, 1] for each record, (m,). tau: above 0.
+        g: called with X and y, as SQOracle has it; returns a loss in [0, 1] for each record, (m,).
+        tau: above 0.
 
-        Raises: ShapeError and ParameterError when g returns anything else, ParameterError when the
-            adversary's error is larger than tau.
+        Raises: ShapeError and ParameterError when g returns anything but one number each,
+            ParameterError when the adversary's error is larger than tau.
         Cost: that of g, and O(m).
         Source: as the class.
         """
         check_query(g)
         tolerance = positive("tau", tau)
-        losses = fractions("g(X, y)", g(self._X, self._y), len(self._y))
-        mean = float(self._probabilities @ losses)
+        mean = float(self._probabilities @ losses("g(X, y)", g(self._X, self._y), len(self._y)))
         shift = self._shift(mean, tolerance, g)
         self.queries += 1
         return min(max(mean + shift, 0.0), 1.0)
@@ -230,10 +231,11 @@ class RealValued:
         """The mean of g over the oracle's distribution, to within tau.
 
         g: called with features (m, d) and labels (m,); returns a number in [low, high] for each,
-        (m,). tau: at least 2**-40 of the range.
+        (m,); others are clipped, and what is not finite counts as high. tau: at least 2**-40 of the
+        range.
 
-        Raises: ShapeError and ParameterError when g returns anything else; ParameterError for
-            tau, before the oracle is asked; what the oracle raises.
+        Raises: ShapeError and ParameterError when g returns anything but one number each;
+            ParameterError for tau, before the oracle is asked; what the oracle raises.
         Cost: max(1, ceil(log2((high - low) / tau))) queries of tolerance tau / (2 (high - low)),
             at most 1/4; g is evaluated for each.
         Source: as the class.
@@ -256,13 +258,8 @@ class RealValued:
         low, high = self._low, self._high
 
         def digit(X: Any, y: Bits) -> Bits:
-            values = array("g(X, y)", g(X, y))
-            if values.shape != y.shape:
-                raise ShapeError(f"g(X, y) has shape {values.shape}, but it must be {y.shape}")
-            if values.dtype.kind not in "buif" or not ((values >= low) & (values <= high)).all():
-                rule = f"every entry must lie in [{low}, {high}]"
-                raise ParameterError(f"g(X, y) holds something else, but {rule}")
-            part = (values.astype(np.float64) - low) / (high - low)
+            values = clipped(said("g(X, y)", g(X, y), len(y)), high, low, high)
+            part = (values - low) / (high - low)
             whole = np.minimum(np.floor(np.ldexp(part, digits)), 2**digits - 1).astype(np.int64)
             bit: Bits = (whole >> (digits - j) & 1).astype(np.uint8)
             return bit

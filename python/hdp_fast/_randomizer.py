@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _random
 from ._checks import array, fraction, positive, shown
 from ._deviations import Deviation, agents_needed
+from ._numbers import entries, real_array
 from .exceptions import ParameterError, ShapeError
 from .record import PrivacyRecord, rng_of
 
@@ -46,21 +47,23 @@ class Randomizer(ABC):
         """Reports about values, one each.
 
         u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
-        of range counts as the nearer end of the range and NaN as its low end, so that no private
-        value is ever an error. random_state: as randomized_response. Returns (n,), int64, or uint8
-        of BinaryResponse.
+        of range counts as the nearer end of the range, what is no number as its low end, and what
+        is no integer as the last category, so that no private value is ever an error or a warning.
+        That holds whatever the entries of a list or of an array of objects are (a text is the
+        number that it spells); the dtype of any other array is a public fact. random_state: as
+        randomized_response. Returns (n,), int64, or uint8 of BinaryResponse.
 
         Guarantee: that of the class for each report, whatever the others are.
-        Raises: ShapeError unless u has one dimension; ParameterError for a dtype that holds no such
-            values, and for random_state.
+        Raises: ShapeError for an array that has not one dimension; ParameterError for an array of a
+            dtype that is neither of real numbers nor object, and for random_state.
         Cost: O(n), one to five words of the random stream a report (BinaryResponse: two bytes).
         Source: as the class.
         """
-        found = self._values(u)
+        found = entries("u", u)
         if found.ndim != 1:
             raise ShapeError(f"u has shape {found.shape}, but it must have one dimension")
         _random.check(random_state)
-        return self._drawn(found, random_state)
+        return self._drawn(self._values(found), random_state)
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> Floats:
         """Ln Pr[sample(u) = w], by the coins as they are; -inf for what is never reported.
@@ -73,7 +76,7 @@ class Randomizer(ABC):
         Cost: O(entries).
         Source: as the class.
         """
-        reports, values = array("w", w), self._values(u)
+        reports, values = array("w", w), self._values(real_array("u", u))
         if reports.size and reports.dtype.kind not in "bui":
             raise ParameterError(f"w has dtype {reports.dtype}, but it must be an integer type")
         try:
@@ -96,10 +99,10 @@ class Randomizer(ABC):
         """
         if u is None:
             return self._worst_variance()
-        value = self._values(u)
+        value = real_array("u", u)
         if value.ndim:
             raise ShapeError(f"u has shape {value.shape}, but it must be one value")
-        return self._variance(value[()])
+        return self._variance(self._values(value)[()])
 
     def agents_needed(self, *, alpha: float, beta: float, sampled: bool = True) -> int:
         """How many reports estimate to within alpha, except with probability beta.
@@ -151,8 +154,8 @@ class Randomizer(ABC):
         """The least and the greatest report, but for a probability below 1e-30."""
 
     @abstractmethod
-    def _values(self, u: ArrayLike) -> NDArray[Any]:
-        """The values as an array of a dtype that can hold them."""
+    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
+        """The values that numbers of any type stand for."""
 
     @abstractmethod
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...

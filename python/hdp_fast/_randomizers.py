@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._aggregates import MeanAggregate
-from ._checks import array, fraction, number, shown
+from ._checks import fraction, number, shown
 from ._deviations import Deviation
 from ._discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
+from ._numbers import floats
 from ._randomizer import (
     TWO_64,
     Floats,
@@ -80,18 +81,14 @@ class MeanRandomizer(Randomizer):
     def _unit(self) -> float:
         return self._ends()[1]
 
-    def _values(self, u: ArrayLike) -> NDArray[Any]:
-        found = array("u", u)
-        if found.size and found.dtype.kind not in "buif":
-            rule = "it must be bool, an integer type or a float type"
-            raise ParameterError(f"u has dtype {found.dtype}, but {rule}")
+    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
         return found
 
     def _positions(self, values: NDArray[Any]) -> Floats:
         """The values in [0, 1], by the very operations of the compiled module."""
         low, width = self._ends()
-        with np.errstate(invalid="ignore", over="ignore"):
-            position = (values.astype(np.float64) - low) / width
+        with np.errstate(all="ignore"):
+            position = (floats(values) - low) / width
         return np.where(position > 0, np.minimum(position, 1.0), 0.0)
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
@@ -153,7 +150,7 @@ class BinaryResponse(MeanRandomizer):
         if values.dtype.kind in "bui" and self.loss_range == (0.0, 1.0):
             bits = values > 0
             return _core.randomized_response(bits, epsilon=self.epsilon, random_state=random_state)
-        return _core.respond_binary(_floats(values), self._ends(), self.epsilon, random_state)
+        return _core.respond_binary(floats(values), self._ends(), self.epsilon, random_state)
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
         least, more = map(float, self._line)
@@ -198,7 +195,7 @@ class _Noisy(MeanRandomizer):
         log2_steps, scale = self._grid
         ratio = scale.as_integer_ratio()
         return _core.respond_noisy(
-            _floats(values), self._ends(), log2_steps, law, ratio, random_state
+            floats(values), self._ends(), log2_steps, law, ratio, random_state
         )
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
@@ -422,7 +419,7 @@ class Piecewise(MeanRandomizer):
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         ends, epsilon = self._ends(), self.epsilon
-        return _core.respond_window(_floats(values), ends, self._sizes, epsilon, random_state)
+        return _core.respond_window(floats(values), ends, self._sizes, epsilon, random_state)
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
         log2_steps, length = self._sizes
@@ -485,7 +482,3 @@ def _log2_steps(variance: float) -> int:
 def _powers_below(end: int, power: int) -> int:
     """The sum of x or x**2 over 0 <= x < end."""
     return (end - 1) * end // 2 if power == 1 else (end - 1) * end * (2 * end - 1) // 6
-
-
-def _floats(values: NDArray[Any]) -> Floats:
-    return np.require(values, np.float64, ["C", "A"])

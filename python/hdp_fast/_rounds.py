@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import local
-from ._checks import fractions
+from ._callers import losses
 from ._journal import Journal
 from ._learning import Learner, Learnt
 from ._plans import Plan
@@ -256,7 +256,7 @@ def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> Tes
 def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:
     """What a hypothesis loses on each record: losses of its own in [0, 1], if any, or errors."""
     if hasattr(learnt, "losses"):
-        return fractions("losses(X, y)", learnt.losses(X, y), len(y))
+        return losses("losses(X, y)", learnt.losses(X, y), len(y))
     return _wrong(learnt, X, y)
 
 

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, NoReturn, Self
+
+from .exceptions import ParameterError
+
+
+def check_process(process: int, name: str, rule: str) -> None:
+    """Refuse to go on in a forked child, which holds a copy of all that its parent had made.
+
+    process: the number of the one where the object was made; name: of the object; rule: why it
+    serves that one alone, and what to do instead.
+
+    Raises: ParameterError.
+    """
+    if os.getpid() != process:
+        raise ParameterError(f"{name} belongs to process {process}, but {rule}")
 
 
 class Single:
-    """A copy is the very same object, and pickling raises."""
+    """A copy is the very same object, pickling raises, and a forked child cannot use it.
+
+    Attributes:
+        _copied: what a copy could do.
+        _instead: what a forked child does instead.
+    """
 
     _copied: ClassVar[str]
+    _instead: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """For one thread at a time of the process that made it: something is used up inside.
+
+        Raises: ParameterError in a forked child. It is asked before the lock, which a thread that
+            the child does not have may hold for ever.
+        """
+        rule = f"in a forked child it could {self._copied}: {self._instead}"
+        check_process(self._process, type(self).__name__, rule)
+        with self._lock:
+            yield
 
     def __copy__(self) -> Self:
         return self

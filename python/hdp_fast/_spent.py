@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ._databases import opened
-from .exceptions import CheckpointError, ParameterError
+from ._single import check_process
+from .exceptions import CheckpointError
 
 _APPLICATION = int.from_bytes(b"HDPl", "big")
 _VERSION = 1
@@ -70,9 +71,7 @@ class Spent:
             child of a fork, which would use up the same twice.
         """
         if self._path is None:
-            if os.getpid() != self._process:
-                rule = "one in memory serves only the process that made it: save it first"
-                raise ParameterError(f"labeler belongs to process {self._process}, but {rule}")
+            self._check_process()
             with self._lock:
                 # Another thread may have moved it into a file just now.
                 if self._path is None:
@@ -94,8 +93,11 @@ class Spent:
     def moved(self, path: Path, key: str) -> Iterator[None]:
         """Moves the account into a new file, once the block has ended without an error.
 
-        Raises: CheckpointError when the file exists or cannot be written.
+        Raises: CheckpointError when the file exists or cannot be written; ParameterError in the
+            child of a fork, whose parent goes on from the same account in memory.
         """
+        if self._path is None:
+            self._check_process()
         with self._lock:
             if self._path is not None:
                 _refuse(path, f"it is kept in {str(self._path)!r}, and a second would count twice")
@@ -110,6 +112,10 @@ class Spent:
                 path.unlink(missing_ok=True)
                 raise
             self._path, self._key = path, key
+
+    def _check_process(self) -> None:
+        rule = "one in memory serves only the process that made it: save it there first"
+        check_process(self._process, "labeler", rule)
 
     def _found(self, path: Path, key: str) -> None:
         values = (key, self._used.bottoms, self._used.queries)

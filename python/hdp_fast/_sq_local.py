@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from . import _random
 from ._agents import Agents, Bits, RandomState
-from ._checks import array, fraction, fractions, positive, shown, sized
+from ._callers import losses
+from ._checks import array, fraction, positive, shown, sized
 from ._estimates import estimate_mean, needed_for
 from ._oracles import Losses, check_query
+from ._single import Single
 from .exceptions import AgentsExhausted, ParameterError, ShapeError
 from .record import PrivacyRecord
 
@@ -47,7 +49,7 @@ def agents_per_query(
     return needed_for(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
 
 
-class LocalSQOracle:
+class LocalSQOracle(Single):
     """Statistical queries answered by agents, fresh ones for every query.
 
     agents: simulated ones; they are asked in their order, which must tell nothing about them.
@@ -58,7 +60,8 @@ class LocalSQOracle:
     A query of tolerance tau asks agents_per_query agents for a bit each, its probability the value
     of g for the agent, told by randomised response. Where fewer are left, AgentsExhausted is
     raised, nobody is asked, and what has been learned so far stays in `answers`; the same query
-    with a larger tau may still be answered.
+    with a larger tau may still be answered. A copy is the very same object, pickling raises, and so
+    does a query in a forked child.
 
     Attributes:
         answers: all answers so far, in their order.
@@ -73,9 +76,13 @@ class LocalSQOracle:
     Source: Kasiviswanathan et al., Lemma 5.6, with randomised response for their Laplace noise.
     """
 
+    _copied = "ask more queries than were promised"
+    _instead = "ask in that process and hand the answers on"
+
     def __init__(
         self, agents: Agents, *, queries: int, beta: float, random_state: RandomState = None
     ):
+        super().__init__()
         if not isinstance(agents, Agents):
             rule = "it must be local.Agents, who can be asked for more than their errors"
             raise ParameterError(f"agents = {shown(agents)}, but {rule}")
@@ -83,17 +90,20 @@ class LocalSQOracle:
         self._beta = fraction("beta", beta)
         self._coins = _random.stream(random_state)
         self.agents, self.answers, self.asked = agents, list[float](), 0
+        self._begun = 0
 
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the agents' distribution, to within tau.
 
-        g: called with the features and labels of those agents, (m, d) and (m,); returns a loss in
-        [0, 1] for each, (m,). tau: tolerance, above 0; 1/2 is enough for any larger one.
+        g: called with the features and labels of those agents, (m, d) and (m,), as SQOracle has it;
+        returns a loss in [0, 1] for each, (m,). tau: tolerance, above 0; 1/2 is enough for any
+        larger one.
 
         Guarantee: as the class, if the value of g for an agent depends on no other agent.
         Raises: AgentsExhausted when fewer agents are left than tau needs; ParameterError for tau
             and when all queries have been asked: nobody is asked then. ShapeError and
-            ParameterError when g returns anything else: those agents stay spent.
+            ParameterError when g returns anything but one number each: the query and those agents
+            stay spent.
         Cost: that of g, and O(m).
         Source: as the class.
         """
@@ -114,15 +124,19 @@ class LocalSQOracle:
             raise ParameterError(f"gs = {shown(gs)}, but it must be a sequence of queries")
         for g in gs:
             check_query(g)
-        counts = self._counts(_tolerances(taus, len(gs)))
-        self._check_left(len(gs), sum(counts))
+        each = _tolerances(taus, len(gs))
+        with self._held():
+            counts = self._counts(each)
+            self._check_left(len(gs), sum(counts))
+            self._begun += len(gs)
         ends = np.cumsum([0, *counts]).tolist()
         told = self.agents.ask(_each_its_own(gs, ends), ends[-1], random_state=self._coins)
         parts = [told[some] for some in _slices(ends)]
         beta, epsilon = self._beta, self.agents.epsilon
         found = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
-        self.answers += found
-        self.asked += ends[-1]
+        with self._held():
+            self.answers += found
+            self.asked += ends[-1]
         return found
 
     def _counts(self, taus: list[float]) -> list[int]:
@@ -135,7 +149,7 @@ class LocalSQOracle:
         )
 
     def _check_left(self, queries: int, wanted: int) -> None:
-        left = self._queries - len(self.answers)
+        left = self._queries - self._begun
         if queries > left:
             rule = f"{queries:,} are asked and {left:,} are left"
             raise ParameterError(f"queries = {self._queries:,}, but {rule}")
@@ -167,7 +181,7 @@ def _each_its_own(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits]
 
     def question(X: Any, y: Bits) -> Any:
         values = [
-            fractions("g(X, y)", g(X[some], y[some]), some.stop - some.start)
+            losses("g(X, y)", g(X[some], y[some]), some.stop - some.start)
             for g, some in zip(gs, _slices(ends), strict=True)
         ]
         return np.concatenate([np.empty(0), *values])
@@ -198,7 +212,7 @@ class _Promised(LocalSQOracle):
     promises: NDArray[np.float64]
 
     def _counts(self, taus: list[float]) -> list[int]:
-        promised = self.promises[len(self.answers) :][: len(taus)].tolist()
+        promised = self.promises[self._begun :][: len(taus)].tolist()
         for tau, least in zip(taus, promised, strict=False):
             if tau < least:
                 raise ParameterError(f"tau = {tau}, but at least {least} was promised")

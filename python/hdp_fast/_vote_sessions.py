@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -27,11 +25,12 @@ class Once(Single):
     """
 
     _copied = "ask the same queries again"
+    _instead = "ask in that process and hand the answers on"
 
     def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
+        super().__init__()
         self._record = record
         self._coins = _random.stream(random_state)
-        self._lock, self._process = threading.Lock(), os.getpid()
         with spend(budget, record):
             pass
 
@@ -42,9 +41,6 @@ class Once(Single):
 
     def _check_left(self, queries: int, bottoms: int | None, left: int) -> None:
         kind = type(self).__name__
-        if os.getpid() != self._process:
-            rule = "it can't be shared by a fork, which would use it twice"
-            raise ParameterError(f"{kind} = that of a parent process, but {rule}")
         if bottoms == 0:
             raise BudgetExceeded(f"{kind} has ended at its last bottom, but queries were asked")
         if queries > left:
@@ -168,7 +164,7 @@ class Session(Once):
         given = _scores(scores)
         flat = np.require(given, np.float64, ["C", "A"]).reshape(-1)
         queries = given.shape[1] if given.ndim == 2 else 1
-        with self._lock:
+        with self._held():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
@@ -192,7 +188,7 @@ class Session(Once):
         return answers if isinstance(answers, int) else answers.astype(np.int64)
 
     def _ask(self, queries: int, ask: Any) -> Any:
-        with self._lock:
+        with self._held():
             self._check_left(queries, self._bottoms, self._queries)
             answers = ask(self._coins)
             self._queries -= len(answers)

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, Self
 from . import _core, _ledger
 from ._checks import fraction, number, positive, shown
 from ._ledger import Account, Amount, FileLedger, Ledger, Row
+from ._single import Single
 from .exceptions import ParameterError
 from .record import PrivacyRecord
 
@@ -62,23 +63,30 @@ class Entry:
     scope: str = ""
 
 
-class Reservation:
+class Reservation(Single):
     """What a budget has set aside for one release; entered, once, while the mechanism runs.
+
+    A copy is the very same object, pickling raises, and a forked child cannot enter it.
 
     Attributes:
         record: what was reserved.
     """
 
+    _copied = "run again what was paid for once"
+    _instead = "reserve in the process that runs"
+
     def __init__(self, ledger: Ledger, entry: int, record: PrivacyRecord):
+        super().__init__()
         self.record = record
         self._ledger = ledger
         self._entry = entry
         self._used = False
 
     def __enter__(self) -> Self:
-        if self._used:
-            raise ParameterError("reservation has been used, but every run must be paid for")
-        self._used = True
+        with self._held():
+            if self._used:
+                raise ParameterError("reservation has been used, but every run must be paid for")
+            self._used = True
         return self
 
     def __exit__(

@@ -1,0 +1,77 @@
+"""Numbers from what people hold: no value is ever an error or a warning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._checks import array
+from .exceptions import ParameterError
+
+Floats = NDArray[np.float64]
+
+
+def nearest(value: Any) -> float:
+    """The float nearest to a value: infinite beyond all floats, NaN for what is no real number.
+
+    A text counts as the number that it spells, an array as no number unless it has no dimension.
+    """
+    try:
+        return _float(value)
+    except Exception:  # Whatever the code of the value's own class raises.
+        return math.nan
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, np.ndarray):
+        if value.ndim or isinstance(value, np.ma.MaskedArray):
+            return math.nan
+        value = value[()]
+    # Python refuses a complex number, numpy would drop a part of it and warn.
+    if isinstance(value, np.complexfloating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array of a type of real numbers, NaN for an object that is none.
+
+    What type an array is of is a public fact, what the objects in it are is not.
+
+    Raises: ShapeError where rows differ in length, ParameterError for any other type.
+    """
+    found = array(name, value)
+    if found.dtype.kind == "O":
+        return _each(found.flat, found.size).reshape(found.shape)
+    if found.size and found.dtype.kind not in "buif":
+        rule = "it must be bool, an integer type, a float type or object"
+        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
+    return found
+
+
+def entries(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The same, but each entry of a list is one value, whatever it is.
+
+    Raises: as real_array.
+    """
+    if isinstance(value, list | tuple):
+        return _each(value, len(value))
+    return real_array(name, value)
+
+
+def floats(values: NDArray[Any]) -> Floats:
+    """Numbers of any type as an aligned array of float64, those beyond it infinite."""
+    with np.errstate(all="ignore"):
+        return np.require(values, np.float64, ["C", "A"])
+
+
+def _each(values: Iterable[Any], size: int) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.fromiter(map(nearest, values), np.float64, size)
