@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._adaptation_noise import Grid
+from ._callers import locked
 from ._checks import array, shown, within
 from ._discrepancy import LABEL_BOUND
 from ._moments import Bounds, Sample, projected, refuse_beyond, samples
@@ -128,7 +129,7 @@ def mapped(
         shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
         raise ShapeError(f"{shapes}, but they must hold rows")
     if private != "source":
-        return _made(feature_map, unwriteable(rows), None)
+        return _made(feature_map, locked(rows), None)
     columns = others.shape[1]
     if rows.dtype.kind in "buif":
         _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
@@ -154,11 +155,6 @@ def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
     made = attempted(lambda: _made(feature_map, row, columns)[0].astype(np.float64))
     found = np.zeros(columns) if made is None else made
     return np.where(np.isfinite(found), found, 0.0)
-
-
-def unwriteable(values: NDArray[Any]) -> NDArray[Any]:
-    """A view for a caller's code, whose flag nobody can set again; no copy."""
-    return np.lib.stride_tricks.as_strided(values, writeable=False)
 
 
 def attempted(call: Callable[[], Result]) -> Result | None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
-from ._adaptation_rows import Rows, attempted, unwriteable
+from ._adaptation_rows import Rows, attempted
+from ._callers import locked
 from ._checks import LEAST
 from .exceptions import ShapeError
 
@@ -181,7 +182,7 @@ class Called(NamedTuple):
 
         Raises: ShapeError; what the function raises.
         """
-        X, y = (unwriteable(each[some]) for each in (self.rows.X, self.rows.y))
+        X, y = (locked(each[some]) for each in (self.rows.X, self.rows.y))
         given = self.function(w.copy(), X, y)
         losses, gradients = (np.array(each, np.float64) for each in given)
         for name, found, shape in (
