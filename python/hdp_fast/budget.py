@@ -142,7 +142,7 @@ class _Shared:
 
 
 def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
-    ledger = FileLedger(Path(path))
+    ledger = FileLedger(path)
     if ledger.key != key:
         raise ParameterError(f"path = {shown(path)}, but it must be the ledger that was pickled")
     return kind._view(ledger, account)
@@ -197,16 +197,11 @@ class Budget(_Shared):
         Cost: one pass over the entries.
         Source: SQLite, write-ahead log, synchronous=FULL.
         """
-        file = _path(path)
         if epsilon is not None:
             limit = _limit(epsilon, 0.0 if delta is None else delta)
             relation = _relation("replace_one" if neighbours is None else neighbours)
-            if not os.path.exists(file):
-                _ledger.create(file, limit, relation)
-        if not os.path.isfile(file):
-            rule = "it must be a budget file; give epsilon to make a new one"
-            raise ParameterError(f"path = {str(path)!r}, but {rule}")
-        budget = cls._view(FileLedger(file), _ledger.ROOT)
+            _ledger.create(path, limit, relation)
+        budget = cls._view(FileLedger(path), _ledger.ROOT)
         budget._require("epsilon", epsilon if epsilon is None else number("epsilon", epsilon))
         budget._require("delta", delta if delta is None else number("delta", delta))
         budget._require("neighbours", neighbours)
@@ -400,13 +395,6 @@ def _relation(neighbours: str) -> str:
     return neighbours
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(os.path.realpath(os.fsdecode(path)))
-    except (TypeError, ValueError):
-        raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
-
-
 def _name(name: str | None) -> str | None:
     if name is not None and not isinstance(name, str):
         raise ParameterError(f"name = {shown(name)}, but it must be a text")
@@ -434,8 +422,7 @@ def _paths(accounts: dict[int, Account], top: int) -> dict[int, str]:
 
 
 def _release(row: Row, path: str) -> Entry:
-    time = datetime.fromisoformat(row.time)
-    return Entry(record=row.record, state=row.state, time=time, scope=path)
+    return Entry(record=row.record, state=row.state, time=row.time, scope=path)
 
 
 def _set_aside(scope: Account, path: str, relation: str) -> Entry:
@@ -448,8 +435,7 @@ def _set_aside(scope: Account, path: str, relation: str) -> Entry:
         delta=delta,
         noise="that of the releases inside",
     )
-    time = datetime.fromisoformat(scope.time)
-    return Entry(record=record, state="scope", time=time, scope=path)
+    return Entry(record=record, state="scope", time=scope.time, scope=path)
 
 
 def _of(spent: float, limit: float) -> str:
