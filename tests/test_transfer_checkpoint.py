@@ -5,7 +5,6 @@ import os
 import signal
 import sqlite3
 import stat
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -135,14 +134,6 @@ def quick_plan():
     transfer.plan = cached
     yield
     transfer.plan = plan
-
-
-@pytest.fixture
-def memory():
-    """A folder whose files need no disk: the death of a process loses nothing of them."""
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
-        yield Path(name)
 
 
 @pytest.mark.parametrize("random_state", [11, None], ids=["seeded", "entropy"])
