@@ -187,8 +187,9 @@ class Budget(_Shared):
     ) -> Budget:
         """Open a budget in a file, or make one if there is none and epsilon is given.
 
-        path: an SQLite file on a local disk (not on a network drive), in a folder that can be
-        written. epsilon, delta, neighbours: of a new budget, 0 and "replace_one" where they are
+        path: an SQLite file of one name on a local disk (a network drive is refused where Linux
+        says that it is one), in a folder that can be written. A new one has mode 0600; the mode of
+        an existing one is kept. epsilon, delta, neighbours: of a new budget, 0 and "replace_one" where they are
         None; those of an existing one must agree where they are given.
 
         Raises: ParameterError when there is no file and no epsilon, when the limits differ, and
