@@ -189,8 +189,8 @@ class Budget(_Shared):
 
         path: an SQLite file of one name on a local disk (a network drive is refused where Linux
         says that it is one), in a folder that can be written. A new one has mode 0600; the mode of
-        an existing one is kept. epsilon, delta, neighbours: of a new budget, 0 and "replace_one" where they are
-        None; those of an existing one must agree where they are given.
+        an existing one is kept. epsilon, delta, neighbours: of a new budget, 0 and "replace_one"
+        where they are None; those of an existing one must agree where they are given.
 
         Raises: ParameterError when there is no file and no epsilon, when the limits differ, and
             for a file of another program or version, an unwritable or a damaged one; nothing is
