@@ -1,6 +1,9 @@
 import os
 import signal
 import tempfile
+from pathlib import Path
+
+import pytest
 
 # A runner in the background ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -8,3 +11,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tables that tests design stay out of the user's own cache.
 _cache = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _cache.name
+
+
+@pytest.fixture
+def memory():
+    """A folder whose files need no disk: the death of a process loses nothing of them."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
+        yield Path(name)

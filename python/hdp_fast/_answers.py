@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from . import files
-from ._databases import opened
+from ._databases import Kind, StateFile, Statements
 from ._questions import Question
 from .exceptions import ParameterError
 
-_APPLICATION = int.from_bytes(b"HDPa", "big")
+_KIND = Kind(
+    application=b"HDPa",
+    version=1,
+    schema=(
+        "CREATE TABLE answer (question TEXT PRIMARY KEY NOT NULL, asked TEXT NOT NULL, "
+        "line TEXT NOT NULL, digest TEXT NOT NULL)",
+    ),
+    noun="the state of a device",
+    argument="state",
+    error=ParameterError,
+)
 
 
 def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
@@ -23,51 +32,42 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
     comes again, whatever the value is by now, costs no privacy, and lets a client that was cut off
     send it once more: a collector counts it once. A refusal would make it tempting to start afresh.
 
-    path: the device's state, made where it is missing, readable for its owner alone.
+    path: the device's state, made where it is missing, readable for its owner alone. An empty file
+    is refused like any other that is damaged: it may have held answers.
 
     Raises: ParameterError when the file cannot be used, or has an answer to another question of
         this id; then nothing is drawn. Whatever draw raises; then nothing is written.
     """
-    asked = question.to_json()
-    with _transaction(path) as connection:
-        query = "SELECT asked, line FROM answer WHERE question = ?"
-        found = connection.execute(query, (question.id,)).fetchone()
+    asked, file = question.to_json(), StateFile(_KIND, path)
+    if not os.path.exists(file.path):
+        file.create(lambda _: None)
+    file.inspect()
+    with file.transaction() as statements:
+        file.verify(statements)
+        with file.whole():
+            found = _answers(statements).get(question.id)
         if found is None:
             line = draw()
-            connection.execute("INSERT INTO answer VALUES (?, ?, ?)", (question.id, asked, line))
+            row = (question.id, asked, line)
+            statements.write("INSERT INTO answer VALUES (?, ?, ?, ?)", *row, _digest(*row))
             return line
     if found[0] != asked:
         rule = f"{path} has answered another question of this id, and nobody answers twice"
         raise ParameterError(f"question = {question.id!r}, but {rule}")
-    return str(found[1])
+    return found[1]
 
 
-@contextmanager
-def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
-    target = Path(os.path.realpath(path))
-    try:
-        os.close(os.open(target, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise ParameterError(f"can't write {path}: {files.reason(error)}") from error
-    try:
-        with opened(target) as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            _found(connection, path)
-            yield connection
-    except sqlite3.Error as error:
-        raise ParameterError(f"{path} can't be used as a device's state: {error}") from error
+def _answers(statements: Statements) -> dict[str, tuple[str, str]]:
+    """What was asked and answered, by the id of the question.
 
-
-def _found(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the table in an empty file.
-
-    Raises: ParameterError for a file of something else.
+    Raises: ValueError where a bit was flipped, be it in the id of another question.
     """
-    ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-    ((tables,),) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchall()
-    if not tables and not application:
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        columns = "question TEXT PRIMARY KEY, asked TEXT NOT NULL, line TEXT NOT NULL"
-        connection.execute(f"CREATE TABLE answer ({columns})")
-    elif application != _APPLICATION:
-        raise ParameterError(f"{path} must be the state of a device, or not exist")
+    rows = statements.rows("SELECT question, asked, line, digest FROM answer")
+    if any(_digest(*row) != digest for *row, digest in rows):
+        raise ValueError("an answer is not the one that was written")
+    return {question: (asked, line) for question, asked, line, _ in rows}
+
+
+def _digest(question: str, asked: str, line: str) -> str:
+    """Finds accidents: it has no key, and keeps nobody from writing another answer."""
+    return hashlib.sha256(json.dumps([question, asked, line]).encode()).hexdigest()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _chunks, _members, _random
+from . import _atomic, _chunks, _members, _random
 from ._checks import array, shown
 from ._gaussian_vote import GaussianSession
 from ._members import Member
@@ -220,14 +220,9 @@ def write(file: Path, kind: str, state: dict[str, Any]) -> None:
     Raises: ParameterError when it exists, cannot be written, or a member cannot be pickled.
     """
     joblib = _joblib()
-    scratch = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}.tmp")
+    content = {"format": _FORMAT, "kind": kind, **state}
     try:
-        with os.fdopen(os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
-            joblib.dump({"format": _FORMAT, "kind": kind, **state}, out)
-            out.flush()
-            os.fsync(out.fileno())
-        # Unlike a rename, a link never replaces a file.
-        os.link(scratch, file)
+        _atomic.create(file, lambda out: joblib.dump(content, out))
     except OSError as error:
         rule = f"it must be new and in a folder that can be written ({error})"
         raise ParameterError(f"path = {str(file)!r}, but {rule}") from error
@@ -235,8 +230,6 @@ def write(file: Path, kind: str, state: dict[str, Any]) -> None:
         # What cannot be pickled, and why, may depend on a chunk.
         rule = "every member must allow to be pickled"
         raise ParameterError(f"path = {str(file)!r}, but {rule}") from None
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def read(file: Path, kind: str, trusted: bool) -> dict[str, Any]:

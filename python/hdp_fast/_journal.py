@@ -10,27 +10,30 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from ._databases import Kind, StateFile, Statements
+from ._learning import Learnt
 from ._single import Single
 from .exceptions import CheckpointError
 
-_APPLICATION = int.from_bytes(b"HDPt", "big")
-_VERSION = 1
+_KIND = Kind(
+    application=b"HDPt",
+    version=1,
+    schema=(
+        "CREATE TABLE run (settings TEXT NOT NULL)",
+        "CREATE TABLE round (number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL)",
+        "CREATE TABLE test (id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT)",
+    ),
+    noun="a checkpoint of hdp_fast.transfer",
+    argument="checkpoint",
+    error=CheckpointError,
+    busy="no other run may be using it",
+)
 # Another process holds the file as long as it runs: there is no point in waiting.
 _PATIENCE_SECONDS = 0.2
-
-_SCHEMA = (
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
-    "CREATE TABLE run (settings TEXT NOT NULL)",
-    "CREATE TABLE round (number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL)",
-    "CREATE TABLE test (id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT)",
-)
 
 
 class Journal(Single):
@@ -55,16 +58,18 @@ class Journal(Single):
             written.
         """
         super().__init__()
-        self._path = None if path is None else Path(path).absolute()
-        self._connection: sqlite3.Connection | None = None
+        self._file = None if path is None else StateFile(_KIND, path)
+        self._statements: Statements | None = None
         self.settings: dict[str, Any] = settings
         self.hypotheses: list[str] = []
         self.answers: dict[int, Any] = {}
         self.asked = 0
-        if self._path is not None:
-            with _opened(self._path) as connection:
-                _begin(connection, settings)
-                self._read(connection)
+        if self._file is not None:
+            if not os.path.exists(self._file.path):
+                query = "INSERT INTO run VALUES (?)"
+                self._file.create(lambda new: new.write(query, json.dumps(settings)))
+            with _held(self._file) as statements:
+                self._read(self._file, statements)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -73,27 +78,40 @@ class Journal(Single):
         Raises: CheckpointError as the class, and when the run has gone on elsewhere;
             ParameterError in a forked child where there is no file to tell.
         """
-        if self._path is None:
+        if self._file is None:
             with self._held():
                 yield
             return
-        with _opened(self._path) as connection:
+        with _held(self._file) as statements:
             known = (self.settings["run"], len(self.hypotheses), self.asked)
-            self._read(connection)
+            self._read(self._file, statements)
             if known != (self.settings["run"], len(self.hypotheses), self.asked):
-                raise _refusal(self._path, "its run has gone on elsewhere: begin with fit again")
-            self._connection = connection
+                raise self._file.refusal("its run has gone on elsewhere: begin with fit again")
+            self._statements = statements
             try:
                 yield
             finally:
-                self._connection = None
+                self._statements = None
                 # Ctrl-C may have come between a line in the file and the same here.
-                self._read(connection)
+                self._read(self._file, statements)
 
     def hypothesis(self, number: int, text: str) -> None:
-        """Notes what the next round released; again, if that was interrupted."""
-        self._write("INSERT OR REPLACE INTO round VALUES (?, ?)", number, text)
+        """Notes what the next round released, which nothing ever replaces."""
+        self._write("INSERT INTO round VALUES (?, ?)", number, text)
         self.hypotheses.append(text)
+
+    def restored(self, number: int, restore: Callable[[Any], Learnt]) -> Learnt:
+        """What restore makes of the hypothesis of a round.
+
+        Raises: CheckpointError where the file holds what it makes nothing of.
+        """
+        try:
+            return restore(json.loads(self.hypotheses[number - 1]))
+        except Exception as error:
+            if self._file is None:
+                raise
+            rule = f"the hypothesis of round {number} must be one of the learner's"
+            raise self._file.refusal(rule) from error
 
     def asking(self, place: int, agents: int) -> None:
         """Notes that a test begins."""
@@ -108,84 +126,77 @@ class Journal(Single):
 
     def forget_unanswered(self) -> None:
         """Takes back tests that were begun: with fixed coins the same answers come again."""
-        if self._path is not None:
-            with _opened(self._path) as connection:
-                connection.execute("DELETE FROM test WHERE answer IS NULL")
-                self._read(connection)
+        if self._file is not None:
+            with _held(self._file) as statements:
+                statements.write("DELETE FROM test WHERE answer IS NULL")
+                self._read(self._file, statements)
 
     def _write(self, query: str, *values: Any) -> None:
-        if self._connection is not None and self._path is not None:
-            try:
-                self._connection.execute(query, values)
-            except sqlite3.Error as error:
-                raise _refusal(self._path, f"it must stay writable ({error})") from error
+        if self._file is None or self._statements is None:
+            return
+        if os.getpid() != self._process:
+            # The lock was not inherited.
+            rule = "only the process that began the run may go on with it"
+            raise self._file.refusal(f"{rule}, which is {self._process}")
+        self._statements.write(query, *values)
 
-    def _read(self, connection: sqlite3.Connection) -> None:
-        assert self._path is not None
-        try:
-            ((settings,),) = connection.execute("SELECT settings FROM run").fetchall()
-            rounds = connection.execute("SELECT * FROM round ORDER BY number").fetchall()
-            tests = connection.execute("SELECT place, agents, answer FROM test").fetchall()
+    def _read(self, file: StateFile, statements: Statements) -> None:
+        with file.whole():
+            ((text,),) = statements.rows("SELECT settings FROM run")
+            rounds = statements.rows("SELECT number, hypothesis FROM round ORDER BY number")
+            tests = statements.rows("SELECT place, agents, answer FROM test")
+            settings = json.loads(text)
+            _check_settings(settings)
             if [number for number, _ in rounds] != list(range(1, len(rounds) + 1)):
                 raise ValueError("rounds are missing")
-            self.settings = dict(json.loads(settings))
-            self.answers = {place: json.loads(text) for place, _, text in tests if text is not None}
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            raise _refusal(self._path, f"it must be whole ({error})") from error
-        self.hypotheses = [text for _, text in rounds]
+            hypotheses = [text for _, text in rounds]
+            for text in hypotheses:
+                json.loads(text)
+            if not all(_is_count(place) and _is_count(agents) for place, agents, _ in tests):
+                raise ValueError("a test has no place or no agents")
+            answers = {place: json.loads(text) for place, _, text in tests if text is not None}
+            for answer in answers.values():
+                _check_answer(answer)
+        self.settings, self.hypotheses, self.answers = settings, hypotheses, answers
         self.asked = sum(agents for _, agents, _ in tests)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _held(file: StateFile) -> Iterator[Statements]:
     """The file, locked until it is closed; every statement is a transaction of its own."""
-    with closing(_connected(path)) as connection:
-        yield connection
+    file.inspect()
+    with file.opened(patience=_PATIENCE_SECONDS) as statements:
+        statements.write("PRAGMA locking_mode=EXCLUSIVE")
+        statements.write("BEGIN EXCLUSIVE")
+        statements.write("COMMIT")
+        file.verify(statements)
+        yield statements
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        _check_header(path)
-        connection = sqlite3.connect(path, timeout=_PATIENCE_SECONDS, isolation_level=None)
-    except OSError as error:
-        raise _refusal(path, f"it must be a file that can be written ({error})") from error
-    try:
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        connection.close()
-        busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-        rule = "no other run may be using it" if busy else f"it must be whole ({error})"
-        raise _refusal(path, rule) from error
-    return connection
+def _check_settings(settings: Any) -> None:
+    """Raises: ValueError, TypeError, LookupError for what no run can have been begun with.
+
+    What else is in them is only ever compared.
+    """
+    plan, seed, finalists = settings["plan"], settings["seed"], settings["finalists"]
+    if not {"learner", "coins"} <= settings.keys():
+        raise LookupError("a setting is missing")
+    if not all(isinstance(settings[name], str) for name in ("run", "salt", "digest")):
+        raise TypeError("a setting is no text")
+    if seed is not None:
+        bytes.fromhex(seed)
+    if not _is_count(settings["answered before"]):
+        raise ValueError("agents were asked before, but not a number of them")
+    if not all(_is_count(number) and 1 <= number <= plan["rounds"] for number in finalists):
+        raise ValueError("a finalist is no round")
 
 
-def _begin(connection: sqlite3.Connection, settings: dict[str, Any]) -> None:
-    if connection.execute("PRAGMA user_version").fetchone()[0]:
-        return
-    connection.execute("BEGIN EXCLUSIVE")
-    for statement in _SCHEMA:
-        connection.execute(statement)
-    connection.execute("INSERT INTO run VALUES (?)", (json.dumps(settings),))
-    connection.execute("COMMIT")
+def _check_answer(answer: Any) -> None:
+    number, *values, agents = answer
+    numbers = len(values) == 3 and all(isinstance(value, int | float) for value in values)
+    if not (numbers and _is_count(agents) and (number is None or _is_count(number))):
+        raise ValueError("an answer is none")
 
 
-def _check_header(path: Path) -> None:
-    """Looks without SQLite, which would take a foreign file for a damaged one."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    if not header:
-        return
-    numbers = {at: int.from_bytes(header[at : at + 4], "big") for at in (60, 68)}
-    if not header.startswith(b"SQLite format 3\0") or numbers[68] not in (0, _APPLICATION):
-        raise _refusal(path, "it must be a checkpoint of hdp_fast.transfer")
-    if numbers[60] not in (0, _VERSION):
-        rule = f"its format must be {_VERSION}, the one that this hdp_fast knows"
-        raise _refusal(path, f"{rule}, and it is {numbers[60]}")
-
-
-def _refusal(path: Path, rule: str) -> CheckpointError:
-    return CheckpointError(f"checkpoint = {str(path)!r}, but {rule}")
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0

@@ -14,28 +14,29 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ._databases import opened
+from ._databases import Kind, StateFile, Statements
 from ._single import check_process
-from .exceptions import BudgetExceeded, ParameterError
+from .exceptions import BudgetExceeded, HdpFastError, ParameterError
 from .record import PrivacyRecord
 
 ROOT = 1
 
-_APPLICATION = int.from_bytes(b"HDPb", "big")
-_VERSION = 1
+# The relations that a ledger can be for.
+RELATIONS = ("replace_one", "add_remove")
 
-_SCHEMA = f"""
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {_VERSION};
-CREATE TABLE ledger (key TEXT NOT NULL, neighbours TEXT NOT NULL);
-CREATE TABLE account (
+_KIND = Kind(
+    application=b"HDPb",
+    version=1,
+    schema=(
+        "CREATE TABLE ledger (key TEXT NOT NULL, neighbours TEXT NOT NULL)",
+        """CREATE TABLE account (
     id INTEGER PRIMARY KEY,
     parent INTEGER REFERENCES account,
     kind TEXT NOT NULL,
@@ -45,19 +46,24 @@ CREATE TABLE account (
     delta TEXT,
     spent_epsilon TEXT NOT NULL,
     spent_delta TEXT NOT NULL
-);
-CREATE TABLE entry (
+)""",
+        """CREATE TABLE entry (
     id INTEGER PRIMARY KEY,
     account INTEGER NOT NULL REFERENCES account,
     time TEXT NOT NULL,
     state TEXT NOT NULL,
     record TEXT NOT NULL
-);
-"""
+)""",
+    ),
+    noun="a budget file of hdp_fast",
+    argument="path",
+    error=ParameterError,
+    logged=True,
+)
 _ACCOUNTS = (
     "SELECT id, parent, kind, name, time, epsilon, delta, spent_epsilon, spent_delta FROM account"
 )
-_DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError)
+_STATES = {"reserved", "interrupted", "committed"}
 
 # Held while any connection is open: a fork waits for it.
 _LOCK = threading.Lock()
@@ -116,7 +122,7 @@ class Account:
     parent: int
     kind: str
     name: str
-    time: str
+    time: datetime
     limit: Amount | None
     spent: Amount
 
@@ -131,7 +137,7 @@ class Row:
     """An entry of the books."""
 
     account: int
-    time: str
+    time: datetime
     state: str
     record: PrivacyRecord
 
@@ -139,22 +145,19 @@ class Row:
 class _Books:
     """The tables, within a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection):
-        self._connection = connection
+    def __init__(self, statements: Statements):
+        self._rows, self.write = statements.rows, statements.write
 
     def accounts(self) -> dict[int, Account]:
         """By number, which puts parents first."""
-        return {row[0]: _account(*row) for row in self._all(f"{_ACCOUNTS} ORDER BY id")}
+        return {row[0]: _account(*row) for row in self._rows(f"{_ACCOUNTS} ORDER BY id")}
 
     def account(self, number: int) -> Account:
         return _account(*self._one(f"{_ACCOUNTS} WHERE id = ?", number))
 
     def rows(self) -> list[Row]:
         query = "SELECT account, time, state, record FROM entry ORDER BY id"
-        return [
-            Row(account, time, state, PrivacyRecord.from_json(record))
-            for account, time, state, record in self._all(query)
-        ]
+        return [_row(*values) for values in self._rows(query)]
 
     def name(self) -> tuple[str, str]:
         """The key of the ledger, which no other has, and the relation that it is for."""
@@ -162,19 +165,11 @@ class _Books:
         return key, neighbours
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...]:
-        (row,) = self._all(query, *values)
+        (row,) = self._rows(query, *values)
         return row
-
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        # A cursor left halfway, by an error, would keep the connection from closing.
-        return self._connection.execute(query, values).fetchall()
-
-    def write(self, query: str, *values: object) -> int:
-        return self._connection.execute(query, values).lastrowid or 0
 
     def found(self, key: str, neighbours: str, limit: Amount) -> None:
         """Fills the books of a new ledger."""
-        self._connection.executescript(_SCHEMA)
         self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbours)
         self.add(None, "budget", "", limit)
 
@@ -185,8 +180,8 @@ class _Books:
 
     def find(self, parent: int, kind: str, name: str) -> int | None:
         query = "SELECT id FROM account WHERE parent = ? AND kind = ? AND name = ?"
-        found = self._connection.execute(query, (parent, kind, name)).fetchone()
-        return found and int(found[0])
+        found = self._rows(query, parent, kind, name)
+        return int(found[0][0]) if found else None
 
     def charge(self, number: int, cost: Amount) -> None:
         """Adds a cost to an account and to whatever pays for that account."""
@@ -226,9 +221,30 @@ def _account(
     spent_epsilon: str,
     spent_delta: str,
 ) -> Account:
-    own = None if epsilon is None or delta is None else Amount(Fraction(epsilon), Fraction(delta))
-    spent = Amount(Fraction(spent_epsilon), Fraction(spent_delta))
-    return Account(number, parent or 0, kind, name, time, own, spent)
+    limit = None if epsilon is None or delta is None else _amount(epsilon, delta)
+    spent = _amount(spent_epsilon, spent_delta)
+    return Account(number, parent or 0, kind, name, _moment(time), limit, spent)
+
+
+def _row(account: int, time: str, state: str, record: str) -> Row:
+    if state not in _STATES:
+        raise ValueError("an entry is in no known state")
+    try:
+        return Row(account, _moment(time), state, PrivacyRecord.from_json(record))
+    except ParameterError as error:
+        raise ValueError(str(error)) from error
+
+
+def _amount(epsilon: str, delta: str) -> Amount:
+    # Not Fraction(text), which would write out whatever power of ten it is told.
+    return Amount(*(Fraction(*map(int, text.split("/"))) for text in (epsilon, delta)))
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError("a time has no zone")
+    return found
 
 
 def _now() -> str:
@@ -243,20 +259,19 @@ class Ledger:
     def __init__(self, limit: Amount, neighbours: str):
         self.key, self.neighbours = secrets.token_hex(16), neighbours
         self._process = os.getpid()
-        self._memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        weakref.finalize(self, self._memory.close)
+        memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        weakref.finalize(self, memory.close)
+        self._memory = Statements(memory, nullcontext)
+        for statement in _KIND.schema:
+            self._memory.write(statement)
         _Books(self._memory).found(self.key, neighbours, limit)
-
-    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        rule = "one in memory serves only the process that made it: use Budget.open(path)"
-        check_process(self._process, "budget", rule)
-        return nullcontext(self._memory)
 
     @contextmanager
     def _transaction(self) -> Iterator[_Books]:
-        with _LOCK, self._opened() as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield _Books(connection)
+        rule = "one in memory serves only the process that made it: use Budget.open(path)"
+        check_process(self._process, "budget", rule)
+        with _LOCK, self._memory.transaction():
+            yield _Books(self._memory)
 
     def reserve(self, account: int, record: PrivacyRecord) -> int:
         """Charges a record; returns the number of its entry.
@@ -274,7 +289,7 @@ class Ledger:
         try:
             with self._transaction() as books:
                 books.write(query, state, entry)
-        except (ParameterError, sqlite3.Error) as error:
+        except (HdpFastError, sqlite3.Error) as error:
             # The release has been paid for: a full disk must not take it with it.
             logging.getLogger("hdp_fast").warning("entry %d stays reserved: %s", entry, error)
 
@@ -313,105 +328,69 @@ class FileLedger(Ledger):
 
     path: Path
 
-    def __init__(self, path: Path):
-        self.path = path
-        self.key, self.neighbours = _verified(path)
-
-    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._same_file()
+    def __init__(self, path: str | os.PathLike[str]):
+        """Raises: ParameterError for a file that is no sound ledger; looking changes nothing."""
+        self._file = StateFile(_KIND, path)
+        self.path = self._file.path
+        if not os.path.exists(self.path):
+            raise self._file.refusal("it must be a budget file; give epsilon to make a new one")
+        self.key, self.neighbours = _verified(self._file)
 
     @contextmanager
-    def _same_file(self) -> Iterator[sqlite3.Connection]:
-        with _connected(self.path, "rw") as connection:
-            if _Books(connection).name()[0] != self.key:
-                raise _refusal(self.path, "it must not be replaced while it is in use")
-            yield connection
+    def _transaction(self) -> Iterator[_Books]:
+        with _LOCK, self._file.transaction() as statements, self._file.whole():
+            books = _Books(statements)
+            if books.name()[0] != self.key:
+                raise self._file.refusal("it must not be replaced while it is in use")
+            yield books
 
 
-def create(path: Path, limit: Amount, neighbours: str) -> None:
-    """Makes a file, whole or not at all; leaves one alone that another process made meanwhile.
+def create(path: str | os.PathLike[str], limit: Amount, neighbours: str) -> None:
+    """Makes a file, unless there is one, or another process makes it meanwhile.
 
     Raises: ParameterError when it cannot be written.
     """
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise _refusal(path, "it must be in a folder that can be written")
-    scratch = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with _LOCK, _connected(scratch, "rwc") as connection:
-            _Books(connection).found(secrets.token_hex(16), neighbours, limit)
-            connection.execute("PRAGMA journal_mode=WAL")
-        # Unlike a rename, a link never replaces a file.
-        os.link(scratch, path)
-        _synchronise(path.parent)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise _refusal(path, f"its folder must allow links ({error})") from error
-    finally:
-        scratch.unlink(missing_ok=True)
+    file = StateFile(_KIND, path)
+    if not os.path.exists(file.path):
+        with _LOCK:
+            key = secrets.token_hex(16)
+            file.create(lambda statements: _Books(statements).found(key, neighbours, limit))
 
 
-def _synchronise(folder: Path) -> None:
-    """A file that is lost on a power failure would take what was spent with it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    try:
-        with opened(path, mode=mode) as connection:
-            yield connection
-    except sqlite3.Error as error:
-        rule = f"it must be a budget file that can be read and written ({error})"
-        raise _refusal(path, rule) from error
-
-
-def _verified(path: Path) -> tuple[str, str]:
-    """The key and the relation of a ledger that is sound; nothing is changed by looking.
-
-    Raises: ParameterError for a file of another program or version, unwritable or damaged.
-    """
+def _verified(file: StateFile) -> tuple[str, str]:
+    """The key and the relation of a ledger that is sound."""
     with _LOCK:
-        _check_header(path)
+        file.inspect()
         # A writer that comes and goes leaves no trace, a reader would leave an empty log; but
         # where there is a log, a writer could move it into a damaged file.
-        mode = "ro" if path.with_name(f"{path.name}-wal").exists() else "rw"
-        with _connected(path, mode) as connection:
-            try:
-                connection.execute("BEGIN")
-                _check_pages(connection)
-                books = _Books(connection)
-                _check_sums(books.accounts(), books.rows())
-                return books.name()
-            except _DAMAGE as error:
-                raise _refusal(path, f"it must be whole ({error})") from error
+        with file.opened(mode="ro" if file.has_log else "rw") as statements, file.whole():
+            statements.write("BEGIN")
+            file.verify(statements)
+            books = _Books(statements)
+            accounts = books.accounts()
+            _check_tree(accounts)
+            _check_sums(accounts, books.rows())
+            key, neighbours = books.name()
+            if neighbours not in RELATIONS:
+                raise ValueError("it is for no known relation")
+            return key, neighbours
 
 
-def _check_header(path: Path) -> None:
-    """Looks without SQLite, which might mend another program's file."""
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-    except OSError as error:
-        raise _refusal(path, f"it must be readable ({error.strerror})") from error
-    numbers = {at: int.from_bytes(header[at : at + 4], "big") for at in (60, 68)}
-    if not header.startswith(b"SQLite format 3\0") or numbers[68] != _APPLICATION:
-        raise _refusal(path, "it must be a budget file of hdp_fast")
-    if numbers[60] != _VERSION:
-        rule = f"its format must be {_VERSION}, the one that this hdp_fast knows"
-        raise _refusal(path, f"{rule}, and it is {numbers[60]}")
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise _refusal(path, "it and its folder must be writable")
-
-
-def _check_pages(connection: sqlite3.Connection) -> None:
-    found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
-    if found != ["ok"]:
-        raise ValueError(found[0])
+def _check_tree(accounts: dict[int, Account]) -> None:
+    """What kind an account is of says what it has, and where it stands."""
+    for account in accounts.values():
+        above = accounts[account.parent].kind if account.id != ROOT else ""
+        limited = account.limit is not None
+        if account.kind == "part":
+            sound = above == "parallel" and not limited
+        elif account.kind == "parallel":
+            sound = above in {"budget", "sequential", "part"} and not limited
+        elif account.kind == "sequential":
+            sound = above in {"budget", "sequential", "part"} and limited
+        else:
+            sound = account.kind == "budget" and account.id == ROOT and limited
+        if not sound or not account.parent < account.id:
+            raise ValueError(f"account {account.id} is not of its kind")
 
 
 def _check_sums(accounts: dict[int, Account], rows: list[Row]) -> None:
@@ -426,9 +405,3 @@ def _check_sums(accounts: dict[int, Account], rows: list[Row]) -> None:
     for account in accounts.values():
         if account.spent != due[account.id] or not account.spent.fits(account.charge):
             raise ValueError("its sums are wrong")
-    if accounts[ROOT].limit is None:
-        raise ValueError("it has no limit")
-
-
-def _refusal(path: Path, rule: str) -> ParameterError:
-    return ParameterError(f"path = {str(path)!r}, but {rule}")

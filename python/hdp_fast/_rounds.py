@@ -151,7 +151,7 @@ class Rounds:
         return self._latest[1]
 
     def _restored(self, number: int) -> Learnt:
-        return self._learner.restore(json.loads(self.journal.hypotheses[number - 1]))
+        return self.journal.restored(number, self._learner.restore)
 
     def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
         coins = self._coins("learner", number)

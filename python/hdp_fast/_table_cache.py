@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
+
+from . import _atomic
 
 # Raised when the texts change their meaning.
 _FORMAT = 1
@@ -27,9 +28,7 @@ def write(name: str, text: str) -> None:
     try:
         path = _path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)
+        _atomic.replace(path, lambda out: out.write(text.encode()))
     except (OSError, RuntimeError):
         return
 

@@ -150,7 +150,7 @@ class _Shared:
 
 
 def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
-    ledger = FileLedger(Path(path))
+    ledger = FileLedger(path)
     if ledger.key != key:
         raise ParameterError(f"path = {shown(path)}, but it must be the ledger that was pickled")
     return kind._view(ledger, account)
@@ -195,9 +195,10 @@ class Budget(_Shared):
     ) -> Budget:
         """Open a budget in a file, or make one if there is none and epsilon is given.
 
-        path: an SQLite file on a local disk (not on a network drive), in a folder that can be
-        written. epsilon, delta, neighbours: of a new budget, 0 and "replace_one" where they are
-        None; those of an existing one must agree where they are given.
+        path: an SQLite file of one name on a local disk (a network drive is refused where Linux
+        says that it is one), in a folder that can be written. A new one has mode 0600; the mode of
+        an existing one is kept. epsilon, delta, neighbours: of a new budget, 0 and "replace_one"
+        where they are None; those of an existing one must agree where they are given.
 
         Raises: ParameterError when there is no file and no epsilon, when the limits differ, and
             for a file of another program or version, an unwritable or a damaged one; nothing is
@@ -205,16 +206,11 @@ class Budget(_Shared):
         Cost: one pass over the entries.
         Source: SQLite, write-ahead log, synchronous=FULL.
         """
-        file = _path(path)
         if epsilon is not None:
             limit = _limit(epsilon, 0.0 if delta is None else delta)
             relation = _relation("replace_one" if neighbours is None else neighbours)
-            if not os.path.exists(file):
-                _ledger.create(file, limit, relation)
-        if not os.path.isfile(file):
-            rule = "it must be a budget file; give epsilon to make a new one"
-            raise ParameterError(f"path = {str(path)!r}, but {rule}")
-        budget = cls._view(FileLedger(file), _ledger.ROOT)
+            _ledger.create(path, limit, relation)
+        budget = cls._view(FileLedger(path), _ledger.ROOT)
         budget._require("epsilon", epsilon if epsilon is None else number("epsilon", epsilon))
         budget._require("delta", delta if delta is None else number("delta", delta))
         budget._require("neighbours", neighbours)
@@ -408,13 +404,6 @@ def _relation(neighbours: str) -> str:
     return neighbours
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    try:
-        return Path(os.path.realpath(os.fsdecode(path)))
-    except (TypeError, ValueError):
-        raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
-
-
 def _name(name: str | None) -> str | None:
     if name is not None and not isinstance(name, str):
         raise ParameterError(f"name = {shown(name)}, but it must be a text")
@@ -442,8 +431,7 @@ def _paths(accounts: dict[int, Account], top: int) -> dict[int, str]:
 
 
 def _release(row: Row, path: str) -> Entry:
-    time = datetime.fromisoformat(row.time)
-    return Entry(record=row.record, state=row.state, time=time, scope=path)
+    return Entry(record=row.record, state=row.state, time=row.time, scope=path)
 
 
 def _set_aside(scope: Account, path: str, relation: str) -> Entry:
@@ -456,8 +444,7 @@ def _set_aside(scope: Account, path: str, relation: str) -> Entry:
         delta=delta,
         noise="that of the releases inside",
     )
-    time = datetime.fromisoformat(scope.time)
-    return Entry(record=record, state="scope", time=time, scope=path)
+    return Entry(record=record, state="scope", time=scope.time, scope=path)
 
 
 def _of(spent: float, limit: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import secrets
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _atomic
 from .exceptions import ParameterError, ShapeError
 from .gf2 import BitMatrix
 
@@ -117,33 +117,24 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise ParameterError(f"output must be a regular file, got {path}")
     if not target.parent.is_dir():
         raise ParameterError(f"output must be in an existing directory, got {path}")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise ParameterError(f"output must be in a writable directory, got {path}")
+    if not os.access(target.parent, os.R_OK | os.W_OK | os.X_OK):
+        raise ParameterError(f"output must be in a readable and writable directory, got {path}")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a reader sees the old content or the whole new one, never a part.
 
-    path: a regular file to create or replace; data: its content.
+    path: a regular file to create or replace, which keeps its mode; data: its content.
 
     Raises: ParameterError when it can't be written; the old file is then left as it was.
-    Cost: O(len(data)), synchronised to the disk.
+    Cost: O(len(data)), synchronised to the disk, and its directory, too.
     Source: write under another name in the same directory, then rename.
     """
     check_writable(path)
-    target = Path(os.path.realpath(path))
-    scratch = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
-        with scratch.open("xb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        scratch.replace(target)
+        _atomic.replace(Path(os.path.realpath(path)), lambda out: out.write(data))
     except OSError as error:
         raise ParameterError(f"output can't be written to {path}: {reason(error)}") from error
-    finally:
-        # Also after Ctrl-C; after the rename there is nothing left to remove.
-        scratch.unlink(missing_ok=True)
 
 
 def reason(error: Exception) -> str:
