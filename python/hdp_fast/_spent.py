@@ -90,42 +90,45 @@ class Spent:
                 connection.execute(query, (used.bottoms, used.queries))
             connection.execute("COMMIT")
 
-    @contextmanager
-    def moved(self, path: Path, key: str) -> Iterator[None]:
-        """Moves the account into a new file, once the block has ended without an error.
+    def require_memory(self, path: Path) -> None:
+        """Refuse to move it from one file into another.
 
-        Raises: CheckpointError when the file exists or cannot be written.
+        Raises: CheckpointError.
+        """
+        if self._path is not None:
+            _refuse(path, f"it is kept in {str(self._path)!r}, and a second would count twice")
+
+    @contextmanager
+    def moved(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
+        """Moves the account into a file, once the block has given the labeler's file its name.
+
+        A kill between the two leaves an account that nothing can be asked from: the next one for
+        the same file takes its place.
+
+        Raises: CheckpointError when the account is another's or cannot be written.
         """
         with self._lock:
-            if self._path is not None:
-                _refuse(path, f"it is kept in {str(self._path)!r}, and a second would count twice")
+            self.require_memory(path)
             try:
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             except OSError as error:
-                _refuse(path, f"it must be new and in a folder that can be written ({error})")
-            try:
-                self._found(path, key)
-                yield
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
+                _refuse(path, f"it must be in a folder that can be written ({error})")
+            with _opened(path) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                if _check_free(connection, path, labeler):
+                    connection.execute("DELETE FROM spent")
+                else:
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                values = (key, self._used.bottoms, self._used.queries)
+                connection.execute("INSERT INTO spent VALUES (?, ?, ?)", values)
+                connection.execute("COMMIT")
+            yield
             self._path, self._key = path, key
-
-    def _found(self, path: Path, key: str) -> None:
-        values = (key, self._used.bottoms, self._used.queries)
-        with _opened(path) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("INSERT INTO spent VALUES (?, ?, ?)", values)
-            connection.execute("COMMIT")
 
     def _read(self, connection: sqlite3.Connection) -> Used:
         path = self._path or Path()
-        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            _refuse(path, "it must be the ledger of a labeler")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            _refuse(path, f"its format must be {_VERSION}, the one that this hdp_fast knows")
+        _check_kind(connection, path)
         lines = connection.execute("SELECT key, bottoms, queries FROM spent").fetchall()
         if len(lines) != 1 or lines[0][0] != self._key:
             _refuse(path, "it must be the ledger of this ensemble")
@@ -133,6 +136,38 @@ class Spent:
         if not (isinstance(bottoms, int) and isinstance(queries, int) and 0 <= bottoms <= queries):
             _refuse(path, "it must be whole")
         return Used(bottoms, queries)
+
+
+def check_free(path: Path, labeler: Path) -> None:
+    """Refuse a file in which no account of this labeler's file, which is not there yet, can begin.
+
+    Raises: CheckpointError.
+    """
+    if path.exists():
+        with _opened(path) as connection:
+            _check_free(connection, path, labeler)
+
+
+def _check_free(connection: sqlite3.Connection, path: Path, labeler: Path) -> bool:
+    """Whether there is an account, which is unused and whose labeler has never come.
+
+    Raises: CheckpointError for any other account, and for another kind of file.
+    """
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return False
+    _check_kind(connection, path)
+    lines = connection.execute("SELECT bottoms, queries FROM spent").fetchall()
+    if labeler.exists() or lines != [(0, 0)]:
+        rule = f"{str(labeler)!r}, whose queries it counts, must be beside it: restore that file"
+        _refuse(path, f"{rule}, or choose another path")
+    return True
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        _refuse(path, "it must be the ledger of a labeler")
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+        _refuse(path, f"its format must be {_VERSION}, the one that this hdp_fast knows")
 
 
 @contextmanager
