@@ -72,7 +72,7 @@ def make_account(path):
     labeler = Spent()
     with labeler.payment() as used:
         used.bottoms, used.queries = 1, 2
-    with labeler.moved(path, "key"):
+    with labeler.moved(path, "key", path.with_name("members")):
         pass
 
 

@@ -16,9 +16,15 @@ from hdp_fast.exceptions import ParameterError
 
 pytest.importorskip("joblib")
 
+
+def save_members(path):
+    with _ensembles.written(path, "kind", {"members": list(range(100))}) as publish:
+        publish()
+
+
 WRITERS = {
     **{name: face.make for name, face in FACES.items()},
-    "labeler": lambda path: _ensembles.write(path, "kind", {"members": list(range(100))}),
+    "labeler": save_members,
     "result": lambda path: files.write_atomically(path, b"result"),
 }
 

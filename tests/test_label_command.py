@@ -217,7 +217,7 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     clear = np.abs(rows(40, 40)[0] - 50) > 12
     assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
     line = refused(capsys, *argv, "--output", "3.csv")
-    assert "40 queries, but 20 are left" in line
+    assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
     changed = refused(capsys, *argv, "--unstable", "4", "--output", "3.csv")
     assert "--unstable = 4, but kept was made for 3" in changed
     assert "--classes" in refused(capsys, *argv, "--classes", "a,b", "--output", "3.csv")
@@ -336,15 +336,6 @@ def test_every_estimator_labels(capsys, folder, name):
     assert (texts[clear] == np.where(size > 50, "1", "0")[clear]).all()
 
 
-def test_members_are_trained_in_one_thread(monkeypatch):
-    limits = pytest.importorskip("threadpoolctl")
-    with _estimators.one_thread():
-        assert {pool["num_threads"] for pool in limits.threadpool_info()} <= {1}
-    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    with _estimators.one_thread():
-        pass
-
-
 def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
     pytest.importorskip("tqdm")
     for terminal in (False, True):
@@ -429,6 +420,59 @@ def test_an_interrupt_while_answering_keeps_the_members(capsys, folder, monkeypa
     error = capsys.readouterr().err
     assert "the same command goes on with the members in kept" in error
     assert run(capsys, "--save", "kept")["queries_left"] == 0
+
+
+# Dies where the file with the members would get its name.
+KILLED = """
+import os, signal, sys
+from hdp_fast import cli
+
+link = os.link
+
+
+def link_or_die(scratch, target):
+    if str(target).endswith("ledger"):
+        return link(scratch, target)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+os.link = link_or_die
+cli.main(sys.argv[1:])
+"""
+
+
+def killed(argv):
+    command = [sys.executable, "-c", KILLED, "label", "private.csv", "public.csv", *argv]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "50", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    killed([*OPTIONS, "--save", "kept", "--budget", "ledger"])
+    assert (folder / "kept.ledger").exists()
+    assert not (folder / "kept").exists()
+    found = run(capsys, "--save", "kept", "--budget", "ledger")
+    assert (found["queries_left"], found["rows"]) == (0, 40)
+    assert PrivateLabeler.load("kept", trusted=True).queries_left == 0
+    assert main(["budget", "ledger", "--json"]) == 0
+    # Each training was charged.
+    assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 40
+
+
+def test_answers_that_a_kill_took_are_not_given_again_and_it_says_so(capsys, folder):
+    run(capsys, "--save", "kept", "--output", "1.csv")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    for part in ("kept has answered 40 of 40", "paid for and lost", "--save with a new file"):
+        assert part in line
+
+
+def test_a_ledger_in_use_is_not_taken_from_its_members(capsys, folder):
+    run(capsys, "--save", "kept", "--queries", "43")
+    os.remove("kept")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    assert "ledger = " in line
+    assert "whose queries it counts, must be beside it" in line
 
 
 def test_help_says_what_is_protected(capsys):

@@ -160,6 +160,64 @@ class TestPlain:
         again = self.run(classifier).result_
         assert result.estimates == again.estimates
 
+    def test_a_learner_that_works_in_place_changes_nobodys_records(self):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        records, labels = X.astype(float), Y.copy()
+        people = np.random.default_rng(7).integers(0, 2, (40_000, D)).astype(float)
+        kept, results = (records.copy(), labels.copy(), people.copy()), []
+        for copies in (True, False):
+            learner = make_pipeline(StandardScaler(copy=copies), LogisticRegression())
+            model = SubsampleTestReweigh(learner, private=False, **{**FREE, "rounds": 3})
+            agents = Agents(people, true(people.astype(int)), epsilon=8.0)
+            results.append(model.fit(records, labels, agents, random_state=1).result_)
+            results[-1].predict(people)
+        for was, now in zip(kept, (records, labels, people), strict=True):
+            assert np.array_equal(was, now)
+        assert np.array_equal(results[0].weights, results[1].weights)
+        assert results[0].estimates == results[1].estimates
+
+    @pytest.mark.parametrize("where", ["learn_indices", "losses"])
+    @pytest.mark.parametrize("name", ["X", "y"])
+    def test_whole_arrays_go_to_a_learner_that_cannot_write_to_them(self, where, name):
+        class Writes:
+            hypothesis = None
+
+            def learn_indices(self, X, y, indices, random_state):
+                return self.losses(X, y) if where == "learn_indices" else self
+
+            def losses(self, X, y):
+                {"X": X, "y": y}[name][:] = 0
+
+        records, labels = X.copy(), Y.copy()
+        goal = {**FREE, "schedule": "final"}
+        model = SubsampleTestReweigh(Writes(), private=False, draws=100, **goal)
+        oracle = EmpiricalOracle(records[:9], labels[:9])
+        with pytest.raises(ValueError, match="read-only"):
+            model.fit(records, labels, oracle)
+        assert np.array_equal(records, X)
+        assert np.array_equal(labels, Y)
+
+    @pytest.mark.parametrize("dtype", ["datetime64[D]", object, "U3"])
+    def test_records_of_any_dtype_are_told_apart(self, dtype):
+        dates = np.array(["2020-01-01"] * 40)[:, None] if dtype != "U3" else np.full((40, 1), "a")
+        records, labels = dates.astype(dtype), np.arange(40) % 2
+        agents = Agents(np.zeros((99_999, 1)), np.zeros(99_999, np.uint8), epsilon=8.0)
+
+        def constant(X, y):
+            return lambda X: np.zeros(len(X), np.uint8)
+
+        goal = {**FREE, "rounds": 1, "alpha": 0.1}
+        first = SubsampleTestReweigh(constant, private=False, **goal).fit(records, labels, agents)
+        again = SubsampleTestReweigh(constant, private=False, **goal)
+        again.fit(records.copy(), labels, agents, start=first)
+        changed = records.copy()
+        changed[3] = np.array(["2020-01-02" if dtype != "U3" else "b"]).astype(dtype)
+        with pytest.raises(ParameterError, match="start was fitted to other records"):
+            again.fit(changed, labels, agents, start=first)
+
     def test_functions(self):
         def constant(X, y):
             return lambda X: np.full(len(X), int(y.mean() > 0.5), np.uint8)
@@ -397,6 +455,18 @@ class TestWarmStart:
         again_from_one = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
         again_from_one.fit(X, Y, target(), random_state=2, start=one)
         assert np.array_equal(again_from_one.result_.weights, after), "the start has changed"
+
+    @pytest.mark.parametrize("changed", ["X", "y"])
+    def test_a_start_belongs_to_its_records(self, changed):
+        first, budget = fitted(), Budget(5, 1e-3)
+        records, labels = X.copy(), Y.copy()
+        (records[17] if changed == "X" else labels)[3] ^= 1
+        model = SubsampleTestReweigh(LEARNER, **PRIVATE)
+        with pytest.raises(ParameterError, match="start was fitted to other records"):
+            model.fit(records, labels, target(), start=first, budget=budget)
+        assert budget.spent == (0, 0)
+        assert not hasattr(model, "result_")
+        model.fit(X.copy(), Y.tolist(), target(), start=first, budget=budget)
 
     def test_what_cannot_be_a_start(self, tmp_path):
         model = SubsampleTestReweigh(LEARNER, **PRIVATE)

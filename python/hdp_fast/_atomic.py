@@ -36,6 +36,16 @@ def create(target: Path, write: Writer, mode: int = 0o600) -> None:
     _put(target, write, mode, os.link)
 
 
+@contextmanager
+def prepared(target: Path, write: Writer, mode: int = 0o600) -> Iterator[Callable[[], None]]:
+    """A new file that is whole but has no name yet, which what is yielded gives it.
+
+    Raises: as create.
+    """
+    with _working_in(target.parent), _written(target, write, mode) as scratch:
+        yield lambda: os.link(scratch, target)
+
+
 def replace(target: Path, write: Writer) -> None:
     """Makes a file, or replaces one and keeps its mode.
 

@@ -6,27 +6,31 @@ import hashlib
 import importlib
 import math
 import os
+import pickle
 import secrets
-import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _atomic, _chunks, _members, _random
+from . import _atomic, _chunks, _members, _random, _records
 from ._checks import array, shown
 from ._gaussian_vote import GaussianSession
-from ._members import Member
-from ._vote_plans import Table
+from ._members import Chunk, Member
+from ._spent import check_free
+from ._turns import Turn
+from ._vote_plans import Table, VotePlan
 from ._vote_sessions import RandomState, Session
 from ._vote_tables import HazardTable
 from .exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
 
-_FORMAT = "hdp_fast labeler 1"
+_FORMAT = b"hdp_fast labeler 2\n"
+_DIGEST = 32
 # Votes of all members that are held at a time.
 _MOST_VOTES = 1 << 27
 
@@ -68,14 +72,14 @@ class Ensemble:
     def _said(
         self, task: Callable[..., Any], Q: Any, position: int, bar: Any, *given: Any
     ) -> Iterator[tuple[NDArray[Any], list[str]]]:
-        k, n = len(self.members), _members.row_count(Q)
+        k, n = len(self.members), _records.row_count(Q)
         step = max(1, _MOST_VOTES // k)
         for start in range(0, n, step):
-            block = _members.rows(Q, slice(start, start + step))
-            seeds = (_seed(self.key, chunk, position + start + 1) for chunk in range(k))
-            pairs = zip(self.members, seeds, strict=True)
-            tasks = ((member, block, *given, seed) for member, seed in pairs)
-            found = _members.each(task, tasks, partial(bar.update, _members.row_count(block)))
+            block = _records.rows(Q, slice(start, start + step))
+            turns = (_turn(self.key, chunk, position + start + 1) for chunk in range(k))
+            pairs = zip(self.members, turns, strict=True)
+            tasks = ((member, block, *given, turn) for member, turn in pairs)
+            found = _members.each(task, tasks, partial(bar.update, _records.row_count(block)))
             said, faults = zip(*found, strict=True)
             yield np.stack(said), list(faults)
 
@@ -99,7 +103,7 @@ def trained(
     key = secrets.token_bytes(32) if random_state is None else _random.key(random_state)
     coins = None if random_state is None else _random.generator(_seed(key, -1, 0))
     tasks = (
-        (learner, _members.rows(X, rows), y[rows], _seed(key, chunk, 0))
+        (Chunk(_records.rows(X, rows), y[rows]), learner, _turn(key, chunk, 0))
         for chunk, rows in enumerate(chunks(key))
     )
     members = _members.each(_members.train, tasks, bar.update)
@@ -120,47 +124,32 @@ def chunking(ids: ArrayLike | None, n: int, k: int) -> Callable[[bytes], list[ND
     return lambda key: _chunks.by_position(n, k)
 
 
-def features(name: str, value: Any) -> Any:
-    """What has rows, as it is; anything else as an array.
-
-    Raises: ShapeError.
-    """
-    found = value if hasattr(value, "shape") and hasattr(value, "dtype") else None
-    if hasattr(value, "iloc"):
-        found = value
-    elif hasattr(value, "tocsr"):
-        found = value.tocsr()
-    elif found is None:
-        found = array(name, value)
-    if not found.shape:
-        raise ShapeError(f"{name} has no dimension, but it must have rows")
-    return found
-
-
 def targets(y: ArrayLike, n: int) -> NDArray[Any]:
-    """A vector of n entries, one for each record.
+    """A vector of n entries, one for each record, of a dtype that no single entry decides.
 
-    Raises: ShapeError.
+    Raises: ShapeError, ParameterError.
     """
-    found = array("y", y)
+    found = _records.values("y", y)
+    if found.dtype.kind == "O":
+        found = _records.values("y", found.tolist())
     if found.shape != (n,):
         raise ShapeError(f"y has shape {found.shape}, but it must be ({n},), as X has {n} rows")
     return found
 
 
 def labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """A vector of n of these labels.
+    """A vector of n of these labels, of their type.
 
     Raises: ShapeError, ParameterError; the latter names neither a row nor what stands there.
     """
     found = targets(y, n)
-    if found.dtype.kind == "O" and all(isinstance(label, str) for label in found):
+    if found.dtype.kind == "O":
         found = found.astype(str)
     texts = {"U": True, "b": False, "i": False, "u": False, "f": False}
     same = texts.get(found.dtype.kind) == texts[classes.dtype.kind]
     if n and not (same and np.isin(found, classes).all()):
         raise ParameterError("y holds something else, but every entry must be one of classes")
-    return found
+    return found.astype(classes.dtype)
 
 
 def label_set(classes: ArrayLike) -> NDArray[Any]:
@@ -214,60 +203,108 @@ def place(path: str | os.PathLike[str]) -> Path:
         raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
 
 
-def write(file: Path, kind: str, state: dict[str, Any]) -> None:
-    """Everything that is kept, whole or not at all, in a new file of mode 0600.
+def packed(ensemble: Ensemble) -> list[Member]:
+    """The members in bytes; those that cannot be packed will say nothing, which nothing tells.
 
-    Raises: ParameterError when it exists, cannot be written, or a member cannot be pickled.
+    Raises: ParameterError where no member at all can be packed.
     """
-    joblib = _joblib()
-    content = {"format": _FORMAT, "kind": kind, **state}
+    _require_joblib()
+    members = [
+        member.packed(_turn(ensemble.key, chunk, 0))
+        for chunk, member in enumerate(ensemble.members)
+    ]
+    if not any(member.whole() for member in members):
+        raise ParameterError("labeler has no member that can be pickled, but save needs that")
+    return members
+
+
+@contextmanager
+def written(file: Path, kind: str, state: dict[str, Any]) -> Iterator[Callable[[], None]]:
+    """Everything that is kept, in a file of mode 0600 that what is yielded gives its name.
+
+    The file is there whole or not at all, and no other is replaced by it.
+
+    Raises: ParameterError when it exists or cannot be written.
+    """
+    content = pickle.dumps({"kind": kind, **state})
+
+    def write(out: IO[bytes]) -> None:
+        out.writelines((_FORMAT, _digest(content), content))
+
     try:
-        _atomic.create(file, lambda out: joblib.dump(content, out))
+        if file.exists():
+            raise FileExistsError("it is there already")
+        with _atomic.prepared(file, write) as publish:
+            yield publish
     except OSError as error:
         rule = f"it must be new and in a folder that can be written ({error})"
         raise ParameterError(f"path = {str(file)!r}, but {rule}") from error
-    except Exception:
-        # What cannot be pickled, and why, may depend on a chunk.
-        rule = "every member must allow to be pickled"
-        raise ParameterError(f"path = {str(file)!r}, but {rule}") from None
 
 
-def read(file: Path, kind: str, trusted: bool) -> dict[str, Any]:
-    """What write has kept.
+def read(file: Path, kind: str) -> dict[str, Any]:
+    """What has been written; it runs whatever code is in the file.
 
-    Raises: CheckpointError for anything else.
+    Raises: CheckpointError for anything else, a damaged file included.
     """
-    joblib = _joblib()
-    if not file.is_file():
-        raise CheckpointError(f"path = {str(file)!r}, but it must be a file that save wrote")
-    if not trusted:
-        text = f"loading {str(file)!r} runs whatever code is in it: trusted=True if you made it"
-        warnings.warn(text, UserWarning, stacklevel=3)
+    _require_joblib()
     try:
-        state = joblib.load(file)
-        if state["format"] == _FORMAT and state["kind"] == kind:
-            return dict(state)
-    except Exception as error:
-        rule = f"it must be a whole file that save wrote ({error})"
+        found = file.read_bytes()
+    except OSError as error:
+        rule = f"it must be a file that save wrote ({error})"
         raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
-    rule = f"it must be that of a {kind}, in the format of this hdp_fast"
-    raise CheckpointError(f"path = {str(file)!r}, but {rule}")
-
-
-def require() -> None:
-    """Refuse to go on where no members could be kept.
-
-    Raises: ImportError without joblib.
-    """
-    _joblib()
-
-
-def _joblib() -> Any:
+    start = len(_FORMAT) + _DIGEST
+    head, content = found[:start], found[start:]
+    if head != _FORMAT + _digest(content):
+        rule = "it must be a whole file that save wrote, in the format of this hdp_fast"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}")
     try:
-        return importlib.import_module("joblib")
+        state = dict(pickle.loads(content))
+    except Exception as error:
+        rule = f"it must be a file that save wrote ({error})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+    if state.get("kind") != kind or not all(
+        isinstance(state.get(name), kinds) for name, kinds in _PARTS.items()
+    ):
+        rule = f"it must be that of a {kind}, with all its parts"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}")
+    return state
+
+
+_PARTS = {
+    "parameters": dict,
+    "plan": VotePlan,
+    "members": int,
+    "record": str | None,
+    "ensemble": Ensemble,
+    "key": str,
+}
+
+
+def _digest(content: bytes) -> bytes:
+    """Tells a damaged file; anybody can make a file with the right one."""
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
+
+
+def require_free(file: Path) -> None:
+    """Refuse to go on where no members could be kept in this new file.
+
+    Raises: ImportError without joblib; CheckpointError for a ledger that another file needs.
+    """
+    _require_joblib()
+    check_free(ledger_of(place(file)), file)
+
+
+def _require_joblib() -> None:
+    try:
+        importlib.import_module("joblib")
     except ImportError as error:
         text = "saving and loading members needs joblib: pip install hdp-fast[parallel]"
         raise ImportError(text) from error
+
+
+def _turn(key: bytes, chunk: int, position: int) -> Turn:
+    """The turn of one member, for its training (position 0) or for the queries from one on."""
+    return Turn(_seed(key, chunk, position), os.getpid())
 
 
 def _seed(key: bytes, chunk: int, position: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ._checks import shown
@@ -40,19 +39,6 @@ def estimator(name: str) -> Any:
     except Exception as error:
         rule = f"it must be a class that can be imported and made ({error!r})"
         raise ParameterError(f"--estimator = {shown(name)}, but {rule}") from error
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Keeps linear algebra in one thread, where scikit-learn has brought what it takes.
-
-    Members are small: threads that wait for each other take ten times as long.
-    """
-    try:
-        limits = importlib.import_module("threadpoolctl").threadpool_limits
-    except ImportError:
-        return nullcontext()
-    found: AbstractContextManager[Any] = limits(1)
-    return found
 
 
 def _named(path: str) -> Any:

@@ -18,7 +18,7 @@ from ._output import check_new, record_of, show, spent
 from ._table_commands import FILE_HELP, read_schema
 from ._vote_plans import VotePlan
 from .budget import Budget
-from .exceptions import InsufficientSamples, ParameterError
+from .exceptions import BudgetExceeded, InsufficientSamples, ParameterError
 from .labels import Labels, PrivateLabeler
 from .schema import Ignore, Schema
 from .stability import GaussianVote, HazardTable
@@ -132,10 +132,9 @@ def _label(arguments: argparse.Namespace) -> None:
         show(_planned(labeler.plan()), arguments.json)
         return
     try:
-        with _estimators.one_thread():
-            if not hasattr(labeler, "members_"):
-                _train(labeler, arguments, task, budget)
-            found = labeler.label(task.points, progress=_progress.possible())
+        if not hasattr(labeler, "members_"):
+            _train(labeler, arguments, task, budget)
+        found = labeler.label(task.points, progress=_progress.possible())
         _deliver(places, task, labeler, found, arguments.json)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
@@ -159,8 +158,8 @@ def _places(arguments: argparse.Namespace) -> _Places:
 def _check_new(places: _Places, save: Path | None) -> None:
     new = [places.output, places.record, places.plot]
     if save is not None and not save.exists():
-        _ensembles.require()
-        new += [save, _ensembles.ledger_of(save)]
+        _ensembles.require_free(save)
+        new.append(save)
     check_new(new)
     if places.plot is not None:
         plotting.require()
@@ -193,9 +192,9 @@ def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> Privat
     given = {name: getattr(arguments, name) for name in _PARAMETERS}
     given = {name: value for name, value in given.items() if value is not None}
     given["classes"] = sorted(task.classes or ["0", "1"])
-    if arguments.save is not None and arguments.save.exists():
-        return _kept(arguments, given)
     rows = len(task.points)
+    if arguments.save is not None and arguments.save.exists():
+        return _kept(arguments, given, rows)
     queries = given.setdefault("queries", rows)
     if queries < rows:
         raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
@@ -203,13 +202,19 @@ def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> Privat
     return PrivateLabeler(learner, **given)
 
 
-def _kept(arguments: argparse.Namespace, given: dict[str, Any]) -> PrivateLabeler:
+def _kept(arguments: argparse.Namespace, given: dict[str, Any], rows: int) -> PrivateLabeler:
     # Whoever names the file on the command line has made it by the same command.
     labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
     for name, value in given.items():
         if getattr(labeler, name) != value:
             rule = f"{arguments.save} was made for {getattr(labeler, name)!r}"
             raise ParameterError(f"--{name} = {value!r}, but {rule}")
+    left, most = labeler.queries_left, labeler.plan_.table.m
+    if left < rows:
+        rule = f"{arguments.save} has answered {most - left:,} of {most:,}, and has {left:,} left"
+        lost = "answers that a run was stopped before writing are paid for and lost"
+        advice = "fewer rows, or --save with a new file, which trains again at its own epsilon"
+        raise BudgetExceeded(f"PUBLIC has {rows:,} queries, but {rule}: {lost}; take {advice}")
     return labeler
 
 

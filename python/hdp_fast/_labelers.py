@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from . import _ensembles, _members, _progress, _random
+from . import _ensembles, _members, _progress, _random, _records
 from ._checks import count, shown, sized
 from ._ensembles import Ensemble
 from ._gaussian_vote import GaussianSession, GaussianVote
@@ -19,7 +19,13 @@ from ._vote_plans import Table, VotePlan
 from ._vote_sessions import RandomState, Session
 from ._vote_tables import HazardTable
 from .budget import Budget, spend
-from .exceptions import BudgetExceeded, ParameterError, ShapeError
+from .exceptions import (
+    BudgetExceeded,
+    CheckpointError,
+    HdpFastError,
+    ParameterError,
+    ShapeError,
+)
 from .record import PrivacyRecord, rng_of
 
 _MOST_MEMBERS = 1 << 24
@@ -94,26 +100,37 @@ class Labeler(ABC):
         path: of a new file, made with mode 0600: it holds what the records taught, and is as
         private as they are. The ledger is path with ".ledger" added. From now on this labeler and
         all that are loaded from the file, in any process, share what is left. A query is paid for
-        before its answer is shown: no crash gives one back. Whoever copies both files can ask
-        again, which nothing here prevents.
+        before its answer is shown: no crash gives one back. Nothing here can tell an old copy of
+        the ledger from the latest one: whoever restores it, alone or with the file, gets back all
+        queries that have been asked since, and the answers to them are not paid for. Keep no
+        copies of it. A ledger whose labeler never came, since a save was killed, is used again.
 
-        Guarantee: as the class, for all of them together, if there is one copy of the files.
-        Raises: ParameterError, CheckpointError when it has been saved already or the files are not
-            new; ImportError without joblib.
-        Cost: the members' pickles.
+        A member that cannot be pickled votes for the smallest label, or scores 0, where the file
+        is loaded, and nothing names it.
+
+        Guarantee: as the class, for all of them together, if the ledger is never replaced by an
+            older one. The error for members none of which can be pickled is not covered.
+        Raises: ParameterError where the file exists or cannot be written, or no member can be
+            pickled; CheckpointError when it has been saved already or the ledger is another's;
+            ImportError without joblib.
+        Cost: the members' pickles, twice in memory.
         Source: none.
         """
         ensemble, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
+        self._spent.require_memory(_ensembles.ledger_of(file))
         state = {
             "parameters": {name: getattr(self, name) for name in self._kept},
             "plan": replace(self.plan_),
             "members": self.members_,
             "record": None if self.record_ is None else self.record_.to_json(),
-            "ensemble": replace(ensemble, coins=None),
+            "ensemble": replace(ensemble, members=_ensembles.packed(ensemble), coins=None),
             "key": key,
         }
-        with self._spent.moved(_ensembles.ledger_of(file), key):
-            _ensembles.write(file, type(self).__name__, state)
+        with (
+            _ensembles.written(file, type(self).__name__, state) as publish,
+            self._spent.moved(_ensembles.ledger_of(file), key, file),
+        ):
+            publish()
 
     @classmethod
     def load(
@@ -125,20 +142,33 @@ class Labeler(ABC):
     ) -> Self:
         """Open what save wrote; its learner, which is not needed any more, is None.
 
-        path: as save's. trusted: whether you know who wrote the file. It is a pickle: loading it
-        runs whatever code somebody put into it, of which False warns. random_state: as fit's.
-        Nothing is charged.
+        path: as save's. trusted: True if you know who wrote the file. It holds pickles: loading it
+        runs whatever code somebody put into it, so that anything else is refused. random_state: as
+        fit's. Nothing is charged.
 
         Guarantee: as save.
-        Raises: CheckpointError for anything but a saved labeler of this kind with its own ledger;
-            ParameterError; ImportError without joblib.
-        Cost: the members' pickles.
+        Raises: ParameterError unless trusted is True, before the file is read; CheckpointError for
+            anything but a whole saved labeler of this kind with its own ledger; ImportError without
+            joblib.
+        Cost: the members' pickles, each at its first answer.
         Source: none.
         """
         _random.check(random_state)
         file = _ensembles.place(path)
-        state = _ensembles.read(file, cls.__name__, trusted)
+        if trusted is not True:
+            rule = f"loading {str(file)!r} runs whatever code is in it"
+            advice = "pass trusted=True if you know who wrote it"
+            raise ParameterError(f"trusted = {shown(trusted)}, but {rule}: {advice}")
+        state = _ensembles.read(file, cls.__name__)
         spent = Spent(_ensembles.ledger_of(file), state["key"])
+        try:
+            return cls._restored(state, spent, random_state)
+        except (HdpFastError, TypeError, ValueError) as error:
+            rule = f"it must be a file that this hdp_fast can read ({error})"
+            raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+
+    @classmethod
+    def _restored(cls, state: dict[str, Any], spent: Spent, random_state: RandomState) -> Self:
         made = cls(None, **state["parameters"])
         text, ensemble = state["record"], state["ensemble"]
         record = None if text is None else PrivacyRecord.from_json(text)
@@ -215,16 +245,16 @@ class Labeler(ABC):
 
         Raises: ShapeError, BudgetExceeded.
         """
-        ensemble, queries = self._fitted(), _ensembles.features("Q", Q)
+        ensemble, queries = self._fitted(), _records.features("Q", Q)
         if tuple(queries.shape[1:]) != ensemble.shape:
             rule = f"it must be (q, *{ensemble.shape}), as X was"
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        _check_left(ensemble.table, self._spent.used(), _members.row_count(queries))
+        _check_left(ensemble.table, self._spent.used(), _records.row_count(queries))
         return queries
 
     def _bar(self, points: Any, unit: str, progress: bool) -> AbstractContextManager[Any]:
         """Over what all members say of all points."""
-        return _progress.bar(self.members_ * _members.row_count(points), unit, progress)
+        return _progress.bar(self.members_ * _records.row_count(points), unit, progress)
 
     def _answers(self, ask: Callable[[Any], Any], queries: int, bottoms: int | None) -> Any:
         """Answers, paid for by the time they are returned, and what is left."""

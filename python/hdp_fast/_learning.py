@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import shown
+from ._records import own_array
 from .exceptions import ParameterError
 from .weights import DenseWeights
 
@@ -66,12 +67,16 @@ class Learner:
 
 
 class _Found:
-    """A hypothesis that no JSON describes."""
+    """A hypothesis that no JSON describes, of a caller's own make."""
 
     hypothesis: dict[str, Any] | None = None
 
     def __init__(self, predict: Any):
-        self.predict = predict
+        self._predict = predict
+
+    def predict(self, X: Any, /) -> Any:
+        """What it says of records, which it may change in place as it likes: they are a copy."""
+        return self._predict(own_array(X) if isinstance(X, np.ndarray) else X)
 
 
 class _Function(Learner):

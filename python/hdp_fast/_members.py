@@ -10,38 +10,79 @@ import contextlib
 import copy
 import importlib
 import inspect
-import io
-import logging
-import random
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+import pickle
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import shown
+from ._records import own, own_array, row_count
+from ._turns import ONE_THREAD, QUIET, Turn, inside
 from .exceptions import ParameterError
 
 Labels = NDArray[Any]
 
 
+@dataclass(slots=True)
+class _Private:
+    """What nobody may see: a thing, or its bytes on the way from one process to another.
+
+    Bytes can neither fail nor do anything before they are opened, which a turn does.
+    """
+
+    content: Any
+
+    def opened(self) -> Any:
+        """The thing itself."""
+        if isinstance(self.content, _Bytes):
+            self.content = self.content.unpacked()
+        return self.content
+
+    def packed(self, turn: Turn) -> Self:
+        """The same in bytes; where that fails, bytes that say why when they are opened."""
+        if isinstance(self.content, _Bytes):
+            return self
+        made = copy.copy(self)
+        made.content = _Bytes(*turn.take(lambda: _dumps(self.content), "packing"))
+        return made
+
+
 @dataclass(frozen=True, slots=True)
-class Member:
+class _Bytes:
+    content: bytes | None
+    fault: str
+
+    def unpacked(self) -> Any:
+        if self.content is None:
+            raise ValueError(self.fault)
+        return pickle.loads(self.content)
+
+
+@dataclass(slots=True)
+class Chunk(_Private):
+    """The records of one member and their labels; private."""
+
+    labels: Labels
+
+
+@dataclass(slots=True)
+class Member(_Private):
     """A predictor and what became of it; private, as its chunk is.
 
     Attributes:
-        predictor: None where there is none.
+        content: the predictor; None where there is none.
         fault: what went wrong, empty if nothing did.
-        seeded: whether the learner takes its coins from a seed of its own.
     """
 
-    predictor: Any
     fault: str
-    seeded: bool
+
+    def whole(self) -> bool:
+        """Whether it has a predictor, which could be packed if it has been."""
+        packed = isinstance(self.content, _Bytes)
+        return not self.fault and not (packed and self.content.content is None)
 
 
 class _Constant:
@@ -70,16 +111,16 @@ def check(learner: Any, name: str = "learner") -> None:
         raise ParameterError(f"{name} = {shown(learner)}, but {rule}") from error
 
 
-def train(learner: Any, X: Any, y: Labels, seed: int) -> Member:
+def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
     """The member of one chunk; of an empty one, and where training fails, one without predictor."""
-    seeded = _takes_seed(learner)
+    y = own_array(chunk.labels)
     if not len(y):
-        return Member(None, "the chunk is empty", seeded)
-    with _QUIET, _coins(seed, seeded):
-        try:
-            return Member(_trained(learner, X, y, seed), "", seeded)
-        except (Exception, SystemExit) as error:
-            return Member(None, f"training: {error!r}", seeded)
+        return Member(None, "the chunk is empty")
+
+    def work() -> Any:
+        return _trained(learner, own(chunk.opened(), public=False), y, turn.seed)
+
+    return Member(*turn.take(work, "training"))
 
 
 def learnt(learner: Any, X: Any, y: Labels) -> Any:
@@ -89,40 +130,47 @@ def learnt(learner: Any, X: Any, y: Labels) -> Any:
     return _fitted(fresh(learner), X, y)
 
 
-def votes(member: Member, Q: Any, classes: Labels, seed: int) -> tuple[NDArray[np.uint8], str]:
+def votes(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[np.uint8], str]:
     """The index of the label that a member gives each query, and what went wrong.
 
     The first label stands where it fails or says something else.
     """
-    codes = np.zeros(row_count(Q), np.uint8)
-    if member.predictor is None:
-        return codes, member.fault
-    with _QUIET, _coins(seed, member.seeded):
-        try:
-            said = np.asarray(_predict(member.predictor)(Q)).reshape(len(codes))
+    size = row_count(Q)
+    if member.fault:
+        return np.zeros(size, np.uint8), member.fault
+
+    def work() -> tuple[NDArray[np.uint8], int]:
+        said = np.asarray(_predict(member.opened())(own(Q, public=True))).reshape(size)
+        codes, known = np.zeros(size, np.uint8), np.zeros(size, bool)
+        for code, label in enumerate(classes):
             # Compared one by one: what has no order is no label either.
-            matches = [np.broadcast_to(said == label, codes.shape) for label in classes]
-        except (Exception, SystemExit) as error:
-            return codes, f"prediction: {error!r}"
-    for code, match in enumerate(matches):
-        codes[match.astype(bool)] = code
-    outside = len(codes) - int(np.count_nonzero(np.any(matches, axis=0)))
-    return codes, f"{outside} predictions are no label" if outside else ""
+            match = np.broadcast_to(said == label, size).astype(bool)
+            codes[match] = code
+            known |= match
+        return codes, int(np.count_nonzero(~known))
+
+    found, fault = turn.take(work, "prediction")
+    codes, outside = (np.zeros(size, np.uint8), 0) if fault else found
+    return codes, f"{outside} predictions are no label" if outside else fault
 
 
-def scores(member: Member, Q: Any, seed: int) -> tuple[NDArray[np.float64], str]:
-    """The score that a member gives each query, and what went wrong; 0 where it fails.
+def scores(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]:
+    """The score in [0, 1] that a member gives each query, and what went wrong.
 
-    Of a predictor with predict_proba and two columns, the second one.
+    0 stands where it fails or says what is not finite. Of a predictor with predict_proba and two
+    columns, the second one.
     """
-    failed = np.zeros(row_count(Q))
-    if member.predictor is None:
-        return failed, member.fault
-    with _QUIET, _coins(seed, member.seeded):
-        try:
-            return _scored(member.predictor, Q).reshape(len(failed)), ""
-        except (Exception, SystemExit) as error:
-            return failed, f"prediction: {error!r}"
+    size = row_count(Q)
+    if member.fault:
+        return np.zeros(size), member.fault
+
+    def work() -> NDArray[np.float64]:
+        # A new array, since a predictor may go on writing to the one that it returned.
+        said = np.array(_scored(member.opened(), own(Q, public=True))).reshape(size)
+        return np.where(np.isfinite(said), said.clip(0, 1), 0.0)
+
+    found, fault = turn.take(work, "prediction")
+    return np.zeros(size) if fault else found, fault
 
 
 def each(
@@ -130,10 +178,11 @@ def each(
 ) -> list[Any]:
     """The task of every tuple of arguments, where joblib.parallel_config says, or one by one.
 
-    done: called for every result, in order.
+    The first argument is private, and so is a member that is made: they travel in bytes. The last
+    is the turn. done: called for every result, in order.
     """
     found = []
-    with _QUIET:
+    with QUIET, ONE_THREAD:
         for result in _results(task, arguments):
             found.append(result)
             done()
@@ -144,40 +193,68 @@ def _results(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> 
     try:
         joblib = importlib.import_module("joblib")
     except ImportError:
+        joblib = None
+    if joblib is None or inside():
+        # Other threads would wait for the turn that this one is in.
         return (task(*given) for given in arguments)
-    run = joblib.delayed(task)
+    backend, jobs = joblib.parallel.get_active_backend()
+    if not getattr(backend, "supports_sharedmem", False) and jobs not in (None, 1):
+        arguments = ((private.packed(public[-1]), *public) for private, *public in arguments)
+        run = joblib.delayed(_far)
+        calls = (run(task, *given) for given in arguments)
+    else:
+        run = joblib.delayed(task)
+        calls = (run(*given) for given in arguments)
+    # A process that ends after its task must not be handed several tasks as one.
+    ends = "maxtasksperchild" in (getattr(backend, "backend_kwargs", None) or {})
+    options = {"batch_size": 1} if ends else {}
     try:
-        parallel = joblib.Parallel(return_as="generator")
+        parallel = joblib.Parallel(return_as="generator", **options)
     except ValueError:
         # Some backends give nothing before everything is there.
-        parallel = joblib.Parallel()
-    found: Iterable[Any] = parallel(run(*given) for given in arguments)
+        parallel = joblib.Parallel(**options)
+    found: Iterable[Any] = parallel(calls)
     return found
 
 
-def rows(X: Any, indices: Any) -> Any:
-    """These rows of an array, a sparse matrix or a data frame."""
-    return X.iloc[indices] if hasattr(X, "iloc") else X[indices]
+def _far(task: Callable[..., Any], *given: Any) -> Any:
+    """A task in another process, which hands a member back in bytes."""
+    found = task(*given)
+    return found.packed(given[-1]) if isinstance(found, Member) else found
 
 
-def row_count(X: Any) -> int:
-    """Rows of an array, a sparse matrix or a data frame."""
-    return int(X.shape[0])
+def _dumps(value: Any) -> bytes:
+    """As joblib does it for what it sends, where functions without a name are allowed."""
+    # Part of joblib once, and what it needs by now.
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
+        with contextlib.suppress(ImportError):
+            return bytes(importlib.import_module(name).dumps(value))
+    return pickle.dumps(value)
 
 
 def _trained(learner: Any, X: Any, y: Labels, seed: int) -> Any:
     if not hasattr(learner, "fit"):
-        return learner(X, y, random_state=seed) if _takes_seed(learner) else learner(X, y)
+        # A callable may have a state, and what a function returns may be the same each time.
+        model = copy.deepcopy(learner)
+        found = model(X, y, random_state=seed) if _seed_names(model) else model(X, y)
+        return _apart(found)
     if (y == y[0]).all():
         # Few classifiers learn from one class.
         return _Constant(y[0])
     model = fresh(learner)
-    own = dict.fromkeys(_seed_names(model), seed)
+    seeds = dict.fromkeys(_seed_names(model), seed)
     if hasattr(model, "set_params"):
-        model.set_params(**own)
-    elif own:
+        model.set_params(**seeds)
+    elif seeds:
         model.random_state = seed
     return _fitted(model, X, y)
+
+
+def _apart(predictor: Any) -> Any:
+    """A copy of what a function returned, if it allows one."""
+    with contextlib.suppress(Exception):
+        return copy.deepcopy(predictor)
+    return predictor
 
 
 def _fitted(model: Any, X: Any, y: Labels) -> Any:
@@ -186,17 +263,11 @@ def _fitted(model: Any, X: Any, y: Labels) -> Any:
 
 
 def fresh(learner: Any) -> Any:
-    """An unfitted copy of an estimator; a function as it is."""
-    if not hasattr(learner, "fit"):
-        return learner
-    if hasattr(learner, "get_params"):
+    """An unfitted copy of an estimator or of a callable; a function as it is."""
+    if hasattr(learner, "fit") and hasattr(learner, "get_params"):
         with contextlib.suppress(ImportError):
             return importlib.import_module("sklearn.base").clone(learner)
     return copy.deepcopy(learner)
-
-
-def _takes_seed(learner: Any) -> bool:
-    return bool(_seed_names(learner))
 
 
 def _seed_names(learner: Any) -> list[str]:
@@ -224,68 +295,3 @@ def _scored(predictor: Any, Q: Any) -> NDArray[np.float64]:
         _, second = np.asarray(predictor.predict_proba(Q), np.float64).T
         return np.asarray(second)
     return np.asarray(_predict(predictor)(Q), np.float64)
-
-
-class _Quiet:
-    """Takes Python's warnings, logs and streams away while anybody is inside, in any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._restore = contextlib.ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._restore = _silence()
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                self._restore.close()
-
-
-class _Nowhere(io.TextIOBase):
-    def write(self, text: str) -> int:
-        return len(text)
-
-
-def _silence() -> contextlib.ExitStack:
-    stack = contextlib.ExitStack()
-    stack.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    stack.enter_context(contextlib.redirect_stdout(_Nowhere()))
-    stack.enter_context(contextlib.redirect_stderr(_Nowhere()))
-    stack.callback(logging.disable, logging.root.manager.disable)
-    logging.disable(logging.CRITICAL)
-    return stack
-
-
-_QUIET = _Quiet()
-# Where members share the global generators, one chunk must not move those of another.
-_GLOBAL = threading.Lock()
-
-
-@contextlib.contextmanager
-def _coins(seed: int, seeded: bool) -> Iterator[None]:
-    """Coins of this member alone from the generators that a whole process shares."""
-    if seeded:
-        yield
-        return
-    torch = sys.modules.get("torch")
-    with _GLOBAL:
-        legacy = np.random.get_state()  # noqa: NPY002 - what old learners draw from
-        states = random.getstate(), torch and torch.get_rng_state()
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        if torch:
-            torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(legacy)  # noqa: NPY002
-            if torch:
-                torch.set_rng_state(states[1])

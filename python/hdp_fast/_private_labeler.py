@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _ensembles, stability
+from . import _ensembles, _records, stability
 from ._checks import shown
 from ._gaussian_vote import THRESHOLD
 from ._labelers import Labeler
@@ -46,8 +46,8 @@ class PrivateLabeler(Labeler):
     """Answers with labels that members vote for, each trained on its own chunk of the records.
 
     learner: with fit and predict, as scikit-learn's classifiers have them, or a function (X, y) ->
-    predictor, which may take random_state and must keep nothing from one call to the next. Every
-    member is a new copy with a seed of its own, derived from its chunk's number.
+    predictor, which may take random_state. Every member is a new copy with a seed of its own,
+    derived from its chunk's number.
     epsilon, delta: of all answers together. queries: m, how many may be asked. unstable: T, the
     bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
     public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
@@ -59,17 +59,31 @@ class PrivateLabeler(Labeler):
     None for -1, NaN or the empty text. diagnose: says which chunks' members fail, and why, and so
     protects nothing.
 
+    A member is handed copies of its own of its records and of every block of points, which it may
+    change in place. What goes along with a whole table does not: a data frame comes with neither
+    its index nor attrs, and its chunks with the categories alone that occur in them. Global
+    generators (random, numpy, torch) are seeded for each member and put back, and so are Python's
+    warnings, logs, streams, environment, folder, locale and decimals, and numpy's settings. For
+    that, members in one process take turns, threads included: processes make it faster.
+
+    Nothing can undo what a learner keeps in a module, a class, a closure, a file, a thread, or in
+    the settings of other libraries: it must keep nothing there that depends on its records. Where
+    you cannot tell, give each member a process of its own, whatever that costs (some hundredths of
+    a second each): joblib.parallel_config("multiprocessing", n_jobs=-1, maxtasksperchild=1).
+
     A member whose chunk is empty, or whose training or prediction fails or says anything but one of
-    the classes, votes for the smallest label. Nothing names it: Python's warnings, logs and streams
-    are silent while members run, in other threads too; what compiled code writes past Python, the
-    running time and a worker process that dies are not hidden. Members run by joblib, if it is
-    installed, where joblib.parallel_config says. A learner without random_state has the global
-    generators of random, numpy and torch seeded for each member, one member at a time in a process.
+    the classes, votes for the smallest label. Nothing names it, whatever it raises, but for a
+    KeyboardInterrupt in the main thread, which looks like Ctrl-C: Python's warnings, logs and
+    streams are silent while members run, in other threads too; what compiled code writes past
+    Python, a thread or a finalizer that goes on afterwards, the running time and a worker process
+    that dies are not hidden. Members run by joblib, if it is installed, where
+    joblib.parallel_config says, with linear algebra in one thread where threadpoolctl is installed.
 
     Guarantee: (epsilon, delta)-DP for all answers together, to queries chosen in any way: when one
         record is replaced; with ids, when all records of one id are added or removed, whatever
         their number. Exact coins. Holds if a member depends on its own chunk, its seed and the
-        queries alone, which nothing above can undo but the learner itself. diagnose=True: none.
+        queries alone: as above, unless the learner keeps something. What public facts are, such as
+        the shape and the dtypes of X, is the same for neighbours. diagnose=True: none.
     Raises: nothing until fit.
     Cost: none until fit.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
@@ -182,7 +196,9 @@ class PrivateLabeler(Labeler):
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
-        X: records (n, ...), as the learner takes them: an array, a sparse matrix or a data frame.
+        X: records (n, ...), as the learner takes them: an array, a sparse matrix, or a data frame
+        of pandas or polars; lists and other tables become arrays of float64 where all is numbers,
+        of objects where all is texts, and are refused else: no entry decides the dtype of others.
         y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
         or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
         record moves. budget: charged epsilon and delta once, here, before any training; one of
@@ -199,7 +215,7 @@ class PrivateLabeler(Labeler):
         """
         classes = _ensembles.label_set(self.classes)
         _ensembles.marker(self.bottom, classes)
-        records = _ensembles.features("X", X)
+        records = _records.features("X", X)
         labels = _ensembles.labels(y, int(records.shape[0]), classes)
         return self._trained(records, labels, ids, budget, random_state, progress)
 

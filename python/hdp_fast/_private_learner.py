@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _ensembles, _members, _random
+from . import _ensembles, _members, _random, _records
 from ._checks import shown
-from ._members import row_count, rows
 from ._private_labeler import Labels, PrivateLabeler
+from ._records import own, row_count, rows
 from ._vote_sessions import RandomState
 from .budget import Budget
 from .exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
@@ -90,7 +90,7 @@ class PrivateLearner:
         Source: as the class.
         """
         self._check()
-        records = _ensembles.features("X", X)
+        records = _records.features("X", X)
         labels = _ensembles.targets(y, row_count(records))
         if self.private == "labels":
             points, records, labels = self._split(records, labels, public, ids, budget)
@@ -107,7 +107,7 @@ class PrivateLearner:
     def predict(self, X: Any) -> Any:
         """What the final model says of any points, private ones included, as often as you like.
 
-        X: points (q, ...).
+        X: points (q, ...), of which the model gets a copy.
 
         Guarantee: as the class; a prediction tells whoever sees it of the point that was asked.
         Raises: ParameterError before fit; what the final model raises.
@@ -116,7 +116,8 @@ class PrivateLearner:
         """
         if not hasattr(self, "model_"):
             raise ParameterError("learner has no model, but fit must make it first")
-        return getattr(self.model_, "predict", self.model_)(X)
+        points = own(_records.features("X", X), public=True)
+        return getattr(self.model_, "predict", self.model_)(points)
 
     def __repr__(self) -> str:
         state = f"{self.used_:,} points" if hasattr(self, "model_") else "not fitted"
@@ -139,7 +140,7 @@ class PrivateLearner:
             raise ParameterError(
                 "public = None, but there must be points unless labels are private"
             )
-        points = _ensembles.features("public", public)
+        points = _records.features("public", public)
         if tuple(points.shape[1:]) != tuple(records.shape[1:]):
             rule = f"X has shape {tuple(records.shape)}"
             raise ShapeError(f"public has shape {tuple(points.shape)}, but {rule}")
@@ -185,5 +186,6 @@ class PrivateLearner:
             found = np.where(is_bottom, coins.choice(classes, len(found)), found)
         if not len(taken):
             raise InsufficientSamples("0 points have labels, but final must learn from some")
-        self.model_ = _members.learnt(self.final, rows(points, taken), found[taken])
+        points = own(rows(points, taken), public=True)
+        self.model_ = _members.learnt(self.final, points, found[taken])
         self.used_ = len(taken)

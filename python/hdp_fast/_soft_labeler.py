@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _ensembles
+from . import _ensembles, _records
 from ._checks import sized
 from ._labelers import Labeler
 from ._vote_plans import VotePlan, members_needed, paper_members
@@ -124,7 +124,7 @@ class SoftLabeler(Labeler):
         """Train the members; what was trained before is forgotten.
 
         X, ids, budget, random_state, progress: as PrivateLabeler.fit. y: what the learner takes,
-        (n,).
+        (n,), finite numbers or texts; a list of numbers becomes float64.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
@@ -133,8 +133,10 @@ class SoftLabeler(Labeler):
         Cost: the learner's, k times on n / k records, and the plan's.
         Source: as the class.
         """
-        records = _ensembles.features("X", X)
+        records = _records.features("X", X)
         labels = _ensembles.targets(y, int(records.shape[0]))
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ParameterError("y holds something else, but every number must be finite")
         return self._trained(records, labels, ids, budget, random_state, progress)
 
     def score(

@@ -83,35 +83,53 @@ class Spent:
                     self._used = used
                     return
         with self._file.transaction() as statements:
-            used = self._read(self._file, statements)
+            used = _read(self._file, statements, self._key)
             before = replace(used)
             yield used
             if used != before:
                 query = "UPDATE spent SET bottoms = ?, queries = ?"
                 statements.write(query, used.bottoms, used.queries)
 
-    @contextmanager
-    def moved(self, path: Path, key: str) -> Iterator[None]:
-        """Moves the account into a new file, once the block has ended without an error.
+    def require_memory(self, path: Path) -> None:
+        """Refuse to move it from one file into another.
 
-        Raises: CheckpointError when the file exists or cannot be written; ParameterError in the
-            child of a fork, whose parent goes on from the same account in memory.
+        Raises: CheckpointError.
+        """
+        if self._file is not None:
+            rule = f"it is kept in {str(self._file.path)!r}, and a second would count twice"
+            raise StateFile(_KIND, path).refusal(rule)
+
+    @contextmanager
+    def moved(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
+        """Moves the account into a file, while the block gives the labeler's file its name.
+
+        A kill before that leaves an account that nothing can be asked from: the next one for the
+        same file takes its place.
+
+        Raises: CheckpointError when the account is another's or cannot be written; ParameterError
+            in the child of a fork, whose parent goes on from the same account in memory.
         """
         if self._file is None:
             self._check_process()
         with self._lock:
-            file = StateFile(_KIND, path)
-            if self._file is not None:
-                rule = f"it is kept in {str(self._file.path)!r}, and a second would count twice"
-                raise file.refusal(rule)
+            self.require_memory(path)
+            file, values = StateFile(_KIND, path), (key, self._used.bottoms, self._used.queries)
             query = "INSERT INTO spent VALUES (?, ?, ?)"
-            values = (key, self._used.bottoms, self._used.queries)
-            if not file.create(lambda new: new.write(query, *values)):
-                raise file.refusal("it must be new, and there is a file already")
+            made = file.create(lambda new: new.write(query, *values))
+            if not made:
+                file.inspect()
+                with file.transaction() as statements:
+                    _check_free(file, statements, labeler)
+                    statements.write("DELETE FROM spent")
+                    statements.write(query, *values)
             try:
-                yield
+                # Nobody else can take the account's place while the labeler's file gets its name.
+                with file.transaction() as statements:
+                    _read(file, statements, key)
+                    yield
             except BaseException:
-                file.path.unlink(missing_ok=True)
+                if made:
+                    file.path.unlink(missing_ok=True)
                 raise
             self._file, self._key = file, key
 
@@ -119,12 +137,33 @@ class Spent:
         rule = "one in memory serves only the process that made it: save it there first"
         check_process(self._process, "labeler", rule)
 
-    def _read(self, file: StateFile, statements: Statements) -> Used:
-        file.verify(statements)
-        with file.whole():
-            ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
-            if not 0 <= bottoms <= queries:
-                raise ValueError("more bottoms than queries")
-        if key != self._key:
-            raise file.refusal("it must be the ledger of this ensemble")
-        return Used(bottoms, queries)
+
+def check_free(path: Path, labeler: Path) -> None:
+    """Refuse a file in which no account of this labeler's file, which is not there yet, can begin.
+
+    Raises: CheckpointError.
+    """
+    file = StateFile(_KIND, path)
+    if file.path.exists():
+        file.inspect()
+        with file.opened(mode="ro") as statements:
+            _check_free(file, statements, labeler)
+
+
+def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
+    """An account is free where it is unused and its labeler has never come."""
+    file.verify(statements)
+    if labeler.exists() or statements.rows("SELECT bottoms, queries FROM spent") != [(0, 0)]:
+        rule = f"{str(labeler)!r}, whose queries it counts, must be beside it: restore that file"
+        raise file.refusal(f"{rule}, or choose another path")
+
+
+def _read(file: StateFile, statements: Statements, ours: str) -> Used:
+    file.verify(statements)
+    with file.whole():
+        ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
+        if not 0 <= bottoms <= queries:
+            raise ValueError("more bottoms than queries")
+    if key != ours:
+        raise file.refusal("it must be the ledger of this ensemble")
+    return Used(bottoms, queries)

@@ -27,6 +27,7 @@ from ._divergences import chi2_finite, chi2_gaussians
 from ._journal import Journal
 from ._learning import Learner, adapted
 from ._plans import Output, PaperPlan, Plan, Schedule, plan
+from ._records import read_only
 from ._rounds import Result, Rounds, Tested, is_oracle
 from ._search import composes, round_cost
 from .budget import Budget, spend
@@ -135,10 +136,10 @@ class SubsampleTestReweigh:
         of whom those asked are passed over. For private=False an SQ oracle will do. budget: of the
         curator's records, charged epsilon and delta once, before the first round, and not again
         when the run is resumed. random_state: None draws from the operating system; an int or a
-        Generator makes a reproducible test stream that protects nobody who knows it. start: a
-        fitted one for the same n records in the same order, private if this one is, with whose
-        last weights this run begins; it stays as it is, and both runs count. progress: show a bar
-        (tqdm).
+        Generator makes a reproducible test stream that protects nobody who knows it. start: one
+        fitted in this process to the same records in the same order, private if this one is, with
+        whose last weights this run begins; it stays as it is, and both runs count. progress: show a
+        bar (tqdm).
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan
@@ -226,7 +227,7 @@ class SubsampleTestReweigh:
         """A run at its beginning, or where its checkpoint says; nothing is drawn yet."""
         oracle = is_oracle(agents)
         found = self._planned(X, None if oracle else agents.epsilon)
-        learner, weights = adapted(self.learner), _weights(found, len(X), start)
+        learner, weights = adapted(self.learner), _weights(found, X, y, start)
         if self.private:
             _check_start(start)
             own = self._configured(found, len(X))
@@ -330,6 +331,7 @@ class SubsampleTestReweigh:
             self.result_ = run.finished(X, y, agents, bar)
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
+        self._settings: dict[str, Any] = run.journal.settings
         return self
 
 
@@ -339,10 +341,14 @@ def _records(X: Any, y: ArrayLike) -> tuple[NDArray[Any], Bits]:
     if records.ndim < 2 or labels.shape != records.shape[:1] or not labels.size:
         shapes = f"X has shape {records.shape} and y {labels.shape}"
         raise ShapeError(f"{shapes}, but they must be (n, d) and (n,), n at least 1")
-    return records, labels
+    # What a learner writes would be what later rounds learn from, and the caller's own.
+    return read_only(records), read_only(labels)
 
 
-def _weights(found: Plan, n: int, start: SubsampleTestReweigh | None) -> DenseWeights:
+def _weights(
+    found: Plan, X: NDArray[Any], y: Bits, start: SubsampleTestReweigh | None
+) -> DenseWeights:
+    n = len(X)
     # Without projection: a single record may have all the weight.
     kappa = found.kappa if found.kappa is not None else min(1.0, math.nextafter(1 / n, 2))
     if start is None:
@@ -354,6 +360,8 @@ def _weights(found: Plan, n: int, start: SubsampleTestReweigh | None) -> DenseWe
         )
     if before.n != n:
         raise ShapeError(f"start was fitted to {before.n:,} records, but X has {n:,}")
+    if not _same_data(start._settings, X, y):
+        raise ParameterError("start was fitted to other records, but it must be to X and y")
     return before._continued(kappa, found.eta)
 
 
@@ -404,8 +412,12 @@ def _drawn(
 
 
 def _check_data(settings: dict[str, Any], X: NDArray[Any], y: Bits) -> None:
-    if _digest(X, y, settings["salt"]) != settings["digest"]:
+    if not _same_data(settings, X, y):
         raise CheckpointError("X and y are not the records of the run that was stopped")
+
+
+def _same_data(settings: dict[str, Any], X: NDArray[Any], y: Bits) -> bool:
+    return bool(_digest(X, y, settings["salt"]) == settings["digest"])
 
 
 def _digest(X: NDArray[Any], y: Bits, salt: str) -> str:
@@ -413,7 +425,10 @@ def _digest(X: NDArray[Any], y: Bits, salt: str) -> str:
     found = hashlib.blake2b(salt.encode(), digest_size=32)
     found.update(f"{X.dtype.str} {X.shape}".encode())
     for values in (X, y):
-        found.update(np.ascontiguousarray(values).data.cast("B"))
+        plain = np.ascontiguousarray(values).reshape(-1)
+        # Objects are known by what they say: their bytes are addresses, other ones in each run.
+        objects = plain.dtype.hasobject
+        found.update(repr(plain.tolist()).encode() if objects else plain.view(np.uint8).data)
     return found.hexdigest()
 
 

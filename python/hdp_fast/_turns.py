@@ -1,0 +1,298 @@
+"""The turn of one member: alone in its process, silent, and without a trace in what it shares.
+
+Members in one process share its generators, its warnings, logs and streams, and settings that any
+code may change. A turn begins with the same of each, whatever an earlier one did, and ends with
+what was there before. What a learner keeps in a module, a class or a closure of its own is not
+among it: only a process of its own undoes that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import importlib
+import io
+import locale
+import logging
+import os
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import mtrand
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn depends on beside the member.
+
+    Attributes:
+        seed: of the global generators, and of a learner that takes one.
+        home: the process that waits for the result.
+    """
+
+    seed: int
+    home: int
+
+    def take(self, work: Callable[[], Any], what: str) -> tuple[Any, str]:
+        """What the work returns, or None, and what went wrong, which is private.
+
+        what: the kind of work, to be named beside a fault.
+        """
+        with QUIET, _alone(), _settings(), _generators(self.seed):
+            try:
+                return work(), ""
+            except BaseException as error:
+                # An exception that no `except Exception` takes would tell as much as any other.
+                if self._is_interrupt(error):
+                    raise
+                return None, _named(what, error)
+
+    def _is_interrupt(self, error: BaseException) -> bool:
+        """Whether it can be Ctrl-C, which Python raises in the main thread and nowhere else."""
+        main = threading.current_thread() is threading.main_thread()
+        return isinstance(error, KeyboardInterrupt) and main and os.getpid() == self.home
+
+
+def _named(what: str, error: BaseException) -> str:
+    try:
+        return f"{what}: {error!r}"
+    except BaseException:
+        return f"{what}: an error that has no words"
+
+
+class _Together:
+    """A context that threads are in together: entered with the first, left with the last."""
+
+    def __init__(self, enter: Callable[[], AbstractContextManager[Any]]):
+        self._enter, self._inside = enter, 0
+        self.lock = threading.Lock()
+        self._restore: AbstractContextManager[Any] = contextlib.nullcontext()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self._inside:
+                self._restore = self._enter()
+                self._restore.__enter__()
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self._inside -= 1
+            if not self._inside:
+                self._restore.__exit__(None, None, None)
+
+
+class _Nowhere(io.TextIOBase):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def _silence() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    stack.enter_context(contextlib.redirect_stdout(_Nowhere()))
+    stack.enter_context(contextlib.redirect_stderr(_Nowhere()))
+    stack.callback(logging.disable, logging.root.manager.disable)
+    logging.disable(logging.CRITICAL)
+    stack.callback(_gauss_kept())
+    # What is raised where nobody can catch it, in finalizers and threads.
+    for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
+        stack.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, _unheard)
+    return stack
+
+
+def _unheard(error: object) -> None:
+    """Stands for the hooks that print an error which nobody catches."""
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    try:
+        limits = importlib.import_module("threadpoolctl").threadpool_limits
+    except ImportError:
+        return contextlib.nullcontext()
+    found: AbstractContextManager[Any] = limits(1)
+    return found
+
+
+# Takes Python's warnings, logs and streams away while anybody is inside, in any thread.
+QUIET = _Together(_silence)
+# Keeps linear algebra in one thread, where scikit-learn has brought what it takes: members are
+# small, and threads that wait for each other take ten times as long.
+ONE_THREAD = _Together(_one_thread)
+
+
+# Held by a turn; re-entrant, since a member may have members of its own.
+_lock = threading.RLock()
+_depth = threading.local()
+
+
+def inside() -> bool:
+    """Whether this thread is in a turn, so that no other thread could begin one for it."""
+    return getattr(_depth, "turns", 0) > 0
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    with _lock:
+        _depth.turns = getattr(_depth, "turns", 0) + 1
+        try:
+            yield
+        finally:
+            _depth.turns -= 1
+
+
+def _free_locks() -> None:
+    # A fork copies locks that other threads hold, who are not there to let them go.
+    global _lock
+    _lock, QUIET.lock, ONE_THREAD.lock = threading.RLock(), threading.Lock(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """Puts back what a process, or a thread of it, has set."""
+    before = [read() for read, _ in _SETTINGS]
+    with warnings.catch_warnings():
+        try:
+            yield
+        finally:
+            for (read, write), was in zip(_SETTINGS, before, strict=True):
+                # Whoever broke a setting so that it cannot be put back must not be told of.
+                with contextlib.suppress(Exception):
+                    if read() != was:
+                        write(was)
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _enter_folder(folder: str | None) -> None:
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+
+
+def _set_environment(variables: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
+
+
+def _decimals() -> tuple[Any, ...]:
+    context = decimal.getcontext()
+    return context, *(getattr(context, name) for name in _DECIMALS), dict(context.traps)
+
+
+def _set_decimals(was: tuple[Any, ...]) -> None:
+    context, *kept, traps = was
+    for name, value in zip(_DECIMALS, kept, strict=True):
+        setattr(context, name, value)
+    context.traps.update(traps)
+    decimal.setcontext(context)
+
+
+_DECIMALS = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+_LOGGER = ("level", "propagate", "disabled", "handlers", "filters")
+
+
+def _loggers() -> dict[str | None, tuple[Any, ...]]:
+    """The settings of the root logger and of every one that has others than a new one."""
+    found: dict[str | None, tuple[Any, ...]] = {
+        name: _logger(logger)
+        for name, logger in dict(logging.root.manager.loggerDict).items()
+        if isinstance(logger, logging.Logger) and _logger(logger) != _NEW
+    }
+    return found | {None: _logger(logging.root), "": (logging.root.manager.disable,)}
+
+
+def _logger(logger: logging.Logger) -> tuple[Any, ...]:
+    values = (getattr(logger, name) for name in _LOGGER)
+    return tuple(list(value) if isinstance(value, list) else value for value in values)
+
+
+_NEW = _logger(logging.Logger("new"))
+
+
+def _set_loggers(was: dict[str | None, tuple[Any, ...]]) -> None:
+    for name in {*_loggers(), *was} - {""}:
+        logger = logging.root if name is None else logging.getLogger(name)
+        for attribute, value in zip(_LOGGER, was.get(name, _NEW), strict=True):
+            setattr(logger, attribute, list(value) if isinstance(value, list) else value)
+        # Setting a level forgets which ones have been asked for.
+        logger.setLevel(logger.level)
+    logging.disable(was[""][0])
+
+
+def _streams() -> tuple[Any, ...]:
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def _set_streams(was: tuple[Any, ...]) -> None:
+    sys.stdin, sys.stdout, sys.stderr = was
+
+
+_SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+    (_streams, _set_streams),
+    (_loggers, _set_loggers),
+    (np.geterr, lambda was: np.seterr(**was)),
+    (np.geterrcall, np.seterrcall),
+    (np.get_printoptions, lambda was: np.set_printoptions(**was)),
+    (_decimals, _set_decimals),
+    (lambda: dict(os.environ), _set_environment),
+    (_folder, _enter_folder),
+    (lambda: locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
+)
+
+
+# Takes the place of the generator behind numpy's global functions, which nobody draws from then.
+_SPARE = np.random.MT19937(0)
+
+
+@contextlib.contextmanager
+def _generators(seed: int) -> Iterator[None]:
+    """Coins of this member alone from the generators that a whole process shares."""
+    torch = sys.modules.get("torch")
+    states = random.getstate(), torch and torch.get_rng_state()
+    kept = mtrand.get_bit_generator()
+    random.seed(seed)
+    mtrand.set_bit_generator(_SPARE)
+    np.random.seed(seed)  # noqa: NPY002
+    if torch:
+        torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        mtrand.set_bit_generator(kept)
+        if torch:
+            torch.set_rng_state(states[1])
+        elif "torch" in sys.modules:
+            # Loaded inside, so that nobody has drawn from it before.
+            sys.modules["torch"].seed()
+
+
+def _gauss_kept() -> Callable[[], None]:
+    """Puts back what taking numpy's generator away forgets: the second of a pair of normals."""
+    before = np.random.get_state(legacy=False)  # noqa: NPY002
+
+    def restore() -> None:
+        now = np.random.get_state(legacy=False)  # noqa: NPY002
+        pair = {name: before[name] for name in ("has_gauss", "gauss")}
+        np.random.set_state({**now, **pair})  # noqa: NPY002
+
+    return restore

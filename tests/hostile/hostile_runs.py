@@ -1,0 +1,171 @@
+"""Runs of a hostile learner on neighbours, and how many votes of a query the replaced row moves.
+
+The votes are private: they are caught by replacing a private method of the ensemble.
+"""
+
+import contextlib
+import copy
+import decimal
+import locale
+import logging
+import os
+import random
+import sys
+import warnings
+
+import hostile_learners
+import joblib
+import numpy as np
+import pandas
+import polars
+from hostile_learners import MEMBERS
+
+from hdp_fast import _ensembles
+from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler
+
+ENGINES = {
+    "sequential": {},
+    "threads": {"backend": "threading", "n_jobs": 2},
+    "processes": {"backend": "loky", "n_jobs": 2},
+    "one process each": {"backend": "multiprocessing", "n_jobs": 2, "maxtasksperchild": 1},
+}
+GOAL = {"epsilon": 20, "delta": 1e-3, "queries": 9, "unstable": 9, "beta": 1e-9}
+GOAL |= {"members": MEMBERS}
+
+
+def constant(X, y):
+    return lambda Q: np.zeros(len(Q), int)
+
+
+def hard(learner, X, y, Q):
+    PrivateLabeler(learner, classes=[0, 1], table="hazard", **GOAL).fit(X, y, random_state=1).label(
+        Q
+    )
+
+
+def soft(learner, X, y, Q):
+    SoftLabeler(learner, **GOAL).fit(X, y, random_state=1).score(Q, 2)
+
+
+def final(learner, X, y, Q):
+    labeler = PrivateLabeler(learner, classes=[0, 1], table="hazard", **GOAL)
+    PrivateLearner(labeler, constant).fit(X, y, Q, random_state=1)
+
+
+LABELERS = {"PrivateLabeler": hard, "SoftLabeler": soft, "PrivateLearner": final}
+
+
+def engine(name):
+    """Where members run."""
+    return joblib.parallel_config(**ENGINES[name]) if ENGINES[name] else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def caught():
+    """The votes or scores of all members and what went wrong with each, block by block."""
+    kept, plain = [], _ensembles.Ensemble._said
+
+    def said(self, *given):
+        for values, faults in plain(self, *given):
+            kept.append((np.array(values, float), faults))
+            yield values, faults
+
+    _ensembles.Ensemble._said = said
+    try:
+        yield kept
+    finally:
+        _ensembles.Ensemble._said = plain
+
+
+def has_objects(value):
+    return isinstance(value, np.ndarray) and value.dtype.hasobject
+
+
+def same(one, other):
+    """Whether two tables hold the same."""
+    if isinstance(one, pandas.DataFrame):
+        return one.equals(other) and one.attrs == other.attrs
+    if isinstance(one, polars.DataFrame):
+        return one.equals(other)
+    if hasattr(one, "toarray"):
+        one, other = one.toarray(), other.toarray()
+    if has_objects(one):
+        told = [[getattr(v, "notes", v) for v in row] for row in one]
+        return told == [[getattr(v, "notes", v) for v in row] for row in other]
+    return np.array_equal(one, other)
+
+
+def shared_state():
+    """What a process shares and a run must leave as it was."""
+    return (
+        random.getstate(),
+        repr(np.random.get_state(legacy=False)),  # noqa: NPY002
+        np.geterr(),
+        np.get_printoptions(),
+        dict(os.environ),
+        os.getcwd(),
+        logging.root.manager.disable,
+        list(warnings.filters),
+        id(sys.stdout),
+    )
+
+
+@contextlib.contextmanager
+def undone():
+    """Takes back what a run that fails the test may have left in the process."""
+    bits, environment, folder = np.random.get_bit_generator(), dict(os.environ), os.getcwd()
+    printing, stdout = np.get_printoptions(), sys.stdout
+    numbers = locale.setlocale(locale.LC_ALL)
+    level, disabled = logging.getLogger("hostile").level, logging.root.manager.disable
+    with warnings.catch_warnings(), np.errstate(), decimal.localcontext():
+        yield
+    np.random.set_bit_generator(bits)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    np.set_printoptions(**printing)
+    sys.stdout = stdout
+    locale.setlocale(locale.LC_ALL, numbers)
+    logging.getLogger("hostile").setLevel(level)
+    logging.disable(disabled)
+    hostile_learners.KEPT.clear()
+    hostile_learners.SEEN[0] = 0.0
+
+
+def snapshot(value):
+    """A copy, of objects that may refuse copies a new one with the same notes."""
+    if not has_objects(value):
+        return copy.deepcopy(value)
+    made = value.copy()
+    for row in made:
+        row[1] = row[1].again()
+    return made
+
+
+def votes(case, labeler, where, replaced):
+    """Votes (members, queries) for one of the neighbours, what has changed, and what went wrong."""
+    X, y = case.records(replaced)
+    Q, before = snapshot(case.queries), shared_state()
+    kept = [snapshot(value) for value in (X, y, Q)]
+    with caught() as found, engine(where):
+        LABELERS[labeler](case.learner, X, y, Q)
+    pairs = zip("XyQ", kept, (X, y, Q), strict=True)
+    changed = {name for name, was, now in pairs if not same(was, now)}
+    if shared_state() != before:
+        changed.add("the process")
+    blocks, faults = zip(*found, strict=True)
+    return (
+        np.concatenate(blocks, axis=1),
+        changed,
+        [text for block in faults for text in block if text],
+    )
+
+
+def moved(case, labeler, where):
+    """The most votes of one query that the replaced row moves; what of the caller's has changed.
+
+    Members must work where no row is replaced: those that fail have nothing to say.
+    """
+    one, before, faults = votes(case, labeler, where, False)
+    other, after, _ = votes(case, labeler, where, True)
+    return int((one != other).sum(axis=0).max()), before | after, faults
