@@ -316,7 +316,7 @@ def test_lists_and_empty_lists_are_arrays_too():
 
 @pytest.mark.parametrize("at", [(0, 0), (63, 64), (299, 199)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES[1:])
-def test_from_dense_names_the_place_of_an_entry_that_is_no_bit(dtype, at):
+def test_from_dense_sees_an_entry_that_is_no_bit_and_tells_neither_place_nor_value(dtype, at):
     info = np.iinfo(dtype)
     for value in {info.min, info.max, 2, info.max // 2 + 1} - {0, 1}:
         for order in "CF":
@@ -324,7 +324,7 @@ def test_from_dense_names_the_place_of_an_entry_that_is_no_bit(dtype, at):
             X[at] = value
             with pytest.raises(ParameterError) as error:
                 gf2.BitMatrix.from_dense(X)
-            assert str(error.value).startswith(f"X[{at[0]}, {at[1]}] = {value}, ")
+            assert str(error.value) == "X holds something else, but every entry must be 0 or 1"
 
 
 @pytest.mark.parametrize("d", [0, 1, 7, 8, 9, 63, 64, 65, 128, 200])

@@ -207,7 +207,7 @@ GOOD = {"X": np.eye(3), "y": [0, 1, 1], "indices": [0, 2]}
         ("X", np.diag([1, 1, math.inf]), ParameterError, "infinite"),
         ("X", np.eye(3) * 1e300, ParameterError, "overflow"),
         ("y", [0, 1], ShapeError, "y has length 2"),
-        ("y", [0, 1, 2], ParameterError, "y holds 2"),
+        ("y", [0, 1, 2], ParameterError, "y holds something else"),
         ("y", [0.0, 1.0, 1.0], ParameterError, "y has dtype"),
         ("indices", [0, 3], ParameterError, "indices hold 3"),
         ("indices", [-1, 0], ParameterError, "indices hold -1"),

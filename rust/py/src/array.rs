@@ -3,12 +3,13 @@
 use hdp_fast_core::error::{Error, Result, fitting};
 use hdp_fast_core::gf2::BitMatrix;
 use numpy::PyUntypedArrayMethods;
-use numpy::ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
+use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1,
     PyUntypedArray,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::error::{parameter, raise};
 use crate::run::{run, streaming_cost};
@@ -17,7 +18,7 @@ use crate::scalar::bytes;
 const RULE: &str = "every entry must be 0 or 1";
 
 /// An integer type that may hold bits.
-trait Entry: Element + Copy + std::fmt::Display {
+trait Entry: Element + Copy {
     /// The lowest bit, and whether there is anything else.
     fn split(self) -> (u8, bool);
 }
@@ -44,7 +45,7 @@ pub type Threads<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Packs a matrix of 0/1 entries of any integer dtype and any strides.
 pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
-    packed_entries(&checked(name, value, 2)?, threads, &|i, j| format!("{name}[{i}, {j}]"))
+    packed_entries(name, &checked(name, value, 2)?, threads)
 }
 
 /// Packs a vector of 0/1 entries as a matrix of one row.
@@ -94,9 +95,8 @@ pub fn answers<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Answers<'
     let (left, right) = values.split_at(values.len() / 2);
     let cost = streaming_cost(size_of_val(values));
     if run(value.py(), None, cost, |run| Ok(run.join(|| inside(left), || inside(right))))? != (true, true) {
-        let wrong = values.iter().position(|value| !(0.0..=1.0).contains(value)).unwrap_or_default();
-        let shown = format!("{:?}", values[wrong]);
-        return Err(parameter(&format!("{name}[{wrong}]"), shown, "every entry must lie in [0, 1]"));
+        let text = format!("{name} holds something else, but every entry must lie in [0, 1]");
+        return Err(raise(Error::Parameter(text)));
     }
     Ok(Answers::Fractions(floats))
 }
@@ -109,7 +109,7 @@ fn copied<T: Entry>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<
         run.try_for_each_chunk(&mut bits, COPIED, |chunk, bits| {
             let start = chunk * COPIED;
             let wrong = split_row(view.slice(s![start..start + bits.len()]), bits);
-            if wrong { Err(not_bits(&view.insert_axis(Axis(0)), &|_, j| format!("{name}[{j}]"))) } else { Ok(()) }
+            if wrong { Err(not_bits(name)) } else { Ok(()) }
         })?;
         Ok(bits)
     })
@@ -118,23 +118,16 @@ fn copied<T: Entry>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<
 /// Entries that a thread copies at a time.
 const COPIED: usize = 1 << 16;
 
-/// Where an entry stands, in words.
-type Position<'a> = &'a (dyn Fn(usize, usize) -> String + Sync);
-
-fn packed_entries(
-    array: &Bound<'_, PyUntypedArray>,
-    threads: Threads<'_, '_>,
-    position: Position<'_>,
-) -> PyResult<BitMatrix> {
+fn packed_entries(name: &str, array: &Bound<'_, PyUntypedArray>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
     macro_rules! packed_as {
         ($($type:ty)*) => {$(
             if let Ok(array) = array.cast::<PyArray2<$type>>() {
-                return packed(array, threads, position);
+                return packed(name, array, threads);
             }
         )*};
     }
     packed_as!(bool u8 i8 u16 i16 u32 i32 u64 i64);
-    Err(wrong_type("array", array))
+    Err(wrong_type(name, array))
 }
 
 /// The rows of `numpy.packbits(X, axis=1, bitorder="little")` as a matrix.
@@ -218,14 +211,33 @@ pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
     values.into_pyarray(py)
 }
 
+/// Refuses a list of masked arrays, whose masks numpy would drop in silence.
+fn refuse_masked_rows(name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        return Ok(());
+    }
+    let masked = value.py().import("numpy.ma")?.getattr("MaskedArray")?;
+    for row in value.try_iter()? {
+        if row?.is_instance(&masked)? {
+            return Err(masked_array(name));
+        }
+    }
+    Ok(())
+}
+
+fn masked_array(name: &str) -> PyErr {
+    parameter(name, "masked array", "masked entries are neither 0 nor 1: fill them first")
+}
+
 /// The value as an array of so many dimensions.
 fn shaped<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
     let numpy = value.py().import("numpy")?;
+    refuse_masked_rows(name, value)?;
     let untouched = numpy.call_method1("asanyarray", (value,));
     let array = untouched.map_err(|_| parameter(name, value.get_type(), "it must be an array of 0 and 1"))?;
     let array = array.cast_into::<PyUntypedArray>()?;
     if array.hasattr("mask")? {
-        return Err(parameter(name, "masked array", "masked entries are neither 0 nor 1: fill them first"));
+        return Err(masked_array(name));
     }
     if array.ndim() != dimensions {
         let shape = array.getattr("shape")?;
@@ -256,23 +268,19 @@ fn wrong_type(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyErr {
     parameter(name, format!("array of {}", array.dtype()), rule)
 }
 
-fn packed<T: Entry>(
-    array: &Bound<'_, PyArray2<T>>,
-    threads: Threads<'_, '_>,
-    position: Position<'_>,
-) -> PyResult<BitMatrix> {
+fn packed<T: Entry>(name: &str, array: &Bound<'_, PyArray2<T>>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
     let readable = array.try_readonly()?;
     let view = readable.as_array();
     let (rows, columns) = view.dim();
     let bytes = array.len() * size_of::<T>();
     run(array.py(), threads, streaming_cost(bytes), |run| {
-        BitMatrix::pack(rows, columns, run, |first, out| pack_rows(&view, first, out, position))
+        BitMatrix::pack(rows, columns, run, |first, out| pack_rows(name, &view, first, out))
     })
 }
 
 /// Packs the rows from `first` on, 64 columns at a time, through a tile of bytes: whatever the strides, memory is
 /// read along the shorter one.
-fn pack_rows<T: Entry>(all: &ArrayView2<'_, T>, first: usize, out: &mut [u64], position: Position<'_>) -> Result<()> {
+fn pack_rows<T: Entry>(name: &str, all: &ArrayView2<'_, T>, first: usize, out: &mut [u64]) -> Result<()> {
     let words = all.ncols().div_ceil(64);
     let view = all.slice(s![first..first + out.len() / words, ..]);
     let by_columns = view.strides()[0].unsigned_abs() < view.strides()[1].unsigned_abs();
@@ -300,7 +308,7 @@ fn pack_rows<T: Entry>(all: &ArrayView2<'_, T>, first: usize, out: &mut [u64], p
             row[word] = pack_word(bits);
         }
     }
-    if wrong { Err(not_bits(all, position)) } else { Ok(()) }
+    if wrong { Err(not_bits(name)) } else { Ok(()) }
 }
 
 /// Writes the lowest bits of the entries; says whether any entry holds more.
@@ -325,10 +333,7 @@ fn pack_word(bits: &[u8]) -> u64 {
     bits.chunks(8).enumerate().fold(0, |word, (i, bytes)| word | gather(bytes) << (8 * i))
 }
 
-fn not_bits<T: Entry>(view: &ArrayView2<'_, T>, position: Position<'_>) -> Error {
-    match view.indexed_iter().find(|(_, entry)| entry.split().1) {
-        Some(((i, j), value)) => Error::parameter(&position(i, j), value, RULE),
-        // Only if another thread of the caller has changed the array meanwhile.
-        None => Error::parameter("array", "changed while it was read", RULE),
-    }
+/// The array may be private: neither place nor value is told.
+fn not_bits(name: &str) -> Error {
+    Error::Parameter(format!("{name} holds something else, but {RULE}"))
 }
