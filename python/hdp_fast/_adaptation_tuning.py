@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import accounting
 from ._adaptation_noise import Coins, Noise, Privacy, checked_privacy, noisy, stream
 from ._adaptation_rows import Shape
-from ._checks import fraction, number, shown
+from ._checks import array, fraction, number, shown
 from ._convex_adaptation import ConvexAdaptation
 from ._nonconvex_adaptation import NonConvexAdaptation
 from .budget import spend
@@ -184,7 +184,7 @@ def _trials(value: Any) -> float:
 
 def _split(data: tuple[ArrayLike, ...], share: float, coins: Coins) -> _Split:
     X_source, y_source, X_target, y_target = data
-    X, y = np.asarray(X_target), np.asarray(y_target)
+    X, y = array("X_target", X_target), array("y_target", y_target)
     if X.ndim != 2 or len(X) < 2 or y.shape != (len(X),):
         rule = "they must be (n, d) and (n,), n at least 2"
         raise ShapeError(f"X_target and y_target have shapes {X.shape} and {y.shape}, but {rule}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from . import _chunks, _members, _random
@@ -125,7 +126,8 @@ def features(name: str, value: Any) -> Any:
 
     Raises: ShapeError.
     """
-    found = value if hasattr(value, "shape") and hasattr(value, "dtype") else None
+    plain = not isinstance(value, ma.MaskedArray)  # which array refuses
+    found = value if plain and hasattr(value, "shape") and hasattr(value, "dtype") else None
     if hasattr(value, "iloc"):
         found = value
     elif hasattr(value, "tocsr"):
