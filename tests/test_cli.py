@@ -238,14 +238,14 @@ def test_csv_in_chunks_and_other_spellings(tmp_path, examples, monkeypatch):
         ("a,b\n", "at least one row"),
         ("1\n0\n", "a label column"),
         ("1,0\n0,1,1\n", "line 2 .* must have 2 values, 3 found"),
-        ("1,0\n0,nan\n", "line 2, column 2 .* got 'nan'"),
-        ("a,b\n1,0\n\n2,1\n", "line 4, column 1 .* got '2'"),
-        ("1,0\n1,inf\n", "got 'inf'"),
-        ("1,0\n1,\n", "got text"),
-        ("1,0\n1,x\n", "got text"),
+        ("1,0\n0,nan\n", "line 2, column 2 .* must be 0 or 1$"),
+        ("a,b\n1,0\n\n2,1\n", "line 4, column 1 .* must be 0 or 1$"),
+        ("1,0\n1,inf\n", "line 2, column 2 .* must be 0 or 1$"),
+        ("1,0\n1,\n", "line 2, column 2 .* must be 0 or 1$"),
+        ("1,0\n1,x\n", "line 2, column 2 .* must be 0 or 1$"),
         ("1,x\n1,0\n", "all names or all 0 and 1$"),
-        ("1,0\n0.5,1\n", "got '0.5'"),
-        ("1,0\n# 1,0\n", "got text"),
+        ("1,0\n0.5,1\n", "line 2, column 1 .* must be 0 or 1$"),
+        ("1,0\n# 1,0\n", "line 2, column 1 .* must be 0 or 1$"),
     ],
 )
 def test_bad_csv(tmp_path, text, message):
@@ -301,8 +301,8 @@ def test_pickles_are_never_loaded(capsys, tmp_path):
         ({"X": [1], "y": [1]}, "2 dimensions"),
         ({"X": [[1], [0]], "y": [1]}, r"shape \(2,\)"),
         ({"X": [[1]], "y": [[1]]}, r"shape \(1,\)"),
-        ({"X": [[np.nan]], "y": [1]}, "only 0 and 1, got nan"),
-        ({"X": [[0.5]], "y": [1]}, "only 0 and 1, got 0.5"),
+        ({"X": [[np.nan]], "y": [1]}, "only 0 and 1, but"),
+        ({"X": [[0.5]], "y": [1]}, "only 0 and 1, but"),
         ({"X": [["1"]], "y": [1]}, "only 0 and 1, got dtype"),
         ({"X_packed": [[1]], "ncols": 1, "y": [1]}, "must be uint8"),
         ({"X_packed": np.ones((1, 1), np.uint8), "ncols": [1, 2], "y": [1]}, "one integer"),
@@ -395,6 +395,89 @@ def test_interrupt(capsys, monkeypatch):
     monkeypatch.setattr("hdp_fast.parity.plan", interrupted)
     assert main(["parity", "plan", "--d", "3", "--alpha", ".1", "--epsilon", "1"]) == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+def redirected(how, *argv):
+    """The exit code and the error stream of a run whose standard streams are redirected."""
+    command = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "hdp_fast"]
+    run = subprocess.run(
+        [*command, *map(str, argv)], capture_output=True, text=True, check=False, timeout=60
+    )
+    return run.returncode, run.stderr
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+PLAN = ("parity", "plan", "--d", "9", "--alpha", ".1", "--epsilon", "1")
+
+
+@FULL
+@pytest.mark.parametrize("argv", [("--help",), PLAN, (*PLAN, "--json"), ("demo", "--help")])
+def test_a_full_disk_under_the_standard_output_is_one_line(argv):
+    code, error = redirected(">/dev/full", *argv)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "No space left on device" in error
+
+
+@FULL
+@pytest.mark.parametrize("how", [">/dev/full", ">&-"])
+def test_a_result_that_cannot_be_printed_is_kept(npz, tmp_path, how):
+    output = tmp_path / "result.json"
+    learn = ("parity", "learn", npz, "--epsilon", EPSILON)
+    code, error = redirected(how, *learn, "--output", output)
+    assert (code, error.count("\n")) == (2, 1)
+    assert error.endswith(f"; the result is in {output}\n")
+    assert json.loads(output.read_text())["record"]["epsilon"] == float(EPSILON)
+
+
+@FULL
+def test_a_result_that_is_lost_is_said_to_be_paid_for(npz):
+    code, error = redirected(">/dev/full", "parity", "learn", npz, "--epsilon", EPSILON)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "No space left on device; the result has been paid for and is lost" in error
+
+
+@pytest.mark.parametrize("argv", [PLAN, ("bench", "--size", "1"), ("budget", "none")])
+def test_nothing_runs_where_nothing_can_be_printed(argv):
+    code, error = redirected(">&-", *argv)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "the standard output is closed" in error
+
+
+def test_nothing_is_spent_where_nothing_can_be_printed(capsys, npz, tmp_path):
+    ledger = tmp_path / "ledger"
+    shown_budget(capsys, ledger, "--epsilon", "20")
+    learn = ("parity", "learn", npz, "--epsilon", "1", "--budget", ledger)
+    assert redirected(">&-", *learn)[0] == 2
+    assert shown_budget(capsys, ledger)["records"] == []
+
+
+@FULL
+@pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_the_exit_code_needs_no_error_stream(how):
+    code, error = redirected(how, "parity", "plan", "--d", "x")
+    assert (code, error) == (2, "")
+
+
+def test_whoever_has_read_enough_ends_it_in_silence():
+    assert redirected("| head -0; exit 0", *PLAN) == (0, "")
+
+
+def test_a_closed_input_is_one_line(tmp_path):
+    question = tmp_path / "question.json"
+    ask = ("local", "question", "mean", "pay", "--epsilon", "1", "--output", question)
+    assert redirected("", *ask) == (0, "")
+    for verb in ("randomize", "collect"):
+        code, error = redirected("<&-", "local", verb, "--question", question)
+        assert (code, error.count("\n")) == (2, 1)
+        assert "the standard input is closed" in error
+
+
+def test_a_result_is_printed_where_its_letters_are_missing(capsys, tmp_path, monkeypatch):
+    path = tmp_path / "public.csv"
+    path.write_text("gr\u00f6\u00dfe,y\n1,a\n2,b\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    argv = ("local", "frequency", path, "--column", "y", "--categories", "a,\u00df")
+    assert redirected("", *argv, "--epsilon", "1") == (0, "")
 
 
 def test_bench_prints_ratios(capsys):

@@ -222,7 +222,7 @@ def test_features_do_not_depend_on_other_rows(csv):
 def test_a_missing_column_is_an_error(csv):
     table = read_table(csv)
     schema = Schema(Label("no", above=1), {"age": Number(0, 1)})
-    with pytest.raises(ParameterError, match=r"column = 'no'.*age, job"):
+    with pytest.raises(ParameterError, match=r"column = 'no'.* 4 columns"):
         schema.labels(table)
     schema = Schema(Label("rich", above=1), {"wage": Number(0, 1)})
     for f in (schema.bits, schema.floats):
@@ -242,7 +242,7 @@ def test_json_round_trip():
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("version",), 2, "version must be"),
+        (("version",), 2, "format and version"),
         (("format",), "other", "format and version"),
         (("more",), 1, "'more'"),
         (("label",), None, "Schema.to_json"),
@@ -280,7 +280,7 @@ def test_bad_schemas(path, value, message):
     "text", ["", "[]", "1", "{}", "{" * 100_000, '{"format": "hdp_fast.schema"}']
 )
 def test_what_is_no_schema(text):
-    with pytest.raises(ParameterError, match=r"schema = .*Schema\.to_json"):
+    with pytest.raises(ParameterError, match=r"schema is .*Schema\.to_json"):
         Schema.from_json(text)
 
 

@@ -204,15 +204,17 @@ def _deliver(
 ) -> None:
     column = None if asked is None else asked.column
     summary = {**_summary(learner, features), **places.named(), "column": column}
+    written = None
     try:
         if places.output is not None:
             files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
+            written = places.output
         if places.predictions is not None and asked is not None:
             labels = features.labels(learner.scores(asked.rows))
             files.write_atomically(places.predictions, asked.append(labels))
     finally:
         # It is paid for: a full disk must not take it along.
-        show(summary, arguments.json)
+        show(summary, arguments.json, written)
 
 
 def _summary(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:

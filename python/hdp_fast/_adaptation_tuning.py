@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import accounting
 from ._adaptation_noise import Coins, Noise, Privacy, checked_privacy, noisy, stream
 from ._adaptation_rows import Shape, mapped
-from ._checks import fraction, number, shown
+from ._checks import array, fraction, number, shown
 from ._convex_adaptation import ConvexAdaptation
 from ._nonconvex_adaptation import NonConvexAdaptation
 from .budget import spend
@@ -196,7 +196,7 @@ def _looked_at(
     kinds = _kinds(estimator, candidates)
     for each in kinds:
         each._posed(X_source, y_source, X_target, y_target)
-    X, y = np.asarray(X_target), np.asarray(y_target)
+    X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
     # As many as are learned from: some parameters depend on the number.

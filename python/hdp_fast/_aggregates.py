@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import array, count, fraction, shown
+from ._checks import array, count, fraction, from_json, shown
 from ._deviations import half_width
 from ._randomizer import made_from
 from .exceptions import ParameterError, ShapeError
@@ -114,17 +114,7 @@ class Aggregate(ABC):
         Cost: the size of the state.
         Source: none.
         """
-        try:
-            fields = json.loads(text)
-            states = [fields.pop(name) for name in ("sum", "counts") if name in fields]
-            reports, (state,) = count("reports", fields.pop("reports")), states
-            empty: Any = made_from(fields)
-            return empty.aggregate()._restored(reports, state)
-        except ParameterError:
-            raise
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
-            rule = f"it must be what Aggregate.to_json wrote ({error})"
-            raise ParameterError(f"text = {shown(text)}, but {rule}") from None
+        return from_json("text", text, "Aggregate.to_json", _restored)
 
     def __add__(self, other: Any) -> Self:
         if not isinstance(other, Aggregate):
@@ -181,6 +171,14 @@ class Aggregate(ABC):
 
     @abstractmethod
     def _restored(self, reports: int, state: Any) -> Self: ...
+
+
+def _restored(fields: dict[str, Any]) -> Any:
+    """The aggregate of the fields that to_json writes."""
+    (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
+    reports = fields.pop("reports")
+    empty: Any = made_from(fields)
+    return empty.aggregate()._restored(count("reports", reports), state)
 
 
 class MeanAggregate(Aggregate):

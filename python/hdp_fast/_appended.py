@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from . import files
 from ._checks import shown
+from ._reading import reading
 from .exceptions import ParameterError
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
@@ -44,11 +44,8 @@ def appender(path: Path, name: str) -> Append:
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
     suffix = suffix_of(path)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
-    return _APPENDERS[suffix](content, name)
+    with reading(path, f"{suffix} file"):
+        return _APPENDERS[suffix](path.read_bytes(), name)
 
 
 def _to_text(content: bytes, name: str) -> Append:

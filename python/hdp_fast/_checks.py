@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
+
+# At once, as numpy would import it at first use: a child forked meanwhile would wait for ever.
+from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
-from .exceptions import ParameterError, ShapeError
+from .exceptions import HdpFastError, ParameterError, ShapeError
 
+T = TypeVar("T")
 LEAST, MOST = 1e-30, 1e30
 
 
 def shown(value: object) -> str:
-    """The value as an error shows it, cut where it is long."""
+    """A public value as an error shows it, cut where it is long.
+
+    Of an array or a table nothing but its shape: it stands where none belongs, and may be private.
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
     try:
         text = repr(value)
     except ValueError:  # an int of more digits than Python prints
         text = f"{type(value).__name__} of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
+    """What a text of JSON says, and `make` makes of it.
+
+    An error shows nothing of the text: whoever names the wrong file may have named a private one.
+
+    Raises: ParameterError for another text; errors of this package that `make` raises.
+    """
+    kind = "no JSON"
+    try:
+        said = json.loads(text)
+        kind = "other JSON"
+        return make(said)
+    except HdpFastError:
+        raise
+    except Exception:
+        raise ParameterError(f"{name} is {kind}, but it must be what {writer} wrote") from None
 
 
 def number(name: str, value: Any) -> float:
@@ -122,7 +152,8 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError when its rows differ in length.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    rows = value if isinstance(value, list | tuple) else ()
+    if any(isinstance(each, ma.MaskedArray) for each in (value, *rows)):
         raise ParameterError(f"{name} is a masked array, but masked entries have no value")
     try:
         return np.asarray(value)

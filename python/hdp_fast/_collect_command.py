@@ -13,8 +13,9 @@ from . import _progress, _questions, files
 from ._aggregates import FrequencyAggregate
 from ._answers import answer_once
 from ._checks import fraction, shown
-from ._output import check_output, deliver, record_of
+from ._output import check_output, deliver, record_of, say
 from ._questions import Question, frequency_question, mean_question, read_question
+from ._reading import reading
 from ._reports import Collection, read_collection, report_lines
 from .budget import Budget, spend
 from .exceptions import ParameterError
@@ -37,6 +38,9 @@ counting twice; they cannot keep a client from lying, or from sending lines with
 interval is for a population of which those who answered are a sample. It holds ids and reports in
 memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
 the lines, and --merge takes it for them, duplicates across files included."""
+
+
+_LINES = "file of lines"
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
@@ -133,17 +137,18 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
 
 def _question(arguments: argparse.Namespace) -> None:
     check_output(arguments)
-    text = arguments.made(arguments.id, arguments).to_json() + "\n"
+    text = arguments.made(arguments.id, arguments).to_json()
     if arguments.output is None:
-        print(text, end="")
+        say(text)
     else:
-        files.write_atomically(arguments.output, text.encode())
+        files.write_atomically(arguments.output, f"{text}\n".encode())
 
 
 def _randomize(arguments: argparse.Namespace) -> None:
     question = read_question(arguments.question)
     if arguments.many:
-        sys.stdout.writelines(f"{line}\n" for line in report_lines(question, _many(arguments)))
+        if lines := report_lines(question, _many(arguments)):
+            say("\n".join(lines))
         return
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
@@ -155,7 +160,11 @@ def _randomize(arguments: argparse.Namespace) -> None:
         with spend(budget, question.randomizer.record()):
             return report_lines(question, [text])[0]
 
-    print(draw() if arguments.state is None else answer_once(arguments.state, question, draw))
+    if arguments.state is None:
+        say(draw(), "; the line is lost, and what it cost is spent")
+    else:
+        line = answer_once(arguments.state, question, draw)
+        say(line, f"; the line is kept in {arguments.state}: the same command shows it")
 
 
 def _many(arguments: argparse.Namespace) -> list[str]:
@@ -168,10 +177,14 @@ def _many(arguments: argparse.Namespace) -> list[str]:
 
 
 def _input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError:
-        raise ParameterError("the input must be text in UTF-8") from None
+    with reading("the input", "text in UTF-8"):
+        return _standard_input().read().decode("utf-8")
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise ParameterError("the standard input is closed, but it must be read")
+    return sys.stdin.buffer
 
 
 def _collect(arguments: argparse.Namespace) -> None:
@@ -209,21 +222,23 @@ def _check_aggregate(path: Path | None) -> None:
 def _read(found: Collection, arguments: argparse.Namespace) -> None:
     paths = arguments.files or ([] if arguments.merge else [Path("-")])
     named = [path for path in paths if str(path) != "-"]
-    try:
-        total = sum(path.stat().st_size for path in named)
-        with _progress.bar(total, "B", bool(named) and _progress.possible()) as bar:
-            for path in paths:
-                with _opened(path) as handle:
-                    found.read(handle, bar.update)
-    except OSError as error:
-        where = error.filename or "the input"
-        raise ParameterError(f"can't read {where}: {files.reason(error)}") from error
+    total = sum(map(_size, named))
+    with _progress.bar(total, "B", bool(named) and _progress.possible()) as bar:
+        for path in paths:
+            with _opened(path) as handle:
+                found.read(handle, bar.update)
+
+
+def _size(path: Path) -> int:
+    with reading(path, _LINES):
+        return path.stat().st_size
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
-        yield sys.stdin.buffer
+        with reading("the input", _LINES):
+            yield _standard_input()
         return
-    with path.open("rb") as handle:
+    with reading(path, _LINES), path.open("rb") as handle:
         yield handle

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from ._checks import count, number, shown
+from ._checks import count, from_json, number, shown
 from .exceptions import ParameterError
 
 Hypothesis = dict[str, Any]
@@ -26,8 +25,8 @@ def parse(hypothesis: Hypothesis | str) -> Hypothesis:
     kind = said.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
-        rule = f"it must be one of {', '.join(_KINDS)}"
-        raise ParameterError(f"kind = {shown(kind)} of a hypothesis, but {rule}")
+        # Not shown: until its kind is known, it may be anything that somebody took for one.
+        raise ParameterError(f"kind of a hypothesis must be one of {', '.join(_KINDS)}")
     if said.keys() != {"kind", *fields}:
         rule = f"its keys must be kind, {', '.join(fields)}"
         raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}")
@@ -49,14 +48,12 @@ def flag(name: str, value: Any) -> bool:
 
 
 def _loaded(hypothesis: Any) -> Mapping[str, Any]:
-    rule = "it must be a description of a hypothesis, a dict or its JSON"
-    try:
-        said = json.loads(hypothesis) if isinstance(hypothesis, str) else hypothesis
-    except (ValueError, RecursionError):
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
-    if not isinstance(said, Mapping):
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}")
-    return said
+    if isinstance(hypothesis, str):
+        return from_json("hypothesis", hypothesis, "Hypotheses.hypothesis or its owner", _loaded)
+    if not isinstance(hypothesis, Mapping):
+        rule = "it must be a description of a hypothesis, a dict or its JSON"
+        raise ParameterError(f"hypothesis is {type(hypothesis).__name__}, but {rule}")
+    return hypothesis
 
 
 def _list(name: str, value: Any) -> list[Any]:

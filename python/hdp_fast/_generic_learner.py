@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
-from ._checks import fraction, integers, positive, shown
+from ._checks import array, fraction, integers, positive, shown
 from ._core import Features
 from ._descriptions import Hypothesis, flag
 from ._hypotheses import Chosen, Hypotheses, store
@@ -176,7 +176,7 @@ class ExponentialLearner:
         Source: as learn.
         """
         chosen = integers("indices", indices, np.int64)
-        labels, size = np.asarray(y), len(X)
+        labels, size = array("y", y), len(X)
         if labels.shape != (size,):
             raise ShapeError(f"y has shape {labels.shape}, but X has {size} records")
         if not 0 <= chosen.min() <= chosen.max() < size:

@@ -259,7 +259,7 @@ def _deliver(
         summary["labels"] = texts
         raise
     finally:
-        show(summary, as_json)
+        show(summary, as_json, None if "labels" in summary else places.output)
 
 
 def _summary(

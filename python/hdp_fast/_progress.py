@@ -28,7 +28,11 @@ class NoBar:
 
 def possible() -> bool:
     """Whether a bar can be shown: the error stream is a terminal, and tqdm is installed."""
-    return sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and importlib.util.find_spec("tqdm") is not None
+    )
 
 
 def bar(total: int, unit: str, shown: bool) -> AbstractContextManager[Any]:

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import files
-from ._checks import shown
+from ._checks import from_json, shown
 from ._choice import best_randomizer
 from ._frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
 from ._randomizer import made_from
 from ._randomizers import BinaryResponse, Gaussian, Laplace, MeanRandomizer, Piecewise
+from ._reading import parsed
 from .exceptions import ParameterError
 
-_FORMAT, _VERSION = "hdp_fast.question", 1
+_FORM = {"format": "hdp_fast.question", "version": 1}
 _LONGEST_ID = 100
 
 MEANS = ("best", "binary", "laplace", "piecewise", "gaussian")
@@ -96,7 +96,7 @@ class Question:
 
     def to_json(self) -> str:
         """The question as a JSON object, which from_json reads; equal texts are equal questions."""
-        fields = {"format": _FORMAT, "version": _VERSION, "id": self.id, "kind": self.kind}
+        fields = {**_FORM, "id": self.id, "kind": self.kind}
         if self.categories is not None:
             fields["categories"] = self.categories
         return json.dumps({**fields, "randomizer": self.parameters()})
@@ -112,21 +112,20 @@ class Question:
 
         Raises: ParameterError when it is not one.
         """
-        try:
-            fields = dict(json.loads(text))
-            form = fields.pop("format"), fields.pop("version"), fields.pop("kind")
-            categories = fields.pop("categories", None)
-            made: Any = made_from(fields.pop("randomizer"))
-            named = None if categories is None else tuple(categories)
-            question = cls(randomizer=made, categories=named, **fields)
-        except ParameterError:
-            raise
-        except (TypeError, ValueError, KeyError, RecursionError) as error:
-            rule = f"it must be what hdp-fast local question writes ({error})"
-            raise ParameterError(f"question = {shown(text)}, but {rule}") from None
-        if form != (_FORMAT, _VERSION, question.kind):
-            expected = (_FORMAT, _VERSION, question.kind)
-            raise ParameterError(f"format, version, kind = {form}, but they must be {expected}")
+        return from_json("question", text, "hdp-fast local question", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Question:
+        form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
+        if form != _FORM:
+            raise ParameterError(f"question must have format and version {list(_FORM.values())}")
+        categories = fields.pop("categories", None)
+        made: Any = made_from(fields.pop("randomizer"))
+        named = None if categories is None else tuple(categories)
+        question = cls(randomizer=made, categories=named, **fields)
+        if kind != question.kind:
+            rule = f"the randomizer is one of a {question.kind}"
+            raise ParameterError(f"kind = {shown(kind)} of a question, but {rule}")
         return question
 
 
@@ -135,10 +134,7 @@ def read_question(path: Path) -> Question:
 
     Raises: ParameterError.
     """
-    try:
-        return Question.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
+    return parsed(path, "question, a JSON object in UTF-8", Question.from_json)
 
 
 def mean_question(

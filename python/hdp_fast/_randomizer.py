@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _random
-from ._checks import array, fraction, positive, shown
+from ._checks import array, fraction, from_json, positive, shown
 from ._deviations import Deviation, agents_needed
 from ._numbers import entries, real_array
 from .exceptions import ParameterError, ShapeError
@@ -225,13 +225,7 @@ def randomizer_of(text: str) -> Randomizer:
     Cost: constant.
     Source: none.
     """
-    try:
-        return made_from(json.loads(text))
-    except ParameterError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        rule = f"it must be what Randomizer.to_json wrote ({error})"
-        raise ParameterError(f"text = {shown(text)}, but {rule}") from None
+    return from_json("text", text, "Randomizer.to_json", made_from)
 
 
 def made_from(fields: Any) -> Randomizer:
@@ -243,8 +237,8 @@ def made_from(fields: Any) -> Randomizer:
     parameters = dict(fields)
     name = parameters.pop("randomizer", None)
     if name not in kinds:
-        rule = f"it must be one of {', '.join(sorted(kinds))}"
-        raise ParameterError(f"randomizer = {shown(name)}, but {rule}")
+        # Not shown: without a kind, it may be anything that somebody took for one.
+        raise ParameterError(f"randomizer must be one of {', '.join(sorted(kinds))}")
     found: Randomizer = kinds[name](**parameters)
     return found
 

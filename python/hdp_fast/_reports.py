@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from . import files
 from ._aggregates import Aggregate
 from ._questions import Question
+from ._reading import member, opened
 from .exceptions import ParameterError
 from .record import PrivacyRecord
 
@@ -156,11 +156,11 @@ def read_collection(path: Path, question: Question) -> Collection:
     Raises: ParameterError when it is not one, or is of another question.
     """
     found = Collection(question)
-    with files.opened(path) as archive:
+    with opened(path) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):
             raise ParameterError(f"{path} must be a file that --aggregate wrote")
-        text, *state = (files.raw_member(archive, name, path) for name in names)
+        text, *state = (member(archive, name, f"{name} in {path}") for name in names)
     if str(text) != question.to_json():
         raise ParameterError(f"{path} must hold reports about the same question, {question.id!r}")
     try:

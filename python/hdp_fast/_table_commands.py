@@ -11,7 +11,8 @@ import numpy as np
 from . import files, local, transfer
 from ._checks import fraction, positive
 from ._logistic import LogisticLearner
-from ._output import check_output, deliver, record_of
+from ._output import check_output, deliver, record_of, say
+from ._reading import parsed
 from .budget import Budget
 from .exceptions import AgentsExhausted, ParameterError
 from .learners import Conjunctions, ExponentialLearner, Stumps
@@ -99,11 +100,11 @@ def _schema(arguments: argparse.Namespace) -> None:
     table = read_table(arguments.public)
     labelled = not arguments.unlabelled
     schema = Schema.from_public(table, label, cuts=arguments.cuts, labelled=labelled)
-    text = schema.to_json() + "\n"
+    text = schema.to_json()
     if arguments.output is None:
-        print(text, end="")
+        say(text)
     else:
-        files.write_atomically(arguments.output, text.encode())
+        files.write_atomically(arguments.output, f"{text}\n".encode())
 
 
 def _transfer(arguments: argparse.Namespace) -> None:
@@ -157,11 +158,7 @@ def read_schema(path: Path) -> Schema:
 
     Raises: ParameterError.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
-    return Schema.from_json(text)
+    return parsed(path, "schema, a JSON object in UTF-8", Schema.from_json)
 
 
 def _schema_of(arguments: argparse.Namespace) -> Schema:

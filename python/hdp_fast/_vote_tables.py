@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeVar
 
 from . import _core, _table_cache
-from ._checks import number, shown
+from ._checks import from_json, number
 from ._vote_sessions import RandomState, Session
 from .budget import Budget
 from .exceptions import ParameterError
@@ -25,16 +25,14 @@ def restored(kind: type[Restored], text: str, make: Callable[..., Restored]) -> 
 
     Raises: ParameterError for anything else, and what make raises of it.
     """
-    try:
-        fields = json.loads(text)
-        if fields.pop("kind") == kind.__name__:
-            return make(**fields)
-    except ParameterError:
-        raise
-    except (TypeError, ValueError, KeyError, AttributeError, RecursionError, ArithmeticError):
-        pass
-    rule = f"it must be what {kind.__name__}.to_json wrote"
-    raise ParameterError(f"text = {shown(text)}, but {rule}")
+    writer = f"{kind.__name__}.to_json"
+
+    def made(fields: dict[str, Any]) -> Restored:
+        if fields.pop("kind") != kind.__name__:
+            raise ParameterError(f"text is of another kind, but it must be what {writer} wrote")
+        return make(**fields)
+
+    return from_json("text", text, writer, made)
 
 
 class Table:

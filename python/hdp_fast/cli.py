@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from . import (
     local,
     parity,
 )
-from ._output import check_output, deliver, record_of, show
+from ._output import check_output, deliver, record_of, say, show, silence
 from .budget import Budget
 from .exceptions import HdpFastError, ParameterError
 
@@ -43,6 +42,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ParameterError(message)
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Prints help and versions like any result: argparse would hide that it could not."""
+        say(message.removesuffix("\n"))
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of hdp-fast.
@@ -55,26 +58,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     Source: none.
     """
     try:
-        arguments = _parser().parse_args(argv)
-        command: Command = arguments.command
-        command(arguments)
-        sys.stdout.flush()
+        _run(argv)
     except (HdpFastError, ImportError) as error:
         # An ImportError names the extra to install.
-        message = " ".join(str(error).split())
-        print(f"hdp-fast: error: {message}", file=sys.stderr)
-        return _BAD_INPUT
+        return _complain(f"error: {error}", _BAD_INPUT)
     except MemoryError:
-        print("hdp-fast: error: data must fit into memory", file=sys.stderr)
-        return _BAD_INPUT
+        return _complain("error: data must fit into memory", _BAD_INPUT)
+    except BrokenPipeError:
+        # Whoever read our output has had enough.
+        return 0
+    except OSError as error:
+        return _complain(f"error: {error}", _BAD_INPUT)
     except KeyboardInterrupt as interrupt:
         spent = f": {interrupt}" if interrupt.args else ""
-        print(f"hdp-fast: interrupted{spent}", file=sys.stderr)
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has had enough; Python would complain once more on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _complain(f"interrupted{spent}", _INTERRUPTED)
     return 0
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    arguments = _parser().parse_args(argv)
+    if sys.stdout is None and getattr(arguments, "output", None) is None:
+        # Before the run: a result that nobody sees would cost as much.
+        raise ParameterError("the standard output is closed, but results are printed there")
+    command: Command = arguments.command
+    command(arguments)
+
+
+def _complain(text: str, code: int) -> int:
+    """One line on the error stream, where there is one; the exit code."""
+    try:
+        if sys.stderr is not None:
+            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,12 +187,12 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
 def _demo(arguments: argparse.Namespace) -> None:
     names = [option.name for option in dataclasses.fields(demo.Options)]
     options = {name: getattr(arguments, name) for name in names}
-    demo.run(demo.Options(**{**options, "paths": tuple(arguments.paths)}))
+    demo.run(demo.Options(**{**options, "paths": tuple(arguments.paths)}), say)
 
 
 def _bench(arguments: argparse.Namespace) -> None:
     results = bench.run(arguments.size)
-    print(json.dumps(results, indent=2) if arguments.json else bench.table(results))
+    say(json.dumps(results, indent=2) if arguments.json else bench.table(results))
 
 
 def _budget(arguments: argparse.Namespace) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _atomic
+from ._reading import member, opened, reading
 from .exceptions import ParameterError, ShapeError
 from .gf2 import BitMatrix
 
@@ -24,6 +23,9 @@ Array = NDArray[Any]
 
 # Numbers of a text file held as floats at any time: 32 MB, whatever the size of the file.
 _CHUNK_VALUES = 1 << 22
+# A line of a million values, each as long as numbers get, is half as long.
+_LONGEST_LINE = 1 << 26
+_CSV = "table of 0 and 1 separated by commas, in UTF-8"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,25 +144,6 @@ def reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """An array or an archive of them, open meanwhile; nothing that would run code when loaded."""
-    try:
-        handle = path.open("rb")
-    except OSError as error:
-        raise ParameterError(f"can't read {path}: {reason(error)}") from error
-    # Opened here, for numpy leaves a file open when it turns out to be damaged.
-    with handle:
-        try:
-            loaded = np.load(handle, allow_pickle=False)
-        except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
-            rule = "must be a numpy file of plain numbers (pickled objects are never loaded)"
-            raise ParameterError(f"{path} {rule}: {reason(error)}") from error
-        if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
-            raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
-        yield loaded
-
-
 def _array(path: Path) -> Array:
     with opened(path) as loaded:
         return _bits(loaded, str(path))
@@ -172,10 +155,8 @@ def _bits(values: Array, name: str) -> Array:
         return values
     if values.dtype.kind != "f":
         raise ParameterError(f"{name} must hold only 0 and 1, got dtype {values.dtype}")
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        found = values[wrong][0]
-        raise ParameterError(f"{name} must hold only 0 and 1, got {found}")
+    if not _only_bits(values):
+        raise ParameterError(f"{name} must hold only 0 and 1, but holds another number")
     return values.astype(np.uint8)
 
 
@@ -193,40 +174,32 @@ def _read_npz(
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
         if not packed and "X" not in names:
-            raise ParameterError(
-                f"{path} must hold X and y, or X_packed, ncols and y; got {sorted(names)}"
-            )
-        y = _member(archive, "y", path) if "y" in names and not has_labels else None
+            raise ParameterError(f"{path} must hold X and y, or X_packed, ncols and y")
+        y = _bits_of(archive, "y", path) if "y" in names and not has_labels else None
         if packed:
             return _packed(archive, path), y
-        X = _member(archive, "X", path)
+        X = _bits_of(archive, "X", path)
     if X.ndim != 2:
         raise ShapeError(f"X in {path} must have 2 dimensions, got {X.ndim}")
     return X, y
 
 
-def _member(archive: Any, name: str, path: Path) -> Array:
-    return _bits(raw_member(archive, name, path), f"{name} in {path}")
-
-
-def raw_member(archive: Any, name: str, path: Path) -> Array:
-    """One array of an open archive, of whatever dtype but object."""
-    try:
-        values: Array = archive[name]
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as error:
-        raise ParameterError(f"can't read {name} in {path}: {reason(error)}") from error
-    return values
+def _bits_of(archive: Any, name: str, path: Path) -> Array:
+    where = f"{name} in {path}"
+    return _bits(member(archive, name, where), where)
 
 
 def _packed(archive: Any, path: Path) -> BitMatrix:
-    columns = raw_member(archive, "ncols", path)
-    rows = raw_member(archive, "X_packed", path)
+    names = ("ncols", "X_packed")
+    columns, rows = (member(archive, name, f"{name} in {path}") for name in names)
     if columns.shape != () or columns.dtype.kind not in "ui":
-        raise ParameterError(f"ncols in {path} must be one integer, got {columns!r}")
+        raise ParameterError(f"ncols in {path} must be one integer")
     if rows.dtype != np.uint8 or rows.ndim != 2:
         raise ShapeError(
             f"X_packed in {path} must be uint8 with 2 dimensions, got {rows.dtype} {rows.shape}"
         )
+    if rows.shape[1] != -(-int(columns) // 8):
+        raise ShapeError(f"X_packed in {path} must have the bytes of ncols columns in each row")
     return BitMatrix.from_packed(rows, int(columns))
 
 
@@ -246,33 +219,40 @@ def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 
 def _csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
     """The header, where there is one, and all values of a .csv file."""
-    try:
-        with path.open(encoding="utf-8-sig") as handle:
-            first, header = _csv_header(handle, path)
-            lines = itertools.chain([] if header else [first], handle)
-            width = first.count(",") + 1
-            parts = list(_csv_parts(lines, width, 2 if header else 1, path))
-    except OSError as error:
-        raise ParameterError(f"can't read {path}: {reason(error)}") from error
-    except UnicodeDecodeError as error:
-        raise ParameterError(f"{path} must be text in UTF-8: {error.reason}") from error
+    with reading(path, _CSV), path.open(encoding="utf-8-sig") as handle:
+        given = _lines(handle, path)
+        first = next(given, "")
+        header = _csv_header(first, path)
+        lines = itertools.chain([] if header else [first], given)
+        width = first.count(",") + 1
+        parts = list(_csv_parts(lines, width, 2 if header else 1, path))
     if not parts:
         raise ShapeError(f"{path} must have at least one row of values")
     return header, np.concatenate(parts)
 
 
-def _csv_header(handle: IO[str], path: Path) -> tuple[str, list[str] | None]:
-    first = handle.readline()
+def _lines(handle: IO[str], path: Path) -> Iterator[str]:
+    """The lines of a file, none of which is read without an end."""
+    for number in itertools.count(1):
+        line = handle.readline(_LONGEST_LINE)
+        if not line:
+            return
+        if len(line) == _LONGEST_LINE:
+            raise ParameterError(f"line {number} of {path} must end after a table's row of values")
+        yield line
+
+
+def _csv_header(first: str, path: Path) -> list[str] | None:
     fields = [field.strip().strip('"') for field in first.split(",")]
     numeric = [_is_number(field) for field in fields]
     if not first.strip():
         raise ShapeError(f"{path} must not start with an empty line")
     if all(numeric):
-        return first, None
+        return None
     if any(numeric):
         # Taking such a line for a header would silently drop a damaged row of values.
         raise ParameterError(f"line 1 of {path} must be all names or all 0 and 1")
-    return first, fields
+    return fields
 
 
 def _is_number(field: str) -> bool:
@@ -301,7 +281,7 @@ def _csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> Itera
         line += len(chunk)
 
 
-def _only_bits(values: NDArray[np.float64]) -> bool:
+def _only_bits(values: Array) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
@@ -317,8 +297,6 @@ def _csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception
             )
         for column, field in enumerate(fields, start=1):
             if not _is_number(field) or float(field) not in (0, 1):
-                where = f"line {number}, column {column} of {path}"
-                # A cell that is no number may be anybody's name.
-                found = repr(field[:40]) if _is_number(field) else "text"
-                return ParameterError(f"{where} must be 0 or 1, got {found}")
-    return ParameterError(f"{path} must be a table of 0 and 1 separated by commas")
+                # The place, never the value: a file of other numbers is a private one, too.
+                return ParameterError(f"line {number}, column {column} of {path} must be 0 or 1")
+    return ParameterError(f"{path} must be a {_CSV}")

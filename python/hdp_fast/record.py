@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ._checks import fraction, number
+from ._checks import fraction, from_json, number
 from ._core import __version__
 from ._neighbours import Neighbours
 from .exceptions import ParameterError
@@ -85,13 +85,7 @@ class PrivacyRecord:
         Cost: constant.
         Source: none.
         """
-        try:
-            return cls(**json.loads(text))
-        except ParameterError:
-            raise
-        except (TypeError, ValueError, RecursionError) as error:
-            rule = f"it must be what PrivacyRecord.to_json wrote ({error})"
-            raise ParameterError(f"text = {repr(text)[:80]}, but {rule}") from None
+        return from_json("text", text, "PrivacyRecord.to_json", lambda fields: cls(**fields))
 
 
 def rng_of(random_state: object) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import count, number, shown
+from ._checks import count, from_json, number, shown
 from .exceptions import ParameterError
 from .tables import Column, Table
 
@@ -266,7 +266,7 @@ class Schema:
             return self._words(hypothesis)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             rule = f"it must be a conjunction, a halfspace or a vote over {len(self.names)} bits"
-            raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
+            raise ParameterError(f"hypothesis is something else, but {rule}") from None
 
     def _words(self, hypothesis: Mapping[str, Any]) -> str:
         if hypothesis["kind"] == "vote":
@@ -309,20 +309,24 @@ class Schema:
         Cost: that of the text.
         Source: none.
         """
+        return from_json("schema", text, "Schema.to_json", cls._of)
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Schema:
+        form = {key: found.pop(key) for key in _FORMAT}
+        if form != _FORMAT:
+            raise ParameterError(f"schema must have format and version {list(_FORMAT.values())}")
+        # Beyond this point it is a schema, which is public: an error may say what is wrong.
         try:
-            found = json.loads(text)
-            version = {key: found.pop(key) for key in _FORMAT}
-            if version != _FORMAT:
-                raise ValueError(f"format and version must be {list(_FORMAT.values())}")
             columns = {name: _kind(name, **given) for name, given in found.pop("columns").items()}
             label = Label(**found.pop("label"))
             if found:
                 raise ValueError(f"{sorted(found)} mean nothing")
         except ParameterError as error:
             raise ParameterError(f"schema: {error}") from None
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            rule = f"it must be what Schema.to_json wrote ({type(error).__name__}: {error})"
-            raise ParameterError(f"schema = {shown(text)}, but {rule}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            rule = "it must be what Schema.to_json wrote"
+            raise ParameterError(f"schema: {type(error).__name__}: {error}, but {rule}") from None
         return cls(label, columns)
 
     @classmethod

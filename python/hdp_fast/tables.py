@@ -11,7 +11,6 @@ import gzip
 import importlib
 import math
 import os
-import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import files
 from ._checks import shown
+from ._reading import declared_values, fits, member, opened, reading
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["Column", "Table", "read_table"]
@@ -80,8 +79,9 @@ class Table:
         Source: none.
         """
         if name not in self.columns:
-            rule = f"it must be one of the columns: {', '.join(self.columns)}"
-            raise ParameterError(f"column = {shown(name)}, but {rule[:400]}")
+            # Their names stay unsaid: the first line of a file without a header is somebody's.
+            rule = f"it must be one of the {len(self.columns)} columns that the table names"
+            raise ParameterError(f"column = {shown(name)}, but {rule}")
         return self.columns[name]
 
     def select(self, rows: NDArray[Any]) -> Table:
@@ -161,15 +161,8 @@ def _number(text: str) -> float:
 
 
 def _read_csv(path: Path) -> dict[str, Column]:
-    try:
-        with _text_of(path) as handle:
-            return _csv_columns(handle, path)
-    except UnicodeDecodeError as error:
-        raise ParameterError(f"{path} must be text in UTF-8: {error.reason}") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
-    except csv.Error as error:
-        raise ParameterError(f"{path} must be a table separated by commas: {error}") from error
+    with reading(path, "table separated by commas, in UTF-8"), _text_of(path) as handle:
+        return _csv_columns(handle, path)
 
 
 def _text_of(path: Path) -> IO[str]:
@@ -202,20 +195,25 @@ def _csv_rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
 
 def _read_npz(path: Path) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    with files.opened(path) as archive:
-        for name in archive.files:
-            values = files.raw_member(archive, name, path)
-            if values.ndim not in (1, 2) or values.dtype.kind not in "buifU":
-                rule = "a vector or a matrix of numbers or texts"
-                raise ParameterError(f"{name} in {path} must be {rule}")
-            parts = {name: values} if values.ndim == 1 else _numbered(name, values)
+    with opened(path) as archive:
+        for place, name in enumerate(archive.files, start=1):
+            where = f"array {place} of {path}"
+            parts = _parts(name, member(archive, name, where), where)
             if not columns.keys().isdisjoint(parts):
                 raise ParameterError(f"{path} must name every column differently")
             columns |= {part: _coded(column.tolist()) for part, column in parts.items()}
     return columns
 
 
-def _numbered(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _parts(name: str, values: NDArray[Any], where: str) -> dict[str, NDArray[Any]]:
+    """The columns that an array stands for, by name."""
+    if values.ndim not in (1, 2) or values.dtype.kind not in "buifU":
+        raise ParameterError(f"{where} must be a vector or a matrix of numbers or texts")
+    if not len(values):
+        # Before columns are numbered: without rows, there may be any number of them.
+        raise ShapeError(f"{where} must have at least one row of values")
+    if values.ndim == 1:
+        return {name: values}
     return {f"{name}{place}": column for place, column in enumerate(values.T)}
 
 
@@ -224,16 +222,16 @@ def _read_parquet(path: Path) -> dict[str, Column]:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(f"{path} needs pyarrow: pip install hdp-fast[parquet]") from error
-    try:
-        read = parquet.read_table(path, partitioning=None)
-    # pyarrow's own errors are ValueErrors, OSErrors or NotImplementedErrors.
-    except (OSError, ValueError, NotImplementedError) as error:
-        raise ParameterError(f"can't read {path}: {files.reason(error)}") from error
-    names = read.column_names
-    if len(set(names)) != len(names):
-        raise ParameterError(f"{path} must name every column differently")
-    pairs = zip(names, read.columns, strict=True)
-    return {name: _coded(column.to_pylist()) for name, column in pairs}
+    with reading(path, ".parquet file"), parquet.ParquetFile(path) as file:
+        fits(declared_values(file.metadata))
+        names = file.schema_arrow.names
+        if len(set(names)) != len(names):
+            raise ParameterError(f"{path} must name every column differently")
+        coders = [_Coder() for _ in names]
+        for batch in file.iter_batches(_CHUNK_ROWS):
+            for coder, column in zip(coders, batch.columns, strict=True):
+                coder.extend(map(_text, column.to_pylist()))
+        return {name: coder.column() for name, coder in zip(names, coders, strict=True)}
 
 
 _READERS = {(".csv", ".csv.gz"): _read_csv, (".npz",): _read_npz, (".parquet",): _read_parquet}

@@ -9,6 +9,7 @@ use numpy::{
     PyUntypedArray,
 };
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 
 use crate::error::{parameter, raise};
 use crate::run::{run, streaming_cost};
@@ -210,14 +211,33 @@ pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
     values.into_pyarray(py)
 }
 
+/// Refuses a list of masked arrays, whose masks numpy would drop in silence.
+fn refuse_masked_rows(name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+        return Ok(());
+    }
+    let masked = value.py().import("numpy.ma")?.getattr("MaskedArray")?;
+    for row in value.try_iter()? {
+        if row?.is_instance(&masked)? {
+            return Err(masked_array(name));
+        }
+    }
+    Ok(())
+}
+
+fn masked_array(name: &str) -> PyErr {
+    parameter(name, "masked array", "masked entries are neither 0 nor 1: fill them first")
+}
+
 /// The value as an array of so many dimensions.
 fn shaped<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyUntypedArray>> {
     let numpy = value.py().import("numpy")?;
+    refuse_masked_rows(name, value)?;
     let untouched = numpy.call_method1("asanyarray", (value,));
     let array = untouched.map_err(|_| parameter(name, value.get_type(), "it must be an array of 0 and 1"))?;
     let array = array.cast_into::<PyUntypedArray>()?;
     if array.hasattr("mask")? {
-        return Err(parameter(name, "masked array", "masked entries are neither 0 nor 1: fill them first"));
+        return Err(masked_array(name));
     }
     if array.ndim() != dimensions {
         let shape = array.getattr("shape")?;

@@ -35,8 +35,11 @@ pub fn bytes(count: usize) -> PyResult<Vec<u8>> {
     fitting::<u8>(Some(count)).map(|count| vec![0; count]).map_err(raise)
 }
 
-/// The value as Python shows it, cut where it is long.
+/// The value as Python shows it, cut where it is long; of an array, which may be private, its shape.
 fn shown(value: &Bound<'_, PyAny>) -> String {
+    if let Some(shape) = value.getattr("shape").ok().filter(|shape| shape.len().is_ok_and(|length| length > 0)) {
+        return format!("{} of shape {shape}", value.get_type());
+    }
     let whole = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
     match whole.char_indices().nth(80) {
         Some((end, _)) => format!("{}...", &whole[..end]),

@@ -1,0 +1,214 @@
+"""Every call that takes private records, labels, votes or values: what the tests of doors share."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from test_bad_input import CALLS
+
+from hdp_fast import adaptation, labels, learners, local, parity, transfer, weights
+from hdp_fast.local import Agents
+
+BITS = np.random.default_rng(3).integers(2, size=(40, 4), dtype=np.uint8)
+LABELS = BITS[:, 0]
+NUMBERS = BITS / 4 - 0.25
+SIGNS = 2.0 * LABELS - 1
+STUMPS = learners.Stumps(4)
+
+
+class Door(NamedTuple):
+    """A call: what is called, with which arguments, and which of these are private."""
+
+    call: Any
+    arguments: dict[str, Any]
+    private: tuple[str, ...]
+
+
+class Threshold:
+    """A learner of ensembles that needs nothing."""
+
+    def fit(self, X, y):
+        """Nothing to learn."""
+        return self
+
+    def predict(self, X):
+        """Whether the first feature is above 0."""
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def fresh(make, method):
+    """Calls a method of a new object: some can be used once."""
+    return lambda **arguments: getattr(make(), method)(**arguments)
+
+
+def labeler():
+    """One that answers a few queries."""
+    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "unstable": 1, "members": 5}
+    return labels.PrivateLabeler(Threshold(), classes=[0, 1], **goal)
+
+
+def soft():
+    """Likewise, with scores."""
+    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "unstable": 1, "members": 5}
+    return labels.SoftLabeler(Threshold(), **goal)
+
+
+def str_run():
+    """A short run of Subsample-Test-Reweigh; without privacy, whose plan takes seconds."""
+    learner = learners.ExponentialLearner(STUMPS)
+    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9}
+    return transfer.SubsampleTestReweigh(learner, private=False, **goal)
+
+
+def sgd(**changes):
+    """A learner of a few steps."""
+    return learners.PrivateSGD("logistic", steps=2, noise=1.0, **changes)
+
+
+RECORDS = {"X": BITS, "y": LABELS}
+REALS = {"X": NUMBERS, "y": LABELS}
+DOMAINS = {"X_source": NUMBERS, "y_source": SIGNS, "X_target": NUMBERS, "y_target": SIGNS}
+CLASSES = DOMAINS | {"y_source": LABELS, "y_target": LABELS}
+XY = ("X", "y")
+PRIVACY = {"epsilon": 1.0, "delta": 1e-3}
+STEPS = {**PRIVACY, "steps": 2}
+ADAPTING = {
+    "ConvexAdaptation": lambda: adaptation.ConvexAdaptation(**STEPS),
+    "NonConvexAdaptation": lambda: adaptation.NonConvexAdaptation(**STEPS),
+    "TargetSGD": lambda: adaptation.TargetSGD(**STEPS, batch=1, numerics="idealised"),
+    "PrivateDiscrepancyMinimisation": lambda: adaptation.PrivateDiscrepancyMinimisation(**STEPS),
+    "DiscrepancyMinimisation": lambda: adaptation.DiscrepancyMinimisation(steps=2),
+    "KernelMeanMatching": lambda: adaptation.KernelMeanMatching(steps=2),
+    "Pooled": adaptation.Pooled,
+    "SourceOnly": adaptation.SourceOnly,
+    "TargetOnly": adaptation.TargetOnly,
+}
+RANDOMIZERS = {
+    "BinaryResponse": local.BinaryResponse(1.0),
+    "Laplace": local.Laplace(1.0),
+    "Piecewise": local.Piecewise(1.0),
+    "Gaussian": local.Gaussian(1.0, 1e-3),
+    "KaryResponse": local.KaryResponse(4, 1.0),
+    "HadamardResponse": local.HadamardResponse(4, 1.0),
+}
+
+# Of the calls with bad arguments, those that take private data, and where.
+SHARED = {
+    **dict.fromkeys(("rank", "dot", "solve"), ("A", "x", "b")),
+    **dict.fromkeys(("from_dense", "from_packed", "Features"), ("X", "rows")),
+    **dict.fromkeys(("errors", "errors of halfspaces", "predict", "ExponentialLearner.learn"), XY),
+    **dict.fromkeys(("learn", "Agents"), XY),
+    **dict.fromkeys(("permute_and_flip", "exponential_mechanism"), ("scores",)),
+    "transfer": XY,
+    "weighted_draws": ("weights",),
+    "randomized_response": ("bits",),
+    "distance": ("counts",),
+    "count_votes": ("votes",),
+    "Session.answer": ("counts",),
+    "Session.answer_ones": ("ones",),
+    "Session.answer_scores": ("scores",),
+    "GaussianSession.answer": ("counts",),
+    "AboveThreshold.answer": ("values",),
+    "StableRelease.release": ("counts",),
+    "lower_bound": ("data", "neighbour"),
+}
+
+DOORS = {
+    **{
+        name: Door(*CALLS[name], tuple(each for each in private if each in CALLS[name][1]))
+        for name, private in SHARED.items()
+    },
+    "ExponentialLearner.learn_indices": Door(
+        learners.ExponentialLearner(STUMPS).learn_indices,
+        {"X": learners.Features(BITS), "y": LABELS, "indices": np.arange(9)},
+        ("y", "indices"),
+    ),
+    "DoublingLearner.learn": Door(
+        learners.DoublingLearner([STUMPS], alpha=0.4, beta=0.4, epsilon=9).learn,
+        {"X": np.tile(BITS, (3, 1)), "y": np.tile(LABELS, 3)},
+        XY,
+    ),
+    "LinearSeparator.learn": Door(learners.LinearSeparator().learn, REALS, XY),
+    "Labelings": Door(lambda X: learners.Labelings(X, STUMPS), {"X": BITS}, ("X",)),
+    "PrivateSGD.learn": Door(sgd().learn, REALS, XY),
+    "PrivateSGD.learn, single": Door(
+        sgd().learn, {"X": NUMBERS.astype(np.float32), "y": LABELS}, XY
+    ),
+    "PrivateSGD.learn, squared": Door(
+        learners.PrivateSGD("squared", steps=2, noise=1.0, label_bound=1.0).learn,
+        {"X": NUMBERS, "y": SIGNS},
+        XY,
+    ),
+    "PrivateSGD.learn_weighted": Door(
+        sgd().learn_weighted, {**REALS, "weights": weights.DenseWeights(40, 0.5, 0.1)}, XY
+    ),
+    "LinearModel.predict": Door(sgd().learn(**REALS).predict, {"X": NUMBERS}, ("X",)),
+    "LinearModel.scores": Door(sgd().learn(**REALS).scores, {"X": NUMBERS}, ("X",)),
+    "cut": Door(learners.cut, {"X": NUMBERS, "points": [[0.0]] * 4}, ("X",)),
+    "predictor": Door(
+        learners.predictor({"kind": "halfspace", "weights": [1.0] * 4, "bias": 0.0}),
+        {"X": NUMBERS},
+        (),
+    ),
+    "CuratorOracle": Door(
+        lambda X, y: local.CuratorOracle(X, y, epsilon=1, queries=2, beta=0.1), RECORDS, XY
+    ),
+    "EmpiricalOracle": Door(local.EmpiricalOracle, RECORDS, XY),
+    "ExactOracle": Door(local.ExactOracle, {**RECORDS, "weights": np.full(40, 1 / 40)}, XY),
+    **{
+        f"{name}.sample": Door(
+            randomizer.sample, {"u": [0, 1] if "Response" in name else [0.0, 1.0]}, ("u",)
+        )
+        for name, randomizer in RANDOMIZERS.items()
+    },
+    "DenseWeights.update": Door(
+        fresh(lambda: weights.DenseWeights(40, 0.5, 0.1), "update"),
+        {"losses": LABELS.astype(float)},
+        ("losses",),
+    ),
+    "project": Door(weights.project, {"w": np.ones(9), "kappa": 0.5}, ("w",)),
+    "SubsampleTestReweigh.fit": Door(
+        lambda **given: str_run().fit(
+            agents=Agents(np.ones((900, 4), np.uint8), np.ones(900, int), epsilon=8), **given
+        ),
+        RECORDS,
+        XY,
+    ),
+    "PrivateLabeler.fit": Door(
+        fresh(labeler, "fit"), {**REALS, "ids": np.arange(40)}, ("X", "y", "ids")
+    ),
+    "SoftLabeler.fit": Door(fresh(soft, "fit"), {**REALS, "ids": np.arange(40)}, ("X", "y", "ids")),
+    "PrivateLearner.fit": Door(
+        fresh(lambda: labels.PrivateLearner(labeler(), Threshold()), "fit"),
+        {**REALS, "public": NUMBERS[:3]},
+        XY,
+    ),
+    **{
+        f"{name}.fit": Door(
+            fresh(make, "fit"),
+            CLASSES if name == "NonConvexAdaptation" else DOMAINS,
+            # It does not look at the target's labels.
+            tuple(DOMAINS)[: 3 if name == "PrivateDiscrepancyMinimisation" else 4],
+        )
+        for name, make in ADAPTING.items()
+    },
+    "discrepancy": Door(adaptation.discrepancy, {**DOMAINS, "radius": 1.0}, tuple(DOMAINS)),
+    "release_discrepancy": Door(
+        adaptation.release_discrepancy,
+        {**DOMAINS, "radius": 1.0, "norm_bound": 1.0, "epsilon": 1.0},
+        tuple(DOMAINS),
+    ),
+    "classification_discrepancy": Door(
+        adaptation.classification_discrepancy,
+        {**CLASSES, "radius": 1.0, "starts": 1, "steps": 1},
+        tuple(DOMAINS),
+    ),
+    "tune": Door(
+        lambda **given: adaptation.tune(
+            adaptation.ConvexAdaptation(**STEPS), {"radius": [0.5, 1.0]}, **given
+        ),
+        DOMAINS,
+        tuple(DOMAINS),
+    ),
+    "learn by hand": Door(lambda X, y: parity.learn(X, y, epsilon=1, affine=True), RECORDS, XY),
+}
+PLACES = [(name, argument) for name, door in DOORS.items() for argument in door.private]
