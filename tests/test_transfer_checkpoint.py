@@ -5,7 +5,6 @@ import os
 import signal
 import sqlite3
 import stat
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -34,6 +33,7 @@ ALL = {"schedule": "geometric", "output": "smallest", **PUBLIC}
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked child"),
     pytest.mark.filterwarnings("ignore:random_state makes"),
+    pytest.mark.usefixtures("quick_plan"),
 ]
 
 
@@ -119,30 +119,6 @@ def killed_at(step, folder, random_state):
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_plan():
-    """The search for a plan is the same every time and would take most of the time."""
-    kept, plan = {}, transfer.plan
-
-    def cached(learner, **given):
-        key = repr((learner, sorted(given.items())))
-        if key not in kept:
-            kept[key] = plan(learner, **given)
-        return kept[key]
-
-    transfer.plan = cached
-    yield
-    transfer.plan = plan
-
-
-@pytest.fixture
-def memory():
-    """A folder whose files need no disk: the death of a process loses nothing of them."""
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
-        yield Path(name)
 
 
 @pytest.mark.parametrize("random_state", [11, None], ids=["seeded", "entropy"])
