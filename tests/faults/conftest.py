@@ -1,4 +1,13 @@
 import harness
+import pytest
+import verbs
+
+
+@pytest.fixture
+def inputs(memory):
+    """A folder with what the commands read."""
+    verbs.write_inputs(memory)
+    return memory
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -94,7 +94,7 @@ def watched(work, *, step=None, delay=0.0, limit=None, seconds=60):
         for number, (_, writing) in enumerate(streams, start=1):
             os.dup2(writing, number)
         # pytest has put others in their place.
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         if limit is not None:
             # Python ignores SIGXFSZ, so that writing fails, as it does on a full disk.
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
