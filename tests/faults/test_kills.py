@@ -78,9 +78,9 @@ def test_a_killed_command_is_taken_up_by_the_same_one(inputs, name):
         pytest.importorskip("sklearn")
     verb, folder = VERBS[name], inputs / "run"
     work, came = verb.work(inputs, folder), Counter()
-    fresh(folder)
+    fresh(inputs, folder)
     assert work() == 0  # here, so that children inherit its plan and its imports
-    for first in killed(work, verb.cases, seed=name, prepare=lambda: fresh(folder)):
+    for first in killed(work, verb.cases, seed=name, prepare=lambda: fresh(inputs, folder)):
         came[verb.after(first, inputs, folder)] += 1
     assert len(came) > 1, "all moments were alike"
     outcome = ", ".join(f"{count} {what}" for what, count in sorted(came.items()))

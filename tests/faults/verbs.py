@@ -60,11 +60,13 @@ def _schema(rule):
     return json.dumps({**kept, "label": {"column": "buys", **rule}})
 
 
-def fresh(folder):
-    """An empty folder for the outputs of a command, with a ledger in it."""
+def fresh(inputs, folder):
+    """An empty folder for the outputs of a command, and a ledger beside its inputs."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    Budget.open(folder / "ledger", epsilon=100, delta=0.1)
+    for path in inputs.glob("ledger*"):
+        path.unlink()
+    Budget.open(inputs / "ledger", epsilon=100, delta=0.1)
 
 
 # Commands -----------------------------------------------------------------------------------------
@@ -76,8 +78,8 @@ class Verb:
 
     Attributes:
         argv: the arguments, by the folders of the inputs and of the outputs.
-        check: asserts what must hold in the folder of the outputs after a first run that was cut
-            off, given that run and how to run the command again; says what came of it.
+        check: asserts what must hold in these folders after a first run that was cut off, given
+            that run and how to run the command again; says what came of it.
         cases: how many deaths it dies.
     """
 
@@ -91,7 +93,7 @@ class Verb:
 
     def after(self, first, inputs, folder):
         """What came of it once the command may run as long as it takes."""
-        return self.check(folder, first, lambda: watched(self.work(inputs, folder)))
+        return self.check(inputs, folder, first, lambda: watched(self.work(inputs, folder)))
 
 
 def _label(inputs, folder):
@@ -99,11 +101,11 @@ def _label(inputs, folder):
     options += ["--schema", inputs / "binary.json", "--estimator", "naive-bayes"]
     options += ["--save", folder / "kept", "--output", folder / "out.csv"]
     tables = [inputs / "source.csv", inputs / "public.csv"]
-    return ["label", *tables, *options, "--budget", folder / "ledger"]
+    return ["label", *tables, *options, "--budget", inputs / "ledger"]
 
 
-def _after_label(folder, first, again):
-    paid, saved = len(entries(folder / "ledger")), (folder / "kept").exists()
+def _after_label(inputs, folder, first, again):
+    paid, saved = len(entries(inputs / "ledger")), (folder / "kept").exists()
     if (folder / "out.csv").exists():
         # What is there has been paid for, and is not written over.
         assert paid == 1
@@ -113,7 +115,7 @@ def _after_label(folder, first, again):
     second = again()
     assert second.code == 0, second.err
     assert (folder / "out.csv").read_text().count("\n") == 41
-    assert len(entries(folder / "ledger")) == (1 if saved else paid + 1)
+    assert len(entries(inputs / "ledger")) == (1 if saved else paid + 1)
     # A query is paid for before its answer is shown.
     left = json.loads(second.out)["queries_left"]
     assert left == 360 or (saved and left == 320)
@@ -126,12 +128,12 @@ def _transfer(inputs, folder):
     options += ["--schedule", "every", "--choose", "smallest", "--json"]
     options += ["--checkpoint", folder / "run", "--output", folder / "result.json"]
     tables = [inputs / "source.csv", inputs / "target.csv"]
-    return ["transfer", *tables, *options, "--budget", folder / "ledger"]
+    return ["transfer", *tables, *options, "--budget", inputs / "ledger"]
 
 
-def _after_transfer(folder, first, again):
+def _after_transfer(inputs, folder, first, again):
     rounds, tests = _journal(folder / "run")
-    assert len(entries(folder / "ledger")) == 1 or not (rounds or first.out)
+    assert len(entries(inputs / "ledger")) == 1 or not (rounds or first.out)
     second = again()
     assert second.code == 0, second.err
     assert json.loads((folder / "result.json").read_text()) == json.loads(second.out)
@@ -139,7 +141,7 @@ def _after_transfer(folder, first, again):
     assert after[: len(rounds)] == rounds, "a round was run twice"
     answered = {test for test in tests if test[3] is not None}
     assert answered <= set(asked), "a test was asked twice"
-    assert len(entries(folder / "ledger")) == 1
+    assert len(entries(inputs / "ledger")) == 1
     if first.out.endswith("}\n"):
         assert second.out == first.out
     return "went on" if rounds else "began again"
@@ -161,13 +163,13 @@ def _journal(path):
 def _adapt(inputs, folder):
     options = ["--epsilon", 4, "--delta", 1e-5, "--schema", inputs / "number.json", "--steps", 5]
     options += ["--output", folder / "model.json", "--predict", inputs / "public.csv", "--json"]
-    options += ["--predictions", folder / "out.csv", "--budget", folder / "ledger"]
+    options += ["--predictions", folder / "out.csv", "--budget", inputs / "ledger"]
     return ["adapt", inputs / "source.csv", inputs / "public.csv", *options]
 
 
-def _after_adapt(folder, first, again):
+def _after_adapt(inputs, folder, first, again):
     model, predictions = folder / "model.json", folder / "out.csv"
-    paid = len(entries(folder / "ledger"))
+    paid = len(entries(inputs / "ledger"))
     assert max(model.exists(), predictions.exists(), bool(first.out)) <= paid <= 1
     if model.exists():
         assert json.loads(model.read_text())["record"]["epsilon"] == 4
@@ -177,22 +179,22 @@ def _after_adapt(folder, first, again):
         return "written"
     second = again()
     assert second.code == 0, second.err
-    assert len(entries(folder / "ledger")) == paid + 1
+    assert len(entries(inputs / "ledger")) == paid + 1
     return "began again"
 
 
 def _randomize(inputs, folder, value=1):
     asked = [value, "--question", inputs / "question.json", "--state", folder / "state"]
-    return ["local", "randomize", *asked, "--budget", folder / "ledger"]
+    return ["local", "randomize", *asked, "--budget", inputs / "ledger"]
 
 
-def _after_randomize(folder, first, again):
-    assert len(entries(folder / "ledger")) == 1 or not first.out
+def _after_randomize(inputs, folder, first, again):
+    assert len(entries(inputs / "ledger")) == 1 or not first.out
     second = again()
     assert second.code == 0, second.err
     assert first.out in ("", second.out)
     # An answer that nobody saw may have been paid for.
-    assert 1 <= len(entries(folder / "ledger")) <= (1 if first.code == 0 else 2)
+    assert 1 <= len(entries(inputs / "ledger")) <= (1 if first.code == 0 else 2)
     whole(folder / "state")
     return "answered" if first.out else "began again"
 
@@ -202,10 +204,10 @@ def _collect(inputs, folder):
     return ["local", "collect", inputs / "lines", *asked]
 
 
-def _after_collect(folder, first, again):
+def _after_collect(inputs, folder, first, again):
     if (written := (folder / "a.npz").exists()) is False:
         assert again().code == 0
-    question = Question.from_json((folder.parent / "question.json").read_text())
+    question = Question.from_json((inputs / "question.json").read_text())
     assert read_collection(folder / "a.npz", question).counts()["accepted"] == 50
     return "written" if written else "began again"
 
