@@ -118,10 +118,9 @@ def masked_agents():
 
 def oracle_of_agents():
     needed = local.agents_per_query(tau=0.4, beta=0.1, queries=40, epsilon=2.0)
-    people = np.zeros((40 * needed, 2), np.uint8)
-    made = local.LocalSQOracle(
-        local.Agents(people, people[:, 0], epsilon=2.0), queries=40, beta=0.1
-    )
+    people = np.zeros((50 * needed, 2), np.uint8)
+    asked = local.Agents(people, people[:, 0], epsilon=2.0)
+    made = local.LocalSQOracle(asked, queries=40, beta=0.1)
 
     def ask():
         return until_refused(lambda: made.query(lambda X, y: y * 1.0, 0.4), (ParameterError,))
