@@ -24,6 +24,9 @@ LONG = {"": False, "short": False, "long": True}[os.environ.get("HDP_FAST_FAULTS
 # Rows (attack, cases, outcome) of the table at the end of a long run.
 FIGURES = []
 
+# A moment that does not come: the changes are counted all the same.
+NEVER = sys.maxsize
+
 # What changes a file, a folder or a pipe. A death between two other calls is one after the last
 # change.
 _CHANGES = {
@@ -67,7 +70,8 @@ class Run:
     Attributes:
         code: its exit code; of a child that was killed, minus the signal.
         out, err: what it printed.
-        changes: how many calls that can change a file, a folder or a pipe it began or ended.
+        changes: how many calls that can change a file, a folder or a pipe it began or ended, where
+            they were counted.
     """
 
     code: int
@@ -84,8 +88,9 @@ class Run:
 def watched(work, *, step=None, delay=0.0, limit=None, seconds=60):
     """Does some work in a child and says how that ended; its exit code is what work returns.
 
-    step: kill -9 at that change, counted from 0; delay: so many seconds after it, in the middle of
-    whatever runs then. limit: bytes that no file may grow beyond. A child that hangs is a failure.
+    step: kill -9 at that change, counted from 0, or NEVER to count them; delay: so many seconds after
+    it, in the middle of whatever runs then. limit: bytes that no file may grow beyond. A child that
+    hangs is a failure.
     """
     counter = memoryview(mmap.mmap(-1, 8)).cast("Q")
     streams = [os.pipe() for _ in range(2)]
@@ -99,7 +104,7 @@ def watched(work, *, step=None, delay=0.0, limit=None, seconds=60):
             # Python ignores SIGXFSZ, so that writing fails, as it does on a full disk.
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         try:
-            with _deadly(counter, step, delay):
+            with _deadly(counter, step, delay) if step is not None else contextlib.nullcontext():
                 code = work()
         except BaseException:
             code = 1

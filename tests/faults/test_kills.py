@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from harness import figure, moments, size, watched
+from harness import NEVER, figure, moments, size, watched
 from processes import forking
 from verbs import COST, VERBS, entries, fresh, show
 
@@ -15,7 +15,7 @@ pytestmark = [forking, pytest.mark.usefixtures("quick_plan")]
 def killed(work, cases, seed, prepare=lambda: None):
     """How children end that do the same work, from the same state, until one more moment."""
     prepare()
-    changes = watched(work).changes
+    changes = watched(work, step=NEVER).changes
     for moment in moments(changes, cases, seed):
         prepare()
         run = watched(work, **moment)
