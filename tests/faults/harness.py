@@ -88,9 +88,9 @@ class Run:
 def watched(work, *, step=None, delay=0.0, limit=None, seconds=60):
     """Does some work in a child and says how that ended; its exit code is what work returns.
 
-    step: kill -9 at that change, counted from 0, or NEVER to count them; delay: so many seconds after
-    it, in the middle of whatever runs then. limit: bytes that no file may grow beyond. A child that
-    hangs is a failure.
+    step: kill -9 at that change, counted from 0, or NEVER to count them; delay: so many seconds
+    after it, in the middle of whatever runs then. limit: bytes that no file may grow beyond. A
+    child that hangs is a failure.
     """
     counter = memoryview(mmap.mmap(-1, 8)).cast("Q")
     streams = [os.pipe() for _ in range(2)]
