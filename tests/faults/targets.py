@@ -242,7 +242,9 @@ TARGETS = {
         lambda ones, zeros: learners.ConjunctionList(ones, zeros).errors(BITS, Y),
         {"ones": MASKS, "zeros": 1 - MASKS},
     ),
-    "parities": Target(lambda masks: learners.Parities(masks).errors(BITS, Y), {"masks": MASKS}),
+    "parities": Target(
+        lambda masks: learners.Parities(masks).errors(BITS, Y), {"masks": MASKS}, names=("X",)
+    ),
     "halfspaces": Target(
         lambda W, b: learners.Halfspaces(W, b).errors(REALS, Y), {"W": REALS[:4], "b": HALVES[:4]}
     ),

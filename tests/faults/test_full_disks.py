@@ -93,7 +93,7 @@ def test_a_command_on_a_full_disk_says_so_and_can_be_run_again(disk, inputs, nam
     if name.startswith("label"):
         pytest.importorskip("sklearn")
     verb, folder, came = VERBS[name], disk.folder / "run", Counter()
-    work, cases = verb.work(inputs, folder), size(5, 40)
+    work, cases = verb.work(inputs, folder), size(3, 40)
     fresh(inputs, folder)
     assert work() == 0  # here, so that children inherit its plan and its imports
     for room in rooms(cases, seed=name):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from harness import LONG, command, watched, whole
+from harness import command, size, watched, whole
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast._questions import Question, mean_question
@@ -38,8 +38,8 @@ def write_inputs(folder):
     """Tables of numbers and categories, labels that follow them, schemas, a question, answers."""
     for seed, (name, n) in enumerate([("source", 600), ("target", 4000), ("public", 40)]):
         coins = np.random.default_rng(seed)
-        size, owner = coins.integers(0, 100, n), coins.integers(0, 2, n)
-        rows = zip(size, np.array(["rent", "own"])[owner], size > 50, strict=True)
+        numbers, owners = coins.integers(0, 100, n), coins.integers(0, 2, n)
+        rows = zip(numbers, np.array(["rent", "own"])[owners], numbers > 50, strict=True)
         lines = [f"{number},{home},{label:d}" for number, home, label in rows]
         (folder / f"{name}.csv").write_text("\n".join(["size,home,buys", *lines, ""]))
     for name, rule in (("binary", {"positive": ["1"]}), ("number", {"bounds": [0, 1]})):
@@ -214,9 +214,9 @@ def _after_collect(inputs, folder, first, again):
 
 # A collector pays nothing: its output alone is at stake.
 VERBS = {
-    "label --save --budget": Verb(_label, _after_label, 200 if LONG else 10),
-    "transfer --checkpoint --budget": Verb(_transfer, _after_transfer, 400 if LONG else 10),
-    "adapt --budget": Verb(_adapt, _after_adapt, 200 if LONG else 10),
-    "local randomize --state --budget": Verb(_randomize, _after_randomize, 1300 if LONG else 14),
-    "local collect --aggregate": Verb(_collect, _after_collect, 100 if LONG else 10),
+    "label --save --budget": Verb(_label, _after_label, size(8, 200)),
+    "transfer --checkpoint --budget": Verb(_transfer, _after_transfer, size(6, 400)),
+    "adapt --budget": Verb(_adapt, _after_adapt, size(8, 200)),
+    "local randomize --state --budget": Verb(_randomize, _after_randomize, size(10, 1300)),
+    "local collect --aggregate": Verb(_collect, _after_collect, size(8, 100)),
 }
