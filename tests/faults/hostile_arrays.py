@@ -35,7 +35,7 @@ def _dtype(values, rng):
         warnings.simplefilter("ignore")
         try:
             return values.astype(kind)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             return np.zeros(values.shape, kind)
 
 
