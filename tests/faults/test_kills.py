@@ -24,7 +24,7 @@ def killed(work, cases, seed, prepare=lambda: None):
 
 
 def test_a_killed_spender_has_paid_for_all_that_it_showed(memory):
-    path, cases, seen = memory / "ledger", size(24, 1000), 0
+    path, cases, seen = memory / "ledger", size(24, 400), 0
     Budget.open(path, epsilon=1000)
 
     def spend():

@@ -52,7 +52,7 @@ def test_calls_leave_nothing_behind(name):
             call(target, arrays)
         print(resident() - before)
 
-    run = watched(child, seconds=300)
+    run = watched(child, seconds=1200)
     assert run.code == 0, run.err
     growth = int(run.out)
     assert growth < SLACK_BYTES + A_CALL * calls
