@@ -32,7 +32,7 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
   table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 
-.PHONY: help demo test lint bench stat papers docs wheel ci toolchain develop clean
+.PHONY: help demo test lint bench stat faults papers docs wheel ci toolchain develop clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy referenc
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each)
 	$(BIN)/python -m pytest tests/statistical $(PYTEST_ARGS)
+
+faults: develop $(STAMPS)/dev ## kills, full disks, races, forks and hostile arrays at length, with a table of figures
+	HDP_FAST_FAULTS=long $(BIN)/python -m pytest tests/faults -s $(PYTEST_ARGS)
 
 papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
 	@if [ -z "$(PAPERS)" ]; then echo "benches/papers/ holds no experiment yet: nothing to run"; fi

@@ -5,12 +5,30 @@ from pathlib import Path
 
 import pytest
 
+from hdp_fast import transfer
+
 # A runner in the background ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tables that tests design stay out of the user's own cache.
 _cache = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _cache.name
+
+
+@pytest.fixture(scope="module")
+def quick_plan():
+    """The search for a plan is the same every time and would take most of the time."""
+    kept, plan = {}, transfer.plan
+
+    def cached(learner, **given):
+        key = repr((learner, sorted(given.items())))
+        if key not in kept:
+            kept[key] = plan(learner, **given)
+        return kept[key]
+
+    transfer.plan = cached
+    yield
+    transfer.plan = plan
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import exit_code, forked, forking
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -39,8 +39,6 @@ from hdp_fast.exceptions import (
 
 EYE = np.eye(4, dtype=np.uint8)
 ONES = np.ones(4, dtype=np.uint8)
-
-forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def record(epsilon, delta=0.0, neighbours="replace_one", mechanism="test"):
@@ -512,32 +510,6 @@ def test_racing_threads_never_overspend(make):
     assert len(won) == 50
     assert budget.remaining.epsilon == 0
     assert states(budget) == ["committed"] * 50
-
-
-def forked(work):
-    """The process number of a child that does something and is gone."""
-    with warnings.catch_warnings():
-        # Python 3.12 warns of any fork beside threads; that it works here is what is tested.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    return child
-
-
-def exit_code(child, seconds=10):
-    """Of a child, which is killed if it hangs."""
-    watchdog = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
-    watchdog.start()
-    try:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    finally:
-        watchdog.cancel()
 
 
 @forking

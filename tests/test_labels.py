@@ -23,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from processes import exit_code, forked, forking
 from scipy import stats
 from scipy.sparse import coo_matrix
 
@@ -806,26 +807,6 @@ class VotesFor:
         return np.full(len(Q), self.vote)
 
 
-forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def forked(work):
-    with warnings.catch_warnings():
-        # Python 3.12 warns of any fork beside threads; that it works here is what is tested.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            code = work()
-        os._exit(code)
-    return child
-
-
-def exit_code(child):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def asking(path, pipe):
     """Asks until there is no query left, and shows each answer on a pipe."""
 
@@ -834,7 +815,6 @@ def asking(path, pipe):
         with contextlib.suppress(BudgetExceeded):
             while True:
                 os.write(pipe, b"%d\n" % made.label(Q[:1]).queries_left)
-        return 0
 
     return forked(work)
 
@@ -894,7 +874,6 @@ def test_a_fork_asks_only_a_saved_labeler(tmp_path):
         with pytest.raises(ParameterError, match="belongs to process"):
             made.label(Q)
         saved.label(Q)
-        return 0
 
     assert exit_code(forked(work)) == 0
     assert (made.queries_left, saved.queries_left) == (50, 46)

@@ -7,16 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
-import warnings
 
 import numpy as np
 import pytest
+from processes import forking, reply
 
 from hdp_fast import gf2, local, noise, parity
 from hdp_fast.exceptions import ParameterError
-
-forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def random_matrix(size, seed=0):
@@ -39,40 +36,13 @@ def low_rank_matrix(size, rank, seed):
 # Forks --------------------------------------------------------------------------------------------
 
 
-def forked(work, seconds=20):
-    """What work() returns in a forked child, as bytes; a child that hangs is killed."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns of any fork beside threads; that it works here is what is tested.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.write(writing, work())
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    os.close(writing)
-    watchdog = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
-    watchdog.start()
-    with os.fdopen(reading, "rb") as pipe:
-        sent = pipe.read()
-    _, status = os.waitpid(child, 0)
-    watchdog.cancel()
-    assert os.waitstatus_to_exitcode(status) == 0
-    return sent
-
-
 @forking
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_forked_child_runs_kernels_after_its_parent_did(threads):
     A = low_rank_matrix(2_000, 1_700, 1)
     assert gf2.rank(A, threads=2) == 1_700
     for _ in range(3):
-        assert forked(lambda: str(gf2.rank(A, threads=threads)).encode()) == b"1700"
+        assert reply(lambda: str(gf2.rank(A, threads=threads)).encode()) == b"1700"
     assert gf2.rank(A, threads=2) == 1_700
 
 
@@ -82,9 +52,9 @@ def test_a_child_of_a_child_runs_kernels():
     assert gf2.rank(A, threads=2) == 1_700
 
     def child():
-        return b"%d " % gf2.rank(A, threads=2) + forked(lambda: b"%d" % gf2.rank(A, threads=2))
+        return b"%d " % gf2.rank(A, threads=2) + reply(lambda: b"%d" % gf2.rank(A, threads=2))
 
-    assert forked(child) == b"1700 1700"
+    assert reply(child) == b"1700 1700"
 
 
 @forking
@@ -93,7 +63,7 @@ def test_a_child_forked_while_a_kernel_runs_is_well():
     running = threading.Thread(target=gf2.rank, args=(A,), kwargs={"threads": 2})
     running.start()
     time.sleep(0.02)
-    assert forked(lambda: b"%d" % gf2.rank(small, threads=2)) == b"1700"
+    assert reply(lambda: b"%d" % gf2.rank(small, threads=2)) == b"1700"
     running.join(60)
     assert not running.is_alive()
 
@@ -113,7 +83,7 @@ def coins():
 
 @forking
 def test_forked_children_draw_different_coins():
-    drawn = [coins(), forked(coins), forked(coins), coins()]
+    drawn = [coins(), reply(coins), reply(coins), coins()]
     parts = [whole[i : i + 256] for whole in drawn for i in range(0, 1024, 256)]
     assert len(set(parts)) == 16
 

@@ -33,6 +33,7 @@ ALL = {"schedule": "geometric", "output": "smallest", **PUBLIC}
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked child"),
     pytest.mark.filterwarnings("ignore:random_state makes"),
+    pytest.mark.usefixtures("quick_plan"),
 ]
 
 
@@ -118,22 +119,6 @@ def killed_at(step, folder, random_state):
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_plan():
-    """The search for a plan is the same every time and would take most of the time."""
-    kept, plan = {}, transfer.plan
-
-    def cached(learner, **given):
-        key = repr((learner, sorted(given.items())))
-        if key not in kept:
-            kept[key] = plan(learner, **given)
-        return kept[key]
-
-    transfer.plan = cached
-    yield
-    transfer.plan = plan
 
 
 @pytest.mark.parametrize("random_state", [11, None], ids=["seeded", "entropy"])

@@ -246,6 +246,8 @@ class TestDivergences:
         assert chi2_gaussians([0], [2], [0], [1]) == math.inf
         assert chi2_gaussians([0], [1.999], [0], [1]) < math.inf
         assert chi2_gaussians([1000], [1], [0], [1]) == math.inf, "beyond the floats"
+        for far in (1e160, 1e308):
+            assert chi2_gaussians([far, 0], [1, 1], [-far, 1], [1, 1]) == math.inf
 
     @pytest.mark.parametrize(
         ("target", "source"),
@@ -260,7 +262,8 @@ class TestDivergences:
         "given",
         [([0], [0], [0], [1]), ([0], [1], [0], [-1]), ([0], [1, 1], [0], [1]),
          ([0, 0], [1, 1], [0], [1]), ([math.nan], [1], [0], [1]), ([0, 0], [[1, 2], [0, 1]], [0, 0],
-         [1, 1]), ([0, 0], [[1, 2], [2, 1]], [0, 0], [1, 1]), ([0], ["a"], [0], [1])],
+         [1, 1]), ([0, 0], [[1, 2], [2, 1]], [0, 0], [1, 1]), ([0], ["a"], [0], [1]),
+         ([0], np.ones(300_000), [0], [1])],
     )  # fmt: skip
     def test_what_are_no_gaussians(self, given):
         with pytest.raises((ParameterError, ShapeError), match=r"target|source|means"):

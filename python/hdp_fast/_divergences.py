@@ -63,13 +63,15 @@ def chi2_gaussians(
     values, vectors = np.linalg.eigh(mixed)
     if values.min() <= 0:
         return math.inf
-    gap = source @ (means[0] - means[1])
-    # Completing the square, with the target's mean as origin.
-    gain = gap @ (vectors / values) @ (vectors.T @ gap)
-    gain += (means[0] - means[1]) @ gap
-    log_ratio = log_target - (log_source + np.log(values).sum()) / 2 + gain / 2
+    # Means so far apart that a product overflows are infinitely far apart for floats.
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = source @ (means[0] - means[1])
+        # Completing the square, with the target's mean as origin.
+        gain = gap @ (vectors / values) @ (vectors.T @ gap)
+        gain += (means[0] - means[1]) @ gap
+    log_ratio = float(log_target - (log_source + np.log(values).sum()) / 2 + gain / 2)
     try:
-        return math.expm1(float(log_ratio))
+        return math.inf if math.isnan(log_ratio) else math.expm1(log_ratio)
     except OverflowError:
         return math.inf
 
@@ -105,9 +107,9 @@ def _precision(
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
     """The inverse of a covariance and the logarithm of its determinant."""
     found = _finite(name, value)
-    full = np.diag(found) if found.ndim == 1 else found
-    if full.shape != (d, d):
+    if found.shape not in ((d,), (d, d)):
         raise ShapeError(f"{name} has shape {found.shape}, but it must be ({d},) or ({d}, {d})")
+    full = np.diag(found) if found.ndim == 1 else found
     if not np.allclose(full, full.T):
         raise ParameterError(f"{name} must be symmetric")
     values, vectors = np.linalg.eigh(full)

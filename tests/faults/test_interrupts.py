@@ -1,0 +1,97 @@
+"""Ctrl-C in the middle of long kernels: each stops, and soon."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from harness import figure
+from processes import exit_code, forked, forking
+
+from hdp_fast import gf2, noise, parity, transfer
+from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD
+from hdp_fast.stability import HazardTable
+from hdp_fast.weights import DenseWeights
+
+pytestmark = forking
+COINS = np.random.default_rng(0)
+
+
+def rank():
+    rows = np.frombuffer(COINS.bytes(20_000 * 2_500), np.uint8).reshape(20_000, 2_500)
+    matrix = gf2.BitMatrix.from_packed(rows, 20_000)
+    os.environ["HDP_FAST_ISA"] = "portable"
+    return lambda: gf2.rank(matrix)
+
+
+def no_parity():
+    """Only the stop coin ends the loop, after a million tries."""
+    X = COINS.integers(0, 2, (20_000, 100), dtype=np.uint8)
+    return lambda: parity.learn(X, X[::-1, 0], epsilon=1.0, beta=1e-5)
+
+
+def table():
+    return lambda: HazardTable.design(10**6, 10**9, epsilon=1, delta=1e-6, beta=0.05)
+
+
+def Gaussian_noise():
+    return lambda: noise.discrete_gaussian(1e6, 10**8)
+
+
+def weighted_draws():
+    return lambda: noise.weighted_draws(np.arange(1, 1000), 3 * 10**8)
+
+
+def draws():
+    weights = DenseWeights(10**6, 0.5, 0.5)
+    return lambda: weights.draw(3 * 10**8)
+
+
+def descent():
+    X, y = COINS.random((1000, 50)) / 10, COINS.integers(0, 2, 1000)
+    learner = PrivateSGD("logistic", steps=10**7, batch=10, noise=1.0)
+    return lambda: learner.learn(X, y)
+
+
+def conjunctions():
+    X = COINS.integers(0, 2, (50_000, 250), dtype=np.uint8)
+    learner = ExponentialLearner(Conjunctions(250, 3))
+    return lambda: learner.learn(X, X[:, 0])
+
+
+def search():
+    learner = ExponentialLearner(Conjunctions(30, 3))
+    goal = {"alpha": 0.01, "epsilon": 1.0, "delta": 1e-9, "agents_epsilon": 1.0, "chi2": 3.0}
+    return lambda: transfer.plan(learner, **goal)
+
+
+KERNELS = [
+    *(rank, no_parity, table, Gaussian_noise, weighted_draws),
+    *(draws, descent, conjunctions, search),
+]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+def test_ctrl_c_ends(kernel, threads):
+    """Each would take several seconds, or hours; ten seconds tell a kernel that does not listen."""
+    reading, writing = os.pipe()
+
+    def child():
+        os.environ["HDP_FAST_NUM_THREADS"] = threads
+        work = kernel()
+        os.write(writing, b"!")
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+    number = forked(child)
+    os.close(writing)
+    assert os.read(reading, 1) == b"!"
+    os.close(reading)
+    time.sleep(0.2)
+    start = time.monotonic()
+    os.kill(number, signal.SIGINT)
+    assert exit_code(number, 10) == 0
+    took = 1000 * (time.monotonic() - start)
+    figure(f"Ctrl-C: {kernel.__name__}, {threads} threads", 1, f"stopped after {took:.0f} ms")

@@ -1,0 +1,298 @@
+"""Two threads on every object with state: none waits for ever, and totals are exact."""
+
+import contextlib
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from harness import figure, size, together, watched
+from processes import forking
+from verbs import COST
+
+from hdp_fast import Budget, gf2, local
+from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded, ParameterError
+from hdp_fast.labels import PrivateLabeler, SoftLabeler
+from hdp_fast.learners import Features, LinearSeparator, PrivateSGD, Stumps
+from hdp_fast.stability import (
+    AboveThreshold,
+    GaussianVote,
+    HazardTable,
+    OnlineQueryRelease,
+    StableRelease,
+    VoteTable,
+)
+from hdp_fast.weights import DenseWeights
+
+pytestmark = forking
+COINS = np.random.default_rng(0)
+X = COINS.integers(0, 2, (400, 5), dtype=np.uint8)
+Y = X[:, 0]
+PROMISE = {"epsilon": 1.0, "delta": 1e-5}
+CALLS = size(40, 400)
+
+
+def until_refused(call, refusal=(BudgetExceeded, AgentsExhausted)):
+    """Calls until there is nothing left; how often that was."""
+    times = 0
+    with contextlib.suppress(*refusal):
+        while True:
+            call()
+            times += 1
+    return times
+
+
+def often(call):
+    """Calls a fixed number of times; how often that was."""
+    for _ in range(CALLS):
+        call()
+    return CALLS
+
+
+def granted(call, most):
+    """Asserts that two threads together are granted all that there is, and no more."""
+    assert sum(together([lambda: until_refused(call)] * 2)) == most
+
+
+# Weights -----------------------------------------------------------------------------------------
+
+
+def weights_updated_and_drawn_from():
+    n = 1_000_000
+    made = DenseWeights(n, 0.1, 0.01)
+    losses = np.zeros(n)
+
+    def update():
+        made.update(losses)
+
+    def look():
+        return made.rate, made._updates, made._room
+
+    calls = [update, update, lambda: made.draw(1000), look]
+    together([lambda call=call: often(call) for call in calls])
+    assert made._updates == 2 * CALLS
+
+
+def weights_learned_from():
+    n = 20_000
+    made = DenseWeights(n, 0.1, 0.1)
+    learner = PrivateSGD("logistic", steps=50, noise=1.0)
+    rows, labels = np.ones((n, 3)) / 2, np.zeros(n, np.uint8)
+
+    def learn():
+        learner.learn_weighted(rows, labels, made)
+
+    losses = np.zeros(n)
+    together([lambda: often(learn), lambda: often(lambda: made.update(losses))])
+    assert made._updates == CALLS
+
+
+# People -------------------------------------------------------------------------------------------
+
+
+def agents():
+    made = local.Agents(X, Y, epsilon=1.0)
+    granted(lambda: made.ask(lambda X, y: y, 1), len(made))
+
+
+def remote_agents():
+    asked = []
+
+    class Learned:
+        hypothesis = "h"
+
+    def ask(text, k):
+        asked.append(k)
+        return np.zeros(k, np.uint8)
+
+    made = local.RemoteAgents(ask, epsilon=1.0, count=300)
+    granted(lambda: made.test(Learned(), 1), 300)
+    assert sum(asked) == 300
+
+
+def masked_agents():
+    concept = local.MaskedParity(np.array([1, 0, 1, 1], np.uint8), 0)
+    made = local.MaskedParityAgents(concept, 300, epsilon=1.0)
+    granted(lambda: made.ask(lambda X, y: y, 1), 300)
+
+
+def oracle_of_agents():
+    needed = local.agents_per_query(tau=0.4, beta=0.1, queries=40, epsilon=2.0)
+    people = np.zeros((50 * needed, 2), np.uint8)
+    asked = local.Agents(people, people[:, 0], epsilon=2.0)
+    made = local.LocalSQOracle(asked, queries=40, beta=0.1)
+
+    def ask():
+        return until_refused(lambda: made.query(lambda X, y: y * 1.0, 0.4), (ParameterError,))
+
+    assert sum(together([ask] * 2)) == 40
+    assert (made.asked, asked.remaining) == (40 * needed, 10 * needed)
+
+
+def oracle_of_a_curator():
+    made = local.CuratorOracle(X, Y, epsilon=100.0, queries=60, beta=0.1)
+    granted(lambda: made.query(lambda X, y: y * 1.0, 1.0), 60)
+
+
+def aggregate():
+    randomizer = local.BinaryResponse(1.0)
+    made, reports = randomizer.aggregate(), randomizer.sample(np.full(10, 0.5))
+    times = sum(together([lambda: often(lambda: made.add(reports))] * 2))
+    assert made.reports == 10 * times
+    alone = randomizer.aggregate()
+    for _ in range(times):
+        alone.add(reports)
+    assert made.to_json() == alone.to_json()
+
+
+# Votes --------------------------------------------------------------------------------------------
+
+
+def session_with_bottoms():
+    made = HazardTable.design(5, 500, **PROMISE, beta=0.1).session()
+    granted(lambda: made.answer([900, 0]), 500)
+
+
+def session_that_ends_with_bottoms():
+    made = HazardTable.design(9, 5000, **PROMISE, beta=0.1).session()
+    answers = Counter()
+
+    def ask():
+        answers[made.answer([50, 50])] += 1
+
+    together([lambda: until_refused(ask)] * 2)
+    assert made.bottoms_left == 0
+    assert made.queries_left == 5000 - sum(answers.values())
+
+
+def session_without_bottoms():
+    made = VoteTable.design(500, **PROMISE, beta=0.1).session()
+    granted(lambda: made.answer([60, 40]), 500)
+
+
+def session_of_a_gaussian():
+    made = GaussianVote.design(300, **PROMISE, beta=0.1, labels=3).session()
+    granted(lambda: made.answer([900, 0, 0]), 300)
+
+
+def above_threshold():
+    made = AboveThreshold(9, 0, epsilon=1.0, m=300)
+    granted(lambda: made.answer(10**6), 300)
+
+
+def online_release():
+    made = OnlineQueryRelease(9, **PROMISE, m=300)
+    granted(lambda: made.answer([10**6, 0]), 300)
+
+
+def stable_release():
+    made = StableRelease(**PROMISE)
+    together([lambda: often(lambda: made.release([10**6, 0]))] * 2)
+
+
+def yes(X, y):
+    return lambda Q: np.ones(len(Q), int)
+
+
+def half(X, y):
+    return lambda Q: np.full(len(Q), 0.5)
+
+
+def labeler():
+    made = PrivateLabeler(
+        yes, **PROMISE, queries=200, unstable=1, classes=[0, 1], members=2, table="vote"
+    )
+    made.fit(X, Y)
+    granted(lambda: made.label(X[:1]), 200)
+
+
+def soft_labeler():
+    made = SoftLabeler(half, **PROMISE, queries=60, unstable=3, members=10).fit(X, Y)
+    together([lambda: until_refused(lambda: made.score(X[:1], 4))] * 2)
+    assert made.queries_left == 0 or made.unstable_left == 0
+
+
+# Books --------------------------------------------------------------------------------------------
+
+
+def pay(budget):
+    with budget.reserve(COST):
+        pass
+
+
+def budget():
+    made = Budget(2.0)
+    granted(lambda: pay(made), 200)
+    assert made.remaining.epsilon == 0
+
+
+def parts_of_a_budget():
+    made = Budget(1.0)
+    parts = made.parallel()
+    together([lambda name=name: until_refused(lambda: pay(parts.part(name))) for name in "ab"])
+    assert made.spent.epsilon == 1
+    assert sum(entry.record == COST for entry in made.records) == 200
+
+
+# What is only read, or keeps a start for the next call --------------------------------------------
+
+
+def matrix():
+    dense = COINS.integers(0, 2, (300, 300), dtype=np.uint8)
+    made = gf2.BitMatrix.from_dense(dense)
+    rank = gf2.rank(made)
+    ranks = together([lambda: {gf2.rank(made, threads=2) for _ in range(CALLS)}] * 2)
+    assert ranks == [{rank}] * 2
+
+
+def solution():
+    dense = COINS.integers(0, 2, (40, 90), dtype=np.uint8)
+    made = gf2.solve(dense, dense[:, 0])
+
+    def sample():
+        assert np.array_equal(dense @ made.sample() % 2, dense[:, 0])
+
+    together([lambda: often(sample)] * 2)
+
+
+def features():
+    made, stumps = Features(X), Stumps(5)
+    alone = stumps.errors(made, Y)
+
+    def count():
+        assert np.array_equal(stumps.errors(made, Y, threads=2), alone)
+
+    together([lambda: often(count)] * 2)
+
+
+def separator():
+    made, rows = LinearSeparator(), X.astype(float)
+    drawn = [np.arange(0, 300), np.arange(100, 400)]
+
+    def learn(indices):
+        for _ in range(CALLS // 4):
+            assert made.learn_indices(rows, Y, indices).errors == 0
+
+    together([lambda some=some: learn(some) for some in drawn])
+
+
+OBJECTS = [
+    *(weights_updated_and_drawn_from, weights_learned_from),
+    *(agents, remote_agents, masked_agents, oracle_of_agents, oracle_of_a_curator, aggregate),
+    *(session_with_bottoms, session_that_ends_with_bottoms, session_without_bottoms),
+    *(session_of_a_gaussian, above_threshold, online_release, stable_release),
+    *(labeler, soft_labeler, budget, parts_of_a_budget),
+    *(matrix, solution, features, separator),
+]
+
+
+@pytest.mark.parametrize("attack", OBJECTS, ids=lambda attack: attack.__name__)
+def test_two_threads_share(attack):
+    def child():
+        # So often that whatever can come between two steps does.
+        sys.setswitchinterval(1e-6)
+        attack()
+
+    run = watched(child, seconds=30)
+    assert run.code == 0, run.err
+    figure(f"two threads: {attack.__name__.replace('_', ' ')}", CALLS, "ended, totals exact")
