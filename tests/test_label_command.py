@@ -390,7 +390,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     process = subprocess.Popen(
         [sys.executable, "-m", "hdp_fast", *argv],
         stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(folder)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         text=True,
     )
     patience = time.monotonic() + 30
