@@ -197,6 +197,48 @@ def test_a_chunk_does_not_move_the_generators_of_others(draws):
     assert before == (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
 
 
+class Torch:
+    """The part of torch that seeds and restores."""
+
+    def __init__(self):
+        self.state, self.seeds, self.fresh = "before", [], 0
+
+    def get_rng_state(self):
+        return self.state
+
+    def set_rng_state(self, state):
+        self.state = state
+
+    def manual_seed(self, seed):
+        self.seeds.append(seed)
+        self.state = seed
+
+    def seed(self):
+        self.fresh += 1
+        self.state = "fresh"
+
+
+@pytest.mark.parametrize("loaded_before", [True, False])
+def test_torch_is_seeded_for_each_member_and_put_back(monkeypatch, loaded_before):
+    torch, seen = Torch(), []
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    if not loaded_before:
+        monkeypatch.delitem(sys.modules, "torch")
+
+    def learner(X, y):
+        sys.modules["torch"] = torch
+        seen.append(torch.state)
+        torch.state = X[0, 0]
+        return lambda Q: np.zeros(len(Q), int)
+
+    fitted(learner)
+    first = 0 if loaded_before else 1
+    assert seen[first:] == torch.seeds
+    assert len(set(torch.seeds)) == 60 - first
+    # Loaded by a member, it ends with coins that no member has moved.
+    assert (torch.state, torch.fresh) == (("before", 0) if loaded_before else ("fresh", 1))
+
+
 def loud(X, y):
     """Fails in half of the chunks, in another way in each, and talks in all of them."""
     print("private")
