@@ -98,13 +98,6 @@ def own_array(part: NDArray[Any]) -> NDArray[Any]:
     return _own_objects(made) if made.dtype.hasobject else made
 
 
-def read_only(entries: NDArray[Any]) -> NDArray[Any]:
-    """A view that nobody can write through."""
-    view = entries.view()
-    view.flags.writeable = False
-    return view
-
-
 def _own_objects(entries: NDArray[Any]) -> NDArray[Any]:
     if entries.dtype.kind == "O" and _CONSTANTS.issuperset(map(type, entries.flat)):
         return entries

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _progress, _random, accounting, local
+from ._callers import locked
 from ._checks import array, bits, shown
 from ._core import Features
 from ._divergences import chi2_finite, chi2_gaussians
 from ._journal import Journal
 from ._learning import Learner, adapted
 from ._plans import Output, PaperPlan, Plan, Schedule, plan
-from ._records import read_only
 from ._rounds import Result, Rounds, Tested, is_oracle
 from ._search import composes, round_cost
 from .budget import Budget, spend
@@ -342,7 +342,7 @@ def _records(X: Any, y: ArrayLike) -> tuple[NDArray[Any], Bits]:
         shapes = f"X has shape {records.shape} and y {labels.shape}"
         raise ShapeError(f"{shapes}, but they must be (n, d) and (n,), n at least 1")
     # What a learner writes would be what later rounds learn from, and the caller's own.
-    return read_only(records), read_only(labels)
+    return locked(records), locked(labels)
 
 
 def _weights(
