@@ -7,6 +7,9 @@ import operator
 from typing import Any
 
 import numpy as np
+
+# At once, as numpy would import it at first use: a child forked meanwhile would wait for ever.
+from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from .exceptions import ParameterError, ShapeError
@@ -122,7 +125,7 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError when its rows differ in length.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, ma.MaskedArray):
         raise ParameterError(f"{name} is a masked array, but masked entries have no value")
     try:
         return np.asarray(value)
@@ -138,7 +141,9 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     found = array(name, value)
     if found.ndim != 1:
         raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if found.size and found.dtype.kind not in "bui":
+    if not found.size:
+        return np.zeros(0, np.uint8)
+    if found.dtype.kind not in "bui":
         raise ParameterError(
             f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
         )

@@ -122,7 +122,7 @@ class CuratorOracle(Once):
         """
         check_query(g)
         self._check_tolerance(positive("tau", tau))
-        with self._lock:
+        with self._turn():
             self._check_left(1, None, self.remaining)
             self._answered += 1
         noise = discrete_laplace(self._scale, random_state=self._coins)

@@ -66,7 +66,7 @@ class _Comparisons(Once):
         found = _integers("values", values)
         if found.ndim > 1:
             raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
-        with self._lock:
+        with self._turn():
             self._check_left(found.size, *self._noisy.left)
             answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
         return bool(answers[0]) if found.ndim == 0 else answers
@@ -334,8 +334,10 @@ def _threshold(T: int, scale: Fraction, delta: float) -> int:
 
 def _integers(name: str, value: ArrayLike) -> Integers:
     found = array(name, value)
-    if found.size and found.dtype.kind not in "bui":
+    if not found.size:
+        return np.zeros(found.shape, np.int64)
+    if found.dtype.kind not in "bui":
         raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
-    if found.dtype == np.uint64 and found.size and int(found.max()) >= 1 << 63:
+    if found.dtype == np.uint64 and int(found.max()) >= 1 << 63:
         raise ParameterError(f"{name} has entries out of range, but each must fit int64")
     return np.array(found, np.int64, order="C")

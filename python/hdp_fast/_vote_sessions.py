@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ class Once(Single):
     def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
         self._record = record
         self._coins = _random.stream(random_state)
-        self._lock, self._process = threading.Lock(), os.getpid()
+        self._lock, self._inside, self._process = threading.RLock(), False, os.getpid()
         with spend(budget, record):
             pass
 
@@ -40,11 +42,25 @@ class Once(Single):
         """What protects all answers together."""
         return self._record
 
-    def _check_left(self, queries: int, bottoms: int | None, left: int) -> None:
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One call at a time; refused where it is not this process's or would wait for ever."""
         kind = type(self).__name__
         if os.getpid() != self._process:
             rule = "it can't be shared by a fork, which would use it twice"
             raise ParameterError(f"{kind} = that of a parent process, but {rule}")
+        with self._lock:
+            if self._inside:
+                rule = "it is in use by this very thread, whose call a signal handler interrupts"
+                raise ParameterError(f"{kind} can't be used here, since {rule}")
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
+
+    def _check_left(self, queries: int, bottoms: int | None, left: int) -> None:
+        kind = type(self).__name__
         if bottoms == 0:
             raise BudgetExceeded(f"{kind} has ended at its last bottom, but queries were asked")
         if queries > left:
@@ -168,7 +184,7 @@ class Session(Once):
         given = _scores(scores)
         flat = np.require(given, np.float64, ["C", "A"]).reshape(-1)
         queries = given.shape[1] if given.ndim == 2 else 1
-        with self._lock:
+        with self._turn():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
@@ -192,7 +208,7 @@ class Session(Once):
         return answers if isinstance(answers, int) else answers.astype(np.int64)
 
     def _ask(self, queries: int, ask: Any) -> Any:
-        with self._lock:
+        with self._turn():
             self._check_left(queries, self._bottoms, self._queries)
             answers = ask(self._coins)
             self._queries -= len(answers)
