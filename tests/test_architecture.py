@@ -19,7 +19,7 @@ PACKAGE = ROOT / "python" / "hdp_fast"
 
 # A module may import from its own line and from those above it.
 LAYERS = [
-    {"error", "params"},
+    {"error", "params", "memory"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},

@@ -159,6 +159,10 @@ NOT_BITS = {
     "object": lambda bits: bits.astype(object),
     "str": lambda bits: bits.astype(str),
     "date": lambda bits: bits.astype("M8[s]"),
+    "span": lambda bits: bits.astype("m8[s]"),
+    "void": lambda bits: bits.astype("V4"),
+    "structured": lambda bits: bits.astype([("a", "u1"), ("b", "u1")]),
+    "masked": lambda bits: np.ma.array(bits, mask=bits.astype(bool)),
     "ragged": lambda bits: [[1], [1, 0], *bits[2:].tolist()],
 }
 NO_ARRAY = {"None": None, "text": "0110", "number": 1, "set": {1}}
@@ -168,7 +172,12 @@ MATRICES = (
     | {"1-d": ONES, "3-d": EYE[None], "empty": []}
 )
 ANY_LENGTH = {name: change(ONES) for name, change in NOT_BITS.items()} | NO_ARRAY | {"2-d": EYE}
-VECTORS = ANY_LENGTH | {"short": ONES[:3], "long": [1] * 5, "empty": []}
+VECTORS = ANY_LENGTH | {
+    "short": ONES[:3],
+    "long": [1] * 5,
+    "empty": [],
+    "no void": np.zeros(0, "V4"),
+}
 EPSILONS = [0, -1, math.nan, math.inf, -math.inf]
 NO_NUMBERS = ["1", None, [1], 1j, 10**400]
 PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf]
@@ -191,7 +200,7 @@ LARGE_SCALES = [2**50, 1e300, Fraction(2**51, 2), Fraction(1, 2**4096)]
 SIZES = [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS]
 NO_INTEGERS = {
     **NO_ARRAY,
-    **{name: NOT_BITS[name](ONES) for name in ("float", "complex", "object", "str", "ragged")},
+    **{name: NOT_BITS[name](ONES) for name in NOT_BITS if name not in {"2", "-1", "256", "nan"}},
     **{"nan": [math.nan], "empty": [], "2-d": EYE, "masked": np.ma.array([1], mask=True)},
 }
 SELECTIONS = ("permute_and_flip", "exponential_mechanism")
@@ -202,7 +211,7 @@ SIZED = (
 
 NO_NUMBERS_4x4 = {
     **{name: value for name, value in NO_ARRAY.items() if name != "number"},
-    **{name: NOT_BITS[name](EYE) for name in ("nan", "complex", "object", "str", "date", "ragged")},
+    **{name: NOT_BITS[name](EYE) for name in NOT_BITS if name not in {"2", "-1", "256", "float"}},
     **{"infinite": np.full((4, 4), math.inf), "1-d": ONES, "3-d": EYE[None], "empty": []},
 }
 
@@ -511,6 +520,19 @@ def test_a_divergence_beyond_any_plan_is_refused():
         for chi2 in 1e18, sys.float_info.max:
             with pytest.raises(HdpFastError, match="chi2"):
                 call("plan_transfer", chi2=chi2, method="batches", neighbours=neighbours)
+
+
+@pytest.mark.parametrize("dtype", ["V4", "M8[s]", "U3", "object", [("a", "u1")], [], "complex64"])
+def test_what_is_empty_holds_nothing_but_bits_whatever_its_dtype(dtype):
+    nothing, no_rows = np.zeros(0, dtype), np.zeros((0, 4), dtype)
+    assert gf2.rank(no_rows) == 0
+    assert gf2.solve(no_rows, nothing).nullity == 4
+    assert local.randomized_response(nothing, epsilon=1).shape == (0,)
+    assert len(stability.AboveThreshold(9, 0, epsilon=1).answer(nothing)) == 0
+    with pytest.raises(HdpFastError, match="answers"):
+        local.estimate_mean(nothing, beta=0.1, epsilon=1)
+    with pytest.raises(HdpFastError, match=r"\by\b"):
+        Agents(EYE, nothing, epsilon=1)
 
 
 # Run apart, where neither a hang nor an abort would take the tests along.

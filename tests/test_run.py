@@ -1,5 +1,6 @@
 """Forks, Ctrl-C and threads: what a kernel does with the process that it runs in."""
 
+import inspect
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,6 +88,35 @@ def test_forked_children_draw_different_coins():
     drawn = [coins(), reply(coins), reply(coins), coins()]
     parts = [whole[i : i + 256] for whole in drawn for i in range(0, 1024, 256)]
     assert len(set(parts)) == 16
+
+
+# Whoever imports a module holds a lock, which a child forked meanwhile would wait for for ever.
+FIRST_CALLS = """
+import sys
+import numpy as np
+import hdp_fast
+from hdp_fast import _core, budget, gf2, learners, local, noise, parity, stability, weights
+
+known = set(sys.modules)
+X, y = np.eye(4, dtype=np.uint8), np.ones(4, np.uint8)
+gf2.solve(X, y).sample(random_state=np.random.default_rng(1))
+noise.discrete_gaussian(2, 5), noise.weighted_draws([1, 2])
+noise.permute_and_flip([1, 2], epsilon=1)
+local.randomized_response([.5], epsilon=1), local.Agents(X, y, epsilon=1).ask(lambda X, y: y, 2)
+shared = weights.DenseWeights(4, .5, .1)
+shared.update(y), shared.draw(3), weights.project([1., 2.], .5)
+learners.ExponentialLearner(learners.Stumps(4), epsilon=1).learn(X, y, budget=budget.Budget(2))
+learners.LinearSeparator().learn(X, y)
+parity.learn(X, y, epsilon=1)
+stability.count_votes(X, labels=3)
+stability.AboveThreshold(9, 0, epsilon=1).answer(y)
+print(sorted(set(sys.modules) - known))
+"""
+
+
+def test_first_calls_import_nothing():
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_CALLS]
+    assert subprocess.check_output(command, text=True, timeout=60) == "[]\n"
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
@@ -221,6 +252,60 @@ def test_a_variable_that_is_no_number_of_threads_is_named(name, text, monkeypatc
     ):
         with pytest.raises(ParameterError, match=re.escape(f"{name} = {text},")):
             call()
+
+
+def pool_of_this_process():
+    """This process, and how many threads our pool has in it once a kernel has run."""
+    noise.bernoulli(0.5, 30_000_000)
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    return os.getpid(), sum(name.startswith("hdp-fast") for name in names)
+
+
+COUNTED = f"""
+import os
+from pathlib import Path
+from hdp_fast import noise
+{inspect.getsource(pool_of_this_process)}
+print(pool_of_this_process()[1])
+"""
+
+
+def threads_used(**environment):
+    """How many threads our pool has in a process with these variables."""
+    names = ("HDP_FAST_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS")
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-c", COUNTED]
+    return int(subprocess.check_output(command, env=clean | environment, text=True, timeout=60))
+
+
+OURS = {"HDP_FAST_NUM_THREADS": "5"}
+VARIABLES = {
+    "schedulers": ({"OMP_NUM_THREADS": "3"}, 3),
+    "a list": ({"OMP_NUM_THREADS": " 3 ,2"}, 3),
+    "ours": (OURS | {"RAYON_NUM_THREADS": "4", "OMP_NUM_THREADS": "3"}, 5),
+    "of rayon": ({"RAYON_NUM_THREADS": "4", "OMP_NUM_THREADS": "3"}, 4),
+    "junk of others": ({"OMP_NUM_THREADS": "many"}, len(os.sched_getaffinity(0))),
+    "none": ({}, len(os.sched_getaffinity(0))),
+}
+linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs /proc")
+
+
+@linux
+@pytest.mark.parametrize(("environment", "threads"), VARIABLES.values(), ids=VARIABLES)
+def test_the_first_variable_that_is_set_says_how_many_threads(environment, threads):
+    assert threads_used(**environment) == threads
+
+
+@linux
+def test_workers_of_joblib_use_the_one_thread_that_is_theirs(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    for name in ("HDP_FAST_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    workers = len(os.sched_getaffinity(0))
+    with joblib.parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
+        ran = joblib.Parallel()(joblib.delayed(pool_of_this_process)() for _ in range(4))
+    assert os.getpid() not in dict(ran)
+    assert set(dict(ran).values()) == {1}
 
 
 def test_an_argument_wins_over_the_variables(monkeypatch):

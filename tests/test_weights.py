@@ -69,6 +69,58 @@ def test_projections_are_dense_and_keep_the_order(n, kappa):
         assert np.allclose(p, project(p, kappa), rtol=1e-8), "a projection is its own"
 
 
+def far_apart(kind, n):
+    """Weights near one end of the floats, near the other, or anywhere between, some of them 0."""
+    spread = {
+        "subnormal": COINS.uniform(-323, -306, n),
+        "huge": COINS.uniform(300, 308, n),
+        "anywhere": COINS.uniform(-323, 308, n),
+        "both ends": COINS.choice([-320.0, -308, 0, 300, 308], n),
+    }
+    return np.where(COINS.random(n) < 0.1, 0, 10.0 ** spread[kind])
+
+
+# Dyadic, so that kappa n is what it is in floats, too.
+@pytest.mark.parametrize("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("kind", ["subnormal", "huge", "anywhere", "both ends"])
+def test_projection_is_exact_over_the_whole_range_of_floats(kind, kappa):
+    done = 0
+    for _ in range(100):
+        w = far_apart(kind, int(COINS.integers(1, 20)))
+        if 0 < kappa * len(w) <= (w > 0).sum():
+            wanted = exactly(w, kappa)
+            # Relative errors of what rounds to a subnormal number are those of the rounding.
+            assert np.allclose(project(w, kappa), wanted, rtol=1e-9, atol=1e-305)
+            done += 1
+    assert done > 5
+
+
+EXTREMES = {
+    "one subnormal": ([1e-320, 0, 0, 0], 0.25, [1, 0, 0, 0]),
+    "all subnormal": ([5e-324] * 4, 0.5, [0.5] * 4),
+    "all positive capped": ([1e-320, 1e308, 0, 0], 0.5, [1, 1, 0, 0]),
+    "the sum overflows": ([1e308] * 100, 0.25, [0.25] * 100),
+    "what is scaled is tiny": ([1.7e308] * 100 + [1e-300] * 100, 0.75, [1] * 100 + [0.5] * 100),
+    "what is scaled hardly counts": ([1e308, 1, 1, 1e-320], 0.25, [1, 1e-308, 1e-308, 0]),
+}
+
+
+@pytest.mark.parametrize(("w", "kappa", "wanted"), EXTREMES.values(), ids=EXTREMES)
+@pytest.mark.parametrize("copies", [1, 5_000])
+def test_sums_beyond_the_floats_are_projected(w, kappa, wanted, copies):
+    w, wanted = np.tile(w, copies), np.tile(wanted, copies)
+    assert np.allclose(project(w, kappa), wanted, rtol=1e-9, atol=1e-305 if copies == 1 else 1e-9)
+    project(w, kappa, out=w)
+    assert np.allclose(w, wanted, rtol=1e-9, atol=1e-305 if copies == 1 else 1e-9)
+
+
+def test_what_cannot_be_projected_in_place_stays_as_it_is():
+    w = np.array([1.7e308, 1.7e308, 1.7e308, 0, 0])
+    with pytest.raises(ParameterError, match="kappa n"):
+        project(w, 0.75, out=w)
+    assert w.tolist() == [1.7e308] * 3 + [0, 0]
+
+
 def test_neighbours_differ_by_no_more_than_the_densest_record():
     n, kappa = 50, 0.1
     for w in shapes(n).values():

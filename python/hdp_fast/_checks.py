@@ -183,7 +183,9 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     found = array(name, value)
     if found.ndim != 1:
         raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if found.size and found.dtype.kind not in "bui":
+    if not found.size:
+        return np.zeros(0, np.uint8)
+    if found.dtype.kind not in "bui":
         raise ParameterError(
             f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
         )

@@ -35,19 +35,29 @@ class Single:
     _instead: ClassVar[str]
 
     def __init__(self) -> None:
-        self._lock, self._process = threading.Lock(), os.getpid()
+        # Its own thread may come again, in a signal handler: that must not wait for itself.
+        self._lock, self._inside, self._process = threading.RLock(), False, os.getpid()
 
     @contextmanager
     def _held(self) -> Iterator[None]:
         """For one thread at a time of the process that made it: something is used up inside.
 
-        Raises: ParameterError in a forked child. It is asked before the lock, which a thread that
-            the child does not have may hold for ever.
+        Raises: ParameterError in a forked child, and in a signal handler that has interrupted this
+            very thread inside. The process is asked before the lock, which a thread that the child
+            does not have may hold for ever.
         """
+        kind = type(self).__name__
         rule = f"in a forked child it could {self._copied}: {self._instead}"
-        check_process(self._process, type(self).__name__, rule)
+        check_process(self._process, kind, rule)
         with self._lock:
-            yield
+            if self._inside:
+                rule = "it is in use by this very thread, whose call a signal handler interrupts"
+                raise ParameterError(f"{kind} can't be used here, since {rule}")
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
 
     def __copy__(self) -> Self:
         return self

@@ -334,8 +334,10 @@ def _threshold(T: int, scale: Fraction, delta: float) -> int:
 
 def _integers(name: str, value: ArrayLike) -> Integers:
     found = array(name, value)
-    if found.size and found.dtype.kind not in "bui":
+    if not found.size:
+        return np.zeros(found.shape, np.int64)
+    if found.dtype.kind not in "bui":
         raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
-    if found.dtype == np.uint64 and found.size and int(found.max()) >= 1 << 63:
+    if found.dtype == np.uint64 and int(found.max()) >= 1 << 63:
         raise ParameterError(f"{name} has entries out of range, but each must fit int64")
     return np.array(found, np.int64, order="C")

@@ -25,8 +25,9 @@ def project(
     w: (n,), finite, at least 0, at least kappa n of them above 0. kappa: in (0, 1]. out: where the
     result goes, float64 (n,), contiguous; w itself for a projection in place. Returns float64 (n,).
 
-    The sum is kappa n or, by less than 1e-10 of it, more, so that no normalised weight exceeds
-    1 / (kappa n). Nothing here is private.
+    Subnormal weights and those whose sum overflows are weights like any others. The sum is kappa n
+    or, by less than 1e-10 of it, more, so that no normalised weight exceeds 1 / (kappa n). Nothing
+    here is private.
 
     Raises: ShapeError, ParameterError.
     Cost: O(n) expected, by selection: two passes over w.
@@ -54,6 +55,8 @@ class DenseWeights:
 
     n: records, at least 1. kappa: in (0, 1], with kappa n at least 1 and kappa n**2 at most 2**49.
     eta: step size, in (0, 4]. All weights are equal at first.
+
+    Threads may share it: calls wait for each other, and rate for none.
 
     Private state: the weights never leave the object. Logarithms are integers, so that updates are
     exact sums whatever their order; a draw takes integer weights whose sum lies in a public window.
@@ -99,7 +102,7 @@ class DenseWeights:
         losses: (n,), or (r, n) for r vectors at once, in [0, 1]; bool and uint8 hold 0 and 1.
 
         Raises: ShapeError; ParameterError for a loss out of range, and then nothing has changed.
-        Cost: one pass over losses and weights.
+        Cost: two passes over losses, one over weights.
         Source: Kohen and Sheffet, Algorithm 1, with weights as logarithms.
         """
         found = array("losses", losses)

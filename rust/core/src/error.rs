@@ -29,13 +29,6 @@ impl Error {
     }
 }
 
-/// The count, or an error where allocating so many elements would abort the process.
-pub fn fitting<T>(count: Option<usize>) -> Result<usize> {
-    let count = count.unwrap_or(usize::MAX);
-    let failed = Vec::<T>::new().try_reserve_exact(count).is_err();
-    if failed { Err(Error::Memory(count.saturating_mul(size_of::<T>()))) } else { Ok(count) }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model.
 //!
-//! Layers, imports only leftwards: `error`, `params` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`, `stability`, `adaptation`.
+//! Layers, imports only leftwards: `error`, `params`, `memory` <- `noise`, `simd`, `run`, `pool` <- `gf2`, `linear`, `score`, `accounting`, `weights`, `sgd` <- `parity`, `local`, `stability`, `adaptation`.
 //! Nothing here knows Python.
 
 pub mod accounting;
@@ -9,6 +9,7 @@ pub mod error;
 pub mod gf2;
 pub mod linear;
 pub mod local;
+pub mod memory;
 pub mod noise;
 pub mod params;
 pub mod parity;

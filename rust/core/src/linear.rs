@@ -6,6 +6,7 @@
 //! the search ends.
 
 use crate::error::{Error, Result};
+use crate::memory::{collected, copied, room, zeros};
 use crate::run::Run;
 use crate::simd::{Matrix, Real, add_projections, add_rows, inner_products};
 
@@ -85,7 +86,10 @@ pub fn separate<T: Real>(
     if let Some(&row) = rows.iter().find(|&&row| row >= records.labels.len()) {
         return Err(Error::parameter("indices", row, &format!("there are {} records", records.labels.len())));
     }
-    let w = start.map_or_else(|| vec![T::default(); width], |start| start.iter().map(|&w| T::of(w)).collect());
+    let w = match start {
+        Some(start) => collected(start.iter().map(|&w| T::of(w)))?,
+        None => zeros(Some(width))?,
+    };
     if w.len() != width {
         return Err(Error::Shape(format!("start has length {}, but it must be {width}", w.len())));
     }
@@ -120,18 +124,18 @@ impl<T: Real> Search<'_, T> {
             let objective = self.objective(&margins)?;
             let settled = (last - objective).abs() <= STAGNANT * objective;
             if settled || passes == MOST_PASSES || all_reach(self.margin, &margins) {
-                return Ok(self.halfspace(&margins));
+                return self.halfspace(&margins);
             }
             last = objective;
             passes += 1;
-            self.descend(nearest(rows, margins, NEAR * self.w.len()))?;
+            self.descend(nearest(rows, margins, NEAR * self.w.len())?)?;
         }
     }
 
-    fn halfspace(&self, margins: &[f64]) -> Halfspace {
-        let mut weights: Vec<f64> = self.w.iter().map(|w| w.get()).collect();
+    fn halfspace(&self, margins: &[f64]) -> Result<Halfspace> {
+        let mut weights = collected(self.w.iter().map(|w| w.get()))?;
         let bias = weights.pop().unwrap_or_default() * self.records.matrix.constant.get();
-        Halfspace { weights, bias, errors: margins.iter().filter(|&&margin| margin <= 0.0).count() }
+        Ok(Halfspace { weights, bias, errors: margins.iter().filter(|&&margin| margin <= 0.0).count() })
     }
 
     /// Newton steps, until all records in sight have the margin or nothing improves.
@@ -145,7 +149,7 @@ impl<T: Real> Search<'_, T> {
             }
             left = if stagnant { left / 10.0 } else { left };
             last = objective;
-            let direction = self.direction(&self.active(&near), left)?;
+            let direction = self.direction(&self.active(&near)?, left)?;
             let changes = self.margins(&near.rows, &direction)?;
             let length = self.length(&near.margins, &changes, &direction);
             add_scaled(&mut self.w, length, &direction);
@@ -164,11 +168,14 @@ impl<T: Real> Search<'_, T> {
         Err(Error::Parameter("X has an entry that is not finite, or so large that products overflow".into()))
     }
 
-    fn active(&self, near: &Near) -> Active {
-        let slack = |(&row, &margin): (&usize, &f64)| (row, (1.0 - margin) * self.records.sign(row));
-        let below = near.rows.iter().zip(&near.margins).filter(|&(_, &margin)| margin < 1.0);
-        let (rows, factors) = below.map(slack).unzip();
-        Active { rows, factors }
+    fn active(&self, near: &Near) -> Result<Active> {
+        let count = near.margins.iter().filter(|&&margin| margin < 1.0).count();
+        let mut active = Active { rows: room(Some(count))?, factors: room(Some(count))? };
+        for (&row, &margin) in near.rows.iter().zip(&near.margins).filter(|&(_, &margin)| margin < 1.0) {
+            active.rows.push(row);
+            active.factors.push((1.0 - margin) * self.records.sign(row));
+        }
+        Ok(active)
     }
 
     /// Where Newton's step leads: conjugate gradients, until they have left this share of the gradient.
@@ -177,8 +184,8 @@ impl<T: Real> Search<'_, T> {
             add_rows(self.run.isa, self.records.matrix, rows, &active.factors[start..start + rows.len()], sum);
         })?;
         add_scaled(&mut residual, -self.shrinkage, &self.w);
-        let mut direction = vec![T::default(); residual.len()];
-        let mut conjugate = residual.clone();
+        let mut direction = zeros(Some(residual.len()))?;
+        let mut conjugate = copied(&residual)?;
         let mut squared = inner(&residual, &residual);
         let enough = squared * share_left * share_left;
         for _ in 0..MOST_ITERATIONS {
@@ -236,7 +243,7 @@ impl<T: Real> Search<'_, T> {
 
     /// Sign times inner product with w, for each row.
     fn margins(&self, rows: &[usize], w: &[T]) -> Result<Vec<f64>> {
-        let mut margins = vec![0.0; rows.len()];
+        let mut margins: Vec<f64> = zeros(Some(rows.len()))?;
         self.run.try_for_each_chunk(&mut margins, CHUNK, |chunk, margins| {
             let rows = &rows[chunk * CHUNK..][..margins.len()];
             inner_products(self.run.isa, self.records.matrix, rows, w, margins);
@@ -249,32 +256,33 @@ impl<T: Real> Search<'_, T> {
     /// The sum of what `add` adds for each chunk of the rows, given the position of its first one.
     fn sum(&self, rows: &[usize], add: impl Fn(usize, &[usize], &mut [T]) + Sync + Send) -> Result<Vec<T>> {
         let width = self.w.len();
-        let mut parts = vec![T::default(); rows.len().div_ceil(CHUNK) * width];
+        let mut parts: Vec<T> = zeros(rows.len().div_ceil(CHUNK).checked_mul(width))?;
         self.run.try_for_each_chunk(&mut parts, width, |chunk, part| {
             let start = chunk * CHUNK;
             add(start, &rows[start..rows.len().min(start + CHUNK)], part);
             Ok(())
         })?;
-        let mut total = vec![T::default(); width];
+        let mut total = zeros(Some(width))?;
         parts.chunks_exact(width).for_each(|part| add_scaled(&mut total, 1.0, part));
         Ok(total)
     }
 }
 
 /// The records of least margin: `count` of them, or all below 1 if those are more.
-fn nearest(rows: &[usize], margins: Vec<f64>, count: usize) -> Near {
+fn nearest(rows: &[usize], mut margins: Vec<f64>, count: usize) -> Result<Near> {
     let below = margins.iter().filter(|&&margin| margin < 1.0).count();
     let count = count.max(below);
     if count >= rows.len() {
-        return Near { rows: rows.to_vec(), margins };
+        return Ok(Near { rows: copied(rows)?, margins });
     }
-    let mut ranked: Vec<(f64, usize)> = margins.into_iter().zip(rows.iter().copied()).collect();
+    let mut ranked = collected(margins.iter().copied().zip(rows.iter().copied()))?;
     ranked.select_nth_unstable_by(count, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     ranked.truncate(count);
     // Read in the order in which they lie in memory.
     ranked.sort_unstable_by_key(|&(_, row)| row);
-    let (margins, rows) = ranked.into_iter().unzip();
-    Near { rows, margins }
+    margins.clear();
+    margins.extend(ranked.iter().map(|&(margin, _)| margin));
+    Ok(Near { rows: collected(ranked.iter().map(|&(_, row)| row))?, margins })
 }
 
 fn all_reach(goal: f64, margins: &[f64]) -> bool {

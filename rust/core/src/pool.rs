@@ -9,9 +9,15 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, Result};
+use crate::memory::check_room;
 
 /// More could not help on any machine, and would only take its memory.
 const MOST_THREADS: usize = 1024;
+
+/// What a thread takes for its stack, and beside it for a second one and its own variables, all of which end the process
+/// where they fail.
+const STACK: usize = 2 << 20;
+const BESIDE: usize = 1 << 16;
 
 /// How often the calling thread asks whether to go on.
 const POLL: Duration = Duration::from_millis(50);
@@ -65,8 +71,10 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     if let Some(pool) = pools.pools.iter().find(|pool| pool.current_num_threads() == threads) {
         return Ok(pool.clone());
     }
+    check_room(threads * (STACK + BESIDE))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
+        .stack_size(STACK)
         .thread_name(|i| format!("hdp-fast-{i}"))
         .build()
         .map_err(|cause| Error::System(format!("could not start {threads} threads: {cause}")))?;
@@ -85,7 +93,8 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
 /// meanwhile would wait for ever.
 static CORES: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else all cores.
+/// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else the first number of
+/// OMP_NUM_THREADS, with which schedulers tell their workers how many cores are theirs, else all cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
     let allowed = |count: &usize| (1..=MOST_THREADS).contains(count);
     let rule = format!("it must be an integer from 1 to {MOST_THREADS}");
@@ -98,8 +107,33 @@ pub fn threads(argument: Option<usize>) -> Result<usize> {
             return count.ok_or_else(|| Error::parameter(name, text, &rule));
         }
     }
+    if let Some(count) = std::env::var("OMP_NUM_THREADS").ok().and_then(|text| outermost(&text)) {
+        return Ok(count);
+    }
     if CORES.load(Ordering::Relaxed) == 0 {
         CORES.store(std::thread::available_parallelism().map_or(1, usize::from), Ordering::Relaxed);
     }
     Ok(CORES.load(Ordering::Relaxed))
+}
+
+/// The first number of a list, as OpenMP has one for each level of nested loops. The variable is not ours: what is no
+/// number of threads is not heeded.
+fn outermost(text: &str) -> Option<usize> {
+    let count: usize = text.split(',').next()?.trim().parse().ok()?;
+    (count > 0).then_some(count.min(MOST_THREADS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_number_of_a_list_counts() {
+        for (text, count) in [("3", 3), (" 4 , 2", 4), ("4,2", 4), ("1,", 1), ("2,junk", 2), ("99999", MOST_THREADS)] {
+            assert_eq!(outermost(text), Some(count), "{text:?}");
+        }
+        for text in ["", " ", ",", "0", "-1", "four", "1.5", "4 2", "0,4", "99999999999999999999999"] {
+            assert_eq!(outermost(text), None, "{text:?}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ fn arms() -> impl Iterator<Item = Isa> {
 }
 
 fn matrix(dense: &Dense, columns: usize) -> BitMatrix {
-    let words = dense.iter().flat_map(|row| parity_bits(row)).collect();
+    let words = dense.iter().flat_map(|row| parity_bits(row).unwrap()).collect();
     BitMatrix::from_words(dense.len(), columns, words).unwrap()
 }
 
@@ -72,19 +72,20 @@ fn check(dense: &Dense, columns: usize, rhs: &[u8], isa: Isa) {
     let run = Run::alone(isa);
     let packed = matrix(dense, columns);
     let (pivots, rows, consistent) = schoolbook(dense, columns, rhs);
-    let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(rhs)) };
+    let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(rhs).unwrap()) };
     let solution = solve(&system, run).unwrap();
     let label = format!("{} x {columns}, {isa:?}", dense.len());
     assert_eq!(solution.rank(), pivots.len(), "rank of {label}");
     assert_eq!(solution.consistent, consistent, "consistency of {label}");
     assert_eq!(rank(&packed, run).unwrap(), pivots.len(), "{label}");
-    let particular = solution.particular(run);
+    let particular = solution.particular(run).unwrap();
     assert_eq!(particular.is_some(), consistent);
     if let Some(x) = particular {
         let mut expected = vec![0; columns];
         pivots.iter().zip(&rows).for_each(|(&column, row)| expected[column] = row[columns]);
         assert_eq!(x, expected, "solution of {label}");
-        let drawn = solution.sample(&mut Seed::reproducible([1; 32]).stream(Stream::Solution, 0), run).unwrap();
+        let drawn =
+            solution.sample(&mut Seed::reproducible([1; 32]).stream(Stream::Solution, 0), run).unwrap().unwrap();
         assert_eq!(apply(dense, &drawn), rhs, "sample of {label}");
     }
     let free: Vec<usize> = (0..columns).filter(|column| !pivots.contains(column)).collect();
@@ -170,7 +171,7 @@ fn null_spaces_of_several_passes_are_verified_whole() {
             let mut rhs = apply(&dense, &bits(&mut rng, 2200));
             rhs[77] ^= value;
             let packed = matrix(&dense, 2200);
-            let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(&rhs)) };
+            let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(&rhs).unwrap()) };
             let solution = solve(&system, Run::alone(isa)).unwrap();
             assert_eq!((solution.rank(), solution.consistent), (21, value == 0), "{last}, {isa:?}");
         }
@@ -186,12 +187,12 @@ fn affine_systems_and_chosen_rows() {
         let rhs: Vec<u8> = apply(&dense, &x).iter().map(|bit| bit ^ 1).collect();
         let packed = matrix(&dense, columns);
         let rows: Vec<u32> = (0..400).step_by(2).collect();
-        let labels = parity_bits(&rhs);
+        let labels = parity_bits(&rhs).unwrap();
         let system = System { matrix: &packed, rows: Some(&rows), ones: true, rhs: Some(&labels) };
         let solution = solve(&system, Run::alone(Isa::detect().unwrap())).unwrap();
         let chosen: Dense = rows.iter().map(|&i| [dense[i as usize].as_slice(), &[1]].concat()).collect();
         let chosen_rhs: Vec<u8> = rows.iter().map(|&i| rhs[i as usize]).collect();
-        let bits = solution.particular(Run::alone(Isa::Portable)).unwrap();
+        let bits = solution.particular(Run::alone(Isa::Portable)).unwrap().unwrap();
         assert_eq!(apply(&chosen, &bits), chosen_rhs);
         assert_eq!(bits.len(), columns + 1);
     }

@@ -281,8 +281,8 @@ fn data(records: u64, columns: usize, rng: &mut Rng) -> Data {
     let truth = bits(columns + 1);
     let rows: Vec<Vec<u8>> = (0..records).map(|_| bits(columns)).collect();
     let label = |row: &Vec<u8>| row.iter().zip(&truth).fold(truth[columns], |sum, (x, r)| sum ^ (x & r));
-    let labels = parity_bits(&rows.iter().map(label).collect::<Vec<u8>>());
-    let words = rows.iter().flat_map(|row| parity_bits(row)).collect();
+    let labels = parity_bits(&rows.iter().map(label).collect::<Vec<u8>>()).unwrap();
+    let words = rows.iter().flat_map(|row| parity_bits(row).unwrap()).collect();
     Data { matrix: BitMatrix::from_words(rows.len(), columns, words).unwrap(), labels, truth }
 }
 

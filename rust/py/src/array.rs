@@ -1,13 +1,14 @@
 //! The door for numpy arrays: checked once, packed once. The only file that names numpy's types.
 
-use hdp_fast_core::error::{Error, Result, fitting};
+use hdp_fast_core::error::{Error, Result};
 use hdp_fast_core::gf2::BitMatrix;
 use numpy::PyUntypedArrayMethods;
-use numpy::ndarray::{Array2, ArrayView1, ArrayView2, s};
+use numpy::ndarray::{ArrayView1, ArrayView2, s};
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1,
-    PyUntypedArray,
+    BorrowError, Element, IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1,
+    PyReadwriteArray1, PyUntypedArray,
 };
+use pyo3::Borrowed;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -102,7 +103,7 @@ pub fn answers<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Answers<'
 }
 
 fn copied<T: Entry>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Vec<u8>> {
-    let readable = array.try_readonly()?;
+    let readable = array.try_readonly().map_err(in_use)?;
     let view = readable.as_array();
     let mut bits = bytes(view.len())?;
     run(array.py(), None, streaming_cost(view.len() * size_of::<T>()), |run| {
@@ -143,7 +144,7 @@ pub fn packed_rows(name: &str, value: &Bound<'_, PyAny>, columns: usize) -> PyRe
             columns.div_ceil(8)
         ))));
     }
-    let bytes = array.try_readonly()?;
+    let bytes = array.try_readonly().map_err(in_use)?;
     let view = bytes.as_array();
     let used = u64::MAX >> ((64 - columns % 64) % 64);
     run(array.py(), None, streaming_cost(array.len()), |run| {
@@ -177,33 +178,80 @@ pub type Matrix<'py> = Bound<'py, PyArray2<u8>>;
 /// A vector of numpy.
 pub type Vector<'py, T = u8> = Bound<'py, PyArray1<T>>;
 
-/// A contiguous int64 vector of numpy, to read.
-pub type Integers<'py> = PyReadonlyArray1<'py, i64>;
+/// A contiguous vector of numpy, to read.
+pub struct ToRead<'py, T: Element>(PyReadonlyArray1<'py, T>);
 
-/// A contiguous float64 vector of numpy, to read.
-pub type Floats<'py> = PyReadonlyArray1<'py, f64>;
+impl<'a, 'py, T: Element + 'a> FromPyObject<'a, 'py> for ToRead<'py, T> {
+    type Error = PyErr;
 
-/// A contiguous float32 vector of numpy, to read.
-pub type SingleFloats<'py> = PyReadonlyArray1<'py, f32>;
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<ToRead<'py, T>> {
+        value.cast::<PyArray1<T>>()?.try_readonly().map(ToRead).map_err(in_use)
+    }
+}
+
+impl<T: Element> ToRead<'_, T> {
+    /// The entries.
+    pub fn as_slice(&self) -> PyResult<&[T]> {
+        Ok(self.0.as_slice()?)
+    }
+}
 
 /// A contiguous float64 vector of numpy, to write.
-pub type FloatsToWrite<'py> = PyReadwriteArray1<'py, f64>;
+pub struct FloatsToWrite<'py>(PyReadwriteArray1<'py, f64>);
 
-/// A contiguous uint8 vector of numpy, to read.
-pub type Bits<'py> = PyReadonlyArray1<'py, u8>;
+impl<'a, 'py> FromPyObject<'a, 'py> for FloatsToWrite<'py> {
+    type Error = PyErr;
 
-/// A contiguous uint32 vector of numpy, to read.
-pub type Counts<'py> = PyReadonlyArray1<'py, u32>;
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<FloatsToWrite<'py>> {
+        value.cast::<PyArray1<f64>>()?.try_readwrite().map(FloatsToWrite).map_err(in_use)
+    }
+}
 
-/// A contiguous uint64 vector of numpy, to read.
-pub type Weights<'py> = PyReadonlyArray1<'py, u64>;
+impl FloatsToWrite<'_> {
+    /// The entries.
+    pub fn as_slice_mut(&mut self) -> PyResult<&mut [f64]> {
+        Ok(self.0.as_slice_mut()?)
+    }
+}
+
+/// The error of an array that a call of another thread writes, or reads while this one would write it.
+fn in_use(_: BorrowError) -> PyErr {
+    raise(Error::Parameter("an array is in use by another call, but none may be written while it is read".into()))
+}
+
+/// int64, to read.
+pub type Integers<'py> = ToRead<'py, i64>;
+
+/// float64, to read.
+pub type Floats<'py> = ToRead<'py, f64>;
+
+/// float32, to read.
+pub type SingleFloats<'py> = ToRead<'py, f32>;
+
+/// uint8, to read.
+pub type Bits<'py> = ToRead<'py, u8>;
+
+/// uint32, to read.
+pub type Counts<'py> = ToRead<'py, u32>;
+
+/// uint64, to read.
+pub type Weights<'py> = ToRead<'py, u64>;
+
+/// Looks up what numpy offers to compiled modules, and borrows an array by its rules.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    returned::<u8>(py, Vec::new()).try_readonly().map_err(in_use)?;
+    Ok(())
+}
 
 /// A matrix, one byte an entry.
 pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
-    fitting::<u8>(rows.checked_mul(columns)).map_err(raise)?;
-    let entries = py.detach(|| Array2::from_shape_fn((rows, columns), |(i, j)| matrix.bit(i, j)));
-    Ok(entries.into_pyarray(py))
+    let mut entries = bytes(rows.saturating_mul(columns))?;
+    py.detach(|| {
+        let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+        entries.iter_mut().zip(places).for_each(|(entry, (i, j))| *entry = matrix.bit(i, j));
+    });
+    returned(py, entries).reshape([rows, columns])
 }
 
 /// A vector handed over to Python without a copy.
@@ -247,7 +295,7 @@ fn shaped<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) -> PyRe
     }
     // An empty list is an array of floats, and yet holds nothing but bits.
     if array.len() == 0 {
-        return Ok(array.call_method1("astype", ("uint8",))?.cast_into()?);
+        return Ok(numpy.call_method1("zeros", (array.getattr("shape")?, "uint8"))?.cast_into()?);
     }
     Ok(array)
 }
@@ -269,7 +317,7 @@ fn wrong_type(name: &str, array: &Bound<'_, PyUntypedArray>) -> PyErr {
 }
 
 fn packed<T: Entry>(name: &str, array: &Bound<'_, PyArray2<T>>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
-    let readable = array.try_readonly()?;
+    let readable = array.try_readonly().map_err(in_use)?;
     let view = readable.as_array();
     let (rows, columns) = view.dim();
     let bytes = array.len() * size_of::<T>();

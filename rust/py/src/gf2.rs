@@ -101,7 +101,7 @@ impl BitMatrix {
             return Err(parameter("index", rows, rule));
         }
         let from = bounds.start as usize;
-        Ok(BitMatrix(Arc::new(self.0.slice(from, from + bounds.slicelength))))
+        Ok(BitMatrix(Arc::new(self.0.slice(from, from + bounds.slicelength).map_err(raise)?)))
     }
 
     fn __repr__(&self) -> String {
@@ -131,7 +131,7 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>, length: usize, what: &str) -
 /// The rank of a matrix over GF(2).
 ///
 /// A: 0/1 array (m, d) or BitMatrix. threads: 1 to 1024; None means HDP_FAST_NUM_THREADS, else
-/// RAYON_NUM_THREADS, else all cores.
+/// RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
 /// No privacy: the rank is that of the very rows given.
 ///
 /// Raises: ShapeError, ParameterError.
@@ -164,10 +164,7 @@ pub fn dot<'py>(
     let matrix = matrix("A", A, threads)?;
     let x = vector("x", x, matrix.columns(), "the number of columns of A")?;
     let cost = streaming_cost(matrix.rows() * matrix.words() * 8);
-    let product = run(py, threads, cost, |run| {
-        let product = matrix.dot(x.row(0), run);
-        run.check().map(|()| product)
-    })?;
+    let product = run(py, threads, cost, |run| matrix.dot(x.row(0), run))?;
     Ok(array::returned(py, product))
 }
 
@@ -224,7 +221,7 @@ impl Solution {
     /// The solution whose free unknowns are zero, uint8 (d,); None if there is none.
     #[getter]
     fn x<'py>(&self, py: Python<'py>) -> PyResult<Option<Vector<'py>>> {
-        let x = run(py, None, self.cost(1), |run| Ok(self.0.particular(run)))?;
+        let x = run(py, None, self.cost(1), |run| self.0.particular(run))?;
         Ok(x.map(|x| array::returned(py, x)))
     }
 
@@ -248,7 +245,7 @@ impl Solution {
     #[pyo3(signature = (random_state=None))]
     fn sample<'py>(&self, py: Python<'py>, random_state: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Vector<'py>>> {
         let mut rng = seed(py, random_state)?.stream(hdp_fast_core::noise::Stream::Solution, 0);
-        let x = run(py, None, self.cost(1), |run| Ok(self.0.sample(&mut rng, run)))?;
+        let x = run(py, None, self.cost(1), |run| self.0.sample(&mut rng, run))?;
         Ok(x.map(|x| array::returned(py, x)))
     }
 

@@ -10,6 +10,7 @@ mod gf2;
 mod halfspaces;
 mod linear;
 mod local;
+mod lock;
 mod noise;
 mod parity;
 mod run;
@@ -25,6 +26,12 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _core {
     use super::*;
+
+    /// Done at once: what is made at first use could be waited for for ever by a child that was forked meanwhile.
+    #[pymodule_init]
+    fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        array::prepare(module.py())
+    }
 
     #[pymodule_export]
     use accounting::{

@@ -1,9 +1,11 @@
 //! Glue of `hdp_fast.learners.LinearSeparator`, which carries the documentation.
 
 use hdp_fast_core::linear::{self, Goal, Records};
+use hdp_fast_core::memory::collected;
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Floats, Integers, SingleFloats, Vector};
+use crate::error::raise;
 use crate::run::{run, streaming_cost};
 
 /// Entries of either precision, row by row.
@@ -32,7 +34,7 @@ pub(crate) use with_slice;
 
 /// Row numbers; what is none becomes one that no matrix has.
 pub fn row_numbers(rows: &Integers<'_>) -> PyResult<Vec<usize>> {
-    Ok(rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX)).collect())
+    collected(rows.as_slice()?.iter().map(|&row| row.try_into().unwrap_or(usize::MAX))).map_err(raise)
 }
 
 /// Passes over the rows that a search takes at least, in the estimate of its cost.

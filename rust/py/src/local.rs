@@ -1,8 +1,8 @@
 //! Glue of `hdp_fast.local`.
 
 use hdp_fast_core::Result;
-use hdp_fast_core::error::fitting;
 use hdp_fast_core::local::{self, Hadamard, Kary, Range, Window};
+use hdp_fast_core::memory::zeros;
 use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
@@ -136,10 +136,9 @@ fn responses<'py, I: Copy + Sync, D: Fn(I, &mut Rng) -> i64 + Sync + Send>(
     random_state: Option<&Bound<'py, PyAny>>,
     law: impl FnOnce() -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
-    let size = fitting::<i64>(Some(values.len())).map_err(raise)?;
+    let mut drawn: Vec<i64> = zeros(Some(values.len())).map_err(raise)?;
     let seed = seed(py, random_state)?;
-    let drawn = run(py, None, DRAW * size as f64, |run| {
-        let mut drawn = vec![0; size];
+    let drawn = run(py, None, DRAW * values.len() as f64, |run| {
         draws_for(values, &mut drawn, Stream::Response, &seed, run, law()?)?;
         Ok(drawn)
     })?;

@@ -1,7 +1,7 @@
 //! Glue of `hdp_fast.noise`, which carries the documentation, and the coins of all other calls.
 
 use hdp_fast_core::Result;
-use hdp_fast_core::error::fitting;
+use hdp_fast_core::memory::{copied, zeros};
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Seed, Stream, Weighted, coins,
     draws,
@@ -110,7 +110,7 @@ pub fn weighted_draws<'py>(
     size: &Bound<'py, PyAny>,
     random_state: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vector<'py, i64>> {
-    let weights = weights.as_slice()?.to_vec();
+    let weights = copied(weights.as_slice()?).map_err(raise)?;
     integers(py, size, Stream::Integers, random_state, |_, run| {
         let law = Weighted::new(weights, run)?;
         Ok(move |rng: &mut Rng| law.draw(rng) as i64)
@@ -124,10 +124,10 @@ fn integers<'py, D: Fn(&mut Rng) -> i64 + Sync + Send>(
     random_state: Option<&Bound<'py, PyAny>>,
     law: impl FnOnce(usize, Run<'_>) -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
-    let size = fitting::<i64>(Some(count("size", size, 0)?)).map_err(raise)?;
+    let size = count("size", size, 0)?;
+    let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
     let seed = seed(py, random_state)?;
     let drawn = run(py, None, DRAW * size as f64, |run| {
-        let mut drawn = vec![0; size];
         let draw = law(size, run)?;
         draws(&mut drawn, purpose, &seed, run, draw)?;
         Ok(drawn)

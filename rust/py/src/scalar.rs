@@ -1,6 +1,7 @@
 //! The door for scalars: whatever Python hands over becomes a checked number or one clear error.
 
-use hdp_fast_core::error::{Error, fitting};
+use hdp_fast_core::error::Error;
+use hdp_fast_core::memory::zeros;
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
@@ -32,7 +33,7 @@ pub fn epsilon(value: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
 
 /// Zero bytes, or MemoryError.
 pub fn bytes(count: usize) -> PyResult<Vec<u8>> {
-    fitting::<u8>(Some(count)).map(|count| vec![0; count]).map_err(raise)
+    zeros(Some(count)).map_err(raise)
 }
 
 /// The value as Python shows it, cut where it is long; of an array, which may be private, its shape.

@@ -110,7 +110,7 @@ impl Lists {
     #[pyo3(signature = (ones, zeros))]
     fn new(ones: Any<'_, '_>, zeros: Option<Any<'_, '_>>) -> PyResult<Lists> {
         let Some(zeros) = zeros else {
-            return Ok(Lists(core::Lists::parities(&*matrix("masks", ones, None)?)));
+            return core::Lists::parities(&*matrix("masks", ones, None)?).map(Lists).map_err(crate::error::raise);
         };
         let (ones, zeros) = (matrix("ones", ones, None)?, matrix("zeros", zeros, None)?);
         core::Lists::conjunctions(&ones, &zeros).map(Lists).map_err(crate::error::raise)

@@ -1,11 +1,8 @@
 //! Glue of `hdp_fast.learners.PrivateSGD`, which carries the documentation.
 
-use hdp_fast_core::Result;
 use hdp_fast_core::error::Error;
-use hdp_fast_core::noise::{Rational, Seed};
-use hdp_fast_core::run::Run;
+use hdp_fast_core::noise::{Rational, Weighted};
 use hdp_fast_core::sgd::{self, Draws, Loss, Noise, Plan, Records};
-use hdp_fast_core::simd::Real;
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use pyo3::prelude::*;
@@ -96,14 +93,15 @@ pub fn sgd_learn<'py>(
     plan.check().map_err(raise)?;
     let seed = seed(py, random_state)?;
     let rows = chosen(&draws)?;
-    let draws = match (&rows, &draws) {
-        (Some(rows), _) => Kind::Given(rows),
-        (None, Some(Source::Weights(weights))) => Kind::Weighted(weights.get()),
-        _ => Kind::Uniform,
+    let law = law(py, &draws, records.2.as_slice()?.len())?;
+    let draws = match (&rows, &law) {
+        (Some(rows), _) => Draws::Given(rows),
+        (None, Some(law)) => Draws::Weighted(law),
+        (None, None) => Draws::Uniform,
     };
     let step = STEP + ENTRY * records.1 as f64 * plan.batch as f64;
     let cost = step * plan.steps as f64 + streaming_cost(8 * records.2.as_slice()?.len());
-    let learned = with_records!(py, records, cost, |records, run| descend(records, draws, &plan, &seed, run))?;
+    let learned = with_records!(py, records, cost, |records, run| sgd::learn(records, draws, &plan, &seed, run))?;
     Ok(array::returned(py, learned))
 }
 
@@ -156,40 +154,22 @@ pub fn loss_bounds(loss: Named<'_>, prediction: f64, label: f64) -> PyResult<(f6
     Ok((loss.largest(prediction, label), loss.steepest(prediction, label)))
 }
 
-#[derive(Clone, Copy)]
-enum Kind<'a> {
-    Given(&'a [usize]),
-    Weighted(&'a DenseWeights),
-    Uniform,
-}
-
 fn chosen(draws: &Option<Source<'_>>) -> PyResult<Option<Vec<usize>>> {
     let Some(Source::Indices(rows)) = draws else { return Ok(None) };
     row_numbers(rows).map(Some)
 }
 
-fn descend<T: Real>(
-    records: Records<'_, T>,
-    draws: Kind<'_>,
-    plan: &Plan,
-    seed: &Seed,
-    run: Run<'_>,
-) -> Result<Vec<f64>> {
-    match draws {
-        Kind::Given(rows) => sgd::learn(records, Draws::Given(rows), plan, seed, run),
-        Kind::Uniform => sgd::learn(records, Draws::Uniform, plan, seed, run),
-        Kind::Weighted(weights) => {
-            let (n, law) = {
-                let held = weights.held();
-                (held.n(), held.law(run)?)
-            };
-            if n != records.len() {
-                let text = format!("weights are of {n} records, but X has {}", records.len());
-                return Err(Error::Shape(text));
-            }
-            sgd::learn(records, Draws::Weighted(&law), plan, seed, run)
+/// The law of draws by weights of so many records, which may change while it is used.
+fn law(py: Python<'_>, draws: &Option<Source<'_>>, records: usize) -> PyResult<Option<Weighted>> {
+    let Some(Source::Weights(weights)) = draws else { return Ok(None) };
+    let law = weights.get().run(py, 1e9, |weights, run| {
+        if weights.n() != records {
+            let text = format!("weights are of {} records, but X has {records}", weights.n());
+            return Err(Error::Shape(text));
         }
-    }
+        weights.law(run)
+    })?;
+    Ok(Some(law))
 }
 
 fn pass_cost((_, columns, labels): &Given<'_>) -> PyResult<f64> {

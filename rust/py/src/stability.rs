@@ -1,13 +1,15 @@
 //! Glue of `hdp_fast.stability`, which carries the documentation.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::iter::repeat_n;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdp_fast_core::error::fitting;
+use hdp_fast_core::memory::{collected, zeros};
 use hdp_fast_core::stability::{self, Kind, Left, Promise, Stand};
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Counts, Floats, Integers, Threads, Vector};
 use crate::error::raise;
+use crate::lock::Locked;
 use crate::noise::{DRAW, Fraction, rational, seed};
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, number};
@@ -27,9 +29,8 @@ pub fn count_votes<'py>(
     threads: Threads<'_, 'py>,
 ) -> PyResult<Vector<'py, u32>> {
     let votes = votes.as_slice()?;
-    let size = fitting::<u32>(queries.checked_mul(labels)).map_err(raise)?;
     let counts = run(py, threads, streaming_cost(votes.len()), |run| {
-        let mut counts = vec![0; size];
+        let mut counts = zeros(queries.checked_mul(labels))?;
         stability::count_votes(votes, queries, labels, &mut counts, run)?;
         Ok(counts)
     })?;
@@ -46,9 +47,10 @@ pub fn vote_stands<'py>(
     let counts = counts.as_slice()?;
     let queries = counts.len() / labels.max(1);
     let (winners, distances) = run(py, None, streaming_cost(16 * counts.len()), |run| {
-        let mut stands = vec![Stand::default(); fitting::<Stand>(Some(queries))?];
+        let mut stands = collected(repeat_n(Stand::default(), queries))?;
         stability::stands(counts, labels, &mut stands, run)?;
-        Ok(stands.iter().map(|stand| (i64::from(stand.winner), i64::from(stand.distance))).unzip())
+        let winners = collected(stands.iter().map(|stand| i64::from(stand.winner)))?;
+        Ok((winners, collected(stands.iter().map(|stand| i64::from(stand.distance)))?))
     })?;
     Ok((array::returned(py, winners), array::returned(py, distances)))
 }
@@ -150,7 +152,7 @@ impl AnswerTable {
         let (scores, seed) = (scores.as_slice()?, seed(py, random_state)?);
         let mut left = Left { bottoms: left.0, queries: left.1 };
         let answers = run(py, None, streaming_cost(16 * scores.len()), |run| {
-            let mut pairs = vec![[Stand::default(); 2]; fitting::<[Stand; 2]>(Some(queries))?];
+            let mut pairs = collected(repeat_n([Stand::default(); 2], queries))?;
             stability::histograms(scores, bins, &mut pairs, run)?;
             stability::respond_twice(&self.words, &pairs, &mut left, &seed, run)
         })?;
@@ -160,7 +162,12 @@ impl AnswerTable {
 
 /// A threshold with noise, which never leaves this object.
 #[pyclass(frozen, module = "hdp_fast._core")]
-pub struct AboveThreshold(Mutex<stability::AboveThreshold>);
+pub struct AboveThreshold {
+    state: Locked<stability::AboveThreshold>,
+    /// What is left, beside the state, so that nobody waits for an answer to be told.
+    bottoms: AtomicU64,
+    queries: AtomicU64,
+}
 
 #[pymethods]
 impl AboveThreshold {
@@ -168,14 +175,14 @@ impl AboveThreshold {
     fn new(threshold: i64, scale: Fraction, bottoms: u64, queries: u64) -> PyResult<AboveThreshold> {
         let left = Left { bottoms, queries };
         let made = stability::AboveThreshold::new(threshold, rational(scale), left).map_err(raise)?;
-        Ok(AboveThreshold(Mutex::new(made)))
+        let (bottoms, queries) = (AtomicU64::new(bottoms), AtomicU64::new(queries));
+        Ok(AboveThreshold { state: Locked::new(made), bottoms, queries })
     }
 
     /// Bottoms and queries that are left.
     #[getter]
     fn left(&self) -> (u64, u64) {
-        let left = self.held().left();
-        (left.bottoms, left.queries)
+        (self.bottoms.load(Ordering::Relaxed), self.queries.load(Ordering::Relaxed))
     }
 
     /// For each value 1 if it is found above, else 0, up to the last bottom or query.
@@ -186,14 +193,15 @@ impl AboveThreshold {
         random_state: Option<Any<'_, 'py>>,
     ) -> PyResult<Vector<'py>> {
         let (values, seed) = (values.as_slice()?, seed(py, random_state)?);
-        let answers = run(py, None, DRAW * values.len() as f64, |run| self.held().answer(values, &seed, run))?;
+        let cost = DRAW * values.len() as f64;
+        let answers = self.state.with(py, |state| {
+            run(py, None, cost, |run| {
+                let answers = state.answer(values, &seed, run)?;
+                self.bottoms.store(state.left().bottoms, Ordering::Relaxed);
+                self.queries.store(state.left().queries, Ordering::Relaxed);
+                Ok(answers)
+            })
+        })?;
         Ok(array::returned(py, answers))
-    }
-}
-
-impl AboveThreshold {
-    fn held(&self) -> MutexGuard<'_, stability::AboveThreshold> {
-        // A panic elsewhere leaves a whole state behind.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

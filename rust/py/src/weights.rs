@@ -1,12 +1,17 @@
 //! Glue of `hdp_fast.weights`, which carries the documentation.
 
-use hdp_fast_core::error::fitting;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hdp_fast_core::Result;
+use hdp_fast_core::memory::zeros;
 use hdp_fast_core::noise::{Stream, draws};
+use hdp_fast_core::run::Run;
 use hdp_fast_core::weights::{self, Losses};
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Floats, FloatsToWrite, Vector};
 use crate::error::raise;
+use crate::lock::Locked;
 use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar::count;
@@ -19,7 +24,7 @@ const DRAW: f64 = 100.0;
 pub fn project<'py>(py: Python<'py>, w: Floats<'py>, kappa: f64) -> PyResult<Vector<'py, f64>> {
     let w = w.as_slice()?;
     let projected = run(py, None, streaming_cost(32 * w.len()), |run| {
-        let mut out = vec![0.0; fitting::<f64>(Some(w.len()))?];
+        let mut out = zeros(Some(w.len()))?;
         weights::project(w, kappa, &mut out, run)?;
         Ok(out)
     })?;
@@ -35,13 +40,37 @@ pub fn project_in_place(py: Python<'_>, mut w: FloatsToWrite<'_>, kappa: f64) ->
 
 /// Multiplicative weights, which never leave this object.
 #[pyclass(frozen, module = "hdp_fast._core")]
-pub struct DenseWeights(std::sync::Mutex<weights::DenseWeights>);
+pub struct DenseWeights {
+    weights: Locked<weights::DenseWeights>,
+    /// Beside the weights, so that nobody waits for a kernel to be told what is public.
+    rate: f64,
+    updates: AtomicU64,
+    room: AtomicU64,
+}
 
 impl DenseWeights {
-    /// The weights, for one call.
-    pub fn held(&self) -> std::sync::MutexGuard<'_, weights::DenseWeights> {
-        // A panic elsewhere leaves whole weights behind.
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn of(weights: weights::DenseWeights) -> DenseWeights {
+        let (updates, room) = (AtomicU64::new(weights.updates()), AtomicU64::new(weights.room()));
+        DenseWeights { rate: weights.rate(), weights: Locked::new(weights), updates, room }
+    }
+
+    /// Calls a kernel with the weights; `nanoseconds` is a rough estimate of its cost.
+    pub fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        nanoseconds: f64,
+        work: impl FnOnce(&mut weights::DenseWeights, Run<'_>) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        self.weights.with(py, |weights| run(py, None, nanoseconds, |run| work(weights, run)))
+    }
+
+    fn update(&self, py: Python<'_>, nanoseconds: f64, losses: Losses<'_>) -> PyResult<()> {
+        self.run(py, nanoseconds, |weights, run| {
+            weights.update(losses, run)?;
+            self.updates.store(weights.updates(), Ordering::Relaxed);
+            self.room.store(weights.room(), Ordering::Relaxed);
+            Ok(())
+        })
     }
 }
 
@@ -49,43 +78,41 @@ impl DenseWeights {
 impl DenseWeights {
     #[new]
     fn new(n: &Bound<'_, PyAny>, kappa: f64, eta: f64) -> PyResult<DenseWeights> {
-        let made = weights::DenseWeights::new(count("n", n, 1)?, kappa, eta).map_err(raise)?;
-        Ok(DenseWeights(std::sync::Mutex::new(made)))
+        weights::DenseWeights::new(count("n", n, 1)?, kappa, eta).map(DenseWeights::of).map_err(raise)
     }
 
-    fn continued(&self, kappa: f64, eta: f64) -> PyResult<DenseWeights> {
-        let made = self.held().continued(kappa, eta).map_err(raise)?;
-        Ok(DenseWeights(std::sync::Mutex::new(made)))
+    fn continued(&self, py: Python<'_>, kappa: f64, eta: f64) -> PyResult<DenseWeights> {
+        self.run(py, 0.0, |weights, _| weights.continued(kappa, eta)).map(DenseWeights::of)
     }
 
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        let found = run(py, None, 1e9, |run| self.held().probabilities(run))?;
+        let found = self.run(py, 1e9, |weights, run| weights.probabilities(run))?;
         Ok(array::returned(py, found))
     }
 
     #[getter]
     fn updates(&self) -> u64 {
-        self.held().updates()
+        self.updates.load(Ordering::Relaxed)
     }
 
     #[getter]
     fn room(&self) -> u64 {
-        self.held().room()
+        self.room.load(Ordering::Relaxed)
     }
 
     #[getter]
     fn rate(&self) -> f64 {
-        self.held().rate()
+        self.rate
     }
 
     fn update_floats(&self, py: Python<'_>, losses: Floats<'_>) -> PyResult<()> {
         let losses = losses.as_slice()?;
-        run(py, None, streaming_cost(24 * losses.len()), |run| self.held().update(Losses::Floats(losses), run))
+        self.update(py, streaming_cost(24 * losses.len()), Losses::Floats(losses))
     }
 
     fn update_bits(&self, py: Python<'_>, losses: Bits<'_>) -> PyResult<()> {
         let losses = losses.as_slice()?;
-        run(py, None, streaming_cost(16 * losses.len()), |run| self.held().update(Losses::Bits(losses), run))
+        self.update(py, streaming_cost(16 * losses.len()), Losses::Bits(losses))
     }
 
     fn draw<'py>(
@@ -94,11 +121,11 @@ impl DenseWeights {
         m: &Bound<'py, PyAny>,
         random_state: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vector<'py, i64>> {
-        let size = fitting::<i64>(Some(count("m", m, 0)?)).map_err(raise)?;
+        let size = count("m", m, 0)?;
+        let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
         let seed = seed(py, random_state)?;
-        let drawn = run(py, None, DRAW * size as f64 + 1e9, |run| {
-            let law = self.held().law(run)?;
-            let mut drawn = vec![0; size];
+        let drawn = self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
+            let law = weights.law(run)?;
             draws(&mut drawn, Stream::Integers, &seed, run, |rng| law.draw(rng) as i64)?;
             Ok(drawn)
         })?;

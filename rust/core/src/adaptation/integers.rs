@@ -6,7 +6,8 @@
 //! c_k x_j, so that its norm is |c| |x| <= most units whatever the record holds: replacing one moves the sum by at most
 //! 2 most units. Magnitudes of n of them add up to less than 2^53 if n most units does, which each pass checks.
 
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::run::Run;
 use crate::simd::{Real, Work, vectorised};
 
@@ -95,7 +96,7 @@ pub fn to_integers<T: Real>(
         let rule = format!("it must be above 0, and {units} units above half the root of {columns} columns");
         return Err(Error::parameter("bound", bound, &rule));
     }
-    let mut integers = vec![T::default(); fitting::<T>(Some(entries.len()))?];
+    let mut integers: Vec<T> = zeros(Some(entries.len()))?;
     let size = columns * (CHUNK / columns).max(1);
     run.try_for_each_chunk(&mut integers, size, |chunk, out| {
         let rows = &entries[chunk * size..][..out.len()];

@@ -4,7 +4,8 @@
 use super::integers::Grid;
 use super::losses::{Evaluate, Loss};
 use super::weights::{Eliminate, Multiply, Weights};
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::sgd::Records;
 use crate::simd::{Real, RowBlock, add_block, block_products, vectorised};
@@ -46,18 +47,20 @@ pub fn pass<T: Real>(
     weights.check(records.labels.len())?;
     grid.map_or(Ok(()), |grid| grid.check(records.labels.len()))?;
     let mut rounded = Vec::new();
-    let task = Task { records, loss, model: T::all_of(model, &mut rounded), weights, grid };
+    let task = Task { records, loss, model: T::all_of(model, &mut rounded)?, weights, grid };
     let kept = if matches!(weights, Weights::Given(_)) { records.labels.len() } else { 0 };
-    let mut losses = vec![0.0; fitting::<f64>(Some(kept))?];
+    let mut losses: Vec<f64> = zeros(Some(kept))?;
     let size = task.part_rows();
-    fitting::<f64>(records.labels.len().div_ceil(size).checked_mul(model.len()))?;
+    let count = records.labels.len().div_ceil(size);
+    let mut gradients: Vec<f64> = zeros(count.checked_mul(model.len()))?;
     let mut kept = losses.chunks_mut(size);
-    let part = |_| Part { objective: 0.0, gradient: vec![0.0; model.len()], losses: kept.next().unwrap_or_default() };
-    let mut parts: Vec<Part<'_>> = (0..records.labels.len().div_ceil(size)).map(part).collect();
+    let part = |gradient| Part { objective: 0.0, gradient, losses: kept.next().unwrap_or_default() };
+    let mut parts = collected(gradients.chunks_exact_mut(model.len()).map(part))?;
     run.try_for_each_chunk(&mut parts, 1, |number, parts| {
         parts.iter_mut().try_for_each(|part| task.add_up(number * size, size, part, run))
     })?;
-    let (objective, gradient) = total(parts, model.len());
+    let objective = parts.iter().map(|part| part.objective).sum();
+    let gradient = total(gradients, model.len());
     Ok(Found { objective, gradient, losses: (!losses.is_empty()).then_some(losses) })
 }
 
@@ -74,17 +77,18 @@ fn check(model: usize, columns: usize, loss: Loss) -> Result<()> {
 /// Sums over some consecutive records.
 struct Part<'a> {
     objective: f64,
-    gradient: Vec<f64>,
+    gradient: &'a mut [f64],
     losses: &'a mut [f64],
 }
 
-fn total(parts: Vec<Part<'_>>, weights: usize) -> (f64, Vec<f64>) {
-    let (mut objective, mut gradient) = (0.0, vec![0.0; weights]);
-    for part in parts {
-        objective += part.objective;
-        gradient.iter_mut().zip(part.gradient).for_each(|(sum, value)| *sum += value);
+/// The sum of gradients of so many weights, in their order.
+fn total(mut gradients: Vec<f64>, weights: usize) -> Vec<f64> {
+    let (total, others) = gradients.split_at_mut(weights);
+    for gradient in others.chunks_exact(weights) {
+        total.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += value);
     }
-    (objective, gradient)
+    gradients.truncate(weights);
+    gradients
 }
 
 #[derive(Clone, Copy)]
@@ -114,7 +118,8 @@ impl<T: Real> Task<'_, T> {
     /// Adds up at most `count` records from the first one on.
     fn add_up(&self, first: usize, count: usize, part: &mut Part<'_>, run: Run<'_>) -> Result<()> {
         let (size, end) = (self.block_rows(), self.records.labels.len().min(first + count));
-        let (mut scores, mut losses) = (vec![0.0; size * self.classes()], vec![0.0; size]);
+        let (mut scores, mut losses): (Vec<f64>, Vec<f64>) =
+            (zeros(size.checked_mul(self.classes()))?, zeros(Some(size))?);
         for start in (first..end).step_by(size) {
             run.check()?;
             let rows = size.min(end - start);
@@ -155,7 +160,7 @@ impl<T: Real> Task<'_, T> {
             }
         };
         vectorised(run.isa, Multiply { weights, grid: self.grid, derivatives: scores });
-        add_block(run.isa, RowBlock { ahead: later, ..rows }, scores, &mut part.gradient);
+        add_block(run.isa, RowBlock { ahead: later, ..rows }, scores, part.gradient);
         objective
     }
 }

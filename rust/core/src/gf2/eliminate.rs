@@ -7,6 +7,7 @@
 
 use super::strips::Strips;
 use crate::error::Result;
+use crate::memory::{copied, room};
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Isa, Tiles};
 
@@ -35,9 +36,9 @@ pub struct Echelon {
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
 pub fn eliminate(mut strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
     let (rows, height, last) = (strips.rows(), strips.height(), columns.div_ceil(BLOCK));
-    let mut pivots = Vec::new();
+    let mut pivots = room(Some(rows.min(columns)))?;
     let (mut start, mut end) = (0, PANEL.min(last));
-    let mut steps = factor(strips.split_mut(0, end, end).0, height, rows, 0, columns, run.isa);
+    let mut steps = factor(strips.split_mut(0, end, end).0, height, rows, 0, columns, run.isa)?;
     while start < last {
         run.check()?;
         for (s, step) in steps.iter().enumerate() {
@@ -53,7 +54,7 @@ pub fn eliminate(mut strips: Strips, columns: usize, run: Run<'_>) -> Result<Ech
             update(panel, next, height, &steps, run.sequential());
             factor(next, height, rows, top, columns.saturating_sub(end * BLOCK), run.isa)
         };
-        steps = run.join(look_ahead, || update(panel, rest, height, &steps, run)).0;
+        steps = run.join(look_ahead, || update(panel, rest, height, &steps, run)).0?;
         (start, end) = if top < rows { (end, next_end) } else { (last, last) };
     }
     Ok(Echelon { strips, pivots })
@@ -90,7 +91,14 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// Factors a panel in place: its strips end with their reduced pivot rows, and below them with the coefficients.
-fn factor(panel: &mut [Block], height: usize, rows: usize, mut top: usize, columns: usize, isa: Isa) -> Vec<Step> {
+fn factor(
+    panel: &mut [Block],
+    height: usize,
+    rows: usize,
+    mut top: usize,
+    columns: usize,
+    isa: Isa,
+) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::with_capacity(PANEL);
     let mut tiles = Tiles::new(isa);
     for s in 0..panel.len() / height {
@@ -112,14 +120,14 @@ fn factor(panel: &mut [Block], height: usize, rows: usize, mut top: usize, colum
         let reduced = product(&transform, &gather_rows(strip, top, step.count()), &mut tiles);
         if width < BLOCK {
             // The strip's last columns are no unknowns; they take the update that all strips to the right take.
-            let coefficients = strip.to_vec();
+            let coefficients = copied(strip)?;
             add_multiples(strip, &[&coefficients], &[reduced], step.bottom(), &mut tiles);
         }
         scatter_rows(strip, &step, &reduced);
         top = step.bottom();
         steps.push(step);
     }
-    steps
+    Ok(steps)
 }
 
 /// The pivots of one strip.

@@ -1,6 +1,7 @@
 //! The bit-packed matrix that callers own.
 
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, copied, zeros};
 use crate::run::Run;
 
 /// A matrix over GF(2), row-major, each row a whole number of 64-bit words with column 0 in the lowest bit.
@@ -24,7 +25,7 @@ impl BitMatrix {
         pack: impl Fn(usize, &mut [u64]) -> Result<()> + Sync + Send,
     ) -> Result<BitMatrix> {
         let words = columns.div_ceil(64);
-        let mut data = vec![0; fitting::<u64>(rows.checked_mul(words))?];
+        let mut data = zeros(rows.checked_mul(words))?;
         run.try_for_each_chunk(&mut data, words.max(1) * ROWS_PER_TASK, |task, part| pack(task * ROWS_PER_TASK, part))?;
         Ok(BitMatrix { rows, columns, data })
     }
@@ -92,29 +93,23 @@ impl BitMatrix {
     }
 
     /// Rows `from..to` as a matrix of their own.
-    pub fn slice(&self, from: usize, to: usize) -> BitMatrix {
+    pub fn slice(&self, from: usize, to: usize) -> Result<BitMatrix> {
         let words = self.words();
-        BitMatrix { rows: to - from, columns: self.columns, data: self.data[from * words..to * words].to_vec() }
+        Ok(BitMatrix { rows: to - from, columns: self.columns, data: copied(&self.data[from * words..to * words])? })
     }
 
     /// The product A x over GF(2), one byte a row, for x packed like a row.
     ///
     /// Cost: one pass over the matrix.
-    pub fn dot(&self, x: &[u64], run: Run<'_>) -> Vec<u8> {
-        let mut result = vec![0; self.rows];
-        run.for_each_chunk(
-            &mut result,
-            1024,
-            || (),
-            |_, task, part| {
-                if !run.cancelled() {
-                    for (i, bit) in part.iter_mut().enumerate() {
-                        *bit = inner_product(self.row(task * 1024 + i), x);
-                    }
-                }
-            },
-        );
-        result
+    pub fn dot(&self, x: &[u64], run: Run<'_>) -> Result<Vec<u8>> {
+        let mut result = zeros(Some(self.rows))?;
+        run.try_for_each_chunk(&mut result, 1024, |task, part| {
+            for (i, bit) in part.iter_mut().enumerate() {
+                *bit = inner_product(self.row(task * 1024 + i), x);
+            }
+            Ok(())
+        })?;
+        Ok(result)
     }
 }
 
@@ -126,7 +121,7 @@ pub(super) fn inner_product(a: &[u64], b: &[u64]) -> u8 {
 }
 
 /// Bits 0/1, one a byte, packed like a row of a [`BitMatrix`].
-pub fn parity_bits(bits: &[u8]) -> Vec<u64> {
+pub fn parity_bits(bits: &[u8]) -> Result<Vec<u64>> {
     let pack = |chunk: &[u8]| chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit & 1) << i);
-    bits.chunks(64).map(pack).collect()
+    collected(bits.chunks(64).map(pack))
 }

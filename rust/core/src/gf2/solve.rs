@@ -9,6 +9,7 @@ use super::matrix::{BitMatrix, inner_product};
 use super::space::{Solution, vector_bits};
 use super::strips::Strips;
 use crate::error::{Error, Result};
+use crate::memory::{collected, room, zeros};
 use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
@@ -95,9 +96,12 @@ impl System<'_> {
         }
         let most = total.min(most as u64);
         let chosen = |i: u64| most * (i + 1) / total > most * i / total;
-        let (first, rest): (Vec<u64>, Vec<u64>) = (0..total).partition(|&i| chosen(i));
-        let rows = |equations: Vec<u64>| equations.into_iter().map(|i| self.row(i as usize) as u32).collect();
-        Ok((rows(first), rows(rest)))
+        let (mut first, mut rest) = (room(Some(most as usize))?, room(Some((total - most) as usize))?);
+        for i in 0..total {
+            let part = if chosen(i) { &mut first } else { &mut rest };
+            part.push(self.row(i as usize) as u32);
+        }
+        Ok((first, rest))
     }
 }
 
@@ -130,7 +134,7 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
         if outside.is_empty() {
             return Ok(solution);
         }
-        let combinations = fold(&rest, &outside, solution.nullity() + 1 + SLACK, &mut rng);
+        let combinations = fold(&rest, &outside, solution.nullity() + 1 + SLACK, &mut rng)?;
         echelon = eliminate(solution.echelon.join(&combinations, system.words(), run)?, unknowns, run)?;
     }
 }
@@ -139,21 +143,21 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
 fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
     let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
-        let point = if consistent { solution.particular(run) } else { None };
+        let point = if consistent { solution.particular(run)? } else { None };
         return point.map_or(Ok(Vec::new()), |point| violated(system, &point, 1, run));
     }
     if solution.nullity() >= BLOCK {
         // If some rows are outside, one random null vector rejects half of them, and 64 of them find nearly all.
-        let few = solution.echelon.random_null_vectors(unknowns, consistent, rng, run);
-        let first: Vec<u8> = (0..=unknowns).map(|column| (vector_bits(&few, column) & 1) as u8).collect();
-        let sample: Vec<u32> = (0..system.len()).step_by(SAMPLING).map(|i| system.row(i) as u32).collect();
+        let few = solution.echelon.random_null_vectors(unknowns, consistent, rng, run)?;
+        let first = collected((0..unknowns + 1).map(|column| (vector_bits(&few, column) & 1) as u8))?;
+        let sample = collected((0..system.len()).step_by(SAMPLING).map(|i| system.row(i) as u32))?;
         let sample = System { rows: Some(&sample), ..*system };
         if !violated(&sample, &first[..unknowns], u64::from(first[unknowns]), run)?.is_empty() {
             return not_orthogonal(system, &[few], run);
         }
     }
     // A limited number at a time: how much memory is used must not depend on private rows.
-    for free in solution.echelon.free(unknowns, consistent).chunks(VECTORS_PER_PASS) {
+    for free in solution.echelon.free(unknowns, consistent)?.chunks(VECTORS_PER_PASS) {
         let found = not_orthogonal(system, &solution.echelon.null_vectors(free, run)?, run)?;
         if !found.is_empty() {
             return Ok(found);
@@ -165,7 +169,7 @@ fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Ru
 /// Equations that a point does not fulfil, their right-hand sides multiplied by `scale`.
 fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Result<Vec<u32>> {
     let (point, constant) = point.split_at(system.matrix.columns());
-    let point = super::parity_bits(point);
+    let point = super::parity_bits(point)?;
     let constant = constant.first().copied().unwrap_or(0);
     collect_rows(system.len(), run, |from, to, found| {
         for i in from..to {
@@ -185,7 +189,7 @@ fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> 
         let strips = system.gather(from, to - from, run.sequential())?;
         let height = strips.height();
         let mut tiles: Vec<Tiles> = batches.iter().map(|_| Tiles::new(run.isa)).collect();
-        let mut products = vec![Block::ZERO; height * batches.len()];
+        let mut products: Vec<Block> = zeros(height.checked_mul(batches.len()))?;
         for start in (0..strips.len()).step_by(STRIPS_PER_PRODUCT) {
             let group = start..strips.len().min(start + STRIPS_PER_PRODUCT);
             tiles.iter_mut().zip(batches).for_each(|(tiles, vectors)| tiles.load(&vectors[group.clone()]));
@@ -217,26 +221,31 @@ fn collect_rows(
     run: Run<'_>,
     find: impl Fn(usize, usize, &mut Vec<u32>) -> Result<()> + Sync + Send,
 ) -> Result<Vec<u32>> {
-    // One slot a task: what it finds needs no lock, and is in order already.
-    let mut found = vec![Vec::new(); rows.div_ceil(ROWS_PER_CHECK)];
+    // One slot a task: what it finds needs no lock, and is in order already. It has room for every row beforehand: how
+    // much memory is used must not depend on private rows.
+    let mut found: Vec<Vec<u32>> = collected((0..rows.div_ceil(ROWS_PER_CHECK)).map(|_| Vec::new()))?;
     run.try_for_each_chunk(&mut found, 1, |task, found| {
         let from = task * ROWS_PER_CHECK;
-        find(from, rows.min(from + ROWS_PER_CHECK), &mut found[0])
+        let to = rows.min(from + ROWS_PER_CHECK);
+        found[0] = room(Some(to - from))?;
+        find(from, to, &mut found[0])
     })?;
-    Ok(found.concat())
+    let mut all = room(Some(found.iter().map(Vec::len).sum()))?;
+    found.iter().for_each(|found| all.extend_from_slice(found));
+    Ok(all)
 }
 
 /// At most `most` sums of the given equations, each equation in exactly one sum, chosen at random.
-fn fold(system: &System<'_>, equations: &[u32], most: usize, rng: &mut Rng) -> Vec<u64> {
+fn fold(system: &System<'_>, equations: &[u32], most: usize, rng: &mut Rng) -> Result<Vec<u64>> {
     let words = system.words();
     let count = equations.len().min(most);
-    let mut sums = vec![0; count * words];
-    let mut equation = vec![0; words];
+    let mut sums: Vec<u64> = zeros(count.checked_mul(words))?;
+    let mut equation = zeros(Some(words))?;
     for (position, &i) in equations.iter().enumerate() {
         let bucket = if equations.len() <= most { position } else { (rng.next_u64() % count as u64) as usize };
         equation.fill(0);
         system.read(i as usize, 0, &mut equation);
         sums[bucket * words..][..words].iter_mut().zip(&equation).for_each(|(sum, word)| *sum ^= word);
     }
-    sums
+    Ok(sums)
 }

@@ -3,7 +3,8 @@
 use super::eliminate::Echelon;
 use super::matrix::BitMatrix;
 use super::strips::Strips;
-use crate::error::{Result, fitting};
+use crate::error::Result;
+use crate::memory::{collected, room, zeros};
 use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
@@ -33,33 +34,33 @@ impl Solution {
     }
 
     /// The solution whose free unknowns are zero, one byte an unknown.
-    pub fn particular(&self, run: Run<'_>) -> Option<Vec<u8>> {
+    pub fn particular(&self, run: Run<'_>) -> Result<Option<Vec<u8>>> {
         self.with_free(|_| 0, run)
     }
 
     /// A solution drawn uniformly from all of them, one byte an unknown.
-    pub fn sample(&self, rng: &mut Rng, run: Run<'_>) -> Option<Vec<u8>> {
+    pub fn sample(&self, rng: &mut Rng, run: Run<'_>) -> Result<Option<Vec<u8>>> {
         self.with_free(|_| rng.next_u64() & 1, run)
     }
 
-    fn with_free(&self, mut free: impl FnMut(usize) -> u64, run: Run<'_>) -> Option<Vec<u8>> {
+    fn with_free(&self, mut free: impl FnMut(usize) -> u64, run: Run<'_>) -> Result<Option<Vec<u8>>> {
         if !self.consistent {
-            return None;
+            return Ok(None);
         }
-        let mut vectors = self.echelon.empty_vectors();
+        let mut vectors = self.echelon.empty_vectors()?;
         for column in self.echelon.free_columns(self.unknowns) {
             set_vector_bits(&mut vectors, column, free(column));
         }
         set_vector_bits(&mut vectors, self.unknowns, 1);
-        self.echelon.complete(&mut vectors, run);
-        Some((0..self.unknowns).map(|column| (vector_bits(&vectors, column) & 1) as u8).collect())
+        self.echelon.complete(&mut vectors, run)?;
+        collected((0..self.unknowns).map(|column| (vector_bits(&vectors, column) & 1) as u8)).map(Some)
     }
 
     /// A basis of the null space, packed, one vector for each free unknown in ascending order.
     pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
         let words = self.unknowns.div_ceil(64);
-        let mut data = vec![0; fitting::<u64>(self.nullity().checked_mul(words))?];
-        let batches = self.echelon.null_vectors(&self.echelon.free(self.unknowns, false), run)?;
+        let mut data: Vec<u64> = zeros(self.nullity().checked_mul(words))?;
+        let batches = self.echelon.null_vectors(&self.echelon.free(self.unknowns, false)?, run)?;
         for (part, vectors) in data.chunks_mut(words.max(1) * BLOCK).zip(&batches) {
             for column in 0..self.unknowns {
                 let bits = vector_bits(vectors, column);
@@ -94,44 +95,52 @@ impl Echelon {
     }
 
     /// 64 zero vectors with a coordinate for every column.
-    fn empty_vectors(&self) -> Vec<Block> {
-        vec![Block::ZERO; self.strips.len()]
+    fn empty_vectors(&self) -> Result<Vec<Block>> {
+        zeros(Some(self.strips.len()))
     }
 
     /// The free columns, and the right-hand side after them if `rhs`.
-    pub(super) fn free(&self, unknowns: usize, rhs: bool) -> Vec<usize> {
-        self.free_columns(unknowns).chain(rhs.then_some(unknowns)).collect()
+    pub(super) fn free(&self, unknowns: usize, rhs: bool) -> Result<Vec<usize>> {
+        let mut free = room(Some(unknowns - self.pivots.len() + usize::from(rhs)))?;
+        free.extend(self.free_columns(unknowns).chain(rhs.then_some(unknowns)));
+        Ok(free)
     }
 
     /// For each of the given free columns the null vector with a bit in no other one, 64 to a batch.
     pub(super) fn null_vectors(&self, free: &[usize], run: Run<'_>) -> Result<Vec<Vec<Block>>> {
         let count = free.len().div_ceil(BLOCK);
-        // Asked for in one piece: the batches are many small ones.
-        fitting::<Block>(count.checked_mul(self.strips.len()))?;
-        let mut batches: Vec<Vec<Block>> = vec![self.empty_vectors(); count];
+        let mut batches: Vec<Vec<Block>> = room(Some(count))?;
+        for _ in 0..count {
+            batches.push(self.empty_vectors()?);
+        }
         run.try_for_each_chunk(&mut batches, 1, |b, batch| {
             for (v, &column) in free[b * BLOCK..].iter().take(BLOCK).enumerate() {
                 set_vector_bits(&mut batch[0], column, 1 << v);
             }
-            self.complete(&mut batch[0], run);
-            Ok(())
+            self.complete(&mut batch[0], run)
         })?;
         Ok(batches)
     }
 
-    pub(super) fn random_null_vectors(&self, unknowns: usize, rhs: bool, rng: &mut Rng, run: Run<'_>) -> Vec<Block> {
-        let mut vectors = self.empty_vectors();
-        for column in self.free(unknowns, rhs) {
+    pub(super) fn random_null_vectors(
+        &self,
+        unknowns: usize,
+        rhs: bool,
+        rng: &mut Rng,
+        run: Run<'_>,
+    ) -> Result<Vec<Block>> {
+        let mut vectors = self.empty_vectors()?;
+        for column in self.free_columns(unknowns).chain(rhs.then_some(unknowns)) {
             set_vector_bits(&mut vectors, column, rng.next_u64());
         }
-        self.complete(&mut vectors, run);
-        vectors
+        self.complete(&mut vectors, run)?;
+        Ok(vectors)
     }
 
     /// Sets the pivot coordinates of 64 vectors so that every row of the form is orthogonal to them.
-    fn complete(&self, vectors: &mut [Block], run: Run<'_>) {
+    fn complete(&self, vectors: &mut [Block], run: Run<'_>) -> Result<()> {
         let mut tiles = Tiles::new(run.isa);
-        let mut sums = vec![Block::ZERO; self.strips.height()];
+        let mut sums: Vec<Block> = zeros(Some(self.strips.height()))?;
         let mut end = self.pivots.len();
         for g in (0..self.strips.len()).rev() {
             let start = self.pivots.partition_point(|&column| column < g * BLOCK);
@@ -150,6 +159,7 @@ impl Echelon {
             tiles.add_product(&mut sums[..above], &[&strip[..above]]);
             end = start;
         }
+        Ok(())
     }
 
     /// The rows of the form followed by further rows, `words` words each, ready to be eliminated again.

@@ -1,6 +1,7 @@
 //! The working layout of the elimination: strips of 64 columns, each contiguous over the rows.
 
-use crate::error::{Result, fitting};
+use crate::error::Result;
+use crate::memory::zeros;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block};
 
@@ -24,17 +25,12 @@ impl Strips {
     ) -> Result<Strips> {
         // A strip of no rows still has a block, so that the number of strips is kept.
         let height = rows.div_ceil(BLOCK).max(1);
-        let mut blocks = vec![Block::ZERO; fitting::<Block>(height.checked_mul(words))?];
+        let mut blocks = zeros(height.checked_mul(words))?;
         // On one thread whole rows: memory is read fastest in order.
         let strips = if run.parallel() { STRIPS_PER_TASK } else { words.max(1) };
-        run.for_each_chunk(
-            &mut blocks,
-            height * strips,
-            || (),
-            |_, task, part| {
-                fill(part, height, rows, task * strips, &read);
-            },
-        );
+        run.try_for_each_chunk(&mut blocks, height * strips, |task, part| {
+            fill(part, height, rows, task * strips, &read)
+        })?;
         Ok(Strips { rows, height, blocks })
     }
 
@@ -67,9 +63,15 @@ impl Strips {
 }
 
 /// Fills strips from `first` on. Eight rows are read at a time, each of them in one go.
-fn fill(part: &mut [Block], height: usize, rows: usize, first: usize, read: &impl Fn(usize, usize, &mut [u64])) {
+fn fill(
+    part: &mut [Block],
+    height: usize,
+    rows: usize,
+    first: usize,
+    read: &impl Fn(usize, usize, &mut [u64]),
+) -> Result<()> {
     let strips = part.len() / height;
-    let mut lines = vec![0; 8 * strips];
+    let mut lines: Vec<u64> = zeros(Some(8 * strips))?;
     for top in (0..rows).step_by(8) {
         lines.fill(0);
         for (row, line) in (top..rows).zip(lines.chunks_exact_mut(strips)) {
@@ -80,4 +82,5 @@ fn fill(part: &mut [Block], height: usize, rows: usize, first: usize, read: &imp
             part[g * height + top / BLOCK].set_eight_rows(top % BLOCK, words);
         }
     }
+    Ok(())
 }

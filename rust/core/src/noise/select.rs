@@ -6,7 +6,8 @@ use num_traits::ToPrimitive;
 use super::exponential::{ROUNDING, exp_minus_coin};
 use super::interval::Rational;
 use super::rng::Rng;
-use crate::error::{Result, fitting};
+use crate::error::Result;
+use crate::memory::collected;
 use crate::run::Run;
 
 /// Scores and the coin that accepts a candidate: true with probability exp(-rate (best score - its score)).
@@ -30,10 +31,10 @@ impl<'a> Candidates<'a> {
 
     /// McKenna and Sheldon 2020: candidates in random order, the first accepted one.
     pub fn permute_and_flip(&self, rng: &mut Rng, run: Run<'_>) -> Result<usize> {
-        let mut left: Vec<u64> = (0..fitting::<u64>(Some(self.scores.len()))? as u64).collect();
+        let mut left = collected(0..self.scores.len())?;
         self.choose(run, || {
             let place = rng.below(left.len() as u64) as usize;
-            let candidate = left.swap_remove(place) as usize;
+            let candidate = left.swap_remove(place);
             self.accepted(candidate, rng).then_some(candidate)
         })
     }

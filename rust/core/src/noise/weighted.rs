@@ -1,7 +1,8 @@
 //! Independent draws from a distribution with integer weights, exactly.
 
 use super::rng::Rng;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::simd::prefetch;
 
@@ -36,8 +37,7 @@ impl Weighted {
         let cumulative = cumulated(weights, run)?;
         // As many parts as weights, or up to twice as many.
         let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub(cumulative.len().ilog2() + 1);
-        let parts = fitting::<u32>(usize::try_from((sum - 1) >> shift).ok())? + 1;
-        let mut guide = vec![0; parts];
+        let mut guide: Vec<u32> = zeros(usize::try_from((sum - 1) >> shift).ok().map(|last| last + 1))?;
         run.try_for_each_chunk(&mut guide, CHUNK, |chunk, guide| {
             let part = |i: usize| ((chunk * CHUNK + i) as u64) << shift;
             let mut index = cumulative.partition_point(|&sum| sum <= part(0));
@@ -110,10 +110,12 @@ fn cumulated(mut weights: Vec<u64>, run: Run<'_>) -> Result<Vec<u64>> {
         });
         Ok(())
     })?;
-    let before: Vec<u64> = weights
-        .chunks(CHUNK)
-        .scan(0, |sum, chunk| Some(std::mem::replace(sum, *sum + chunk.last().copied().unwrap_or(0))))
-        .collect();
+    let mut sum = 0;
+    let before = collected(weights.chunks(CHUNK).map(|chunk| {
+        let before = sum;
+        sum += chunk.last().copied().unwrap_or(0);
+        before
+    }))?;
     run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
         weights.iter_mut().for_each(|weight| *weight += before[chunk]);
         Ok(())

@@ -4,6 +4,7 @@ use super::plan::{Method, Plan};
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
 use crate::gf2::{BitMatrix, System, parity_bits, solve};
+use crate::memory::{collected, reserve, room};
 use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
 use crate::params::{Epsilon, Neighbours};
 use crate::run::Run;
@@ -99,7 +100,7 @@ pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: R
     let learner = Learner { examples, mechanism, seed, run };
     match mechanism.method {
         Method::Loop => learner.retry(),
-        Method::Batches => Ok(learner.batches(&learner.assignment())?.into_iter().flatten().next()),
+        Method::Batches => Ok(learner.batches(&learner.assignment()?)?.into_iter().flatten().next()),
         Method::Paper => learner.paper(),
     }
 }
@@ -132,34 +133,39 @@ impl Learner<'_> {
     /// solved must not depend on the data.
     fn batches(&self, batch_of: &dyn Fn(usize) -> u64) -> Result<Vec<Option<Vec<u8>>>> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
-        let silent: Vec<bool> = (0..self.mechanism.batches).map(|_| self.mechanism.silent.draw(&mut answer)).collect();
-        let attempt = |(j, silent): (u64, bool)| {
-            if silent { Ok(None) } else { self.sample_and_solve(j, |i| batch_of(i) == j) }
-        };
-        (0..).zip(silent).map(attempt).collect()
+        let batches = usize::try_from(self.mechanism.batches).ok();
+        let (mut silent, mut found) = (room(batches)?, room(batches)?);
+        silent.extend((0..self.mechanism.batches).map(|_| self.mechanism.silent.draw(&mut answer)));
+        for (j, silent) in (0..).zip(silent) {
+            found.push(if silent { None } else { self.sample_and_solve(j, |i| batch_of(i) == j)? });
+        }
+        Ok(found)
     }
 
     /// Batches by position if records are replaced; by a coin for each record if one may be added, since then no
     /// other record may change its batch.
-    fn assignment(&self) -> Box<dyn Fn(usize) -> u64> {
-        let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
-        match self.mechanism.neighbours {
+    fn assignment(&self) -> Result<Box<dyn Fn(usize) -> u64>> {
+        let (n, k) = (self.examples.matrix.rows(), self.mechanism.batches);
+        Ok(match self.mechanism.neighbours {
             Neighbours::ReplaceOne => {
-                Box::new(move |i| (((i as u128 + 1) * u128::from(k) - 1) / u128::from(n.max(1))) as u64)
+                Box::new(move |i| (((i as u128 + 1) * u128::from(k) - 1) / n.max(1) as u128) as u64)
             }
             Neighbours::AddRemove => {
                 let mut rng = self.seed.stream(Stream::Noise, 1);
-                let batch: Vec<u64> = (0..n).map(|_| rng.below(k)).collect();
+                let batch = collected((0..n).map(|_| rng.below(k)))?;
                 Box::new(move |i| batch[i])
             }
-        }
+        })
     }
 
     fn sample_and_solve(&self, attempt: u64, eligible: impl Fn(usize) -> bool) -> Result<Option<Vec<u8>>> {
         let mut coins = self.seed.stream(Stream::Sampling, attempt);
         let rate = self.mechanism.rate;
-        let rows = 0..self.examples.matrix.rows();
-        let sample: Vec<u32> = rows.filter(|&i| rate.draw(&mut coins) && eligible(i)).map(|i| i as u32).collect();
+        let mut sample = Vec::new();
+        for i in (0..self.examples.matrix.rows()).filter(|&i| rate.draw(&mut coins) && eligible(i)) {
+            reserve(&mut sample, 1)?;
+            sample.push(i as u32);
+        }
         let system = System {
             matrix: self.examples.matrix,
             rows: Some(&sample),
@@ -167,7 +173,7 @@ impl Learner<'_> {
             rhs: Some(self.examples.labels),
         };
         let solution = solve(&system, self.run)?;
-        Ok(solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run))
+        solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run)
     }
 
     /// 002's A*: the batch whose hypothesis errs least on the last records, up to noise; no answer counts as an error
@@ -181,18 +187,18 @@ impl Learner<'_> {
         let mut rng = self.seed.stream(Stream::Noise, 0);
         let mut best = (i64::MAX, 0);
         for (j, bits) in hypotheses.iter().enumerate() {
-            let errors = bits.as_ref().map_or(test as i64, |bits| self.errors(bits, (n - test) as usize));
+            let errors = bits.as_ref().map_or(Ok(test as i64), |bits| self.errors(bits, (n - test) as usize))?;
             best = best.min((errors.saturating_add(noise.draw_signed(&mut rng)), j));
         }
         Ok(hypotheses.swap_remove(best.1))
     }
 
     /// Errors of a hypothesis on the records from `first` on.
-    fn errors(&self, bits: &[u8], first: usize) -> i64 {
+    fn errors(&self, bits: &[u8], first: usize) -> Result<i64> {
         let columns = self.examples.matrix.columns();
         let intercept = bits.get(columns).copied().unwrap_or(0);
-        let wrong = self.examples.matrix.dot(&parity_bits(&bits[..columns]), self.run);
+        let wrong = self.examples.matrix.dot(&parity_bits(&bits[..columns])?, self.run)?;
         let label = |i: usize| (self.examples.labels[i / 64] >> (i % 64) & 1) as u8;
-        (first..wrong.len()).filter(|&i| wrong[i] ^ intercept != label(i)).count() as i64
+        Ok((first..wrong.len()).filter(|&i| wrong[i] ^ intercept != label(i)).count() as i64)
     }
 }

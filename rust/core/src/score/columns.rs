@@ -1,8 +1,9 @@
 //! Records packed by feature: bit r of a column is record r.
 
 use super::sum::sum;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
 use crate::gf2::BitMatrix;
+use crate::memory::zeros;
 use crate::run::Run;
 use crate::simd::{LONG, Records, SHORT};
 
@@ -32,9 +33,9 @@ impl Columns {
         let words = records.div_ceil(64);
         let share = words.div_ceil(BLOCKS).clamp(1, WIDEST);
         let width = share.next_multiple_of(if share < LONG { SHORT } else { LONG });
-        let size = fitting::<u64>(width.checked_mul(features + 1))?;
-        let mut data = vec![0; fitting::<u64>(size.checked_mul(words.div_ceil(width)))?];
-        run.try_for_each_chunk(&mut data, size, |block, columns| {
+        let size = width.checked_mul(features + 1);
+        let mut data = zeros(size.and_then(|size| size.checked_mul(words.div_ceil(width))))?;
+        run.try_for_each_chunk(&mut data, width * (features + 1), |block, columns| {
             turn(matrix, block * width, width, columns);
             Ok(())
         })?;
@@ -82,7 +83,7 @@ impl Columns {
     ) -> Result<Vec<i64>> {
         let size = self.width * (self.features + 1);
         let blocks = self.data.len() / size;
-        let mut padded = vec![0; blocks * self.width];
+        let mut padded = zeros(blocks.checked_mul(self.width))?;
         let words = labels.row(0);
         padded[..words.len()].copy_from_slice(words);
         sum(hypotheses, blocks, run, |block, sums| {

@@ -1,7 +1,8 @@
 //! Linear threshold functions, given one by one.
 
 use super::sum::sum;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::simd::{Group, LANES, add_halfspaces};
 
@@ -40,11 +41,11 @@ impl<'a> Halfspaces<'a> {
             return Err(Error::Shape(format!("y has length {}, but X has {count} records", labels.len())));
         }
         let height = LANES * (BLOCK / LANES / self.features).max(1);
-        let size = fitting::<f64>(height.checked_mul(self.features))?;
+        let size = height.saturating_mul(self.features);
         sum(self.biases.len(), count.div_ceil(height), run, |block, errors| {
             let records = &records[block * size..][..size.min((count - block * height) * self.features)];
-            let labels: Vec<u64> = labels.iter().skip(block * height).take(height).map(|&bit| u64::from(bit)).collect();
-            let (lanes, rest) = turned(records, self.features);
+            let labels = collected(labels.iter().skip(block * height).take(height).map(|&bit| u64::from(bit)))?;
+            let (lanes, rest) = turned(records, self.features)?;
             self.add(Group { features: self.features, lanes: &lanes, rest, labels: &labels }, errors, run)
         })
     }
@@ -63,7 +64,7 @@ impl<'a> Halfspaces<'a> {
     ///
     /// Cost: one pass over the records.
     pub fn predict(&self, i: usize, records: &[f64], run: Run<'_>) -> Result<Vec<u8>> {
-        let mut values = vec![0; self.count(records)?];
+        let mut values: Vec<u8> = zeros(Some(self.count(records)?))?;
         let Some(bias) = self.biases.get(i) else {
             return Err(Error::parameter("i", i, &format!("there are {} hypotheses", self.biases.len())));
         };
@@ -99,14 +100,14 @@ fn scores(weights: &[f64], records: &[f64]) -> [f64; ROWS] {
 }
 
 /// Records by rows as lanes by columns, and those that fill none.
-fn turned(records: &[f64], features: usize) -> (Vec<f64>, &[f64]) {
+fn turned(records: &[f64], features: usize) -> Result<(Vec<f64>, &[f64])> {
     let groups = records.chunks_exact(LANES * features);
     let rest = groups.remainder();
-    let mut lanes = vec![0.0; records.len() - rest.len()];
+    let mut lanes: Vec<f64> = zeros(Some(records.len() - rest.len()))?;
     for (rows, lanes) in groups.zip(lanes.chunks_exact_mut(LANES * features)) {
         for (lane, row) in rows.chunks_exact(features).enumerate() {
             row.iter().zip(lanes[lane..].iter_mut().step_by(LANES)).for_each(|(value, place)| *place = *value);
         }
     }
-    (lanes, rest)
+    Ok((lanes, rest))
 }

@@ -3,6 +3,7 @@
 use super::columns::Columns;
 use crate::error::{Error, Result};
 use crate::gf2::BitMatrix;
+use crate::memory::{collected, reserve, room, zeros};
 use crate::run::Run;
 use crate::simd::{Literal, add_conjunctions, add_parities};
 
@@ -31,23 +32,27 @@ impl Lists {
                 shapes[1], shapes[0]
             )));
         }
-        Ok(Lists::new(ones, Some(zeros)))
+        Lists::new(ones, Some(zeros))
     }
 
     /// Row i says which features hypothesis i sums over GF(2).
-    pub fn parities(masks: &BitMatrix) -> Lists {
+    pub fn parities(masks: &BitMatrix) -> Result<Lists> {
         Lists::new(masks, None)
     }
 
-    fn new(ones: &BitMatrix, zeros: Option<&BitMatrix>) -> Lists {
-        let (mut starts, mut literals) = (vec![0], Vec::new());
+    fn new(ones: &BitMatrix, zeros: Option<&BitMatrix>) -> Result<Lists> {
+        let (mut starts, mut literals) = (room(ones.rows().checked_add(1))?, Vec::new());
+        starts.push(0);
         for i in 0..ones.rows() {
-            literals.extend(members(ones, i).map(|column| Literal { column, flip: 0 }));
-            let zeros = zeros.into_iter().flat_map(|zeros| members(zeros, i));
-            literals.extend(zeros.map(|column| Literal { column, flip: u64::MAX }));
+            for (matrix, flip) in [(Some(ones), 0), (zeros, u64::MAX)] {
+                for column in matrix.into_iter().flat_map(|matrix| members(matrix, i)) {
+                    reserve(&mut literals, 1)?;
+                    literals.push(Literal { column, flip });
+                }
+            }
             starts.push(literals.len());
         }
-        Lists { features: ones.columns(), parity: zeros.is_none(), starts, literals }
+        Ok(Lists { features: ones.columns(), parity: zeros.is_none(), starts, literals })
     }
 
     /// Number of hypotheses.
@@ -70,7 +75,7 @@ impl Lists {
     pub fn errors(&self, columns: &Columns, labels: &BitMatrix, run: Run<'_>) -> Result<Vec<i64>> {
         columns.check(self.features, labels)?;
         let add = if self.parity { add_parities } else { add_conjunctions };
-        let lists: Vec<&[Literal]> = (0..self.count()).map(|i| self.list(i)).collect();
+        let lists = collected((0..self.count()).map(|i| self.list(i)))?;
         columns.sum(lists.len(), labels, run, |records, errors| {
             for (lists, errors) in lists.chunks(BETWEEN_CHECKS).zip(errors.chunks_mut(BETWEEN_CHECKS)) {
                 run.check()?;
@@ -100,7 +105,7 @@ impl Lists {
                 words.fold(u64::MAX, |all, word| all & word)
             }
         };
-        let mut values = vec![0; columns.records()];
+        let mut values: Vec<u8> = zeros(Some(columns.records()))?;
         run.try_for_each_chunk(&mut values, 64 * WORDS, |chunk, values| {
             for (i, values) in (chunk * WORDS..).zip(values.chunks_mut(64)) {
                 let word = word(i);

@@ -6,8 +6,9 @@
 //! literals" is a disjoint union of the conjunctions that want at most s - r of them otherwise: it follows by addition.
 
 use super::columns::Columns;
-use crate::error::{Result, fitting};
+use crate::error::Result;
 use crate::gf2::BitMatrix;
+use crate::memory::{room, zeros};
 use crate::run::Run;
 use crate::simd::{Records, add_products};
 
@@ -33,12 +34,13 @@ pub fn at_least_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: 
 
 fn errors(columns: &Columns, labels: &BitMatrix, size: usize, family: Family, run: Run<'_>) -> Result<Vec<i64>> {
     columns.check(columns.features(), labels)?;
-    let class = Class::new(columns.features(), size.min(columns.features()));
+    let class = Class::new(columns.features(), size.min(columns.features()))?;
     let positives = labels.row(0).iter().map(|word| i64::from(word.count_ones())).sum();
     let counted = class.sets_before(class.size + 1) - 1;
-    let mut scores = vec![columns.records() as i64 - positives - positives];
-    scores.extend(columns.sum(counted, labels, run, |records, errors| class.add(records, errors, run))?);
-    scores[1..].iter_mut().for_each(|errors| *errors -= positives);
+    let wrong = columns.sum(counted, labels, run, |records, errors| class.add(records, errors, run))?;
+    let mut scores = room(counted.checked_add(1))?;
+    scores.push(columns.records() as i64 - positives - positives);
+    scores.extend(wrong.into_iter().map(|errors| errors - positives));
     class.signed(&scores, positives, family, run)
 }
 
@@ -87,16 +89,18 @@ struct Class {
 }
 
 impl Class {
-    fn new(features: usize, size: usize) -> Class {
-        let mut binomials = vec![vec![1; features + 1]];
-        for k in 1..=size {
-            let mut row = vec![0; features + 1];
+    fn new(features: usize, size: usize) -> Result<Class> {
+        let mut binomials: Vec<Vec<usize>> = room(size.checked_add(1))?;
+        for k in 0..=size {
+            let mut row: Vec<usize> = zeros(features.checked_add(1))?;
+            row[0] = usize::from(k == 0);
             for n in 1..=features {
-                row[n] = usize::saturating_add(row[n - 1], binomials[k - 1][n - 1]);
+                let with = if k == 0 { 0 } else { binomials[k - 1][n - 1] };
+                row[n] = row[n - 1].saturating_add(with);
             }
             binomials.push(row);
         }
-        Class { features, size, binomials }
+        Ok(Class { features, size, binomials })
     }
 
     /// Sets of less than `size` features.
@@ -107,7 +111,7 @@ impl Class {
     /// Adds the errors of every product but the empty one.
     fn add(&self, records: Records<'_>, errors: &mut [i64], run: Run<'_>) -> Result<()> {
         let everybody = &records.columns[records.columns.len() - records.width..];
-        let mut room = vec![0; self.size * records.width];
+        let mut room: Vec<u64> = zeros(self.size.checked_mul(records.width))?;
         (1..=self.size).try_for_each(|size| {
             let start = self.sets_before(size) - 1;
             let errors = &mut errors[start..start + self.binomials[size][self.features]];
@@ -138,14 +142,14 @@ impl Class {
         let each = |size: usize| 1usize.checked_shl(size as u32)?.checked_mul(family.thresholds(size));
         let of_size = |size: usize| self.binomials[size][self.features].checked_mul(each(size)?);
         let total = (0..=self.size).try_fold(0, |sum: usize, size| sum.checked_add(of_size(size)?));
-        let mut errors = vec![0; fitting::<i64>(total)?];
+        let mut errors: Vec<i64> = zeros(total)?;
         let mut rest = &mut errors[..];
         for size in 0..=self.size {
             let each = family.thresholds(size) << size;
             let (part, others) = rest.split_at_mut(self.binomials[size][self.features] * each);
             run.try_for_each_chunk(part, SETS_PER_TASK * each, |task, part| {
-                let mut set = self.set(size, task * SETS_PER_TASK);
-                let mut signed = vec![0; 1 << size];
+                let mut set = self.set(size, task * SETS_PER_TASK)?;
+                let mut signed: Vec<i64> = zeros(Some(1 << size))?;
                 for errors in part.chunks_exact_mut(each) {
                     self.sign(scores, &set, &mut signed);
                     family.spread(&signed, positives, errors);
@@ -175,14 +179,14 @@ impl Class {
     }
 
     /// The set of a size and rank, in increasing order.
-    fn set(&self, size: usize, mut rank: usize) -> Vec<usize> {
-        let mut set = vec![0; size];
+    fn set(&self, size: usize, mut rank: usize) -> Result<Vec<usize>> {
+        let mut set: Vec<usize> = zeros(Some(size))?;
         for k in (1..=size).rev() {
             let feature = self.binomials[k].partition_point(|&count| count <= rank) - 1;
             rank -= self.binomials[k][feature];
             set[k - 1] = feature;
         }
-        set
+        Ok(set)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Error counts that are sums over blocks of records.
 
-use crate::error::{Result, fitting};
+use crate::error::Result;
+use crate::memory::zeros;
 use crate::run::Run;
 
 /// Parts of the work for each thread, so that one on a busy core can leave some to the others.
@@ -21,7 +22,7 @@ pub(super) fn sum(
     let threads = if run.parallel() { rayon::current_num_threads() } else { 1 };
     let shares = if hypotheses <= MANY { SHARES } else { 1 };
     let parts = (threads * shares).min(blocks).max(1);
-    let mut sums = vec![0; fitting::<i64>(parts.checked_mul(hypotheses))?];
+    let mut sums = zeros(parts.checked_mul(hypotheses))?;
     run.try_for_each_chunk(&mut sums, hypotheses.max(1), |part, sums| {
         (part..blocks).step_by(parts).try_for_each(|block| {
             run.check()?;

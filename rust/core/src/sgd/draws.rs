@@ -1,6 +1,7 @@
 //! Which records a step looks at, drawn ahead so that the memory can be asked for them in time.
 
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::noise::{Rng, Seed, Stream, Weighted};
 
 /// Where the rows of all steps come from.
@@ -34,7 +35,7 @@ impl<'a> Blocks<'a> {
                 return Err(Error::parameter("indices", row, "each must be from 0 to n - 1"));
             }
         }
-        let block = Vec::with_capacity(fitting::<usize>(Some(most))?);
+        let block = room(Some(most))?;
         Ok(Blocks { draws, records, rng: seed.stream(Stream::Sampling, 0), block })
     }
 

@@ -4,7 +4,8 @@ use super::draws::{Blocks, Draws};
 use super::losses::Loss;
 use super::noise::{Source, grid};
 use super::plan::Plan;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{room, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
 use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
@@ -100,7 +101,6 @@ struct Descent<'a, T> {
 impl<'a, T: Real> Descent<'a, T> {
     fn new(records: Records<'a, T>, plan: &'a Plan, seed: &Seed, run: Run<'a>) -> Result<Descent<'a, T>> {
         let columns = records.columns;
-        let sums = fitting::<f64>(columns.checked_mul(plan.batch.div_ceil(PART)))?;
         let grid = grid::<T>(&plan.noise, plan.lipschitz, columns);
         let steepest = 2.0 * plan.radius / plan.noisy_lipschitz(columns);
         Ok(Descent {
@@ -113,10 +113,10 @@ impl<'a, T: Real> Descent<'a, T> {
             noise: Source::new(&plan.noise, plan.lipschitz, plan.steps.saturating_mul(columns), seed),
             unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch as f64),
             first: if plan.convexity > 0.0 { 1.0 / plan.convexity } else { steepest },
-            model: vec![0.0; columns],
-            rounded: Vec::with_capacity(columns),
-            total: vec![0.0; columns],
-            sums: vec![0.0; sums],
+            model: zeros(Some(columns))?,
+            rounded: room(Some(columns))?,
+            total: zeros(Some(columns))?,
+            sums: zeros(columns.checked_mul(plan.batch.div_ceil(PART)))?,
             plan,
             grid,
             run,
@@ -146,7 +146,7 @@ impl<'a, T: Real> Descent<'a, T> {
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
         let (batch, columns) = (self.plan.batch, self.model.len());
         let (examples, grid, isa) = (self.examples, self.grid, self.run.isa);
-        let model = T::all_of(&self.model, &mut self.rounded);
+        let model = T::all_of(&self.model, &mut self.rounded)?;
         let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
             Some(grid) => add_quantised(isa, examples, grid, rows, count, model, sum),
             None => add_gradients(isa, examples, rows, count, model, sum),
@@ -197,10 +197,10 @@ pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], r
         let (weights, columns) = (model.len(), records.columns);
         return Err(Error::Shape(format!("the model has {weights} weights, but X has {columns} columns")));
     }
-    let mut scores = vec![0.0; fitting::<f64>(Some(records.labels.len()))?];
+    let mut scores: Vec<f64> = zeros(Some(records.labels.len()))?;
     let rows = records.rows(row_bound);
     let mut rounded = Vec::new();
-    let model = T::all_of(model, &mut rounded);
+    let model = T::all_of(model, &mut rounded)?;
     run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
         clipped_scores(run.isa, rows, chunk * CHUNK, model, scores);
         Ok(())

@@ -11,6 +11,9 @@ pub const BLOCK: usize = 64;
 #[repr(C, align(64))]
 pub struct Block(pub [u8; BLOCK * BLOCK / 8]);
 
+// SAFETY: an array of bytes, of which zeros are valid ones.
+unsafe impl bytemuck::Zeroable for Block {}
+
 impl Block {
     /// All bits zero.
     pub const ZERO: Block = Block([0; BLOCK * BLOCK / 8]);

@@ -5,12 +5,17 @@
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
+use bytemuck::Zeroable;
+
+use crate::error::Result;
+use crate::memory::reserve;
+
 /// Running sums of an inner product, so that the processor need not wait for one to add to it.
 const LANES: usize = 32;
 
 /// A floating-point type of entries.
 pub trait Real:
-    Copy + Default + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
+    Copy + Default + Zeroable + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
 {
     /// Adding it to a number below a third of it and subtracting it again leaves the nearest integer.
     const ROUNDER: Self;
@@ -21,7 +26,7 @@ pub trait Real:
     /// The nearest value of this type.
     fn of(value: f64) -> Self;
     /// The nearest values of this type: these ones if they are of it, else in the room given.
-    fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<Self>) -> &'a [Self];
+    fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<Self>) -> Result<&'a [Self]>;
     /// The value.
     fn get(self) -> f64;
 }
@@ -35,7 +40,7 @@ macro_rules! real {
             fn of(value: f64) -> $type {
                 value as $type
             }
-            fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<$type>) -> &'a [$type] {
+            fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<$type>) -> Result<&'a [$type]> {
                 $all_of(values, room)
             }
             fn get(self) -> f64 {
@@ -44,13 +49,14 @@ macro_rules! real {
         }
     };
 }
-real!(f64, |values, _| values);
+real!(f64, |values, _| Ok(values));
 real!(f32, rounded);
 
-fn rounded<'a>(values: &[f64], room: &'a mut Vec<f32>) -> &'a [f32] {
+fn rounded<'a>(values: &[f64], room: &'a mut Vec<f32>) -> Result<&'a [f32]> {
     room.clear();
+    reserve(room, values.len())?;
     room.extend(values.iter().map(|&value| value as f32));
-    room
+    Ok(room)
 }
 
 /// Rows one after the other, each as if it ended in one more entry, the same for all.

@@ -1,6 +1,7 @@
 //! Votes of many members on many queries, counted.
 
 use crate::error::{Error, Result};
+use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::simd::{LANE, VOTES, add_votes};
 
@@ -28,7 +29,7 @@ pub fn count_votes(votes: &[u8], queries: usize, labels: usize, counts: &mut [u3
         let text = format!("{} votes on {queries} queries do not fit {} counts", votes.len(), counts.len());
         return Err(Error::Shape(text));
     }
-    let width = WIDTH.min(COUNTS / labels / LANE * LANE);
+    let width = WIDTH.min(COUNTS / labels / LANE * LANE).max(LANE);
     run.try_for_each_chunk(counts, width * labels, |chunk, counts| {
         let (start, width) = (chunk * width, counts.len() / labels);
         let row = |member: usize| &votes[member * queries + start..][..width];
@@ -47,14 +48,14 @@ fn count_tile<'a>(
     run: Run<'_>,
 ) -> Result<()> {
     let lanes = (counts.len() / labels).div_ceil(LANE);
-    let mut tile = vec![[0u8; LANE]; lanes * (labels - 1)];
-    let mut sums = vec![[0u16; LANE]; tile.len()];
+    let mut tile: Vec<[u8; LANE]> = zeros(lanes.checked_mul(labels - 1))?;
+    let mut sums: Vec<[u16; LANE]> = zeros(Some(tile.len()))?;
     for start in (0..members).step_by(MEMBERS) {
         let end = members.min(start + MEMBERS);
         sums.fill([0; LANE]);
         for first in (start..end).step_by(VOTES) {
             run.check()?;
-            let rows: Vec<&[u8]> = (first..end.min(first + VOTES)).map(&row).collect();
+            let rows = collected((first..end.min(first + VOTES)).map(&row))?;
             tile.fill([0; LANE]);
             add_votes(run.isa, &rows, labels - 1, &mut tile);
             // No sum passes the number of members, and a checked one would not be vectorised.
@@ -70,12 +71,25 @@ fn add_sums(members: u32, sums: &[[u16; LANE]], counts: &mut [u32], labels: usiz
     for (lane, counts) in counts.chunks_mut(LANE * labels).enumerate() {
         let sums = &sums[lane * (labels - 1)..][..labels - 1];
         for (query, counts) in counts.chunks_exact_mut(labels).enumerate() {
+            // Labels are counted ten at a time: those who change the votes meanwhile may be counted twice.
             let mut rest = members;
             for (count, sums) in counts[1..].iter_mut().zip(sums) {
                 *count += u32::from(sums[query]);
-                rest -= u32::from(sums[query]);
+                rest = rest.saturating_sub(u32::from(sums[query]));
             }
             counts[0] += rest;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn votes_that_change_between_two_labels_leave_none_for_the_first() {
+        let mut counts = [1, 0, 0];
+        add_sums(2, &[[2; LANE], [1; LANE]], &mut counts, 3);
+        assert_eq!(counts, [1, 2, 1]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::distance::{Stand, stand};
 use crate::error::{Error, Result};
+use crate::memory::zeros;
 use crate::run::Run;
 
 /// Queries that a thread takes at a time.
@@ -20,13 +21,14 @@ pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Stand; 2]], run: Run<
     if queries == 0 {
         return Ok(());
     }
-    if bins < 2 || !scores.len().is_multiple_of(queries) {
+    if bins < 2 || !scores.len().is_multiple_of(queries) || scores.len() / queries > u32::MAX as usize {
         return Err(Error::Shape(format!("{} scores of {queries} queries in {bins} bins", scores.len())));
     }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let (start, width) = (chunk * CHUNK, out.len());
         // The last column is for votes that cannot win.
-        let (mut plain, mut shifted) = (vec![0; width * bins], vec![0; width * bins]);
+        let count = width.checked_mul(bins);
+        let (mut plain, mut shifted): (Vec<u32>, Vec<u32>) = (zeros(count)?, zeros(count)?);
         for row in scores.chunks_exact(queries) {
             let scores = row[start..][..width].iter();
             for ((score, plain), shifted) in

@@ -1,7 +1,8 @@
 //! The sparse vector technique with integer noise: which queries lie above a threshold, up to so many that do not.
 
 use super::respond::Left;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::room;
 use crate::noise::{DiscreteLaplace, Rational, Seed, Stream};
 use crate::run::Run;
 
@@ -46,7 +47,7 @@ impl AboveThreshold {
     ///
     /// Cost: two to six words of the stream a query, on one thread, since each depends on those before it.
     pub fn answer(&mut self, values: &[i64], seed: &Seed, run: Run<'_>) -> Result<Vec<u8>> {
-        let mut answers = Vec::with_capacity(fitting::<u8>(Some(values.len()))?);
+        let mut answers = room(Some(values.len()))?;
         let of_threshold = DiscreteLaplace::new(&self.scale, 1);
         let of_query = DiscreteLaplace::new(&(&self.scale + &self.scale), values.len());
         let (mut rng, mut now) = (seed.stream(Stream::Noise, 0), self.state);

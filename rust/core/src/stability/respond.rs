@@ -1,8 +1,11 @@
 //! Answers to queries: one exact coin each, and a halt at the last bottom.
 
+use bytemuck::Zeroable;
+
 use super::distance::{Stand, stand};
 use super::table::Kind;
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, room, zeros};
 use crate::noise::{Rng, Seed, Stream};
 use crate::run::Run;
 
@@ -34,7 +37,7 @@ fn hazard(words: &[u64], stand: Stand, byte: u8, rng: &mut Rng) -> i64 {
 
 /// Answers to as many queries as may be asked until so many of them are `bottom`: `answer(start, out, bytes, rng)` gives
 /// those to the queries from `start` on.
-fn until_halted<T: Copy + Default + PartialEq + Send>(
+fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     queries: usize,
     bottoms: Option<u64>,
     bottom: T,
@@ -42,7 +45,7 @@ fn until_halted<T: Copy + Default + PartialEq + Send>(
     run: Run<'_>,
     answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<()> + Sync + Send,
 ) -> Result<Vec<T>> {
-    let mut out = vec![T::default(); fitting::<T>(Some(queries))?];
+    let mut out: Vec<T> = zeros(Some(queries))?;
     let mut left = bottoms;
     for (block, answers) in out.chunks_mut(BLOCK).enumerate() {
         run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
@@ -87,6 +90,11 @@ pub fn respond_to_counts(
     })
 }
 
+/// 0, 1, ..., members: the votes that there may be for label 1.
+fn tally(members: u32) -> impl ExactSizeIterator<Item = u32> {
+    (0..members as usize + 1).map(|ones| ones as u32)
+}
+
 /// What to answer for every number of votes for label 1, of two labels.
 struct Coins {
     /// The probability of heads in units of 2^-64.
@@ -98,35 +106,42 @@ struct Coins {
 }
 
 impl Coins {
-    fn new(kind: Kind, words: &[u64], members: u32) -> Coins {
+    fn new(kind: Kind, words: &[u64], members: u32) -> Result<Coins> {
         match kind {
             Kind::Hazard(_) => Coins::hazard(words, members),
             Kind::Vote => Coins::vote(words, members),
         }
     }
 
-    fn hazard(words: &[u64], members: u32) -> Coins {
-        let stands: Vec<Stand> = (0..=members).map(|ones| stand(&[members - ones, ones])).collect();
+    fn hazard(words: &[u64], members: u32) -> Result<Coins> {
+        let stands = collected(tally(members).map(|ones| stand(&[members - ones, ones])))?;
         let level = |stand: &Stand| (stand.distance as usize).min(words.len());
         let word = |stand: &Stand| words[level(stand).max(1) - 1];
         // At distance 0 both sides of the coin say bottom.
         let tail = |stand: &Stand| if level(stand) == 0 { BOTTOM } else { stand.winner as i8 };
-        Coins::of(stands.iter().map(word).collect(), stands.iter().map(tail), BOTTOM)
+        Coins::of(collected(stands.iter().map(word))?, stands.iter().map(tail), BOTTOM)
     }
 
-    fn vote(words: &[u64], members: u32) -> Coins {
+    fn vote(words: &[u64], members: u32) -> Result<Coins> {
         let word = |ones: u32| {
             let level = ((2 * i64::from(ones) - i64::from(members)).unsigned_abs() / 2) as usize;
             let minority = if level == 0 { 1 << 63 } else { words[level.min(words.len()) - 1] };
             // Of the two labels the minority's is 1 where fewer say 1.
             if 2 * u64::from(ones) <= u64::from(members) { minority } else { minority.wrapping_neg() }
         };
-        Coins::of((0..=members).map(word).collect(), std::iter::repeat(0), 1)
+        Coins::of(collected(tally(members).map(word))?, std::iter::repeat(0), 1)
     }
 
-    fn of(words: Vec<u64>, tails: impl Iterator<Item = i8>, heads: i8) -> Coins {
-        let quick = words.iter().map(|word| (word >> 56) as u8).zip(tails).collect();
-        Coins { words, quick, heads }
+    fn of(words: Vec<u64>, tails: impl Iterator<Item = i8>, heads: i8) -> Result<Coins> {
+        let mut quick = room(Some(words.len()))?;
+        quick.extend(words.iter().map(|word| (word >> 56) as u8).zip(tails));
+        Ok(Coins { words, quick, heads })
+    }
+
+    /// The place of a count in the tables, which another thread may have raised since it was checked.
+    #[inline]
+    fn place(&self, ones: u32) -> usize {
+        (ones as usize).min(self.quick.len() - 1)
     }
 
     /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
@@ -134,7 +149,7 @@ impl Coins {
     fn toss(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
         let mut undecided = false;
         for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
-            let (first, tail) = self.quick[ones as usize];
+            let (first, tail) = self.quick[self.place(ones)];
             // A mask, since a branch would be guessed wrong for every other query.
             let head = u8::from(byte < first).wrapping_neg() as i8;
             *out = tail ^ ((tail ^ self.heads) & head);
@@ -148,9 +163,9 @@ impl Coins {
     #[cold]
     fn settle(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
         for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
-            let (first, tail) = self.quick[ones as usize];
+            let (first, tail) = self.quick[self.place(ones)];
             if byte == first {
-                *out = if coin(self.words[ones as usize], byte, rng) { self.heads } else { tail };
+                *out = if coin(self.words[self.place(ones)], byte, rng) { self.heads } else { tail };
             }
         }
     }
@@ -169,8 +184,7 @@ pub fn respond_to_ones(
     seed: &Seed,
     run: Run<'_>,
 ) -> Result<Vec<i8>> {
-    fitting::<u64>(Some(members as usize + 1))?;
-    let coins = Coins::new(kind, words, members);
+    let coins = Coins::new(kind, words, members)?;
     until_halted(ones.len(), bottoms, BOTTOM, seed, run, |start, out, bytes, rng| {
         let ones = &ones[start..][..out.len()];
         if ones.iter().fold(0, |most, &ones| most.max(ones)) > members {
@@ -209,7 +223,7 @@ pub fn respond_twice(
     seed: &Seed,
     run: Run<'_>,
 ) -> Result<Vec<i64>> {
-    let mut out = Vec::with_capacity(fitting::<i64>(Some(pairs.len()))?);
+    let mut out = room(Some(pairs.len()))?;
     let (mut rng, mut now) = (seed.stream(Stream::Answer, 0), *left);
     for (number, pair) in pairs.iter().enumerate() {
         if number % CHUNK == 0 {
@@ -236,4 +250,22 @@ pub fn respond_twice(
     }
     *left = now;
     Ok(out)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_was_raised_after_its_check_is_that_of_all_members() {
+        let coins = Coins::new(Kind::Vote, &[1 << 62, 1 << 60], 9).unwrap();
+        let mut rng = Seed::reproducible([6; 32]).stream(Stream::Answer, 0);
+        for byte in 0..=u8::MAX {
+            let (mut raised, mut all) = ([0], [0]);
+            coins.toss(&mut raised, &[u32::MAX], &[byte], &mut rng);
+            coins.toss(&mut all, &[9], &[byte], &mut rng);
+            assert!(raised == all || byte == coins.quick[9].0, "{byte}");
+        }
+    }
 }

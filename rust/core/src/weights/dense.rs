@@ -1,9 +1,10 @@
 //! Multiplicative weights whose projection onto kappa-dense distributions is drawn from exactly.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::iter::repeat_n;
 
 use super::power::{POINT, mantissa};
-use crate::error::{Error, Result, fitting};
+use crate::error::{Error, Result};
+use crate::memory::{collected, zeros};
 use crate::noise::Weighted;
 use crate::run::Run;
 
@@ -64,7 +65,7 @@ impl DenseWeights {
         }
         let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
         let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
-        let logs = vec![0; fitting::<i64>(Some(n))?];
+        let logs = zeros(Some(n))?;
         Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, updates: 0, digits })
     }
 
@@ -98,50 +99,49 @@ impl DenseWeights {
 
     /// Multiplies each weight by exp(-eta (1 - loss)), for one or several vectors of n losses.
     ///
-    /// Cost: one pass over losses and weights.
+    /// All losses are looked at before any weight changes. Should another thread change them meanwhile, those out of range
+    /// count as the nearest ones in it: whatever happens, no logarithm loses more than a step for each vector.
+    ///
+    /// Cost: one pass over losses and weights, and one more over the losses.
     pub fn update(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
         let length = match losses {
             Losses::Floats(losses) => losses.len(),
             Losses::Bits(losses) => losses.len(),
         };
+        if !length.is_multiple_of(self.n()) {
+            return Err(Error::Shape(format!("losses has {length} entries, but there are {} records", self.n())));
+        }
         let vectors = (length / self.n()) as u64;
         if vectors > self.room() {
             let rule = "the sum of eta over all of them and those before must stay below 5,600";
             return Err(Error::parameter("losses", format!("{vectors} vectors"), rule));
         }
-        if self.shift(losses, |log, taken| log.wrapping_sub(taken), run) {
-            // Sums of integers are undone exactly.
-            self.shift(losses, |log, taken| log.wrapping_add(taken), run);
-            return Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()));
-        }
+        losses.check(length, run)?;
+        self.shift(losses, run);
         self.depth += vectors as i64 * self.step;
         self.updates += vectors;
         Ok(())
     }
 
-    /// Moves every logarithm by what its losses take; true if any loss was out of range.
-    fn shift(&mut self, losses: Losses<'_>, act: impl Fn(i64, i64) -> i64 + Sync + Send, run: Run<'_>) -> bool {
-        let (n, step, wrong) = (self.n(), self.step, AtomicBool::new(false));
+    /// Moves every logarithm by what its losses take, not to be interrupted.
+    fn shift(&mut self, losses: Losses<'_>, run: Run<'_>) {
+        let (n, step) = (self.n(), self.step);
         run.for_each_chunk(
             &mut self.logs,
             CHUNK,
             || (),
             |_, chunk, logs| {
                 let part = chunk * CHUNK..chunk * CHUNK + logs.len();
-                let fine = match losses {
+                match losses {
                     Losses::Floats(losses) => {
-                        losses.chunks(n).all(|losses| shift_floats(logs, &losses[part.clone()], step, &act))
+                        losses.chunks(n).for_each(|losses| shift_floats(logs, &losses[part.clone()], step))
                     }
                     Losses::Bits(losses) => {
-                        losses.chunks(n).all(|losses| shift_bits(logs, &losses[part.clone()], step, &act))
+                        losses.chunks(n).for_each(|losses| shift_bits(logs, &losses[part.clone()], step))
                     }
-                };
-                if !fine {
-                    wrong.store(true, Ordering::Relaxed);
                 }
             },
         );
-        wrong.into_inner()
     }
 
     /// The law of one draw: integer weights whose sum lies in a public window, whatever the data.
@@ -161,12 +161,12 @@ impl DenseWeights {
     pub fn probabilities(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let weights = self.integers(run)?;
         let sum = weights.iter().sum::<u64>() as f64;
-        Ok(weights.into_iter().map(|weight| weight as f64 / sum).collect())
+        collected(weights.iter().map(|&weight| weight as f64 / sum))
     }
 
     fn integers(&self, run: Run<'_>) -> Result<Vec<u64>> {
         let (scale, digits) = (self.fitting_scale(run)?, self.digits);
-        let mut weights = vec![0; fitting::<u64>(Some(self.n()))?];
+        let mut weights: Vec<u64> = zeros(Some(self.n()))?;
         run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
             let logs = &self.logs[chunk * CHUNK..];
             weights.iter_mut().zip(logs).for_each(|(weight, &log)| *weight = integer_weight(log + scale, digits));
@@ -184,13 +184,13 @@ impl DenseWeights {
         let start = match self.n() / SAMPLE {
             0..4 => top(&self.logs),
             stride => {
-                let sample: Vec<i64> = self.logs.iter().copied().step_by(stride).collect();
+                let sample = collected(self.logs.iter().copied().step_by(stride))?;
                 search(&window.of(sample.len() as f64 / self.n() as f64), top(&sample), |scale| {
-                    Ok(sums(&sample, scale, self.digits, run.sequential()))
+                    sums(&sample, scale, self.digits, run.sequential())
                 })?
             }
         };
-        search(&window, start, |scale| run.check().map(|()| sums(&self.logs, scale, self.digits, run)))
+        search(&window, start, |scale| sums(&self.logs, scale, self.digits, run))
     }
 }
 
@@ -199,28 +199,41 @@ fn top(logs: &[i64]) -> i64 {
     -logs.iter().copied().max().unwrap_or(0)
 }
 
-/// True if all losses are in range.
-fn shift_floats(logs: &mut [i64], losses: &[f64], step: i64, act: impl Fn(i64, i64) -> i64) -> bool {
+impl Losses<'_> {
+    /// Refuses losses out of range; there are so many.
+    fn check(self, length: usize, run: Run<'_>) -> Result<()> {
+        let mut chunks = collected(repeat_n((), length.div_ceil(CHUNK)))?;
+        run.try_for_each_chunk(&mut chunks, 1, |chunk, _| {
+            let part = chunk * CHUNK..length.min((chunk + 1) * CHUNK);
+            let fine = match self {
+                Losses::Floats(losses) => {
+                    losses[part].iter().fold(true, |fine, loss| fine & (0.0..=1.0).contains(loss))
+                }
+                Losses::Bits(losses) => losses[part].iter().fold(0, |seen, loss| seen | loss) <= 1,
+            };
+            let wrong = || Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into());
+            if fine { Ok(()) } else { Err(wrong()) }
+        })
+    }
+}
+
+// A clamp would keep NaN.
+#[allow(clippy::manual_clamp)]
+fn shift_floats(logs: &mut [i64], losses: &[f64], step: i64) {
     // Adding 2^52 leaves the nearest integer in the lowest bits of a float.
     const SHIFTER: f64 = (1u64 << 52) as f64;
     let step = step as f64;
-    let mut fine = true;
     for (log, &loss) in logs.iter_mut().zip(losses) {
-        fine &= (0.0..=1.0).contains(&loss);
+        let loss = loss.max(0.0).min(1.0);
         let taken = ((1.0 - loss) * step + SHIFTER).to_bits().wrapping_sub(SHIFTER.to_bits());
-        *log = act(*log, taken as i64);
+        *log = log.wrapping_sub(taken as i64);
     }
-    fine
 }
 
-/// True if all losses are in range.
-fn shift_bits(logs: &mut [i64], losses: &[u8], step: i64, act: impl Fn(i64, i64) -> i64) -> bool {
-    let mut seen = 0;
+fn shift_bits(logs: &mut [i64], losses: &[u8], step: i64) {
     for (log, &loss) in logs.iter_mut().zip(losses) {
-        seen |= loss;
-        *log = act(*log, step & (i64::from(loss & 1) - 1));
+        *log = log.wrapping_sub(step & (i64::from(loss & 1) - 1));
     }
-    seen <= 1
 }
 
 /// floor(2^digits min(2^x, 1)) for x in units of 2^-48; never decreases with x.
@@ -241,23 +254,19 @@ struct Sums {
     capped: u64,
 }
 
-fn sums(logs: &[i64], scale: i64, digits: u32, run: Run<'_>) -> Sums {
-    let mut parts = vec![Sums::default(); logs.len().div_ceil(CHUNK)];
-    run.for_each_chunk(
-        &mut parts,
-        1,
-        || (),
-        |_, chunk, part| {
-            let start = chunk * CHUNK;
-            for &log in &logs[start..logs.len().min(start + CHUNK)] {
-                let weight = integer_weight(log + scale, digits);
-                part[0].add(Sums { all: weight, capped: if log + scale >= 0 { weight } else { 0 } });
-            }
-        },
-    );
+fn sums(logs: &[i64], scale: i64, digits: u32, run: Run<'_>) -> Result<Sums> {
+    let mut parts = collected(repeat_n(Sums::default(), logs.len().div_ceil(CHUNK)))?;
+    run.try_for_each_chunk(&mut parts, 1, |chunk, part| {
+        let start = chunk * CHUNK;
+        for &log in &logs[start..logs.len().min(start + CHUNK)] {
+            let weight = integer_weight(log + scale, digits);
+            part[0].add(Sums { all: weight, capped: if log + scale >= 0 { weight } else { 0 } });
+        }
+        Ok(())
+    })?;
     let mut sums = Sums::default();
     parts.into_iter().for_each(|part| sums.add(part));
-    sums
+    Ok(sums)
 }
 
 impl Sums {
@@ -445,6 +454,25 @@ mod tests {
         wrong[3] = 2;
         assert!(each.update(Losses::Bits(&wrong), run).is_err());
         assert_eq!(all.logs, each.logs);
+    }
+
+    #[test]
+    fn losses_that_change_after_their_check_count_as_the_nearest_in_range() {
+        let (mut changed, mut clipped) =
+            (DenseWeights::new(7, 0.5, 0.3).unwrap(), DenseWeights::new(7, 0.5, 0.3).unwrap());
+        let infinity = f64::INFINITY;
+        changed.shift(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]), alone());
+        clipped.shift(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25]), alone());
+        assert_eq!(changed.logs, clipped.logs);
+        changed.shift(Losses::Bits(&[255; 7]), alone());
+        assert_eq!(changed.logs, clipped.logs);
+    }
+
+    #[test]
+    fn losses_of_no_whole_vector_are_refused() {
+        let mut weights = DenseWeights::new(3, 0.5, 0.3).unwrap();
+        assert!(matches!(weights.update(Losses::Floats(&[0.5; 4]), alone()), Err(Error::Shape(_))));
+        assert_eq!(weights.logs, [0; 3]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! share, and halving finds it there.
 
 use crate::error::{Error, Result};
+use crate::memory::{collected, copied, reserve, room};
 use crate::run::Run;
 
 /// Weights that a thread looks at a time.
@@ -26,6 +27,10 @@ const MARGIN: f64 = 1.0 / (1u64 << 36) as f64;
 /// Cost: O(n) expected, two passes over w.
 pub fn project(w: &[f64], kappa: f64, out: &mut [f64], run: Run<'_>) -> Result<()> {
     let c = dense_scale(w, kappa, run)?;
+    if !c.is_normal() {
+        out.copy_from_slice(w);
+        return project_extreme(out, kappa, run);
+    }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let start = chunk * CHUNK;
         out.iter_mut().zip(&w[start..]).for_each(|(out, &w)| *out = (c * w).min(1.0));
@@ -36,10 +41,75 @@ pub fn project(w: &[f64], kappa: f64, out: &mut [f64], run: Run<'_>) -> Result<(
 /// In place.
 pub fn project_in_place(w: &mut [f64], kappa: f64, run: Run<'_>) -> Result<()> {
     let c = dense_scale(w, kappa, run)?;
+    if c.is_normal() { cap(w, c, run) } else { project_extreme(w, kappa, run) }
+}
+
+fn cap(w: &mut [f64], c: f64, run: Run<'_>) -> Result<()> {
     run.try_for_each_chunk(w, CHUNK, |_, w| {
         w.iter_mut().for_each(|w| *w = (c * *w).min(1.0));
         Ok(())
     })
+}
+
+/// Weights whose sums, or c itself, leave the range of floats: divided by a power of two above the threshold and cut at
+/// 1 before the search, which changes neither what is capped nor, by more than rounding, what is scaled.
+///
+/// Cost: a few passes more.
+fn project_extreme(w: &mut [f64], kappa: f64, run: Run<'_>) -> Result<()> {
+    let (target, positive) = (kappa * w.len() as f64, w.iter().filter(|&&w| w > 0.0).count() as f64);
+    if positive < target {
+        return Err(too_few(positive, target));
+    }
+    if positive == target {
+        w.iter_mut().for_each(|w| *w = f64::from(u8::from(*w > 0.0)));
+        return Ok(());
+    }
+    let unit = Unit::above_threshold(w, target, run)?;
+    run.try_for_each_chunk(w, CHUNK, |_, w| {
+        w.iter_mut().for_each(|w| *w = unit.share(*w));
+        Ok(())
+    })?;
+    cap(w, dense_scale(w, kappa, run)?, run)
+}
+
+/// A power of two as the reciprocal of its root, since it may lie out of the range of floats.
+#[derive(Clone, Copy)]
+struct Unit(f64, f64);
+
+impl Unit {
+    /// The exponent of the least of all floats.
+    const LEAST: i32 = -1074;
+
+    /// Sums of weights down to 2^-APART of a unit lose nothing: smaller ones come to less than rounding.
+    const APART: i32 = 900;
+
+    fn new(exponent: i32) -> Unit {
+        let half = exponent / 2;
+        Unit(2f64.powi(-half), 2f64.powi(half - exponent))
+    }
+
+    /// min(w / unit, 1).
+    fn share(self, w: f64) -> f64 {
+        (w * self.0 * self.1).min(1.0)
+    }
+
+    /// A unit at or above the threshold, and less than 2^(APART + 2) times as large.
+    fn above_threshold(w: &[f64], target: f64, run: Run<'_>) -> Result<Unit> {
+        let largest = w.iter().copied().fold(0.0, f64::max).log2().clamp(f64::from(Unit::LEAST), 1024.0);
+        let top = largest.ceil() as i32 + 1;
+        for steps in [2, 1] {
+            let unit = Unit::new((top - steps * Unit::APART).max(Unit::LEAST));
+            let mut sum = 0.0;
+            for w in w.chunks(CHUNK) {
+                run.check()?;
+                sum += w.iter().map(|&w| unit.share(w)).sum::<f64>();
+            }
+            if sum < target {
+                return Ok(unit);
+            }
+        }
+        Ok(Unit::new(top))
+    }
 }
 
 /// The smallest c at which the sum of min(c w, 1) is kappa n, raised by less than rounding can take away.
@@ -94,53 +164,53 @@ impl Search {
         } else if self.capped >= self.target {
             Ok(self.least_capped.recip())
         } else {
-            let rule = "it must have at least kappa n";
-            Err(Error::Parameter(format!("w has {} positive entries, but {rule} = {}", self.capped, self.target)))
+            Err(too_few(self.capped, self.target))
         }
     }
 }
 
+fn too_few(positive: f64, target: f64) -> Error {
+    Error::Parameter(format!("w has {positive} positive entries, but it must have at least kappa n = {target}"))
+}
+
 /// Counts and sums the weights that certainly lie above or below the threshold, and returns the others.
 fn bracketed(w: &[f64], search: &mut Search, run: Run<'_>) -> Result<Vec<f64>> {
-    let (low, high) = bracket(w, search.target / w.len() as f64);
-    let mut parts: Vec<Part> = (0..w.len().div_ceil(CHUNK)).map(|_| Part::default()).collect();
+    let (low, high) = bracket(w, search.target / w.len() as f64)?;
+    let mut parts = collected((0..w.len().div_ceil(CHUNK)).map(|_| Part::default()))?;
     run.try_for_each_chunk(&mut parts, 1, |chunk, part| {
         let start = chunk * CHUNK;
-        part[0] = look(&w[start..w.len().min(start + CHUNK)], low, high);
+        part[0] = look(&w[start..w.len().min(start + CHUNK)], low, high)?;
         Ok(())
     })?;
-    let open: Vec<f64> = parts.iter().flat_map(|part| part.open.iter().copied()).collect();
+    let mut open = room(Some(parts.iter().map(|part| part.open.len()).sum()))?;
+    parts.iter().for_each(|part| open.extend_from_slice(&part.open));
     let (capped, scaled) = parts.iter().fold((0.0, 0.0), |sums, part| (sums.0 + part.capped, sums.1 + part.scaled));
     let inside: f64 = open.iter().sum();
     let below_high = high.is_infinite() || search.sum_at(high, capped, scaled + inside) < search.target;
     let above_low = low <= 0.0 || search.sum_at(low, capped + open.len() as f64, scaled) >= search.target;
     if !(below_high && above_low) {
         // The sample misled: rare, or weights that follow its stride.
-        return Ok(w.to_vec());
+        return copied(w);
     }
     (search.capped, search.scaled) = (capped, scaled);
     Ok(open)
 }
 
 /// Bounds that probably hold the threshold between them.
-fn bracket(w: &[f64], kappa: f64) -> (f64, f64) {
+fn bracket(w: &[f64], kappa: f64) -> Result<(f64, f64)> {
     let stride = w.len() / SAMPLE;
     if stride < 4 {
-        return (0.0, f64::INFINITY);
+        return Ok((0.0, f64::INFINITY));
     }
-    let mut sample: Vec<f64> = w.iter().copied().step_by(stride).collect();
+    let mut sample = collected(w.iter().copied().step_by(stride))?;
     let mut search = Search::new(kappa * sample.len() as f64);
     search.halve(&mut sample);
-    let Ok(c) = search.scale() else { return (0.0, f64::INFINITY) };
+    let Ok(c) = search.scale() else { return Ok((0.0, f64::INFINITY)) };
     let above = sample.iter().filter(|&&w| w * c >= 1.0).count();
     let mut ranked = |rank: usize| *sample.select_nth_unstable_by(rank, |a, b| b.total_cmp(a)).1;
-    let low = if above + TRUSTED < ranked_length(w, stride) { ranked(above + TRUSTED) } else { 0.0 };
+    let low = if above + TRUSTED < w.len().div_ceil(stride) { ranked(above + TRUSTED) } else { 0.0 };
     let high = if above > TRUSTED { ranked(above - TRUSTED) } else { f64::INFINITY };
-    (low, high)
-}
-
-fn ranked_length(w: &[f64], stride: usize) -> usize {
-    w.len().div_ceil(stride)
+    Ok((low, high))
 }
 
 /// What one chunk adds.
@@ -151,7 +221,7 @@ struct Part {
     open: Vec<f64>,
 }
 
-fn look(w: &[f64], low: f64, high: f64) -> Part {
+fn look(w: &[f64], low: f64, high: f64) -> Result<Part> {
     let (mut capped, mut scaled, mut open) = ([0u64; LANES], [0.0; LANES], Vec::new());
     for group in w.chunks(LANES) {
         let mut undecided = false;
@@ -161,8 +231,9 @@ fn look(w: &[f64], low: f64, high: f64) -> Part {
             undecided |= w >= low && w < high;
         }
         if undecided {
+            reserve(&mut open, LANES)?;
             open.extend(group.iter().filter(|&&w| w >= low && w < high));
         }
     }
-    Part { capped: capped.iter().sum::<u64>() as f64, scaled: scaled.iter().sum(), open }
+    Ok(Part { capped: capped.iter().sum::<u64>() as f64, scaled: scaled.iter().sum(), open })
 }
