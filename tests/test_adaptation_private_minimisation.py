@@ -187,7 +187,7 @@ def test_private_rows_are_shrunk_and_public_ones_are_not():
     np.testing.assert_allclose(first.moment_, second.moment_, atol=1e-5)
     scores = first.scores(np.array([[30.0, 0, 0], [0.5, 0, 0]]))
     np.testing.assert_allclose(scores, first.coef_[0] * np.array([1, 0.5]))
-    with pytest.raises(ParameterError, match="X_source has a row of norm"):
+    with pytest.raises(ParameterError, match="X_source has a longer row"):
         PrivateDiscrepancyMinimisation(**PRIVATE).fit(2 * source, y_source, target)
 
 

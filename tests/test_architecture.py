@@ -30,7 +30,7 @@ RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in module
 TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
 TOOLS |= {"_adapt_command", "_appended", "_estimators", "_label_command", "_logistic", "_output"}
 TOOLS |= {"_scaled_features", "_table_commands"}
-TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reports"}
+TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reading", "_reports"}
 SECTIONS = ("Raises:", "Cost:", "Source:")
 GUARANTEED = {
     "adaptation.ConvexAdaptation",

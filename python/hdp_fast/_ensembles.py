@@ -260,8 +260,9 @@ def read(file: Path, kind: str) -> dict[str, Any]:
     try:
         state = dict(pickle.loads(content))
     except Exception as error:
-        rule = f"it must be a file that save wrote ({error})"
-        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+        # What it says may be about the records behind the members.
+        rule = f"it must be a file that save wrote ({type(error).__name__})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from None
     if state.get("kind") != kind or not all(
         isinstance(state.get(name), kinds) for name, kinds in _PARTS.items()
     ):

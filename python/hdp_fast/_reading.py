@@ -49,8 +49,10 @@ def _fault(error: Exception, kind: str) -> str:
         return os.strerror(error.errno)
     if isinstance(error, MemoryError):
         return "it must fit into memory"
-    said = "not UTF-8" if isinstance(error, UnicodeError) else type(error).__name__
-    return f"it must be a whole {kind} ({said})"
+    if isinstance(error, UnicodeError):
+        return f"it must be a whole {kind} (not UTF-8)"
+    name, module = type(error).__name__, type(error).__module__.lstrip("_")
+    return f"it must be a whole {kind} ({name if module == 'builtins' else f'{module}.{name}'})"
 
 
 def parsed(path: Path, kind: str, parse: Callable[[str], T]) -> T:

@@ -102,7 +102,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
     path: .csv or .csv.gz (UTF-8, names in the first line, quotes as in RFC 4180), .npz (each vector
     a column, each matrix X the columns X0, X1, ...) or .parquet (needs pyarrow).
-    Pickled objects are never loaded. An error never shows the content of a cell.
+    Pickled objects are never loaded. An error never shows the content of a cell, nor the name of a
+    column that the file holds.
 
     Raises: ParameterError for an unreadable file, ShapeError for rows that differ in length,
         ImportError naming the extra when pyarrow is needed and missing.

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +148,7 @@ def test_every_byte_of_a_compressed_archive(tmp_path):
             files.read_examples(path)
         faults.add(str(caught.value).rpartition("(")[2])
     # The commonest damage of all is among them.
-    assert f"{zlib.error.__name__})" in faults
+    assert "zlib.error)" in faults
 
 
 def test_encrypted_and_unknown_members(tmp_path):
