@@ -247,10 +247,14 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
 pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let mut entries = bytes(rows.saturating_mul(columns))?;
-    py.detach(|| {
-        let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
-        entries.iter_mut().zip(places).for_each(|(entry, (i, j))| *entry = matrix.bit(i, j));
-    });
+    run(py, None, streaming_cost(8 * entries.len()), |run| {
+        run.try_for_each_chunk(&mut entries, columns.max(1), |i, row| {
+            for (word, bits) in matrix.row(i).iter().zip(row.chunks_mut(64)) {
+                bits.iter_mut().enumerate().for_each(|(j, bit)| *bit = (word >> j & 1) as u8);
+            }
+            Ok(())
+        })
+    })?;
     returned(py, entries).reshape([rows, columns])
 }
 
