@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 
 from hdp_fast import _core
 from hdp_fast._linear_model import as_given, looked_at
+from hdp_fast.adaptation import ConvexAdaptation
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.reference import adaptation as reference
 
@@ -272,6 +273,20 @@ def test_bad_grids_of_rows_are_refused():
         _core.adaptation_integers(np.ones(9, np.float32), 9, 1.0, 2.0**25, None)
     with pytest.raises(ShapeError, match="9 entries do not fill rows of 2"):
         _core.adaptation_integers(np.ones(9), 2, 1.0, 100.0, None)
+
+
+def test_private_rows_may_lie_anywhere_in_memory():
+    """As numbers after a header of odd length do, where no machine word begins."""
+    misaligned = np.frombuffer(bytearray(1 + 8 * 60), np.float64, offset=1).reshape(20, 3)
+    misaligned[...] = np.random.default_rng(0).random((20, 3)) / 2
+    y = np.full(20, 0.5)
+    assert not misaligned.flags.aligned
+
+    def learned(X):
+        learner = ConvexAdaptation(epsilon=1.0, delta=1e-5, steps=2, random_state=1)
+        return learner.fit(misaligned.copy(), y, X, y).coef_
+
+    np.testing.assert_array_equal(learned(misaligned), learned(misaligned.copy()))
 
 
 def test_an_interrupt_is_heard():

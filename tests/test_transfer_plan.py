@@ -252,7 +252,8 @@ class TestDivergences:
     @pytest.mark.parametrize(
         ("target", "source"),
         [([0.5, 0.4], [0.5, 0.5]), ([1.5, -0.5], [0.5, 0.5]), ([0.5, math.nan], [0.5, 0.5]),
-         ([0.5, 0.5], [0.2, 0.2]), (["a"], [1]), ([1], [1, 0]), ([], []), ([[1]], [[1]])],
+         ([0.5, 0.5], [0.2, 0.2]), (["a"], [1]), ([1], [1, 0]), ([], []), ([[1]], [[1]]),
+         ([1e308, 1e308], [0.5, 0.5])],
     )  # fmt: skip
     def test_what_are_no_laws(self, target, source):
         with pytest.raises((ParameterError, ShapeError), match=r"target|source"):

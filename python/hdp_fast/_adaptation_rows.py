@@ -100,7 +100,7 @@ def on_grid(sample: Sample, bounds: Bounds, grid: Grid) -> Rows:
     That their norms are at most grid.rows is checked in integers; a row that rounding errors leave
     beyond counts as zero.
     """
-    entries = np.ascontiguousarray(sample.X).reshape(-1)
+    entries = np.require(sample.X, None, ["C", "A"]).reshape(-1)
     columns, units = sample.X.shape[1], float(grid.rows)
     X, scale = _core.adaptation_integers(entries, columns, bounds.norm, units, None)
     y = sample.y.clip(-bounds.label, bounds.label)

@@ -97,7 +97,8 @@ def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]
 
 def _law(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
     found = _vector(name, value)
-    if found.min() < 0 or abs(found.sum() - 1) > 1e-9:
+    # All at most 1, so that no sum overflows.
+    if not 0 <= found.min() <= found.max() <= 1 + 1e-9 or abs(found.sum() - 1) > 1e-9:
         raise ParameterError(f"{name} must hold probabilities that sum to 1")
     return found
 
