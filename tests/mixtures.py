@@ -259,8 +259,8 @@ def asked(number):
         exact = over(law.delta(at), accounting.delta(made, at))
         if epsilon < math.inf:
             exact = max(exact, over(law.delta(epsilon), wanted))
-    if coins.random() < MONOTONE and epsilon > 0:
-        dent = 1 - accounting.epsilon(more(coins, made), wanted) / min(epsilon, sys.float_info.max)
+    if coins.random() < MONOTONE and 0 < epsilon < math.inf:
+        dent = 1 - accounting.epsilon(more(coins, made), wanted) / epsilon
     return Seen(number, own, exact, dent)
 
 
