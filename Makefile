@@ -21,6 +21,7 @@ export MPLBACKEND := Agg
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
 BENCHES := $(sort $(wildcard benches/*.py))
+MIXTURES ?= 100000
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
 EXAMPLES := $(sort $(wildcard examples/*.py))
@@ -32,7 +33,7 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
   table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 
-.PHONY: help demo test lint bench stat faults papers docs wheel ci toolchain develop clean
+.PHONY: help demo test lint bench stat faults mixtures papers docs wheel ci toolchain develop clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +68,9 @@ faults: develop $(STAMPS)/dev ## kills, full disks, races, forks and hostile arr
 papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
 	@if [ -z "$(PAPERS)" ]; then echo "benches/papers/ holds no experiment yet: nothing to run"; fi
 	@for script in $(PAPERS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
+	$(BIN)/python tests/mixtures.py $(MIXTURES)
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
 	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done

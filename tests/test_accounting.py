@@ -2,12 +2,15 @@
 
 import itertools
 import math
+import operator
 import warnings
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from math import comb
 
 import numpy as np
 import pytest
+from mixtures import exact_law
 from scipy.stats import binom, norm
 
 from hdp_fast import accounting
@@ -55,6 +58,29 @@ def test_gaussian_curve_is_that_of_fifty_digits(mu, at):
     exact = normal_curve(mu, epsilon)
     found = accounting.gaussian_delta(mu, epsilon)
     assert exact <= found <= float(exact) * (1 + 1e-4) + 1e-300
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon"),
+    [(1e-200, 0), (1e-200, 1e-200), (1e-12, 0), (1e-12, 3e-12), (1e-9, 1e-8), (1e-7, 1e-15)],
+)
+def test_gaussian_curve_at_tiny_arguments(mu, epsilon):
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(450):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        tail = mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+        exact = mpmath.ncdf(m / 2 - e / m) - tail
+        assert exact <= accounting.gaussian_delta(mu, epsilon) <= exact * (1 + mpmath.mpf(1e-6))
+
+
+def test_gaussian_curve_where_nothing_is_left():
+    assert accounting.gaussian_delta(1e-200, 1.0) <= 1e-300
+    assert accounting.gaussian_delta(5e-324, 0) <= 1e-300
+    assert accounting.gaussian_delta(1e300, 1e300) == 1
+    for delta in (1e-310, 1e-100, 1e-17):
+        mu = accounting.gaussian_mu(0, delta)
+        # The height of the density times mu.
+        assert 2 * delta <= mu <= delta / 0.39894
 
 
 @pytest.mark.parametrize(
@@ -275,6 +301,40 @@ def test_composed_randomised_response_is_the_optimum(rounds, delta):
     best = accounting.optimal_composition(0.1, 0, rounds, target_delta=delta)
     found = accounting.epsilon([(Pure(0.1), rounds)], delta)
     assert best * (1 - 1e-8) <= found <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [15.622010062002525, 0.1, 0.3, 1 / 3, 7.7])
+@pytest.mark.parametrize("rounds", [3, 5, 7, 11])
+def test_optimal_composition_at_the_losses_themselves(epsilon, rounds):
+    """Targets at (k - 2 i) epsilon, rounded to a float: below the loss there is something left."""
+    with localcontext(Context(prec=60)):
+        growth = Decimal(epsilon).exp()
+        for i in range(rounds // 2):
+            target = float((rounds - 2 * i) * epsilon)
+            losses = [(2 * k - rounds) * Decimal(epsilon) for k in range(rounds + 1)]
+            masses = [comb(rounds, k) * growth**k / (1 + growth) ** rounds for k in range(rounds + 1)]
+            over = [max(Decimal(0), 1 - (Decimal(target) - loss).exp()) for loss in losses]
+            exact = sum(map(operator.mul, masses, over))
+            found = accounting.optimal_composition(epsilon, 0, rounds, target_epsilon=target)
+            assert exact <= Decimal(found) <= exact * Decimal(1 + 1e-6) + Decimal(1e-13)
+        most = accounting.optimal_composition(epsilon, 0, rounds, target_delta=1e-30)
+        assert Decimal(most) >= rounds * Decimal(epsilon) - Decimal(1e-29)
+
+
+def test_sums_beyond_floats_are_infinite():
+    assert accounting.basic_composition([(1e308, 0)] * 10) == (math.inf, 0)
+    assert accounting.pure_epsilon(Subsampled(Pure(1e308), draws=10, rate=1)) == math.inf
+
+
+@pytest.mark.parametrize("draws", [3, 7, 10, 10**6 + 1])
+@pytest.mark.parametrize("rate", [1, 1e-3, 1e-300])
+def test_pure_epsilon_is_rounded_up(draws, rate):
+    for epsilon in (0.1, 1 / 3, 0.7, 1e-300, 701.3):
+        found = accounting.pure_epsilon(Subsampled(Pure(epsilon), draws=draws, rate=rate))
+        with localcontext(Context(prec=1000)):
+            growth = 1 + Decimal(rate) * (Decimal(epsilon).exp() - 1)
+            exact = draws * (Decimal(epsilon) if rate == 1 else growth.ln())
+            assert exact <= Decimal(found)
 
 
 def test_optimal_composition_where_no_epsilon_is_enough():
@@ -606,7 +666,7 @@ def test_between_the_estimates_of_dp_accounting(peer, terms):
         for epsilon in (0.5, 1.0):
             found = accounting.delta(terms, epsilon)
             if not isinstance(terms[0][0], Approximate):
-                assert found >= low.get_delta_for_epsilon(epsilon) * (1 - 1e-6)
+                assert found >= low.get_delta_for_epsilon(epsilon) * (1 - 1e-6) - 1e-15
             assert found <= high.get_delta_for_epsilon(epsilon) * 1.02 + 1e-11
 
 
@@ -690,6 +750,91 @@ def test_extremes_stay_finite_and_ordered(mechanism, delta):
     assert accounting.delta([(mechanism, 3)], found) <= delta * 1.01 + 1e-300
 
 
+DOMINATED = [
+    ([Pure(45.0), (Subsampled(Pure(1e-7), draws=1, rate=1e-7), 5)], 1e-9),
+    ([Pure(45.0), (Subsampled(Pure(1e-7), draws=1, rate=1e-7), 5)], 1e-15),
+    ([Pure(1.0), (Subsampled(Pure(1e-7), draws=1, rate=1e-7), 5)], 1e-12),
+    ([Pure(0.060282705370345024), Pure(0.00026463017660315356)], 1.1624693233331506e-28),
+    (
+        [
+            (Subsampled(Approximate(4.4e-4, 2.2e-19), draws=1, rate=1.4e-6), 5),
+            (Subsampled(Pure(0.398), draws=1, rate=0.0776), 3),
+        ],
+        1.8e-15,
+    ),
+]
+
+
+@pytest.mark.parametrize(("mechanisms", "delta"), DOMINATED)
+def test_an_epsilon_beside_a_dominant_mechanism_holds(mechanisms, delta):
+    """The tilt of so steep a curve leaves the range of floats far below it."""
+    found = accounting.epsilon(mechanisms, delta)
+    assert accounting.delta(mechanisms, found) <= delta * (1 + 1e-6)
+    assert found <= rdp(accounting.epsilon, mechanisms, delta)
+
+
+@pytest.mark.parametrize("delta", [1e-28, 1e-32, 1e-34, 1e-36, 1e-38])
+@pytest.mark.parametrize(("epsilon", "rate"), [(1.0, 1e-7), (3.0, 1e-9), (8.0, 1e-6), (9.0, 1e-11)])
+def test_tiny_deltas_are_as_sharp_as_their_epsilons(epsilon, rate, delta):
+    """A grid and moments are as good as an epsilon that is off in its fifth digit."""
+    mixture = [(Subsampled(Pure(epsilon), draws=3, rate=rate), 2), (Pure(0.1), 1)]
+    law, low, high = exact_law(mixture), 0.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if law.delta(middle) > delta else (low, middle)
+    assert low < accounting.epsilon(mixture, delta) <= high * (1 + 3e-5)
+    assert accounting.delta(mixture, high * (1 + 3e-5)) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [740.0, 750.0, 900.0, 1199.0])
+def test_large_losses_are_not_lost(epsilon):
+    """Their masses under Q are no floats."""
+    for base in (Pure(epsilon), Approximate(epsilon, 1e-9), DiscreteLaplace(epsilon, 2)):
+        assert accounting.delta(base, 1.0) > 0.99
+        assert accounting.epsilon(base, 1e-6) > 0.49 * epsilon
+        often = [(Subsampled(base, draws=1, rate=0.1), 3)]
+        assert accounting.delta(often, 1.0) >= 1 - 0.9**3 - 1e-9
+        assert rdp(accounting.delta, base, 1.0) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "epsilon", "least", "most"),
+    [
+        (Gaussian(40.0), 10.0, 1, 1),
+        (ZCDP(700.0), 700.0, 0.5, 1),
+        ([(Gaussian(0.1), 10**15)], 1.0, 1, 1),
+        ([(ZCDP(0.1), 1 << 53)], 1e3, 1, 1),
+        ([(DiscreteLaplace(0.3, 3), 1 << 53)], 1e3, 0.999, 1),
+        (Subsampled(Approximate(20.0, 1e-7), draws=3, rate=0.2), 25.0, 1e-9, 0.2),
+        (Subsampled(Approximate(10.0, 1e-6), draws=3, rate=0.1), 25.4, 1e-9, 0.1),
+        (Subsampled(Approximate(5.0, 1e-6), draws=10, rate=0.01), 18.1, 1e-12, 0.01),
+        (Pure(1.0), 1e300, 0, 1e-300),
+    ],
+    ids=repr,
+)
+def test_losses_beyond_every_window_have_a_delta(mechanisms, epsilon, least, most):
+    assert least <= accounting.delta(mechanisms, epsilon) <= most
+    assert least <= rdp(accounting.delta, mechanisms, epsilon) <= 1
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "most"),
+    [
+        (Gaussian(40.0), 1.1e3),
+        ([(Gaussian(0.1), 10**15)], 6e12),
+        (ZCDP(700.0), 1e3),
+        (BoundedRange(1e-16), 1e-16),
+        (BoundedRange(1e-300), 1e-15),
+        (Gaussian(1e-300), 1e-15),
+        ([(Gaussian(1e300), 1 << 53)], math.inf),
+    ],
+    ids=repr,
+)
+def test_losses_beyond_every_window_have_an_epsilon(mechanisms, most):
+    assert accounting.epsilon(mechanisms, 1e-6) <= most
+    assert rdp(accounting.epsilon, mechanisms, 1e-6) <= most * 1.1
+
+
 def test_what_fails_for_sure_has_no_epsilon():
     assert accounting.epsilon([(Approximate(1, 1e-6), 10)], 1e-6) == math.inf
     assert accounting.epsilon(Pure(5_000), 1e-6) == math.inf
@@ -746,6 +891,37 @@ def test_smallest_noise_is_the_analytic_gaussian():
     assert loose == 2
     ten = accounting.smallest_noise(lambda s: Gaussian(1 / s), epsilon=1, delta=1e-6, rounds=10)
     assert ten == pytest.approx(math.sqrt(10) * found, rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [7, 8, 20, 1e4])
+def test_smallest_noise_starts_where_nothing_is_private(epsilon):
+    def family(sigma):
+        return Gaussian(1 / sigma)
+
+    found = accounting.smallest_noise(family, epsilon=epsilon, delta=1e-6)
+    assert sure(found, 1 / accounting.gaussian_mu(epsilon, 1e-6), above=1e-2)
+    for less in (
+        lambda s: ZCDP(1 / (2 * s * s)),
+        lambda s: Subsampled(Gaussian(1 / s), draws=10, rate=0.01),
+    ):
+        at = accounting.smallest_noise(less, epsilon=epsilon, delta=1e-6)
+        assert accounting.delta(less(at), epsilon) <= 1e-6
+
+
+def test_neighbouring_floats_end_a_search():
+    found = accounting.smallest_noise(lambda _: Pure(1), epsilon=2, delta=0.1, low=5e-324, high=1)
+    assert found == 5e-324
+    least, next_one = 5e-324, 1e-323
+    noise = accounting.smallest_noise(
+        lambda s: Pure(1 if s > least else 3), epsilon=2, delta=0.1, low=least, high=next_one
+    )
+    assert noise == next_one
+
+
+def test_rounds_of_what_may_fail():
+    base = Subsampled(Approximate(20.0, 1e-7), draws=3, rate=0.2)
+    most = accounting.largest_rounds(base, epsilon=58.0, delta=0.2)
+    assert accounting.delta([(base, most)], 58.0) <= 0.2 < accounting.delta([(base, most + 1)], 58.0)
 
 
 def test_largest_rounds_of_gaussians():
@@ -871,6 +1047,13 @@ BAD = {
     "orders": (lambda: accounting.renyi_epsilon([1, 2], [1, 2], 0.1), "orders"),
     "lengths": (lambda: accounting.renyi_epsilon([2], [1, 2], 0.1), "orders"),
     "divergences": (lambda: accounting.renyi_epsilon([2], [-1], 0.1), "divergences"),
+    "no orders": (lambda: accounting.renyi_epsilon(None, [1], 0.1), "orders = None"),
+    "one order": (lambda: accounting.renyi_epsilon(2, [1], 0.1), "orders = 2"),
+    "no divergences": (lambda: accounting.renyi_epsilon([2], None, 0.1), "divergences = None"),
+    "foreign memory": (
+        lambda: accounting.renyi_epsilon(memoryview(np.array([2.0], ">f8")), [1], 0.1),
+        "orders",
+    ),
     "pair": (lambda: accounting.basic_composition([1.0]), "guarantees"),
     "pair delta": (lambda: accounting.basic_composition([(1, 2)]), "delta"),
     "gaussian": (lambda: accounting.gaussian_mu(-1, 0.1), "epsilon"),

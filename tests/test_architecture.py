@@ -257,7 +257,10 @@ def methods(prefix, kind):
             yield f"{prefix}.{name}", plain
 
 
-@pytest.mark.parametrize(("name", "value"), [*public_callables()], ids=lambda value: str(value))
+PUBLIC = dict(public_callables())
+
+
+@pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
 def test_public_docstrings_have_their_sections(name, value):
     text = inspect.getdoc(value) or ""
     assert text, f"{name} has no docstring"

@@ -82,7 +82,7 @@ class TargetSGD(BoundedEstimator):
 
     def _learner(self, n: int, d: int) -> PrivateSGD:
         epsilon, delta = positive("epsilon", self.epsilon), fraction("delta", self.delta)
-        affordable = (epsilon * n) ** 2 / (32 * d * math.log(1 / delta))
+        affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
         steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
         sized("steps", steps, _MOST_STEPS)
         batch = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))

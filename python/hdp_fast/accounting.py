@@ -365,8 +365,9 @@ def pure_epsilon(mechanism: Mechanism) -> float:
     if not isinstance(base, Pure | BoundedRange | Laplace | DiscreteLaplace):
         return math.inf
     if rate == 1 or base.epsilon > _LARGEST_EXPONENT:
-        return draws * base.epsilon
-    return draws * math.log1p(rate * math.expm1(base.epsilon)) * (1 + 1e-14)
+        return _rounded_up(draws * Fraction(base.epsilon))
+    growth = math.nextafter(rate * math.expm1(base.epsilon), math.inf)
+    return math.nextafter(draws * math.log1p(growth) * (1 + 1e-14), math.inf)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -464,13 +465,11 @@ def renyi_epsilon(orders: Sequence[float], divergences: Sequence[float], delta: 
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
     failing = fraction("delta", delta)
-    if len(orders) != len(divergences) or not len(orders):
-        lengths = f"orders has length {len(orders)} and divergences {len(divergences)}"
+    listed = _numbers("orders", orders), _numbers("divergences", divergences)
+    if len(listed[0]) != len(listed[1]) or not listed[0]:
+        lengths = f"orders has length {len(listed[0])} and divergences {len(listed[1])}"
         raise ParameterError(f"{lengths}, but they must be equal and at least 1")
-    pairs = [
-        (number("orders", a), number("divergences", d))
-        for a, d in zip(orders, divergences, strict=True)
-    ]
+    pairs = list(zip(*listed, strict=True))
     for order, divergence in pairs:
         if not 1 < order < math.inf:
             raise ParameterError(f"orders holds {order}, but each must be finite and above 1")
@@ -623,6 +622,8 @@ def _bisected(good: float, bad: float, holds: Callable[[float], bool]) -> float:
     """The last number where `holds`, within the tolerance; by ratios, since scales are unknown."""
     while max(good, bad) > (1 + _TOLERANCE) * min(good, bad):
         middle = math.sqrt(good) * math.sqrt(bad)
+        if not min(good, bad) < middle < max(good, bad):
+            break  # neighbouring numbers, among the least of all
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
 
@@ -653,9 +654,25 @@ def _terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[_Description, 
 
 def _sum(values: Iterable[float]) -> float:
     """The exact sum, rounded up."""
-    exact = sum(map(Fraction, values), Fraction(0))
-    nearest = float(exact)
+    return _rounded_up(sum(map(Fraction, values), Fraction(0)))
+
+
+def _rounded_up(exact: Fraction) -> float:
+    """The least float that is not below."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+def _numbers(name: str, values: Any) -> list[float]:
+    try:
+        listed = list(values)
+    except (TypeError, NotImplementedError):  # the latter from a memoryview of a foreign format
+        rule = "it must be a sequence of real numbers"
+        raise ParameterError(f"{name} = {shown(values)}, but {rule}") from None
+    return [number(name, each) for each in listed]
 
 
 def _pair(guarantee: tuple[float, float]) -> tuple[float, float]:

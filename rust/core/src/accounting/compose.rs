@@ -4,9 +4,9 @@ use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 use super::curve::{Curve, TransformError};
-use super::mechanism::{Base, Term};
+use super::mechanism::Term;
 use super::moments::{Composition, Moments, natural_law};
-use super::plan::{Aim, NEGLIGIBLE, Plan};
+use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM};
 use super::{Accountant, U};
 use crate::error::{Error, Result};
 use crate::params::fraction;
@@ -25,101 +25,152 @@ const SURPRISE: f64 = 3.0;
 /// Cost: a few Fourier transforms of up to 2^20 points, and the density of a round's loss at five nodes a grid point.
 /// Source: Kairouz, Oh and Viswanath 2015; Koskela, Jaelkoe and Honkela 2020; Doroshenko et al. 2022.
 pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
-    check(terms)?;
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::parameter("epsilon", epsilon, "it must be a finite number of at least 0"));
     }
-    let moments = composition(terms, accountant, run)?;
-    let (_, log_delta) = moments.log_delta(epsilon);
-    let by_moments = (log_delta.exp() + moments.infinity()).min(1.0);
-    if accountant == Accountant::Rdp {
-        return Ok(by_moments);
-    }
-    if by_moments < LEAST_DELTA {
-        return self::delta(terms, epsilon, Accountant::Rdp, run);
-    }
-    let (mut best, mut log_delta, mut slope) = (by_moments, log_delta.min(0.0), 0.0);
-    for _ in 0..PASSES {
-        let plan = Plan::new(&moments, Aim::Epsilon(epsilon), log_delta, slope);
-        if !plan.usable() {
-            break;
-        }
-        let curve = curve(&plan, terms, run)?;
-        best = best.min(curve.delta((epsilon - plan.shift).max(0.0)));
-        slope = curve.slope(epsilon);
-        if best.ln() > log_delta - SURPRISE && !plan.too_coarse(slope) {
-            break;
-        }
-        log_delta = best.ln();
-    }
-    let enough = best < by_moments && !closed(terms);
-    if enough { Ok(best) } else { Ok(best.min(self::delta(terms, epsilon, Accountant::Rdp, run)?)) }
+    Ok(Composed::new(terms, accountant, run)?.delta(epsilon, 0.0)?.delta)
 }
 
 /// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
 ///
 /// Cost and source: as [`delta`].
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
-    check(terms)?;
     fraction("delta", delta, 1.0)?;
-    let accountant = if delta < LEAST_DELTA { Accountant::Rdp } else { accountant };
-    let moments = composition(terms, accountant, run)?;
-    let finite = delta - moments.infinity();
-    if finite <= 0.0 {
-        return Ok(f64::INFINITY);
-    }
-    let (_, by_moments) = moments.epsilon(finite);
-    if accountant == Accountant::Rdp || by_moments <= 0.0 {
-        return Ok(by_moments.max(0.0));
-    }
-    let (mut best, mut slope) = (by_moments, 0.0);
-    for _ in 0..PASSES {
-        let plan = Plan::new(&moments, Aim::Delta(finite), finite.ln(), slope);
-        if !plan.usable() {
-            break;
-        }
-        let curve = curve(&plan, terms, run)?;
-        best = curve.epsilon(delta).map_or(best, |epsilon| best.min(epsilon + plan.shift));
-        slope = curve.slope(best);
-        if !plan.too_coarse(slope) {
-            break;
-        }
-    }
-    let enough = best < by_moments && !closed(terms);
-    let best = if enough { best } else { best.min(self::epsilon(terms, delta, Accountant::Rdp, run)?) };
-    Ok(best.max(0.0))
+    Composed::new(terms, accountant, run)?.epsilon(delta)
 }
 
-/// Whether closed moments may say more than any law: always where a bound on moments is all that is known, since the
-/// worst law of a round need not be the worst at every epsilon at once. They also are what is left after too many
-/// rounds for any grid.
-fn closed(terms: &[Term]) -> bool {
-    terms.iter().any(|term| matches!(term.mechanism.base, Base::Concentrated(_)))
+/// A composition and its moments.
+struct Composed<'a> {
+    terms: Vec<Term>,
+    /// Those of laws, by which grids are planned, and those in closed form where there are any: where a bound on moments
+    /// is all that is known, the worst law of a round need not be the worst at every epsilon at once, and very many
+    /// rounds leave no grid of any use.
+    moments: Vec<Composition>,
+    /// Whether there are grids beside the moments.
+    grids: bool,
+    run: Run<'a>,
 }
 
-fn check(terms: &[Term]) -> Result<()> {
+/// A delta that was shown, and the last grid that was asked for it.
+struct Shown {
+    delta: f64,
+    grid: Option<(Plan, Curve)>,
+}
+
+impl<'a> Composed<'a> {
+    fn new(terms: &[Term], accountant: Accountant, run: Run<'a>) -> Result<Composed<'a>> {
+        let terms = checked(terms)?;
+        let grids = accountant == Accountant::Pld;
+        let any_closed = terms.iter().any(|term| Moments::closed(&term.mechanism).is_some());
+        let law = |term: &Term| natural_law(&term.mechanism, run).map(Moments::Law);
+        let whole = |of: &dyn Fn(usize, &Term) -> Result<Moments>| {
+            let all = terms.iter().enumerate().map(|(i, term)| Ok((of(i, term)?, term.rounds as f64)));
+            all.collect::<Result<_>>().map(Composition)
+        };
+        let mut moments = if grids { vec![whole(&|_, term| law(term))?] } else { Vec::new() };
+        if any_closed || !grids {
+            let known = |i: usize| moments.first().map(|laws| laws.0[i].0.clone());
+            let best = |i: usize, term: &Term| match Moments::closed(&term.mechanism).or_else(|| known(i)) {
+                Some(moments) => Ok(moments),
+                None => law(term),
+            };
+            let best = whole(&best)?;
+            moments.push(best);
+        }
+        Ok(Composed { terms, moments, grids, run })
+    }
+
+    /// The delta at an epsilon; whatever is at most `enough` will do.
+    fn delta(&self, epsilon: f64, enough: f64) -> Result<Shown> {
+        let best = self.moments.iter().map(|each| each.shown_delta(epsilon)).fold(1.0, f64::min);
+        let mut shown = Shown { delta: best, grid: None };
+        let laws = &self.moments[0];
+        let log_finite = laws.log_delta(epsilon).1;
+        let (infinity, mut slope) = (laws.infinity(), 0.0);
+        let all_infinite = infinity >= 1.0 || log_finite.exp() <= NEGLIGIBLE * infinity;
+        if !self.grids || best < LEAST_DELTA || all_infinite {
+            return Ok(shown);
+        }
+        let mut log_delta = log_finite.min(0.0);
+        for _ in 0..PASSES {
+            if shown.delta <= enough {
+                break;
+            }
+            let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else { break };
+            shown.delta = shown.delta.min(curve.delta((epsilon - plan.shift).max(0.0)));
+            slope = curve.slope(epsilon);
+            let fine = shown.delta.ln() > log_delta - SURPRISE && !plan.too_coarse(slope);
+            shown.grid = Some((plan, curve));
+            if fine {
+                break;
+            }
+            log_delta = shown.delta.ln();
+        }
+        Ok(shown)
+    }
+
+    /// The least epsilon at which [`Composed::delta`] is this delta, nearly.
+    ///
+    /// Every grid has its own errors: one for the delta finds an epsilon, which must hold by the grid for the epsilon.
+    fn epsilon(&self, delta: f64) -> Result<f64> {
+        let by_moments = self.moments.iter().map(|each| each.shown_epsilon(delta)).fold(f64::INFINITY, f64::min);
+        if !self.grids || delta < LEAST_DELTA || by_moments <= 0.0 {
+            return Ok(by_moments);
+        }
+        let finite = delta - self.moments[0].infinity();
+        let (mut grid, mut slope) = (None, 0.0);
+        for _ in 0..PASSES {
+            if !(finite > 0.0) {
+                break;
+            }
+            grid = self.grid(Aim::Delta(finite), finite.ln(), slope)?;
+            let Some((plan, curve)) = &grid else { break };
+            slope = curve.slope(at(plan, curve, delta).unwrap_or(by_moments));
+            if !plan.too_coarse(slope) {
+                break;
+            }
+        }
+        let mut room = ACCURACY;
+        while let Some((plan, curve)) = grid.take()
+            && room < 1.0
+        {
+            let found = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
+            if found >= by_moments {
+                break;
+            }
+            let shown = self.delta(found, delta)?;
+            if shown.delta <= delta {
+                return Ok(found);
+            }
+            (grid, room) = (shown.grid, 4.0 * room);
+        }
+        Ok(by_moments)
+    }
+
+    fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
+        let Some(plan) = Plan::new(&self.moments[0], aim, log_delta, slope) else { return Ok(None) };
+        let curve = curve(&plan, &self.terms, self.run)?;
+        Ok(Some((plan, curve)))
+    }
+}
+
+/// The least epsilon >= 0 at which a grid shows a delta.
+fn at(plan: &Plan, curve: &Curve, delta: f64) -> Option<f64> {
+    curve.epsilon(delta).map(|epsilon| (epsilon + plan.shift).max(0.0))
+}
+
+/// The terms, checked.
+fn checked(terms: &[Term]) -> Result<Vec<Term>> {
     if terms.is_empty() {
         return Err(Error::Parameter("mechanisms is empty, but it must hold at least one".into()));
     }
-    for term in terms {
-        term.mechanism.checked()?;
+    let each = |term: &Term| {
         if !(1..=1 << 53).contains(&term.rounds) {
             return Err(Error::parameter("rounds", term.rounds, "it must be an integer from 1 to 2^53"));
         }
-    }
-    Ok(())
-}
-
-/// The moments by which a composition is bounded or, for the other accountant, planned.
-fn composition(terms: &[Term], accountant: Accountant, run: Run<'_>) -> Result<Composition> {
-    match accountant {
-        Accountant::Rdp => Composition::new(terms, run),
-        Accountant::Pld => {
-            let laws =
-                terms.iter().map(|term| Ok((Moments::Law(natural_law(&term.mechanism, run)?), term.rounds as f64)));
-            laws.collect::<Result<_>>().map(Composition)
-        }
-    }
+        Ok(Term { mechanism: term.mechanism.checked()?, rounds: term.rounds })
+    };
+    terms.iter().map(each).collect()
 }
 
 /// The curve of a composition on a planned grid.
@@ -137,7 +188,7 @@ fn curve(plan: &Plan, terms: &[Term], run: Run<'_>) -> Result<Curve> {
         let mass = composed[(first + i as i64).rem_euclid(plan.points as i64) as usize];
         let loss = start + i as f64 * plan.width;
         // A negative mass is an error of the transforms; 0 is nearer to the truth.
-        if mass > 0.0 { mass * (log_moment - plan.order * loss).exp() } else { 0.0 }
+        if mass <= 0.0 { 0.0 } else { mass * (log_moment - plan.order * loss).exp() }
     });
     let error = TransformError { norm, order: plan.order, log_moment };
     let mut curve = Curve::new(start, plan.width, descending, error);
@@ -149,26 +200,23 @@ fn curve(plan: &Plan, terms: &[Term], run: Run<'_>) -> Result<Curve> {
 
 /// The tilted law of the composed loss, cyclic, and a bound on the 2-norm of its error.
 ///
-/// A transform of 2^k points has a relative error in the 2-norm of at most k * 24 U: Higham, Accuracy and Stability
-/// of Numerical Algorithms, Theorem 24.2, with 6 U for a butterfly and 10 U for weights whose angles carry three
-/// roundings, and half as much again for butterflies arranged otherwise. The power multiplies the error by the number
-/// of rounds, since no transform of a law exceeds 1 (by more than its error: `growth`), and adds 6 U a round of its
-/// own, relative to the norm of the composed law, which is at most that of each.
+/// A transform of 2^k points has a relative error in the 2-norm of at most k [`TRANSFORM`]. The power multiplies the
+/// error by the number of rounds, since no transform of a law exceeds 1 (by more than its error, and what raised its
+/// masses: `growth`), and adds 6 U a round of its own, relative to the norm of the composed law, which is at most that
+/// of each.
 fn transform(plan: &Plan, laws: &Composition, terms: &[Term], run: Run<'_>) -> Result<(Vec<f64>, f64)> {
     let failed = |cause: realfft::FftError| Error::System(format!("a Fourier transform failed: {cause}"));
     let mut planner = RealFftPlanner::<f64>::new();
     let (forward, inverse) = (planner.plan_fft_forward(plan.points), planner.plan_fft_inverse(plan.points));
     let (mut values, mut spectrum) = (forward.make_input_vec(), forward.make_output_vec());
     let mut product = vec![Complex::new(1.0, 0.0); spectrum.len()];
-    let once = 24.0 * U * ((plan.points as f64).log2() + 1.0);
-    let (mut error, mut rounds) = (once, 0.0);
+    let once = TRANSFORM * ((plan.points as f64).log2() + 1.0);
+    let (mut error, mut growth) = (once, 0.0);
     for ((moments, count), term) in laws.0.iter().zip(terms) {
         run.check()?;
-        if let Some(law) = moments.law() {
-            law.tilt(plan.order, &mut values);
-        }
+        let raised = moments.law().map_or(0.0, |law| law.tilt(plan.order, &mut values));
         error += count * (once + 6.0 * U) * values.iter().map(|value| value * value).sum::<f64>().sqrt();
-        rounds += count;
+        growth += count * (once * (plan.points as f64).sqrt() + raised);
         forward.process(&mut values, &mut spectrum).map_err(failed)?;
         let powers = spectrum.iter().map(|&value| power(value, term.rounds));
         product.iter_mut().zip(powers).for_each(|(product, power)| *product *= power);
@@ -180,7 +228,7 @@ fn transform(plan: &Plan, laws: &Composition, terms: &[Term], run: Run<'_>) -> R
     inverse.process(&mut product, &mut values).map_err(failed)?;
     let points = plan.points as f64;
     values.iter_mut().for_each(|value| *value /= points);
-    Ok((values, error * (rounds * once * points.sqrt()).exp()))
+    Ok((values, error * growth.exp()))
 }
 
 /// An integer power by repeated squaring.

@@ -24,7 +24,8 @@ pub struct TransformError {
     pub log_moment: f64,
 }
 
-/// The recurrence of [`Curve::new`] and what follows round each of up to 2^21 sums a few times.
+/// The recurrence of [`Curve::new`] and what follows round each of up to 2^21 sums a few times, and exponents of up to
+/// 2^20 once or twice.
 const MARGIN: f64 = 1.0 / (1u64 << 29) as f64;
 
 impl TransformError {
@@ -43,14 +44,15 @@ impl Curve {
     /// The curve of masses that are given from the largest loss down.
     ///
     /// The divergence at a grid point is a mean of that at the next one and of the mass above, with weights e^-width
-    /// and 1 - e^-width: all terms are positive, so that nothing cancels.
+    /// and 1 - e^-width: all terms are positive, so that nothing cancels. No probability exceeds 1, whatever a mass far
+    /// below the tilt overflows to; a mass that is no number counts as 1.
     pub fn new(start: f64, width: f64, descending: impl Iterator<Item = f64>, error: TransformError) -> Curve {
         let (keep, gain) = ((-width).exp(), -(-width).exp_m1());
         let (mut above, mut delta) = (0.0, 0.0);
         let mut deltas: Vec<f64> = descending
             .map(|mass| {
-                delta = keep * delta + gain * above;
-                above += mass;
+                delta = (keep * delta + gain * above).min(1.0);
+                above = (above + mass).min(1.0);
                 delta
             })
             .collect();
@@ -72,40 +74,43 @@ impl Curve {
         self.start + i as f64 * self.width
     }
 
-    /// How fast ln(delta) falls at epsilon.
+    /// How fast ln(delta) falls at epsilon; not at all where nothing is left.
     pub fn slope(&self, epsilon: f64) -> f64 {
         let low = self.below(epsilon).min(self.deltas.len() - 2);
-        (self.deltas[low] / self.deltas[low + 1]).ln() / self.width
+        let (here, next) = (self.deltas[low], self.deltas[low + 1]);
+        if here > 0.0 { (here / next).ln() / self.width } else { 0.0 }
     }
 
-    /// The last grid point that is not above epsilon.
+    /// The last grid point that is not above epsilon, the first where there is none.
     fn below(&self, epsilon: f64) -> usize {
         (((epsilon - self.start) / self.width).max(0.0) as usize).min(self.deltas.len() - 1)
     }
 
-    /// The delta at epsilon, which must not lie below the grid; rounded up.
+    /// The delta at epsilon, rounded up; 1 below the grid, which says nothing of it.
     pub fn delta(&self, epsilon: f64) -> f64 {
         let low = self.below(epsilon);
         let part = (epsilon - self.point(low)).exp_m1() / self.width.exp_m1();
-        self.upper(low, part.clamp(0.0, 1.0)).min(1.0)
+        let shown = self.upper(low, part.clamp(0.0, 1.0));
+        if epsilon >= self.start && shown <= 1.0 { shown } else { 1.0 }
     }
 
     /// The least epsilon on the grid's range with this delta, rounded up; None if it is beyond the grid.
     pub fn epsilon(&self, delta: f64) -> Option<f64> {
+        let holds = |low: usize, part: f64| self.upper(low, part) <= delta;
         let (mut low, mut high) = (0, self.deltas.len() - 1);
-        if self.upper(high, 0.0) > delta {
+        if !holds(high, 0.0) {
             return None;
         }
-        if self.upper(low, 0.0) <= delta {
+        if holds(low, 0.0) {
             return Some(self.start);
         }
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
-            if self.upper(middle, 0.0) > delta { low = middle } else { high = middle }
+            if holds(middle, 0.0) { high = middle } else { low = middle }
         }
-        let part = super::boundary(1.0, 0.0, |part| self.upper(low, part) <= delta);
+        let part = super::boundary(1.0, 0.0, |part| holds(low, part));
         // Where the error of the transforms, taken at the lower point, leaves no room, the upper point does.
-        let part = if self.upper(low, part) <= delta { part } else { 1.0 };
+        let part = if holds(low, part) { part } else { 1.0 };
         Some(self.point(low) + (part * self.width.exp_m1()).ln_1p().min(self.width))
     }
 }

@@ -1,5 +1,6 @@
 //! A discrete law of the privacy loss that dominates a pair: the dots of its curve, connected.
 
+use super::U;
 use super::pair::Pair;
 use crate::error::Result;
 use crate::run::Run;
@@ -7,6 +8,7 @@ use crate::run::Run;
 /// Symmetric masses at losses 0 = x_0 < x_1 < ..., and at their opposites, under sqrt(P Q).
 ///
 /// The mass of x under P is e^(x/2) times that, and that of -x is e^(-x/2) times it.
+#[derive(Clone)]
 pub struct Law {
     /// Losses, from 0 up.
     pub losses: Vec<f64>,
@@ -73,13 +75,17 @@ impl Law {
     fn complete(&mut self) {
         // The first cell and its mirror image both end at 0.
         self.masses[0] *= 2.0;
-        let others = self.losses.iter().zip(&self.masses).skip(1);
+        let others = self.losses.iter().zip(&self.masses).skip(1).filter(|(_, mass)| **mass != 0.0);
         let found: f64 = others.map(|(loss, mass)| 2.0 * mass * (loss / 2.0).cosh()).sum();
         // The masses above are too large by at most twice their margin; the sum's rounding is far below it.
         self.masses[0] += (1.0 - self.infinity - found - self.masses[0]).max(0.0) + 4.0 * MARGIN;
         let length = self.masses.iter().rposition(|&mass| mass > 0.0).map_or(1, |last| last + 1);
         self.masses.truncate(length);
         self.losses.truncate(length);
+        if !(found.is_finite() && self.infinity >= 0.0) {
+            // What is no number says nothing of privacy.
+            (self.losses, self.masses, self.infinity) = (vec![0.0], vec![1.0], 1.0);
+        }
     }
 
     /// The largest finite loss.
@@ -97,20 +103,39 @@ impl Law {
         (sum + self.masses[0] * (-shift).exp()).ln() + shift
     }
 
-    /// The probability, under the law tilted by e^(order * loss), that the loss is not 0.
-    pub fn moved(&self, order: f64) -> f64 {
-        1.0 - (self.masses[0].ln() - self.log_moment(order)).exp().min(1.0)
+    /// The probability, under the law tilted by e^(order * loss), that the loss is not 0; a loss x that is small beside
+    /// a grid's width counts for 6 x / width of itself, as rounding it to the grid seldom moves it.
+    pub fn moved(&self, order: f64, width: f64) -> f64 {
+        let (rate, log_moment) = (order + 0.5, self.log_moment(order));
+        let kept = self.losses.iter().zip(&self.masses).skip(1).filter(|(_, mass)| **mass != 0.0);
+        let each = kept.map(|(loss, mass)| {
+            let tilted = (rate * loss - log_moment).exp() + (-rate * loss - log_moment).exp();
+            mass * tilted * (6.0 * loss / width).min(1.0)
+        });
+        each.sum::<f64>().min(1.0)
+    }
+
+    /// The probability, under the law tilted by e^(order * loss), that the loss is 0.
+    pub fn still(&self, order: f64) -> f64 {
+        self.masses[0] * (-self.log_moment(order)).exp()
     }
 
     /// The masses under P tilted by e^(order * loss), their sum 1, on a cycle of equally spaced grid points.
-    pub fn tilt(&self, order: f64, cycle: &mut [f64]) {
-        let (rate, log_moment, points) = (order + 0.5, self.log_moment(order), cycle.len());
+    ///
+    /// Exponents beyond those that the masses' own margin allows for raise them once more, and their sum by as much (in
+    /// logarithms) as is returned.
+    pub fn tilt(&self, order: f64, cycle: &mut [f64]) -> f64 {
+        let (rate, points) = (order + 0.5, cycle.len());
+        let raised = 8.0 * U * rate * self.largest();
+        let log_moment = self.log_moment(order) - raised;
         cycle.fill(0.0);
         cycle[0] = self.masses[0] * (-log_moment).exp();
-        for (i, (loss, mass)) in self.losses.iter().zip(&self.masses).enumerate().skip(1) {
+        let kept = self.losses.iter().zip(&self.masses).enumerate().skip(1).filter(|(_, (_, mass))| **mass != 0.0);
+        for (i, (loss, mass)) in kept {
             cycle[i % points] += mass * (rate * loss - log_moment).exp();
             cycle[points - 1 - (i - 1) % points] += mass * (-rate * loss - log_moment).exp();
         }
+        raised
     }
 
     /// The law without the losses above one that is exceeded with probability at most `chance` under P, and a bound on
@@ -120,15 +145,12 @@ impl Law {
         while kept > 1 {
             // The cell above this point gave it a part of its own mass.
             let more = beyond + self.masses[kept - 1] * (self.losses[kept - 1] / 2.0).exp();
-            if more > chance {
-                break;
-            }
-            (kept, beyond) = (kept - 1, more);
+            if more <= chance { (kept, beyond) = (kept - 1, more) } else { break }
         }
         // The cell below the first point left out stays whole.
         let kept = (kept + 1).min(self.losses.len());
         let (losses, masses) = (self.losses[..kept].to_vec(), self.masses[..kept].to_vec());
-        (Law { losses, masses, infinity: self.infinity + beyond }, beyond)
+        (Law { losses, masses, infinity: (self.infinity + beyond).min(1.0) }, beyond)
     }
 }
 
@@ -153,12 +175,11 @@ impl Cell {
 
     /// Splits a mass at a loss of the base between the ends.
     fn add(&self, ends: &mut [f64; 2], loss: f64, mass: f64) {
-        let half = ((loss - self.base[0]) / 2.0).exp_m1();
-        let whole = (self.base[1] - self.base[0]).exp_m1();
-        let upper = (half * (half + 2.0) / whole).min(1.0);
+        let [low, high] = self.base;
+        // (e^loss - e^low) / (e^high - e^low), of which no part overflows.
+        let upper = ((loss - high).exp() * (low - loss).exp_m1() / (low - high).exp_m1()).min(1.0);
         // From sqrt(P Q) of the base to Q, which the split keeps, and on to sqrt(P Q) of the round at either end.
-        let mass = mass / (1.0 + half);
-        ends[0] += mass * (1.0 - upper) * ((self.round[0] - self.base[0]) / 2.0).exp();
-        ends[1] += mass * upper * ((self.round[1] - self.base[0]) / 2.0).exp();
+        ends[0] += mass * (1.0 - upper) * ((self.round[0] - loss) / 2.0).exp();
+        ends[1] += mass * upper * ((self.round[1] - loss) / 2.0).exp();
     }
 }

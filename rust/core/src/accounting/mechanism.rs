@@ -57,12 +57,15 @@ const MOST_CHANGES: f64 = 1e4;
 /// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
 const MOST_LOSS: f64 = 1200.0;
 
+/// Losses and rates below it count as large as it: their squares, and shares of them, would not be told from 0.
+const LEAST: f64 = 1e-100;
+
 /// Standard deviations after which a Gaussian loss counts as infinite; the tail is below 1e-57.
 const FARTHEST: f64 = 16.0;
 
 impl Base {
-    /// Checks the parameters.
-    pub fn checked(self) -> Result<Base> {
+    /// Checks the parameters, and raises those that floats could not square.
+    fn checked(self) -> Result<Base> {
         let positive = |name: &str, value: f64| {
             let rule = "it must be a finite number above 0";
             if value > 0.0 && value.is_finite() { Ok(()) } else { Err(Error::parameter(name, value, rule)) }
@@ -85,7 +88,20 @@ impl Base {
                 fraction("delta", delta, 1.0)?;
             }
         }
-        Ok(self)
+        Ok(self.raised())
+    }
+
+    /// A mechanism that is at most as private: every guarantee gets weaker as its parameter grows.
+    fn raised(self) -> Base {
+        match self {
+            Base::Pure(epsilon) => Base::Pure(epsilon.max(LEAST)),
+            Base::BoundedRange(epsilon) => Base::BoundedRange(epsilon.max(LEAST)),
+            Base::Gaussian(mu) => Base::Gaussian(mu.max(LEAST)),
+            Base::Laplace(epsilon) => Base::Laplace(epsilon.max(LEAST)),
+            Base::DiscreteLaplace(epsilon, sensitivity) => Base::DiscreteLaplace(epsilon.max(LEAST), sensitivity),
+            Base::Approximate(epsilon, delta) => Base::Approximate(epsilon.max(LEAST), delta),
+            Base::Concentrated(rho) => Base::Concentrated(rho.max(LEAST)),
+        }
     }
 
     /// Adds to `pair` what the base says when `size` of its records are changed, at the given weight.
@@ -121,7 +137,7 @@ impl Base {
         match self {
             Base::Pure(_) | Base::Approximate(..) => atom(loss, (1.0 - lost) / (half + half.recip())),
             Base::BoundedRange(_) => {
-                let height = share / (2.0 * (half - half.recip()));
+                let height = share / (4.0 * (loss / 2.0).sinh());
                 pair.components.push(Component { reach: loss, height, curvature: 0.0 });
             }
             Base::Gaussian(mu) => {
@@ -164,10 +180,10 @@ impl Base {
 }
 
 impl Mechanism {
-    /// Checks the parameters.
+    /// Checks the parameters, and raises those that floats could not square.
     pub fn checked(self) -> Result<Mechanism> {
         let Mechanism { base, draws, rate } = self;
-        base.checked()?;
+        let raised = base.checked()?;
         if !(1..=1 << 53).contains(&draws) {
             return Err(Error::parameter("draws", draws, "it must be an integer from 1 to 2^53"));
         }
@@ -185,7 +201,7 @@ impl Mechanism {
                 return Err(Error::parameter("sensitivity * draws * rate", atoms, rule));
             }
         }
-        Ok(self)
+        Ok(Mechanism { base: raised, draws, rate: rate.max(LEAST) })
     }
 
     /// The rho of a mechanism that is rho-zCDP as a whole.

@@ -41,7 +41,7 @@ pub enum Accountant {
 fn boundary(mut good: f64, mut bad: f64, holds: impl Fn(f64) -> bool) -> f64 {
     // Enough to reach neighbouring doubles within twenty orders of magnitude.
     for _ in 0..120 {
-        let middle = (good + bad) / 2.0;
+        let middle = f64::midpoint(good, bad);
         if holds(middle) { good = middle } else { bad = middle }
     }
     good

@@ -1,7 +1,7 @@
 //! Guarantees from the moments of the privacy loss: Renyi differential privacy.
 
 use super::law::Law;
-use super::mechanism::{Mechanism, Term};
+use super::mechanism::Mechanism;
 use super::{U, valley};
 use crate::error::{Error, Result};
 use crate::run::Run;
@@ -10,6 +10,7 @@ use crate::run::Run;
 const NEGLIGIBLE: f64 = 1e-60;
 
 /// The moments of one round.
+#[derive(Clone)]
 pub enum Moments {
     /// ln E e^(order * loss) <= order (order + 1) rho: a Gaussian mechanism, or any that is rho-zCDP.
     Quadratic(f64),
@@ -19,11 +20,13 @@ pub enum Moments {
 
 impl Moments {
     /// The best known moments of a mechanism.
-    pub fn new(mechanism: &Mechanism, run: Run<'_>) -> Result<Moments> {
-        match mechanism.concentrated() {
-            Some(rho) => Ok(Moments::Quadratic(rho)),
-            None => natural_law(mechanism, run).map(Moments::Law),
-        }
+    fn new(mechanism: &Mechanism, run: Run<'_>) -> Result<Moments> {
+        Moments::closed(mechanism).map_or_else(|| natural_law(mechanism, run).map(Moments::Law), Ok)
+    }
+
+    /// Moments in closed form, where they are known.
+    pub fn closed(mechanism: &Mechanism) -> Option<Moments> {
+        mechanism.concentrated().map(Moments::Quadratic)
     }
 
     fn log_moment(&self, order: f64) -> f64 {
@@ -58,20 +61,22 @@ pub fn natural_law(mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
 pub struct Composition(pub Vec<(Moments, f64)>);
 
 impl Composition {
-    /// The moments of all terms.
-    pub fn new(terms: &[Term], run: Run<'_>) -> Result<Composition> {
-        let moments = terms.iter().map(|term| Ok((Moments::new(&term.mechanism, run)?, term.rounds as f64)));
-        moments.collect::<Result<_>>().map(Composition)
-    }
-
     /// ln E e^(order * loss) of the whole.
     pub fn log_moment(&self, order: f64) -> f64 {
         self.0.iter().map(|(moments, rounds)| rounds * moments.log_moment(order)).sum()
     }
 
-    /// The mean number of losses that are not 0, under the laws tilted by e^(order * loss).
-    pub fn moved(&self, order: f64) -> f64 {
-        self.0.iter().map(|(moments, rounds)| rounds * moments.law().map_or(1.0, |law| law.moved(order))).sum()
+    /// The mean number of losses that are not 0, under the laws tilted by e^(order * loss), as far as [`Law::moved`]
+    /// counts them.
+    pub fn moved(&self, order: f64, width: f64) -> f64 {
+        let each = |moments: &Moments| moments.law().map_or(1.0, |law| law.moved(order, width));
+        self.0.iter().map(|(moments, rounds)| rounds * each(moments)).sum()
+    }
+
+    /// The mean number of losses that are 0, under the laws tilted by e^(order * loss).
+    pub fn still(&self, order: f64) -> f64 {
+        let each = |moments: &Moments| moments.law().map_or(0.0, |law| law.still(order));
+        self.0.iter().map(|(moments, rounds)| rounds * each(moments)).sum()
     }
 
     /// The probability that some loss is infinite, rounded up.
@@ -85,7 +90,7 @@ impl Composition {
     pub fn log_delta(&self, epsilon: f64) -> (f64, f64) {
         valley(|order| {
             let (moment, cost) = (self.log_moment(order), conversion(order));
-            moment - order * epsilon + cost + ROUNDING * (moment.abs() + order * epsilon - cost)
+            moment + cost + ROUNDING * (moment.abs() - cost) - order * epsilon * (1.0 - ROUNDING)
         })
     }
 
@@ -93,10 +98,33 @@ impl Composition {
     pub fn epsilon(&self, delta: f64) -> (f64, f64) {
         valley(|order| converted(order, self.log_moment(order), delta))
     }
+
+    /// The delta at `epsilon`, infinite losses included, rounded up.
+    pub fn shown_delta(&self, epsilon: f64) -> f64 {
+        let shown = (self.log_delta(epsilon).1.exp() + self.infinity()) * (1.0 + 4.0 * U);
+        if shown <= 1.0 { shown.max(f64::MIN_POSITIVE) } else { 1.0 }
+    }
+
+    /// The least epsilon >= 0 at which [`Composition::shown_delta`] is this delta, rounded up; infinite where none is.
+    pub fn shown_epsilon(&self, delta: f64) -> f64 {
+        let finite = delta - self.infinity();
+        let mut epsilon = if finite > 0.0 { self.epsilon(finite).1.max(0.0) } else { f64::INFINITY };
+        // The two conversions round differently, and at different orders.
+        let mut more = epsilon.max(LEAST_STEP) * ROUNDING;
+        loop {
+            if epsilon.is_infinite() || self.shown_delta(epsilon) <= delta {
+                return epsilon;
+            }
+            (epsilon, more) = (epsilon + more, 2.0 * more);
+        }
+    }
 }
 
 /// Relative margin of what is done to moments: sums of thousands of terms and a few operations.
 const ROUNDING: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// Where an epsilon of 0 is not enough, something of this order is tried.
+const LEAST_STEP: f64 = 1e-20;
 
 /// ln of (order / (1 + order))^order / (1 + order): the most that e^(-order * (loss - epsilon)) leaves of
 /// (1 - e^(epsilon - loss))^+.

@@ -31,27 +31,55 @@ pub fn tail(x: f64) -> f64 {
     density(x) * mills(x) * (1.0 + mills_error(x) + U * (4.0 + 2.0 * x * x))
 }
 
+/// Beyond so many standard deviations the normal distribution has no mass that a float could tell from 0 or 1.
+const FARTHEST: f64 = 40.0;
+
 /// The delta of mu-Gaussian differential privacy at epsilon >= 0, rounded up.
 ///
-/// Phi(-low) - e^epsilon Phi(-high) with low, high = epsilon/mu -+ mu/2; where both are tails, their densities agree up
-/// to the factor e^epsilon, so that only the two Mills' ratios are subtracted.
+/// Phi(-low) - e^epsilon Phi(-high) with low, high = epsilon/mu -+ mu/2.
 ///
 /// Cost: constant. Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 1.
 pub fn gaussian_delta(mu: f64, epsilon: f64) -> f64 {
     let middle = epsilon / mu;
     let (low, high) = (middle - mu / 2.0, middle + mu / 2.0);
-    let height = density(low);
-    // Both ends move together by a few roundings of `middle` and mu/2, and the curve no faster than the density.
-    let moved = 4.0 * U * (middle + mu) * height + 2.0 * U * low * low * height;
-    let other = height * mills(high);
-    let (one, one_error) = if low < 0.0 {
-        (libm::erfc(low * FRAC_1_SQRT_2) / 2.0, 4.0 * U * (1.0 + low.abs() * height))
+    // What a few roundings of `middle` and mu/2 move the ends by.
+    let moved = 4.0 * U * (middle + mu);
+    let shown = if low > FARTHEST {
+        0.0
+    } else if low < -FARTHEST {
+        1.0
+    } else if low < 0.0 {
+        body(epsilon, low, high, moved)
     } else {
-        let one = height * mills(low);
-        (one, one * mills_error(low))
+        tails(low, high, moved).min(tangent(mu, low, moved))
     };
-    let error = one_error + other * mills_error(high) + moved;
-    (one - other + error + f64::MIN_POSITIVE).min(1.0)
+    if shown < 1.0 { shown + f64::MIN_POSITIVE } else { 1.0 }
+}
+
+/// Where `low` is negative: the mass between the ends less (1 - e^-epsilon) e^epsilon Phi(-high). The former is of the
+/// order of mu, the latter of mu^2.
+fn body(epsilon: f64, low: f64, high: f64, moved: f64) -> f64 {
+    let height = density(low);
+    let between = (libm::erf(high * FRAC_1_SQRT_2) + libm::erf(-low * FRAC_1_SQRT_2)) / 2.0;
+    let less = height * mills(high) * -(-epsilon).exp_m1();
+    let error = 8.0 * U * between + less * (mills_error(high) + U * (4.0 + 2.0 * low * low));
+    between - less + error + 2.0 * moved * height
+}
+
+/// Where both ends are tails their densities agree up to the factor e^epsilon, so that only the Mills' ratios are
+/// subtracted.
+fn tails(low: f64, high: f64, moved: f64) -> f64 {
+    let (height, one, other) = (density(low), mills(low), mills(high));
+    let error = one * mills_error(low) + other * mills_error(high) + moved + 2.0 * U * low * low;
+    height * (one - other + error)
+}
+
+/// The same bounded by the slope of Mills' ratio, which is convex: better where mu is so small that the ratios agree.
+///
+/// In all it is mu times the integral of the tail beyond `low`, which changes with it by less than low + 2 of itself.
+fn tangent(mu: f64, low: f64, moved: f64) -> f64 {
+    let slope = 1.0 - low * mills(low) + mills_error(low) + 2.0 * U;
+    mu * density(low) * slope * (1.0 + 2.0 * moved * (low + 2.0) + U * (8.0 + 2.0 * low * low))
 }
 
 /// The least epsilon >= 0 at which mu-Gaussian differential privacy has this delta, rounded up.
@@ -74,10 +102,13 @@ pub fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
 /// Cost: constant. Source: Balle and Wang 2018 (the analytic Gaussian mechanism; sigma = sensitivity / mu).
 pub fn gaussian_mu(epsilon: f64, delta: f64) -> f64 {
     let holds = |mu: f64| gaussian_delta(mu, epsilon) <= delta;
-    let mut small = (epsilon + 1.0).min(1.0);
-    while !holds(small) && small > f64::MIN_POSITIVE {
+    // The curve at 0 is at most mu times the density's height of 0.4.
+    let least = 2.0 * delta;
+    let mut small = 1.0;
+    while small > least && !holds(small) {
         small /= 2.0;
     }
+    let small = least.max(small);
     let mut large = 2.0 * small;
     while holds(large) && large < f64::MAX / 4.0 {
         large *= 2.0;

@@ -26,7 +26,7 @@ pub fn optimal_delta(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 
 pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
     let answers = Answers::new(epsilon, delta, rounds);
     let holds = |found: f64| answers.delta(found) <= target;
-    let most = epsilon * rounds as f64 * (1.0 + 4.0 * U);
+    let most = rounds as f64 * epsilon * (1.0 + 8.0 * U);
     match (holds(0.0), holds(most)) {
         (true, _) => 0.0,
         (_, true) => boundary(most, 0.0, holds),
@@ -56,9 +56,9 @@ impl Answers {
         ((some + self.silent.exp() * hockey_stick) * (1.0 + MARGIN) + self.law.rest).min(1.0)
     }
 
-    /// (1 - e^(target - loss))^+, rounded up.
+    /// (1 - e^(target - loss))^+, rounded up: the loss is, before anything is asked of it.
     fn excess(&self, truthful: u64, target: f64) -> f64 {
-        let loss = (2.0 * truthful as f64 - self.rounds as f64) * self.epsilon;
-        if loss > target { (-(target - loss).exp_m1() + 4.0 * U * loss.abs()).clamp(0.0, 1.0) } else { 0.0 }
+        let loss = (2.0 * truthful as f64 - self.rounds as f64) * self.epsilon * (1.0 + 4.0 * U);
+        if loss > target { -(target - loss).exp_m1() } else { 0.0 }
     }
 }

@@ -15,7 +15,11 @@ const MOST_POINTS: usize = 1 << 20;
 const MOST_CELLS: f64 = (1 << 19) as f64;
 
 /// What connecting the dots may add to delta, relative to it, when the grid is fine enough.
-const ACCURACY: f64 = 2e-4;
+pub const ACCURACY: f64 = 2e-4;
+
+/// What it may add to epsilon, relative to that, where that says more: where delta changes by more than itself before
+/// epsilon changes in its sixth digit.
+const RELATIVE: f64 = 1e-6;
 
 /// Losses that are dropped add this part to delta.
 pub const NEGLIGIBLE: f64 = 1e-7;
@@ -26,6 +30,20 @@ const WRAPPED: f64 = 30.0;
 /// Grids wider than this have no use, and masses at such losses, kept under sqrt(P Q), may be too small for a float: a
 /// law that lost them would look private.
 const WIDEST: f64 = 256.0;
+
+/// Exponents much larger than this lose digits that the margins do not cover; moments alone are better there.
+const LARGEST_EXPONENT: f64 = (1 << 20) as f64;
+
+/// How often a grid is widened as small losses come to matter less.
+const WIDENED: usize = 6;
+
+/// A bound on the relative error of a Fourier transform, in the 2-norm, for every doubling of its points: Higham,
+/// Accuracy and Stability of Numerical Algorithms, Theorem 24.2, with 6 U for a butterfly and 10 U for weights whose
+/// angles carry three roundings, and half as much again for butterflies arranged otherwise.
+pub const TRANSFORM: f64 = 24.0 * U;
+
+/// No loss may be more grid points from 0.
+const MOST_STEPS: f64 = (1u64 << 48) as f64;
 
 /// A slope above this multiple of the order of the tilt is that of a jump.
 const STEEPEST: f64 = 20.0;
@@ -60,6 +78,8 @@ pub struct Plan {
     pub points: usize,
     /// The curve is taken to fall like e^(-slope * epsilon).
     slope: f64,
+    /// Whether no grid may be finer.
+    finest: bool,
     /// A bound on what rounding moved the composed loss by.
     pub shift: f64,
     /// The probability that is dropped of each round, in the number of changed draws and, below, in the tail.
@@ -69,8 +89,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A grid for a delta of about e^log_delta and a curve that falls at least like e^(-slope * epsilon).
-    pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64) -> Plan {
+    /// A grid for a delta of about e^log_delta and a curve that falls at least like e^(-slope * epsilon); None where no
+    /// grid is of any use.
+    pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64) -> Option<Plan> {
         let rounds: f64 = moments.0.iter().map(|(_, rounds)| rounds).sum();
         let log_dropped = log_delta + NEGLIGIBLE.ln();
         let negligible = log_dropped.exp() / rounds;
@@ -80,41 +101,47 @@ impl Plan {
             Aim::Epsilon(epsilon) => (moments.log_delta(epsilon).0, epsilon),
             Aim::Delta(delta) => moments.epsilon(delta),
         };
+        let order = order.min(LARGEST_EXPONENT / farthest.max(epsilon));
         let tilted = moments.log_moment(order);
         let reach = |sign: f64| valley(|s| (moments.log_moment(order + sign * s) - tilted + WRAPPED) / s).1;
         let (bottom, highest) = ((-reach(-1.0)).min(epsilon), reach(1.0));
-        let moved = moments.moved(order).max(U);
-        // The window's top where dots `width` apart are connected: that adds to the moment of order s, relative to it,
-        // s (s + 1) width^2 / 12 or a little more for every loss that is not 0.
         let top = |width: f64| {
-            let spread = |s: f64| moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
-            let (order, top) = valley(|s| (moments.log_moment(s) + spread(s) - log_dropped) / s);
-            (order, top.max(highest))
+            let moved = if width > 0.0 { moments.moved(order, width) } else { 0.0 };
+            top(&moments, moved, width, log_dropped, highest)
         };
         let narrowest = top(0.0).1 - bottom;
         let slope = slope.min(STEEPEST * order).max(order).max(WRAPPED / narrowest);
-        let fine = (12.0 * ACCURACY / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
-        let width = fine.max(narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
-        let (top_order, top) = top(width);
+        let accuracy = ACCURACY.max(RELATIVE * slope * epsilon);
+        let allowed = |moved: f64| (12.0 * accuracy / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
+        let least = (narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
+        // Small losses count for less on wider grids: from below this never overshoots.
+        let wanted = (0..WIDENED).fold(least, |width, _| allowed(moments.moved(order, width)).max(width));
+        let finest = wanted <= least;
+        let (top_order, top) = top(wanted);
         let window = top - bottom;
-        let points = ((window / width) as usize + 4).next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
-        // What rounding the size up leaves is used for a finer grid.
-        let width = (window / (points - 4) as f64).max(farthest / MOST_CELLS);
+        let points = (window / wanted).min(MOST_POINTS as f64).ceil() as usize + 4;
+        let points = points.next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
+        // What rounding the size up leaves is used for a finer grid, as long as it costs nothing.
+        let width = (window / (points - 4) as f64).max(wanted.min(farthest / points as f64));
         // The largest loss, often an atom, falls on a grid point: randomised response is then not widened at all.
         let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();
-        Plan { order, bottom, top_order, width, points, slope, shift, negligible, cuts }
-    }
-
-    /// Whether a grid of so few points is of any use.
-    pub fn usable(&self) -> bool {
-        self.width <= WIDEST
+        let largest = bottom.abs().max(top.abs()).max(farthest);
+        // The transforms' error is relative to norms of laws, hence at least to their largest masses; beyond that of the
+        // moments' bound it hides all that a grid could show.
+        let error = TRANSFORM * (points as f64).log2() * moments.still(order);
+        let usable = error * error <= order * width
+            && width >= f64::MIN_POSITIVE
+            && width <= WIDEST
+            && largest * order <= 2.0 * LARGEST_EXPONENT
+            && largest / width <= MOST_STEPS;
+        usable.then_some(Plan { order, bottom, top_order, width, points, slope, finest, shift, negligible, cuts })
     }
 
     /// Whether a curve that falls like e^(-slope * epsilon) asks for a finer grid than this, and can have one.
     pub fn too_coarse(&self, slope: f64) -> bool {
-        slope.min(STEEPEST * self.order) > STEEPER * self.slope
+        !self.finest && slope.min(STEEPEST * self.order) > STEEPER * self.slope
     }
 
     /// The law of one round of the i-th mechanism on the grid.
@@ -126,6 +153,20 @@ impl Plan {
         let base: Vec<f64> = round.iter().map(|&loss| pair.base_loss(loss)).collect();
         Law::new(&pair, &base, round, beyond, run)
     }
+}
+
+/// The top of the window where dots `width` apart are connected, and the order at which the mass above it is bounded.
+///
+/// Connecting dots adds to the moment of order s, relative to it, s (s + 1) width^2 / 12 or a little more for every loss
+/// that is not 0.
+fn top(moments: &Composition, moved: f64, width: f64, log_dropped: f64, least: f64) -> (f64, f64) {
+    let at = |s: f64| {
+        let spread = moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
+        (moments.log_moment(s) + spread - log_dropped) / s
+    };
+    let (order, top) = valley(at);
+    let order = order.min(LARGEST_EXPONENT / top.abs());
+    (order, at(order).max(least))
 }
 
 /// The composition of laws without their tails, the last loss that each kept, and what it lost.

@@ -94,6 +94,11 @@ fn give_up(beta: f64) -> impl Iterator<Item = f64> {
     (1..10).map(move |tenth| beta * f64::from(tenth) / 10.0)
 }
 
+/// A number of records as an integer, too large for any plan where it is no number.
+fn counted(records: f64) -> u64 {
+    if records >= 0.0 { records as u64 } else { u64::MAX }
+}
+
 /// The plan of a method; for [`Method::Paper`] with the paper's own constants.
 pub fn plan(target: &Target, method: Method) -> Result<Plan> {
     let plan = best_plan(target, method)?;
@@ -121,7 +126,7 @@ fn fewer(one: &Plan, other: &Plan) -> std::cmp::Ordering {
 
 fn plan_loop(target: &Target, g: f64) -> Plan {
     let p = loop_rate(target.epsilon, g, target.neighbours);
-    let n = target.records(p, (target.beta - g) / (1.0 - g)) as u64;
+    let n = counted(target.records(p, (target.beta - g) / (1.0 - g)));
     Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
 }
 
@@ -150,12 +155,12 @@ fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
     let p = base_rate(target.epsilon, c, target.neighbours);
     let (n, batch_size) = match target.neighbours {
         Neighbours::ReplaceOne => {
-            let size = target.records(p, b) as u64;
+            let size = counted(target.records(p, b));
             (size.saturating_mul(k), size)
         }
         // A record is in the sample of batch j with probability p/k, whatever the sizes of the batches.
         Neighbours::AddRemove => {
-            let n = target.records(p / k as f64, b) as u64;
+            let n = counted(target.records(p / k as f64, b));
             (n, n.div_ceil(k))
         }
     };
@@ -170,8 +175,8 @@ fn plan_paper(target: &Target) -> Plan {
     let k = (beta.recip().ln() / (4f64 / 3.0).ln()).ceil();
     let batch = 8.0 * (target.unknowns as f64 * std::f64::consts::LN_2 + 4f64.ln()) / (epsilon * alpha);
     let union = (k / beta).ln() / alpha;
-    let test = (10.0 * union).max(k * union / epsilon).ceil() as u64;
-    let (k, batch) = (k as u64, batch.ceil() as u64);
+    let test = counted((10.0 * union).max(k * union / epsilon).ceil());
+    let (k, batch) = (counted(k), counted(batch.ceil()));
     let n = batch.saturating_mul(k).saturating_add(test);
     Plan { n, p: epsilon / 4.0, g: None, c: Some(0.5), k: Some(k), batch_size: Some(batch), test_size: Some(test) }
 }
@@ -210,7 +215,7 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
     if !(chi2 >= 0.0 && chi2.is_finite()) {
         return Err(Error::parameter("chi2", chi2, "a divergence must be a finite number of at least 0"));
     }
-    let spanning = |p: f64, b: f64| draws_until_spanning(target.unknowns, chi2, p, b) as u64;
+    let spanning = |p: f64, b: f64| counted(draws_until_spanning(target.unknowns, chi2, p, b));
     let best = match method {
         Method::Loop => give_up(target.beta)
             .map(|g| {

@@ -24,8 +24,6 @@ struct Terms {
     head: f64,
     /// ln of (1-p)^a (1-q)^(1-a).
     tail: f64,
-    /// The latter less 1.
-    rise: f64,
 }
 
 /// The least epsilon at the promised delta that any order proves for a table, rounded up; infinite if none does, or if the
@@ -47,11 +45,8 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64], run: Run<'_>) -> f64 
     let both_ways = |pair: &[Level]| [(pair[0], pair[1]), (pair[1], pair[0])];
     let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain, run };
     let rest = rest * (1.0 - U);
-    if rest <= 0.0 {
-        return f64::INFINITY;
-    }
     let at = |x: f64| {
-        if run.cancelled() {
+        if run.cancelled() || rest <= 0.0 {
             return f64::INFINITY;
         }
         let order = 1.0 + x.exp();
@@ -60,7 +55,9 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64], run: Run<'_>) -> f64 
         cost + conversion - target + MARGIN * (cost - conversion + target.abs())
     };
     // Orders from 1.00001 to a million.
-    lowest(-11.0, 14.0, 45, at).1.max(0.0)
+    let least = lowest(-11.0, 14.0, 45, at).1;
+    // What is no number proves nothing.
+    if least.is_nan() { f64::INFINITY } else { least.max(0.0) }
 }
 
 impl Pairs<'_> {
@@ -68,17 +65,16 @@ impl Pairs<'_> {
     fn cost(&self, order: f64, bottoms: Option<f64>, queries: f64) -> f64 {
         let terms: Vec<Terms> = self.levels.iter().map(|(p, q)| Terms::new(order, p, q)).collect();
         // Without bottoms A = 0, which each pair's own sum allows for; with A = 0 no larger B is needed.
-        let all = terms.iter().map(|term| (term.head.exp() + term.tail.exp()) * (1.0 + U)).fold(1.0, f64::max);
+        let all = terms.iter().map(Terms::whole).fold(0.0, f64::max);
         let certain = self.certain.map_or(0.0, |log_p| (1.0 - order) * log_p * (1.0 + U));
-        let most = ((all - 1.0) * (1.0 + U) + 2.0 * U).ln_1p().max(certain);
+        let most = all.max(certain);
         let Some(bottoms) = bottoms else { return most * queries };
         let least = terms.iter().map(|term| term.tail).fold(0.0, f64::max);
         let cost = |each: f64| {
             if self.run.cancelled() {
                 return f64::INFINITY;
             }
-            let growth = each.exp_m1();
-            let head = terms.iter().map(|term| term.charge(growth)).fold((certain - each).max(0.0), f64::max);
+            let head = terms.iter().map(|term| term.charge(each)).fold((certain - each).max(0.0), f64::max);
             head * bottoms + each * queries
         };
         let ends = cost(least).min(cost(most));
@@ -92,17 +88,28 @@ impl Terms {
             let error = U * (order * from.abs() + (order - 1.0) * to.abs());
             from + (order - 1.0) * (from - to) + error
         };
-        let tail = log(p.log_r, q.log_r);
-        Terms { head: log(p.log_p, q.log_p), tail, rise: tail.exp_m1() }
+        Terms { head: log(p.log_p, q.log_p), tail: log(p.log_r, q.log_r) }
     }
 
-    /// The least A for a B of which e^B - 1 is given: ln of p^a q^(1-a) / (e^B - (1-p)^a (1-q)^(1-a)), rounded up.
-    fn charge(&self, growth: f64) -> f64 {
-        let room = growth - self.rise - 2.0 * U * (growth + self.rise.abs());
-        if room <= 0.0 {
-            return f64::INFINITY;
+    /// The B that is enough without any A, rounded up.
+    fn whole(&self) -> f64 {
+        let sum = (self.head.exp() + self.tail.exp()) * (1.0 + U);
+        if sum.is_finite() {
+            ((sum - 1.0) * (1.0 + U) + 2.0 * U).ln_1p()
+        } else {
+            self.head.max(self.tail) + std::f64::consts::LN_2
         }
-        let log = room.ln();
-        self.head - log + 2.0 * U * (1.0 + self.head.abs() + log.abs())
+    }
+
+    /// The least A for a B: ln of p^a q^(1-a) / (e^B - (1-p)^a (1-q)^(1-a)), rounded up; no power of a is formed, which
+    /// would leave the range of floats.
+    fn charge(&self, each: f64) -> f64 {
+        let room = each - self.tail - 2.0 * U * (each + self.tail.abs());
+        if room > 0.0 {
+            let log = each + (-(-room).exp_m1()).ln();
+            self.head - log + 2.0 * U * (1.0 + self.head.abs() + log.abs() + each)
+        } else {
+            f64::INFINITY
+        }
     }
 }
