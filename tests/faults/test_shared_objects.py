@@ -117,7 +117,8 @@ use()
 INTERRUPTED = """
 other = threading.Thread(target=work)
 other.start()
-threading.Timer(.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+main = threading.main_thread().ident
+threading.Timer(.2, signal.pthread_kill, (main, signal.SIGINT)).start()
 try:
     while other.is_alive():
         wait()
@@ -135,9 +136,10 @@ def handler(signum, frame):
     except ParameterError as error:
         said.append(str(error))
 signal.signal(signal.SIGALRM, handler)
-signal.setitimer(signal.ITIMER_REAL, .2)
+signal.setitimer(signal.ITIMER_REAL, .2, .2)
 while not said:
     work()
+signal.setitimer(signal.ITIMER_REAL, 0)
 wait()
 assert "this very thread" in said[0], said
 """

@@ -10,8 +10,9 @@ use crate::error::{Error, Result};
 const LARGE: usize = 1 << 20;
 
 /// The room that it must leave, for what is small and ends the process where it fails: tasks of threads, messages, the
-/// scratch memory of kernels, objects of the interpreter.
-const MARGIN: usize = 16 << 20;
+/// scratch memory of kernels, objects of the interpreter. So much that the C library hands it back to the system once it
+/// is given back: up to 32 MiB it might keep it in a heap, which other threads have no part in.
+const MARGIN: usize = 33 << 20;
 
 /// So many zeros; `None` is a number beyond all numbers. Memory that the system has cleared is not cleared again.
 pub fn zeros<T: Zeroable>(count: Option<usize>) -> Result<Vec<T>> {

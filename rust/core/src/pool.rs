@@ -78,6 +78,8 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
         .thread_name(|i| format!("hdp-fast-{i}"))
         .build()
         .map_err(|cause| Error::System(format!("could not start {threads} threads: {cause}")))?;
+    // Until each has run something, they still take what they need beside their stacks.
+    pool.broadcast(|_| ());
     let pool = Arc::new(pool);
     pools.pools.push(pool.clone());
     // Dropping pools of the parent would wait for threads that do not exist here.
