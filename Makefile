@@ -44,7 +44,7 @@ demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits unde
 
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
 	cargo test --release --package hdp-fast-core
-	$(BIN)/python -m pytest tests --ignore=tests/statistical $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/statistical --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
 	cargo fmt --all --check
