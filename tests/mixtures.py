@@ -6,7 +6,6 @@ examines so many of them and prints what it saw. The exact curves are those of t
 enumeration in eighty digits, written from the definitions and without the package.
 """
 
-import itertools
 import math
 import random
 import sys
@@ -32,7 +31,7 @@ MOST_ROUNDS = 1 << 53
 MOST_OUTCOMES = 700
 MOST_DRAWS = 3
 # Part of the mixtures that are compared with one that is less private.
-MONOTONE = 0.3
+MONOTONE = 0.25
 # Losses above this are infinite to the package; the largest epsilon that is worth asking for.
 LARGEST = 2e3
 DIGITS = Context(prec=80)
@@ -83,14 +82,16 @@ def round_law(mechanism):
     eta = 1 - (1 - rate) ** draws
     outcomes, infinite = [], Decimal(0)
     for size in range(1, draws + 1) if rate < 1 else [draws]:
-        weight = math.comb(draws, size) * rate**size * (1 - rate) ** (draws - size) if rate < 1 else 1
+        weight = (
+            math.comb(draws, size) * rate**size * (1 - rate) ** (draws - size) if rate < 1 else 1
+        )
         losses, lost = worst_pair(base, size)
         infinite += weight * lost
         for p, q in losses:
             under_q = q * weight / eta
             under_p = under_q + weight * (p - q)
             outcomes += [(under_p, under_q), (under_q, under_p)]
-    rest = 1 - infinite - sum(p for p, _ in outcomes)
+    rest = max(Decimal(0), 1 - infinite - sum(p for p, _ in outcomes))
     return Law([*outcomes, (rest, rest)], infinite)
 
 
@@ -115,7 +116,11 @@ def enumerable(mechanism):
     if isinstance(mechanism, Subsampled):
         base, draws = mechanism.base, mechanism.draws
     steps = getattr(base, "sensitivity", 1) * draws
-    return isinstance(base, Pure | Approximate | DiscreteLaplace) and draws <= MOST_DRAWS and steps <= 8
+    return (
+        isinstance(base, Pure | Approximate | DiscreteLaplace)
+        and draws <= MOST_DRAWS
+        and steps <= 8
+    )
 
 
 # Mixtures -----------------------------------------------------------------------------------------
@@ -148,7 +153,7 @@ def perhaps_subsampled(coins, base, most_draws):
 
 def some_rounds(coins):
     """Seldom very many, whose grids take a hundred times as long."""
-    return int(between(coins, 1, MOST_ROUNDS if coins.random() < 0.1 else 30))
+    return int(between(coins, 1, MOST_ROUNDS if coins.random() < 0.05 else 30))
 
 
 def tiny(coins, kinds, rounds):
@@ -279,7 +284,9 @@ def main():
             if not getattr(seen, name) <= getattr(worst[name], name):
                 worst[name] = seen
         if (number + 1) % 1000 == 0 or number + 1 == count:
-            told = [f"{name} {getattr(w, name)!r} (mixture {w.number})" for name, w in worst.items()]
+            told = [
+                f"{name} {getattr(w, name)!r} (mixture {w.number})" for name, w in worst.items()
+            ]
             print(f"{number + 1:,} mixtures, worst: {', '.join(told)}; panics {panics}", flush=True)
 
 

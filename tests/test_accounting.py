@@ -312,7 +312,9 @@ def test_optimal_composition_at_the_losses_themselves(epsilon, rounds):
         for i in range(rounds // 2):
             target = float((rounds - 2 * i) * epsilon)
             losses = [(2 * k - rounds) * Decimal(epsilon) for k in range(rounds + 1)]
-            masses = [comb(rounds, k) * growth**k / (1 + growth) ** rounds for k in range(rounds + 1)]
+            masses = [
+                comb(rounds, k) * growth**k / (1 + growth) ** rounds for k in range(rounds + 1)
+            ]
             over = [max(Decimal(0), 1 - (Decimal(target) - loss).exp()) for loss in losses]
             exact = sum(map(operator.mul, masses, over))
             found = accounting.optimal_composition(epsilon, 0, rounds, target_epsilon=target)
@@ -773,17 +775,17 @@ def test_an_epsilon_beside_a_dominant_mechanism_holds(mechanisms, delta):
     assert found <= rdp(accounting.epsilon, mechanisms, delta)
 
 
-@pytest.mark.parametrize("delta", [1e-28, 1e-32, 1e-34, 1e-36, 1e-38])
-@pytest.mark.parametrize(("epsilon", "rate"), [(1.0, 1e-7), (3.0, 1e-9), (8.0, 1e-6), (9.0, 1e-11)])
-def test_tiny_deltas_are_as_sharp_as_their_epsilons(epsilon, rate, delta):
-    """A grid and moments are as good as an epsilon that is off in its fifth digit."""
-    mixture = [(Subsampled(Pure(epsilon), draws=3, rate=rate), 2), (Pure(0.1), 1)]
+@pytest.mark.parametrize("delta", [1e-31, 1e-33, 1e-35, 1e-38])
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 25.0])
+def test_tiny_deltas_are_as_sharp_as_their_epsilons(epsilon, delta):
+    mixture = [(Pure(epsilon), 1), (Subsampled(Pure(1e-5), draws=2, rate=1e-3), 3)]
     law, low, high = exact_law(mixture), 0.0, 100.0
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if law.delta(middle) > delta else (low, middle)
-    assert low < accounting.epsilon(mixture, delta) <= high * (1 + 3e-5)
-    assert accounting.delta(mixture, high * (1 + 3e-5)) <= delta
+    found = accounting.epsilon(mixture, delta)
+    assert low < found <= high * (1 + 1e-6)
+    assert accounting.delta(mixture, found) <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [740.0, 750.0, 900.0, 1199.0])
@@ -921,7 +923,9 @@ def test_neighbouring_floats_end_a_search():
 def test_rounds_of_what_may_fail():
     base = Subsampled(Approximate(20.0, 1e-7), draws=3, rate=0.2)
     most = accounting.largest_rounds(base, epsilon=58.0, delta=0.2)
-    assert accounting.delta([(base, most)], 58.0) <= 0.2 < accounting.delta([(base, most + 1)], 58.0)
+    assert (
+        accounting.delta([(base, most)], 58.0) <= 0.2 < accounting.delta([(base, most + 1)], 58.0)
+    )
 
 
 def test_largest_rounds_of_gaussians():

@@ -25,7 +25,7 @@ pub struct TransformError {
 }
 
 /// The recurrence of [`Curve::new`] and what follows round each of up to 2^21 sums a few times, and exponents of up to
-/// 2^20 once or twice.
+/// 2^19 once or twice.
 const MARGIN: f64 = 1.0 / (1u64 << 29) as f64;
 
 impl TransformError {

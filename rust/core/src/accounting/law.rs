@@ -115,11 +115,6 @@ impl Law {
         each.sum::<f64>().min(1.0)
     }
 
-    /// The probability, under the law tilted by e^(order * loss), that the loss is 0.
-    pub fn still(&self, order: f64) -> f64 {
-        self.masses[0] * (-self.log_moment(order)).exp()
-    }
-
     /// The masses under P tilted by e^(order * loss), their sum 1, on a cycle of equally spaced grid points.
     ///
     /// Exponents beyond those that the masses' own margin allows for raise them once more, and their sum by as much (in

@@ -73,12 +73,6 @@ impl Composition {
         self.0.iter().map(|(moments, rounds)| rounds * each(moments)).sum()
     }
 
-    /// The mean number of losses that are 0, under the laws tilted by e^(order * loss).
-    pub fn still(&self, order: f64) -> f64 {
-        let each = |moments: &Moments| moments.law().map_or(0.0, |law| law.still(order));
-        self.0.iter().map(|(moments, rounds)| rounds * each(moments)).sum()
-    }
-
     /// The probability that some loss is infinite, rounded up.
     pub fn infinity(&self) -> f64 {
         let finite: f64 = self.0.iter().map(|(moments, rounds)| rounds * (-moments.infinity()).ln_1p()).sum();
@@ -124,7 +118,7 @@ impl Composition {
 const ROUNDING: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// Where an epsilon of 0 is not enough, something of this order is tried.
-const LEAST_STEP: f64 = 1e-20;
+const LEAST_STEP: f64 = 1e-30;
 
 /// ln of (order / (1 + order))^order / (1 + order): the most that e^(-order * (loss - epsilon)) leaves of
 /// (1 - e^(epsilon - loss))^+.

@@ -19,7 +19,7 @@ pub const ACCURACY: f64 = 2e-4;
 
 /// What it may add to epsilon, relative to that, where that says more: where delta changes by more than itself before
 /// epsilon changes in its sixth digit.
-const RELATIVE: f64 = 1e-6;
+const RELATIVE: f64 = 4e-6;
 
 /// Losses that are dropped add this part to delta.
 pub const NEGLIGIBLE: f64 = 1e-7;
@@ -32,7 +32,7 @@ const WRAPPED: f64 = 30.0;
 const WIDEST: f64 = 256.0;
 
 /// Exponents much larger than this lose digits that the margins do not cover; moments alone are better there.
-const LARGEST_EXPONENT: f64 = (1 << 20) as f64;
+const LARGEST_EXPONENT: f64 = (1 << 18) as f64;
 
 /// How often a grid is widened as small losses come to matter less.
 const WIDENED: usize = 6;
@@ -78,6 +78,8 @@ pub struct Plan {
     pub points: usize,
     /// The curve is taken to fall like e^(-slope * epsilon).
     slope: f64,
+    /// A steeper one would ask for no finer grid.
+    steepest: f64,
     /// Whether no grid may be finer.
     finest: bool,
     /// A bound on what rounding moved the composed loss by.
@@ -110,7 +112,8 @@ impl Plan {
             top(&moments, moved, width, log_dropped, highest)
         };
         let narrowest = top(0.0).1 - bottom;
-        let slope = slope.min(STEEPEST * order).max(order).max(WRAPPED / narrowest);
+        let steepest = (STEEPEST * order).min(LARGEST_EXPONENT / epsilon);
+        let slope = slope.min(steepest).max(order).max(WRAPPED / narrowest);
         let accuracy = ACCURACY.max(RELATIVE * slope * epsilon);
         let allowed = |moved: f64| (12.0 * accuracy / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
         let least = (narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
@@ -128,20 +131,32 @@ impl Plan {
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();
         let largest = bottom.abs().max(top.abs()).max(farthest);
-        // The transforms' error is relative to norms of laws, hence at least to their largest masses; beyond that of the
-        // moments' bound it hides all that a grid could show.
-        let error = TRANSFORM * (points as f64).log2() * moments.still(order);
+        // The transforms' error is relative to the norms of laws, hence at least to the masses that stay at 0; where it
+        // exceeds the moments' bound it hides all that a grid could show.
+        let error = TRANSFORM * (points as f64).log2() * (rounds - moments.moved(order, width)).max(0.0);
         let usable = error * error <= order * width
             && width >= f64::MIN_POSITIVE
             && width <= WIDEST
             && largest * order <= 2.0 * LARGEST_EXPONENT
             && largest / width <= MOST_STEPS;
-        usable.then_some(Plan { order, bottom, top_order, width, points, slope, finest, shift, negligible, cuts })
+        usable.then_some(Plan {
+            order,
+            bottom,
+            top_order,
+            width,
+            points,
+            slope,
+            steepest,
+            finest,
+            shift,
+            negligible,
+            cuts,
+        })
     }
 
     /// Whether a curve that falls like e^(-slope * epsilon) asks for a finer grid than this, and can have one.
     pub fn too_coarse(&self, slope: f64) -> bool {
-        !self.finest && slope.min(STEEPEST * self.order) > STEEPER * self.slope
+        !self.finest && slope.min(self.steepest) > STEEPER * self.slope
     }
 
     /// The law of one round of the i-th mechanism on the grid.
