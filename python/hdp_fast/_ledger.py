@@ -11,7 +11,6 @@ import math
 import os
 import secrets
 import sqlite3
-import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ._databases import Kind, StateFile, Statements
-from ._single import check_process
+from ._single import Turnstile, check_process
 from .exceptions import BudgetExceeded, HdpFastError, ParameterError
 from .record import PrivacyRecord
 
@@ -66,7 +65,7 @@ _ACCOUNTS = (
 _STATES = {"reserved", "interrupted", "committed"}
 
 # Held while any connection is open: a fork waits for it.
-_LOCK = threading.Lock()
+_LOCK = Turnstile("budget")
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
@@ -270,7 +269,7 @@ class Ledger:
     def _transaction(self) -> Iterator[_Books]:
         rule = "one in memory serves only the process that made it: use Budget.open(path)"
         check_process(self._process, "budget", rule)
-        with _LOCK, self._memory.transaction():
+        with _LOCK.held(), self._memory.transaction():
             yield _Books(self._memory)
 
     def reserve(self, account: int, record: PrivacyRecord) -> int:
@@ -338,7 +337,7 @@ class FileLedger(Ledger):
 
     @contextmanager
     def _transaction(self) -> Iterator[_Books]:
-        with _LOCK, self._file.transaction() as statements, self._file.whole():
+        with _LOCK.held(), self._file.transaction() as statements, self._file.whole():
             books = _Books(statements)
             if books.name()[0] != self.key:
                 raise self._file.refusal("it must not be replaced while it is in use")
@@ -352,14 +351,14 @@ def create(path: str | os.PathLike[str], limit: Amount, neighbours: str) -> None
     """
     file = StateFile(_KIND, path)
     if not os.path.exists(file.path):
-        with _LOCK:
+        with _LOCK.held():
             key = secrets.token_hex(16)
             file.create(lambda statements: _Books(statements).found(key, neighbours, limit))
 
 
 def _verified(file: StateFile) -> tuple[str, str]:
     """The key and the relation of a ledger that is sound."""
-    with _LOCK:
+    with _LOCK.held():
         file.inspect()
         # A writer that comes and goes leaves no trace, a reader would leave an empty log; but
         # where there is a log, a writer could move it into a damaged file.

@@ -23,6 +23,47 @@ def check_process(process: int, name: str, rule: str) -> None:
         raise ParameterError(f"{name} belongs to process {process}, but {rule}")
 
 
+class Turnstile:
+    """Lets one thread in at a time, and refuses that thread a second time.
+
+    It may come again in a signal handler, which must not wait for what it has interrupted.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock, self._inside, self._process = threading.RLock(), False, os.getpid()
+
+    def acquire(self) -> None:
+        """Waits until nobody else is inside."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Ends what acquire began."""
+        self._lock.release()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, alone.
+
+        Raises: ParameterError in a signal handler that has interrupted this very thread inside.
+        """
+        if os.getpid() != self._process:
+            # Who was inside is a thread of the parent, which this child does not have.
+            self._renew()
+        with self._lock:
+            if self._inside:
+                rule = "it is in use by this very thread, whose call a signal handler interrupts"
+                raise ParameterError(f"{self._name} can't be used here, since {rule}")
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
+
+
 class Single:
     """A copy is the very same object, pickling raises, and a forked child cannot use it.
 
@@ -35,8 +76,7 @@ class Single:
     _instead: ClassVar[str]
 
     def __init__(self) -> None:
-        # Its own thread may come again, in a signal handler: that must not wait for itself.
-        self._lock, self._inside, self._process = threading.RLock(), False, os.getpid()
+        self._turnstile, self._process = Turnstile(type(self).__name__), os.getpid()
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -46,18 +86,10 @@ class Single:
             very thread inside. The process is asked before the lock, which a thread that the child
             does not have may hold for ever.
         """
-        kind = type(self).__name__
         rule = f"in a forked child it could {self._copied}: {self._instead}"
-        check_process(self._process, kind, rule)
-        with self._lock:
-            if self._inside:
-                rule = "it is in use by this very thread, whose call a signal handler interrupts"
-                raise ParameterError(f"{kind} can't be used here, since {rule}")
-            self._inside = True
-            try:
-                yield
-            finally:
-                self._inside = False
+        check_process(self._process, type(self).__name__, rule)
+        with self._turnstile.held():
+            yield
 
     def __copy__(self) -> Self:
         return self

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ._databases import Kind, StateFile, Statements
-from ._single import check_process
+from ._single import Turnstile, check_process
 from .exceptions import CheckpointError
 
 _KIND = Kind(
@@ -25,6 +24,9 @@ _KIND = Kind(
     error=CheckpointError,
     synchronous="EXTRA",
 )
+
+# Before the key of an account until the labeler's file has its name.
+_SAVING = "saving "
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Spent:
         Raises: CheckpointError for a file of another ensemble, or none.
         """
         self._file, self._key = None if path is None else StateFile(_KIND, path), key
-        self._used, self._lock, self._process = Used(), threading.Lock(), os.getpid()
+        self._used, self._process, self._turnstile = Used(), os.getpid(), Turnstile("labeler")
         if self._file is not None:
             self._file.inspect()
             self.used()
@@ -75,20 +77,20 @@ class Spent:
         """
         if self._file is None:
             self._check_process()
-            with self._lock:
-                # Another thread may have moved it into a file just now.
-                if self._file is None:
-                    used = replace(self._used)
-                    yield used
-                    self._used = used
-                    return
-        with self._file.transaction() as statements:
-            used = _read(self._file, statements, self._key)
-            before = replace(used)
-            yield used
-            if used != before:
-                query = "UPDATE spent SET bottoms = ?, queries = ?"
-                statements.write(query, used.bottoms, used.queries)
+        # Processes are kept apart by the file, threads of this one before they wait for it.
+        with self._turnstile.held():
+            if self._file is None:
+                used = replace(self._used)
+                yield used
+                self._used = used
+                return
+            with self._file.transaction() as statements:
+                used = _read(self._file, statements, self._key)
+                before = replace(used)
+                yield used
+                if used != before:
+                    query = "UPDATE spent SET bottoms = ?, queries = ?"
+                    statements.write(query, used.bottoms, used.queries)
 
     def require_memory(self, path: Path) -> None:
         """Refuse to move it from one file into another.
@@ -104,34 +106,36 @@ class Spent:
         """Moves the account into a file, while the block gives the labeler's file its name.
 
         A kill before that leaves an account that nothing can be asked from: the next one for the
-        same file takes its place.
+        same file takes its place. Once the labeler's file may have its name there is no way back
+        into memory, whatever is raised: two accounts of the same members would count apart.
 
         Raises: CheckpointError when the account is another's or cannot be written; ParameterError
             in the child of a fork, whose parent goes on from the same account in memory.
         """
         if self._file is None:
             self._check_process()
-        with self._lock:
+        with self._turnstile.held():
             self.require_memory(path)
-            file, values = StateFile(_KIND, path), (key, self._used.bottoms, self._used.queries)
+            file = StateFile(_KIND, path)
+            values = (_SAVING + key, self._used.bottoms, self._used.queries)
             query = "INSERT INTO spent VALUES (?, ?, ?)"
-            made = file.create(lambda new: new.write(query, *values))
-            if not made:
+            if not file.create(lambda new: new.write(query, *values)):
                 file.inspect()
                 with file.transaction() as statements:
                     _check_free(file, statements, labeler)
                     statements.write("DELETE FROM spent")
                     statements.write(query, *values)
-            try:
-                # Nobody else can take the account's place while the labeler's file gets its name.
-                with file.transaction() as statements:
-                    _read(file, statements, key)
+            # Nobody else can take the account's place while the labeler's file gets its name.
+            with file.transaction() as statements:
+                _read(file, statements, key)
+                self._file, self._key = file, key
+                try:
                     yield
-            except BaseException:
-                if made:
-                    file.path.unlink(missing_ok=True)
-                raise
-            self._file, self._key = file, key
+                except BaseException:
+                    if not labeler.exists():
+                        self._file, self._key = None, ""
+                    raise
+                statements.write("UPDATE spent SET key = ?", key)
 
     def _check_process(self) -> None:
         rule = "one in memory serves only the process that made it: save it there first"
@@ -151,9 +155,10 @@ def check_free(path: Path, labeler: Path) -> None:
 
 
 def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
-    """An account is free where it is unused and its labeler has never come."""
+    """An account is free whose labeler's file never got its name."""
     file.verify(statements)
-    if labeler.exists() or statements.rows("SELECT bottoms, queries FROM spent") != [(0, 0)]:
+    begun = all(key.startswith(_SAVING) for (key,) in statements.rows("SELECT key FROM spent"))
+    if labeler.exists() or not begun:
         rule = f"{str(labeler)!r}, whose queries it counts, must be beside it: restore that file"
         raise file.refusal(f"{rule}, or choose another path")
 
@@ -164,6 +169,7 @@ def _read(file: StateFile, statements: Statements, ours: str) -> Used:
         ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
         if not 0 <= bottoms <= queries:
             raise ValueError("more bottoms than queries")
-    if key != ours:
+    # A kill just after the labeler's file got its name leaves the word before the key.
+    if key.removeprefix(_SAVING) != ours:
         raise file.refusal("it must be the ledger of this ensemble")
     return Used(bottoms, queries)
