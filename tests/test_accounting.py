@@ -1082,3 +1082,23 @@ def test_bad_input_names_the_argument(case):
     call, pattern = BAD[case]
     with pytest.raises(ParameterError, match=pattern):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [705.0, 709.7, 711.0, 715.0])
+def test_two_replacements_with_an_epsilon_beyond_the_exponents_of_floats(epsilon):
+    base = Approximate(epsilon, 1e-310, neighbours="add_remove")
+    exact = Decimal(1e-310) * (1 + Decimal(epsilon).exp())
+    if exact < 1:
+        found = accounting.replace_one(base).delta
+        assert exact <= Decimal(found) <= exact * (1 + Decimal("1e-11"))
+    else:
+        with pytest.raises(ParameterError, match="delta"):
+            accounting.replace_one(base)
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "least"),
+    [(6.666202862242731e16, 2.2219130300286592e33, 0.0208), (1e18, 5e35, 0.4), (1e100, 5e199, 0.4)],
+)
+def test_gaussian_delta_bears_an_epsilon_that_rounding_moves_by_deviations(mu, epsilon, least):
+    assert least <= accounting.gaussian_delta(mu, epsilon) <= 1

@@ -86,10 +86,8 @@ def test_ctrl_c_just_after_a_save_leaves_one_account(tmp_path, monkeypatch, befo
 
 
 @pytest.mark.parametrize("name", ["model", "other"])
-def test_a_save_that_fails_before_its_file_has_a_name_can_be_done_again(
-    tmp_path, monkeypatch, after
-):
-    labeler, path = fitted(), tmp_path / ("other" if after else "model")
+def test_a_save_that_failed_without_a_file_can_be_done_again(tmp_path, monkeypatch, name):
+    labeler, path = fitted(), tmp_path / name
     with monkeypatch.context() as patch:
         at_the_link(patch, tmp_path / "model", lambda: pytest.fail("stopped"), after=False)
         with pytest.raises(pytest.fail.Exception):

@@ -498,8 +498,10 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
         if hasattr(mechanism, name)
     }
     if isinstance(mechanism, Approximate):
-        grown = mechanism.delta * (1 + math.exp(min(mechanism.epsilon, _LARGEST_EXPONENT)))
-        twice["delta"] = grown * (1 + 1e-15)
+        # e^epsilon alone may exceed all floats; the sum in the exponent rounds by less than 1e-12.
+        exponent = mechanism.epsilon + math.log(mechanism.delta)
+        grown = math.exp(exponent) if exponent < 0 else 1.0
+        twice["delta"] = (mechanism.delta + grown) * (1 + 1e-12)
     return dataclasses.replace(mechanism, neighbours=Neighbours.REPLACE_ONE, **twice)
 
 

@@ -34,6 +34,9 @@ pub fn tail(x: f64) -> f64 {
 /// Beyond so many standard deviations the normal distribution has no mass that a float could tell from 0 or 1.
 const FARTHEST: f64 = 40.0;
 
+/// What moves the ends by more can't be accounted for by slopes.
+const COARSEST: f64 = 1e-3;
+
 /// The delta of mu-Gaussian differential privacy at epsilon >= 0, rounded up.
 ///
 /// Phi(-low) - e^epsilon Phi(-high) with low, high = epsilon/mu -+ mu/2.
@@ -44,10 +47,13 @@ pub fn gaussian_delta(mu: f64, epsilon: f64) -> f64 {
     let (low, high) = (middle - mu / 2.0, middle + mu / 2.0);
     // What a few roundings of `middle` and mu/2 move the ends by.
     let moved = 4.0 * U * (middle + mu);
-    let shown = if low > FARTHEST {
+    let shown = if low - moved > FARTHEST {
         0.0
     } else if low < -FARTHEST {
         1.0
+    } else if moved > COARSEST {
+        // Without its second part delta is at most the tail beyond the least that `low` may be.
+        if low > moved { tail(low - moved) } else { 1.0 }
     } else if low < 0.0 {
         body(epsilon, low, high, moved)
     } else {
