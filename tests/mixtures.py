@@ -29,7 +29,7 @@ LEAST_DELTA, MOST_DELTA = 1e-30, 0.5
 MOST_ROUNDS = 1 << 53
 # Outcomes of a composition that are worth enumerating, and draws of a subsample.
 MOST_OUTCOMES = 700
-MOST_DRAWS = 3
+MOST_DRAWS, MOST_STEPS = 3, 8
 # Part of the mixtures that are compared with one that is less private.
 MONOTONE = 0.25
 # Losses above this are infinite to the package; the largest epsilon that is worth asking for.
@@ -267,10 +267,14 @@ def asked(number):
 
 
 def over(one, other):
-    """The ratio of two numbers, never rounded to 1 or below where it is above."""
-    if one > Decimal(other):
-        return max(float(one / Decimal(other)), math.nextafter(1, 2))
-    return float(one / Decimal(other))
+    """The ratio of two numbers, never rounded to 1 or below where it is above.
+
+    Sixty of the eighty digits are right.
+    """
+    with localcontext(DIGITS):
+        ratio = one / Decimal(other)
+        more = ratio > 1 + Decimal("1e-60")
+    return max(float(ratio), math.nextafter(1, 2)) if more else min(float(ratio), 1.0)
 
 
 def main():

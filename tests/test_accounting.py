@@ -318,9 +318,9 @@ def test_optimal_composition_at_the_losses_themselves(epsilon, rounds):
             over = [max(Decimal(0), 1 - (Decimal(target) - loss).exp()) for loss in losses]
             exact = sum(map(operator.mul, masses, over))
             found = accounting.optimal_composition(epsilon, 0, rounds, target_epsilon=target)
-            assert exact <= Decimal(found) <= exact * Decimal(1 + 1e-6) + Decimal(1e-13)
+            assert exact <= Decimal(found) <= exact * Decimal(1 + 1e-6) + Decimal("1e-13")
         most = accounting.optimal_composition(epsilon, 0, rounds, target_delta=1e-30)
-        assert Decimal(most) >= rounds * Decimal(epsilon) - Decimal(1e-29)
+        assert Decimal(most) >= rounds * Decimal(epsilon) - Decimal("1e-29")
 
 
 def test_sums_beyond_floats_are_infinite():

@@ -5,7 +5,15 @@ import random
 import warnings
 
 import pytest
-from mixtures import MOST_ROUNDS, between, examine
+from mixtures import (
+    MOST_DRAWS,
+    MOST_ROUNDS,
+    between,
+    exact_law,
+    examine,
+    perhaps_subsampled,
+    some_base,
+)
 
 from hdp_fast import accounting
 from hdp_fast.accounting import (
@@ -22,8 +30,9 @@ from hdp_fast.exceptions import ParameterError
 
 MIXTURES = 2_000
 PARTS = 20
-# Grids show delta within 2e-4 of itself; moments, which take over where no grid is of any use, are looser.
-DENT = 0.3
+# Two grids differ by 2e-4 of delta or so; moments, which take over where no grid is of any use, are
+# looser.
+DENT = 0.02
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -34,6 +43,19 @@ def test_mixtures_keep_what_they_promise(part):
         assert seen.own <= 1 + 1e-6, seen
         assert seen.exact <= 1, seen
         assert seen.dent <= DENT, seen
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_smaller_still_is_an_upper_bound(seed):
+    coins = random.Random(seed)
+    base = some_base(coins, 1e-30, 1e-6, range(3))
+    made = [(perhaps_subsampled(coins, base, MOST_DRAWS), 1), (Pure(between(coins, 1e-25, 1)), 1)]
+    law, delta = exact_law(made), between(coins, 1e-70, 1e-9)
+    epsilon = accounting.epsilon(made, delta)
+    if epsilon < math.inf:
+        assert law.delta(epsilon) <= delta
+    at = coins.random() * min(epsilon, 2.0)
+    assert law.delta(at) <= accounting.delta(made, at)
 
 
 # Any numbers at all -------------------------------------------------------------------------------

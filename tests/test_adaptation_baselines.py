@@ -326,6 +326,13 @@ def test_noisy_descent_is_as_private_as_it_says_and_uses_no_source():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("epsilon", [1e4, 1e200])
+def test_noisy_descent_at_an_epsilon_that_asks_for_hardly_any_noise(epsilon):
+    data = domains(4, 200, 3)
+    model = adaptation.TargetSGD(epsilon=epsilon, delta=1e-6, steps=3, random_state=1).fit(*data)
+    assert model.record_.epsilon <= epsilon
+
+
 def test_noisy_descent_learns_where_there_is_no_need_for_noise():
     data = domains(10, 2000, 3)
     options = {"radius": 3.0, "norm_bound": 3.0, "label_bound": 9.0, "steps": 400, "batch": 500}

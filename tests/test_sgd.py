@@ -318,6 +318,14 @@ def test_models_are_restored_from_json():
     assert (learner.learn(prepared, y, random_state=1).weights == model.weights).all()
 
 
+@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
+    learner = PrivateSGD("hinge", steps=3, batch=20, numerics=numerics)
+    made = learner.calibrated(epsilon=1e4, delta=0.01, n=200)
+    assert accounting.delta(made.composition(1 / 200), 1e4) <= 0.01
+    assert made.noise < 1
+
+
 def test_accounting_is_that_of_theory():
     """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
     for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:

@@ -116,6 +116,20 @@ def test_longer_steps_are_broken_by_an_adversary_and_refused(T, m, epsilon, delt
         HazardTable.from_json(json.dumps(fields))
 
 
+@pytest.mark.parametrize("gap", [3, 8, 10, 15, 20, 30, 40])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_no_step_is_too_long_for_its_proof(gap, delta):
+    """One query and two levels whose coins differ by e^gap: powers beyond floats prove nothing."""
+    words = [2**64 - int(2**62 * delta), int(2**64 * math.exp(-gap))]
+    parameters = {"kind": "HazardTable", "T": 1, "m": 1, "delta": delta, "beta": 0.9999}
+    least = math.log((words[0] / 2**64 - delta) * 2**64 / words[1])
+    made = HazardTable.from_json(json.dumps(parameters | {"epsilon": 1000.0, "words": words}))
+    assert least <= made.verify() < math.inf
+    text = json.dumps(parameters | {"epsilon": 0.99 * least, "words": words})
+    with pytest.raises(ParameterError, match="verified epsilon"):
+        HazardTable.from_json(text)
+
+
 def test_a_bottom_more_than_T_breaks_the_promise():
     table = hazard(1, 3, 1.0, 0.02)
     pairs = neighbours(floats(table))

@@ -291,9 +291,9 @@ def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "p
     mechanisms, accountant: as for delta(). delta: strictly between 0 and 1. Returns infinity where
     no epsilon is enough, since some mechanisms fail with a probability above delta.
 
-    Guarantee: as for delta().
+    Guarantee: as for delta(), which has shown it: delta(mechanisms, result) is at most delta.
     Raises: ParameterError.
-    Cost: as delta().
+    Cost: about two calls of delta().
     Source: as delta().
     """
     terms = _terms(mechanisms, accountant)

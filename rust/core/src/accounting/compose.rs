@@ -82,16 +82,17 @@ impl<'a> Composed<'a> {
 
     /// The delta at an epsilon; whatever is at most `enough` will do.
     fn delta(&self, epsilon: f64, enough: f64) -> Result<Shown> {
-        let best = self.moments.iter().map(|each| each.shown_delta(epsilon)).fold(1.0, f64::min);
-        let mut shown = Shown { delta: best, grid: None };
         let laws = &self.moments[0];
-        let log_finite = laws.log_delta(epsilon).1;
-        let (infinity, mut slope) = (laws.infinity(), 0.0);
+        let (infinity, log_finite) = (laws.infinity(), laws.log_delta(epsilon).1);
+        let others = self.moments[1..].iter().map(|each| each.shown_delta(epsilon));
+        let best = others.fold(laws.with_infinite(log_finite), f64::min);
+        let mut shown = Shown { delta: best, grid: None };
+        // Beside losses that are infinite in any case the others need no grid.
         let all_infinite = infinity >= 1.0 || log_finite.exp() <= NEGLIGIBLE * infinity;
         if !self.grids || best < LEAST_DELTA || all_infinite {
             return Ok(shown);
         }
-        let mut log_delta = log_finite.min(0.0);
+        let (mut log_delta, mut slope) = (log_finite.min(0.0), 0.0);
         for _ in 0..PASSES {
             if shown.delta <= enough {
                 break;
@@ -114,15 +115,13 @@ impl<'a> Composed<'a> {
     /// Every grid has its own errors: one for the delta finds an epsilon, which must hold by the grid for the epsilon.
     fn epsilon(&self, delta: f64) -> Result<f64> {
         let by_moments = self.moments.iter().map(|each| each.shown_epsilon(delta)).fold(f64::INFINITY, f64::min);
-        if !self.grids || delta < LEAST_DELTA || by_moments <= 0.0 {
+        let finite = delta - self.moments[0].infinity();
+        let worthwhile = self.grids && delta >= LEAST_DELTA && by_moments > 0.0 && finite > 0.0;
+        if !worthwhile {
             return Ok(by_moments);
         }
-        let finite = delta - self.moments[0].infinity();
         let (mut grid, mut slope) = (None, 0.0);
         for _ in 0..PASSES {
-            if !(finite > 0.0) {
-                break;
-            }
             grid = self.grid(Aim::Delta(finite), finite.ln(), slope)?;
             let Some((plan, curve)) = &grid else { break };
             slope = curve.slope(at(plan, curve, delta).unwrap_or(by_moments));
@@ -130,10 +129,8 @@ impl<'a> Composed<'a> {
                 break;
             }
         }
-        let mut room = ACCURACY;
-        while let Some((plan, curve)) = grid.take()
-            && room < 1.0
-        {
+        for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
+            let Some((plan, curve)) = grid else { break };
             let found = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
             if found >= by_moments {
                 break;
@@ -142,7 +139,7 @@ impl<'a> Composed<'a> {
             if shown.delta <= delta {
                 return Ok(found);
             }
-            (grid, room) = (shown.grid, 4.0 * room);
+            grid = shown.grid;
         }
         Ok(by_moments)
     }

@@ -61,6 +61,11 @@ pub fn natural_law(mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
 pub struct Composition(pub Vec<(Moments, f64)>);
 
 impl Composition {
+    /// The number of rounds.
+    pub fn rounds(&self) -> f64 {
+        self.0.iter().map(|(_, rounds)| rounds).sum()
+    }
+
     /// ln E e^(order * loss) of the whole.
     pub fn log_moment(&self, order: f64) -> f64 {
         self.0.iter().map(|(moments, rounds)| rounds * moments.log_moment(order)).sum()
@@ -95,7 +100,12 @@ impl Composition {
 
     /// The delta at `epsilon`, infinite losses included, rounded up.
     pub fn shown_delta(&self, epsilon: f64) -> f64 {
-        let shown = (self.log_delta(epsilon).1.exp() + self.infinity()) * (1.0 + 4.0 * U);
+        self.with_infinite(self.log_delta(epsilon).1)
+    }
+
+    /// The delta of finite losses, given by its logarithm, and of infinite ones.
+    pub fn with_infinite(&self, log_finite: f64) -> f64 {
+        let shown = (log_finite.exp() + self.infinity()) * (1.0 + 4.0 * U);
         if shown <= 1.0 { shown.max(f64::MIN_POSITIVE) } else { 1.0 }
     }
 
@@ -141,11 +151,9 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64, run: Run<'_>) -> Resu
         return Err(Error::parameter("order", order, "it must be a finite number above 1"));
     }
     let moments = Moments::new(&mechanism.checked()?, run)?;
-    if moments.infinity() > 1e-50 {
-        return Ok(f64::INFINITY);
-    }
     let moment = moments.log_moment(order - 1.0);
-    Ok((moment + ROUNDING * moment.abs() + 4.0 * U) / (order - 1.0))
+    let bound = (moment + ROUNDING * moment.abs() + 4.0 * U) / (order - 1.0);
+    Ok(if moments.infinity() <= 1e-50 { bound } else { f64::INFINITY })
 }
 
 /// The epsilon at `delta` that a Renyi divergence of order `order` > 1 implies, rounded up.

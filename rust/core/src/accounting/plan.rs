@@ -94,9 +94,8 @@ impl Plan {
     /// A grid for a delta of about e^log_delta and a curve that falls at least like e^(-slope * epsilon); None where no
     /// grid is of any use.
     pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64) -> Option<Plan> {
-        let rounds: f64 = moments.0.iter().map(|(_, rounds)| rounds).sum();
         let log_dropped = log_delta + NEGLIGIBLE.ln();
-        let negligible = log_dropped.exp() / rounds;
+        let negligible = log_dropped.exp() / moments.rounds();
         let (moments, cuts) = without_tails(moments, negligible);
         let farthest = cuts.iter().map(|cut| cut.0).fold(0.0, f64::max);
         let (order, epsilon) = match aim {
@@ -130,28 +129,20 @@ impl Plan {
         let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();
-        let largest = bottom.abs().max(top.abs()).max(farthest);
+        let plan = Plan { order, bottom, top_order, width, points, slope, steepest, finest, shift, negligible, cuts };
+        plan.usable(&moments, bottom.abs().max(top.abs()).max(farthest)).then_some(plan)
+    }
+
+    /// Whether a grid on which the farthest point is `largest` away from 0 shows anything.
+    fn usable(&self, moments: &Composition, largest: f64) -> bool {
         // The transforms' error is relative to the norms of laws, hence at least to the masses that stay at 0; where it
         // exceeds the moments' bound it hides all that a grid could show.
-        let error = TRANSFORM * (points as f64).log2() * (rounds - moments.moved(order, width)).max(0.0);
-        let usable = error * error <= order * width
-            && width >= f64::MIN_POSITIVE
-            && width <= WIDEST
-            && largest * order <= 2.0 * LARGEST_EXPONENT
-            && largest / width <= MOST_STEPS;
-        usable.then_some(Plan {
-            order,
-            bottom,
-            top_order,
-            width,
-            points,
-            slope,
-            steepest,
-            finest,
-            shift,
-            negligible,
-            cuts,
-        })
+        let still: f64 = moments.rounds() - moments.moved(self.order, self.width);
+        let error = TRANSFORM * (self.points as f64).log2() * still.max(0.0);
+        error * error <= self.order * self.width
+            && (f64::MIN_POSITIVE..=WIDEST).contains(&self.width)
+            && largest * self.order <= 2.0 * LARGEST_EXPONENT
+            && largest / self.width <= MOST_STEPS
     }
 
     /// Whether a curve that falls like e^(-slope * epsilon) asks for a finer grid than this, and can have one.
