@@ -1087,7 +1087,7 @@ def test_bad_input_names_the_argument(case):
 @pytest.mark.parametrize("epsilon", [705.0, 709.7, 711.0, 715.0])
 def test_two_replacements_with_an_epsilon_beyond_the_exponents_of_floats(epsilon):
     base = Approximate(epsilon, 1e-310, neighbours="add_remove")
-    exact = Decimal(1e-310) * (1 + Decimal(epsilon).exp())
+    exact = Decimal.from_float(1e-310) * (1 + Decimal(epsilon).exp())
     if exact < 1:
         found = accounting.replace_one(base).delta
         assert exact <= Decimal(found) <= exact * (1 + Decimal("1e-11"))
