@@ -15,6 +15,7 @@ from ._adaptation_part import PrivatePart
 from ._adaptation_rows import Rows, attempted
 from ._callers import locked
 from ._checks import LEAST
+from ._turns import QUIET
 from .exceptions import ShapeError
 
 Floats = NDArray[np.float64]
@@ -170,11 +171,12 @@ class Called(NamedTuple):
 
     def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
         losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
-        for i in range(self.n):
-            one = slice(i, i + 1)
-            found = attempted(functools.partial(self._called, w, one))
-            if found is not None:
-                losses[one], gradients[one] = found
+        with QUIET:
+            for i in range(self.n):
+                one = slice(i, i + 1)
+                found = attempted(functools.partial(self._called, w, one))
+                if found is not None:
+                    losses[one], gradients[one] = found
         return losses, gradients
 
     def _called(self, w: Floats, some: slice) -> tuple[Floats, Floats]:
