@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import (
+    _records,
     Budget,
     adaptation,
     gf2,
@@ -68,7 +69,22 @@ def missing(good):
     return found
 
 
+def beyond(good):
+    """Numbers that no float64 holds."""
+    found = np.array(good, np.longdouble)
+    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = np.longdouble("1e4000"), MARK
+    return found
+
+
+def huge(good):
+    found = np.array(good, object)
+    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = 10**400, MARK
+    return found.tolist()
+
+
 BAD = {
+    "beyond": beyond,
+    "huge": huge,
     "nan": with_one(math.nan),
     "inf": with_one(math.inf),
     "-inf": with_one(-math.inf),
@@ -431,3 +447,12 @@ def test_a_score_of_no_number_is_zero():
     )
     found, expected = (each.score(FLOATS[:3], 5).scores for each in (none, zero))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", [10**400, np.longdouble("1e4000")], ids=["int", "longdouble"])
+def test_a_number_beyond_floats_in_a_list_for_a_learner_is_infinite(value):
+    found = _records.values("X", [[1, 2.5], [value, None], [-value, True]])
+    expected = [[1, 2.5], [math.inf, math.nan], [-math.inf, 1]]
+    np.testing.assert_array_equal(found, np.array(expected))
+    assert found.dtype == np.float64
+    assert _records.values("y", [value, 1.0]).tolist() == [math.inf, 1]

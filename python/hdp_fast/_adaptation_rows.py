@@ -114,8 +114,8 @@ def mapped(
     """The source's records in the target's space.
 
     Private ones are shown one at a time, in silence. What the map makes of one of them raises
-    nothing: a row that is missing, or of no numbers, counts as zero. A record of zeros is tried first, so that a
-    map that is wrong for all of them says so.
+    nothing: a row that is missing, or of no numbers, counts as zero. A record of zeros is tried
+    first, so that a map that is wrong for all of them says so.
 
     Raises: ParameterError unless the map can be called, ShapeError unless it keeps the number of
         records; whatever the map raises of public records, and of zeros.
