@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hdp_fast import (
-    _records,
     Budget,
+    _records,
     adaptation,
     gf2,
     labels,

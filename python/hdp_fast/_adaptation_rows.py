@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._adaptation_noise import Grid
-from ._callers import locked
+from ._callers import locked, unheard
 from ._checks import array, shown, within
 from ._discrepancy import LABEL_BOUND
 from ._moments import Bounds, Sample, projected, refuse_beyond, samples
-from ._turns import QUIET
 from .exceptions import ParameterError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -135,7 +134,7 @@ def mapped(
     if rows.dtype.kind in "buif":
         _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
     found = np.zeros((len(rows), columns))
-    with QUIET:
+    with unheard():
         for i in range(len(rows)):
             found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
     return found
@@ -164,7 +163,7 @@ def attempted(call: Callable[[], Result]) -> Result | None:
 
     No warning, print or log of it is heard, and no floating-point trouble counts as a failure.
     """
-    with QUIET, np.errstate(all="ignore"):
+    with unheard():
         try:
             return call()
         except KeyboardInterrupt:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
 from ._adaptation_rows import Rows, attempted
-from ._callers import locked
+from ._callers import locked, unheard
 from ._checks import LEAST
-from ._turns import QUIET
 from .exceptions import ShapeError
 
 Floats = NDArray[np.float64]
@@ -171,7 +170,7 @@ class Called(NamedTuple):
 
     def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
         losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
-        with QUIET:
+        with unheard():
             for i in range(self.n):
                 one = slice(i, i + 1)
                 found = attempted(functools.partial(self._called, w, one))

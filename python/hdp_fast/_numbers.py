@@ -56,6 +56,19 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     return found
 
 
+def returned(values: NDArray[Any]) -> NDArray[Any]:
+    """Entries of any type as numbers, each for itself: NaN for one that is none.
+
+    One entry decides what type the others are of, and must not decide what they count as: a real
+    number among complex ones is itself, and a text is what it spells.
+    """
+    if values.dtype.kind in "buif":
+        return values
+    if values.dtype.kind == "c":
+        return np.where(values.imag == 0, values.real, np.nan)
+    return _each(values.flat, values.size).reshape(values.shape)
+
+
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:
     """The same, but each entry of a list is one value, whatever it is.
 
