@@ -34,7 +34,7 @@ def unheard() -> Iterator[None]:
         yield
 
 
-def said(name: str, value: ArrayLike, count: int) -> NDArray[Any]:
+def said(name: str, value: Any, count: int) -> NDArray[Any]:
     """What a function said of so many records, a number of each, NaN for what is none.
 
     What it said of one record is its own business, in a list or an array of any type: only how many

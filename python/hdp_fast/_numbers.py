@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import array
+from ._checks import are_numbers, array
 from .exceptions import ParameterError
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     found = array(name, value)
     if found.dtype.kind == "O":
         return _each(found.flat, found.size).reshape(found.shape)
-    if found.size and found.dtype.kind not in "buif":
+    if not are_numbers(found):
         rule = "it must be bool, an integer type, a float type or object"
         raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
     return found
