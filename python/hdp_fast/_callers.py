@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import array
@@ -42,8 +43,8 @@ def said(name: str, value: Any, count: int) -> NDArray[Any]:
 
     Raises: ShapeError for another shape, or a list of another length.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        value = value.astype(object).filled(None)
+    if isinstance(value, ma.MaskedArray):
+        value = np.where(ma.getmaskarray(value), None, ma.getdata(value).astype(object))
     found = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
     if found.shape != (count,):
         raise ShapeError(f"{name} has shape {found.shape}, but it must be ({count},)")
