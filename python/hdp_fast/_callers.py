@@ -44,7 +44,9 @@ def said(name: str, value: Any, count: int) -> NDArray[Any]:
     Raises: ShapeError for another shape, or a list of another length.
     """
     if isinstance(value, ma.MaskedArray):
-        value = np.where(ma.getmaskarray(value), None, ma.getdata(value).astype(object))
+        hidden = ma.getmaskarray(value)
+        value = ma.getdata(value).astype(object)
+        value[hidden] = None
     found = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
     if found.shape != (count,):
         raise ShapeError(f"{name} has shape {found.shape}, but it must be ({count},)")
