@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import logging
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -190,7 +192,6 @@ def test_a_map_that_writes_changes_nothing(private):
         lambda X, k: [["a", "b"]],
     ],
 )
-@pytest.mark.filterwarnings("ignore:divide by zero")
 def test_a_private_record_that_a_map_fails_at_counts_as_zero(trouble):
     def fragile(X):
         return trouble(X, 0) if (X == MARK).any() else X
@@ -208,3 +209,55 @@ def test_a_map_that_is_wrong_for_every_private_record_says_so():
         ConvexAdaptation(**MAPS, feature_map=lambda X: X[:, :1]).fit(*data())
     with pytest.raises(ZeroDivisionError):
         ConvexAdaptation(**MAPS, feature_map=lambda X: 1 // 0).fit(*data())
+
+
+LOG = logging.getLogger("callers")
+
+
+def speaking(X):
+    """Tells in every way of records that hold MARK."""
+    if (X == MARK).any():
+        warnings.warn("MARK", stacklevel=1)
+        print("MARK")
+        print("MARK", file=sys.stderr)
+        LOG.error("MARK")
+    return X
+
+
+def loud(X):
+    """The same, and of numpy's own."""
+    X = speaking(X)
+    return np.where(X == MARK, np.log(np.where(X == MARK, -1.0, 1.0)), X)
+
+
+def loud_loss(w, X, y):
+    return loss(w, loud(X), y)
+
+
+@pytest.mark.filterwarnings("ignore:random_state makes the coins")
+@pytest.mark.parametrize("errors", ["warn", "raise"])
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        (ConvexAdaptation(**MAPS, feature_map=loud), 0),
+        (NonConvexAdaptation(epsilon=1.0, loss=loud_loss, steps=3, **CALLED), 2),
+    ],
+    ids=["map", "loss"],
+)
+def test_nothing_is_heard_of_a_private_record(model, part, errors, capfd, caplog):
+    given = data()
+    given[part][3] = MARK, 0.1
+    with warnings.catch_warnings(record=True) as heard, np.errstate(all=errors):
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message="random_state makes the coins")
+        model.fit(*given)
+    assert [str(each.message) for each in heard] == []
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+
+
+def test_a_map_of_public_records_is_heard():
+    given = data()
+    given[0][3] = MARK, 0.1
+    with pytest.warns(UserWarning, match="MARK"):
+        ConvexAdaptation(steps=2, epsilon=1.0, feature_map=speaking).fit(*given)

@@ -144,8 +144,8 @@ def test_losses_out_of_range_are_clipped_and_others_count_as_the_worst():
 
 def test_losses_that_are_not_one_number_an_agent_are_refused():
     agents = numbered(6)
-    for lost, error in (np.zeros(3), ShapeError), (np.zeros(2, complex), ParameterError):
-        with pytest.raises(error, match=r"losses\(X, y\)"):
+    for lost in np.zeros(3), [0.0]:
+        with pytest.raises(ShapeError, match=r"losses\(X, y\)"):
             agents.test(losing(lost), 2)
     assert agents.remaining == 2
 
@@ -189,8 +189,6 @@ def test_too_many_raises_and_nobody_is_asked():
         (lambda X, y: y[:, None], ShapeError),
         (lambda X, y: 1, ShapeError),
         (lambda X, y: None, ShapeError),
-        (lambda X, y: y.astype(str), ParameterError),
-        (lambda X, y: y + 0j, ParameterError),
     ],
     ids=[
         "too few",
@@ -198,8 +196,6 @@ def test_too_many_raises_and_nobody_is_asked():
         "a column",
         "a scalar",
         "None",
-        "str",
-        "complex",
     ],
 )
 def test_a_question_must_return_one_number_an_agent(question, error):
@@ -358,9 +354,8 @@ def test_a_test_randomises_as_ask_does():
     ("said", "error"),
     [
         ([0, 1], ShapeError),
-        ([[0], [1], [1], [0]], ShapeError),
+        (np.array([[0], [1], [1], [0]]), ShapeError),
         (None, ShapeError),
-        (np.array(["0"] * 4), ParameterError),
     ],
 )
 def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
@@ -371,7 +366,7 @@ def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
         assert agents.remaining == 2
 
 
-@pytest.mark.parametrize("said", [[0, 1, 2, 1], [0.0, 1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("said", [[0, 1, 2, 1], [0.0, 1.0, 1.0, 1.0], ["0"] * 4])
 def test_what_is_no_bit_is_no_answer_of_remote_agents(said):
     with pytest.raises(ParameterError, match="what ask returned"):
         RemoteAgents(lambda text, count: said, epsilon=1, count=6).test(Wrong([]), 4)
@@ -442,7 +437,7 @@ def test_the_empirical_oracle_answers_with_the_mean():
 
 @pytest.mark.parametrize(
     ("losses", "error"),
-    [([0.5], ShapeError), (0.5, ShapeError), (np.array(["0"] * 6), ParameterError)],
+    [([0.5], ShapeError), (0.5, ShapeError), (np.zeros((6, 1)), ShapeError)],
 )
 def test_the_oracle_refuses_what_is_no_loss(losses, error):
     oracle = EmpiricalOracle(np.ones((6, 2)), [1] * 6)

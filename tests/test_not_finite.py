@@ -13,6 +13,7 @@ import pytest
 
 from hdp_fast import (
     Budget,
+    _records,
     adaptation,
     gf2,
     labels,
@@ -68,7 +69,22 @@ def missing(good):
     return found
 
 
+def beyond(good):
+    """Numbers that no float64 holds."""
+    found = np.array(good, np.longdouble)
+    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = np.longdouble("1e4000"), MARK
+    return found
+
+
+def huge(good):
+    found = np.array(good, object)
+    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = 10**400, MARK
+    return found.tolist()
+
+
 BAD = {
+    "beyond": beyond,
+    "huge": huge,
     "nan": with_one(math.nan),
     "inf": with_one(math.inf),
     "-inf": with_one(-math.inf),
@@ -431,3 +447,30 @@ def test_a_score_of_no_number_is_zero():
     )
     found, expected = (each.score(FLOATS[:3], 5).scores for each in (none, zero))
     np.testing.assert_array_equal(found, expected)
+
+
+HALFSPACES = learners.Halfspaces(np.eye(2), np.zeros(2))
+DOORS_OF_EMPTY = {
+    "W": lambda X: learners.Halfspaces(X, np.zeros(0)),
+    "b": lambda X: learners.Halfspaces(np.eye(2), X[:, 0]),
+    "X of learn": lambda X: learners.ExponentialLearner(HALFSPACES, epsilon=1.0).learn(X, []),
+    "X of a separator": lambda X: learners.LinearSeparator().learn(X, []),
+    "X_source": lambda X: adaptation.discrepancy(X, [], np.eye(2), [0, 1], radius=1.0),
+    "u": lambda X: local.Laplace(1.0).sample(X[:, 0]),
+}
+
+
+@pytest.mark.parametrize("dtype", [[], [("a", float)], "V4", complex], ids=str)
+@pytest.mark.parametrize("door", DOORS_OF_EMPTY)
+def test_an_empty_array_of_no_numbers_is_refused(door, dtype):
+    with pytest.raises(ParameterError, match=rf"^{door.split()[0]} has dtype"):
+        DOORS_OF_EMPTY[door](np.zeros((0, 2), dtype))
+
+
+@pytest.mark.parametrize("value", [10**400, np.longdouble("1e4000")], ids=["int", "longdouble"])
+def test_a_number_beyond_floats_in_a_list_for_a_learner_is_infinite(value):
+    found = _records.values("X", [[1, 2.5], [value, None], [-value, True]])
+    expected = [[1, 2.5], [math.inf, math.nan], [-math.inf, 1]]
+    np.testing.assert_array_equal(found, np.array(expected))
+    assert found.dtype == np.float64
+    assert _records.values("y", [value, 1.0]).tolist() == [math.inf, 1]

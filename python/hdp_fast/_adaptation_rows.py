@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._adaptation_noise import Grid
-from ._callers import locked
+from ._callers import locked, unheard
 from ._checks import array, shown, within
 from ._discrepancy import LABEL_BOUND
 from ._moments import Bounds, Sample, projected, refuse_beyond, samples
@@ -112,9 +112,9 @@ def mapped(
 ) -> Any:
     """The source's records in the target's space.
 
-    Private ones are shown one at a time. What the map makes of one of them raises nothing: a row
-    that is missing, or of no numbers, counts as zero. A record of zeros is tried first, so that a
-    map that is wrong for all of them says so.
+    Private ones are shown one at a time, in silence. What the map makes of one of them raises
+    nothing: a row that is missing, or of no numbers, counts as zero. A record of zeros is tried
+    first, so that a map that is wrong for all of them says so.
 
     Raises: ParameterError unless the map can be called, ShapeError unless it keeps the number of
         records; whatever the map raises of public records, and of zeros.
@@ -134,8 +134,9 @@ def mapped(
     if rows.dtype.kind in "buif":
         _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
     found = np.zeros((len(rows), columns))
-    for i in range(len(rows)):
-        found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
+    with unheard():
+        for i in range(len(rows)):
+            found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
     return found
 
 
@@ -158,10 +159,14 @@ def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
 
 
 def attempted(call: Callable[[], Result]) -> Result | None:
-    """What a caller's code makes of private records; None where it fails, and nothing names it."""
-    try:
-        return call()
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return None
+    """What a caller's code makes of private records; None where it fails, and nothing names it.
+
+    No warning, print or log of it is heard, and no floating-point trouble counts as a failure.
+    """
+    with unheard():
+        try:
+            return call()
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return None

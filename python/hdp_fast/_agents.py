@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._callers import answers as checked_answers
-from ._callers import locked, losses, predictions
+from ._callers import locked, losses, predictions, unheard
 from ._checks import array, bits, fraction, shown
 from ._checks import count as checked_count
 from ._core import truth_probability
@@ -121,8 +121,8 @@ class Agents(Population):
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
         fraction("delta", delta, zero=True)
-        records: Any = X if isinstance(X, BitMatrix) else locked(array("X", X))
-        labels = locked(bits("y", y))
+        records: Any = X if isinstance(X, BitMatrix) else array("X", X)
+        labels = bits("y", y)
         if len(records.shape) != 2 or labels.shape != records.shape[:1]:
             shapes = f"X has shape {records.shape} and y {labels.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
@@ -134,7 +134,12 @@ class Agents(Population):
             question: Question, some: slice, share: float, random_state: RandomState
         ) -> Bits:
             count, share = some.stop - some.start, min(share, epsilon)
-            true = checked_answers("answers", question(records[some], labels[some]), count)
+            # A copy, or a view's base would be the records of all agents.
+            X = records[some]
+            shown = X if isinstance(X, BitMatrix) else locked(X.copy())
+            with unheard():
+                given = question(shown, locked(labels[some].copy()))
+                true = checked_answers("answers", given, count)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 
         def require_bits() -> None:
@@ -158,15 +163,15 @@ class Agents(Population):
 
         question: called with the features and the labels of those agents, (count, d) and (count,),
         which it cannot change; returns their true answers, bits or floats in [0, 1], (count,);
-        others are clipped, and what is not finite counts as 0. count: how many to ask, at least 0.
+        others are clipped, and what is not finite or no number counts as 0. It runs in silence:
+        its warnings, prints and logs could tell of a record. count: how many to ask, at least 0.
         Returns uint8 (count,), each answer randomised, a fraction rounded to a bit before.
 
         Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
             but its own.
         Raises: AgentsExhausted when fewer are left, and ParameterError in a forked child: then
-            nobody is asked; ParameterError and ShapeError when the question returns anything but
-            one number an agent.
-        Cost: that of the question, and O(count).
+            nobody is asked; ShapeError when the question returns anything but one answer an agent.
+        Cost: that of the question, and O(count d) for a copy of their records.
         Source: Warner 1965.
         """
         _random.check(random_state)
@@ -198,7 +203,7 @@ class Agents(Population):
         Guarantee: pure epsilon-DP for each agent, by composition of its k answers, if these depend
             on no record but its own.
         Raises: as ask; ParameterError also for other shares: then nobody is asked.
-        Cost: that of the questions, and O(k count).
+        Cost: that of the questions, and O(k count d).
         Source: Kasiviswanathan et al., Definition 5.3.
         """
         coins = _random.stream(random_state)
@@ -221,8 +226,8 @@ class Agents(Population):
         an error, each answer randomised.
 
         Guarantee: as ask.
-        Raises: as ask; ShapeError and ParameterError when predict or losses return anything but one
-            number an agent. Predictions count as the nearer label, 0 where they are not finite;
+        Raises: as ask; ShapeError when predict or losses return anything but one number an agent.
+            Predictions count as the nearer label, 0 where they are not finite;
             losses are clipped, and what is not finite counts as 1.
         Cost: that of predict, and O(count).
         Source: Kohen and Sheffet, Algorithm 2.

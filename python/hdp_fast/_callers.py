@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import array
-from ._numbers import Floats, entries, floats
+from ._numbers import Floats, entries, floats, returned
+from ._turns import QUIET
 from .exceptions import ShapeError
 
 Bits = NDArray[np.uint8]
 
 
 def locked(values: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array that nobody can make writeable again, nor any view of it; no copy.
+    """A view of the array that refuses to be written to, and so do views of it; no copy.
 
-    To clear a flag would not do: numpy sets it again wherever the base is writeable.
+    To clear a flag would not do: numpy sets it again wherever the base is writeable. This keeps
+    off accidents, not intent: `.base.base` of the view is the array itself, with all of its
+    entries. Where there are more than somebody may see, a copy of the part must be made before.
     """
     return np.lib.stride_tricks.as_strided(values, writeable=False)
 
 
-def said(name: str, value: ArrayLike, count: int) -> NDArray[Any]:
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """What a caller's code does with private records: no warning, print or log tells of them."""
+    with QUIET, np.errstate(all="ignore"):
+        yield
+
+
+def said(name: str, value: Any, count: int) -> NDArray[Any]:
     """What a function said of so many records, a number of each, NaN for what is none.
 
-    Raises: ShapeError for another shape, ParameterError for an array that holds no numbers.
+    What it said of one record is its own business, in a list or an array of any type: only how many
+    there are is looked at.
+
+    Raises: ShapeError for another shape, or a list of another length.
     """
-    shape = array(name, value).shape
-    if shape != (count,):
-        raise ShapeError(f"{name} has shape {shape}, but it must be ({count},)")
-    return entries(name, value)
+    if isinstance(value, ma.MaskedArray):
+        hidden = ma.getmaskarray(value)
+        value = ma.getdata(value).astype(object)
+        value[hidden] = None
+    found = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
+    if found.shape != (count,):
+        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({count},)")
+    return returned(found)
 
 
 def clipped(values: NDArray[Any], default: float, low: float = 0.0, high: float = 1.0) -> Floats:

@@ -161,13 +161,19 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
         raise ShapeError(f"{name} has rows that differ in length") from None
 
 
+def are_numbers(found: NDArray[Any]) -> bool:
+    """Whether an array's type is one of real numbers, or it is empty and can be read as such."""
+    kind = found.dtype.kind
+    return kind in "buif" or (not found.size and kind not in "cV")
+
+
 def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
     """The value as an array of real numbers, of whatever dtype they are.
 
     Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
     """
     found = array(name, value)
-    if found.size and found.dtype.kind not in "buif":
+    if not are_numbers(found):
         # What a column of a data frame becomes where entries are missing.
         missing = ", none of them missing" if found.dtype.kind == "O" else ""
         rule = f"it must hold real numbers{missing}"

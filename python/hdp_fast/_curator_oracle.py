@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _random
-from ._callers import losses
+from ._callers import losses, unheard
 from ._checks import fraction, positive, sized
 from ._oracles import Losses, RandomState, check_query, checked_sample
 from ._vote_sessions import Once
@@ -98,7 +98,8 @@ class CuratorOracle(Once):
 
         # Records live in this function alone: whoever holds the object has answers, no more.
         def total(g: Losses) -> int:
-            lost = losses("g(X, y)", g(records, labels), len(labels))
+            with unheard():
+                lost = losses("g(X, y)", g(records, labels), len(labels))
             return int(np.rint(lost * STEPS).astype(np.int64).sum())
 
         self._total = total
@@ -111,14 +112,14 @@ class CuratorOracle(Once):
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the records, with noise.
 
-        g: called with the features and labels of all records, which it cannot change; returns a
-        loss in [0, 1] for each, (n,); others are clipped, and what is not finite counts as 1. tau:
-        tolerance, above 2**-30.
+        g: called with the features and labels of all records, which it cannot change, in
+        silence; returns a loss in [0, 1] for each, (n,); others are clipped, and what is not finite
+        counts as 1. tau: tolerance, above 2**-30.
 
         Guarantee: as the class.
         Raises: InsufficientSamples when n records do not keep tau, BudgetExceeded when all queries
-            have been answered: nothing is asked then. ShapeError and ParameterError when g returns
-            anything but one number each: that query stays spent.
+            have been answered: nothing is asked then. ShapeError when g returns anything but one
+            number each: that query stays spent.
         Cost: that of g, and O(n).
         Source: as the class.
         """

@@ -73,7 +73,7 @@ class Halfspaces(Hypotheses):
         return self._records(X)
 
     def _records(self, X: ArrayLike) -> Floats:
-        found = np.require(reals("X", X, 2), np.float64, ["C", "A"])
+        found = reals("X", X, 2)
         if found.shape[1] != self.d:
             rule = f"the hypotheses have {self.d} features"
             raise ShapeError(f"X has shape {found.shape}, but {rule}")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._checks import count, numbers, shown
 from ._descriptions import Hypothesis, parse
+from ._numbers import floats
 from .exceptions import ParameterError, ShapeError
 
 Bits = NDArray[np.uint8]
@@ -172,7 +173,7 @@ def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
     if found.ndim != dimensions:
         rule = f"it must have {dimensions} dimension(s)"
         raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    entries = found.astype(np.float64, copy=False)
+    entries = floats(found)
     if not np.isfinite(entries).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return entries

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._checks import bits, numbers
 from ._descriptions import Hypothesis
+from ._numbers import floats
 from ._separator import _checked
 from .exceptions import ParameterError, ShapeError
 from .record import PrivacyRecord
@@ -128,7 +129,7 @@ def _reals(name: str, value: ArrayLike) -> Floats:
     found = numbers(name, value)
     if found.ndim != 1:
         raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    labels = found.astype(np.float64)
+    labels = floats(found)
     if not np.isfinite(labels).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return labels

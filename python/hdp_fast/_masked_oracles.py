@@ -17,7 +17,7 @@ from ._agents import (
     record_of,
 )
 from ._callers import answers as checked_answers
-from ._callers import locked, losses
+from ._callers import locked, losses, unheard
 from ._checks import count as checked_count
 from ._checks import positive, shown
 from ._masked_parity import (
@@ -65,7 +65,9 @@ class MaskedParityAgents(Population):
         # As for Agents: whoever holds the object has answers, no more.
         def answers(question: Question, count: int, random_state: RandomState) -> Bits:
             examples = DrawnExamples(concept, count, people)
-            true = checked_answers("answers", question(examples, examples.labels), count)
+            with unheard():
+                given = question(examples, examples.labels)
+                true = checked_answers("answers", given, count)
             return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
 
         self._answers = answers

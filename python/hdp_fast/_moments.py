@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import MOST, numbers
+from ._numbers import floats
 from .exceptions import ParameterError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -158,7 +159,7 @@ def _sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
     if labels.shape != (len(rows),):
         rule = f"it must be ({len(rows)},), a label for each row of X_{name}"
         raise ShapeError(f"y_{name} has shape {labels.shape}, but {rule}")
-    found = Sample(name, rows, labels.astype(np.float64))
+    found = Sample(name, rows, floats(labels))
     for block, part in _blocks(found):
         for given, values in (("X", block), ("y", part)):
             if not np.isfinite(values).all():
@@ -170,7 +171,7 @@ def _sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
 def _real(name: str, value: ArrayLike) -> NDArray[Any]:
     """Real numbers: float32 as they are, any others as float64."""
     found = numbers(name, value)
-    return found if found.dtype == np.float32 else found.astype(np.float64, copy=False)
+    return found if found.dtype == np.float32 else floats(found)
 
 
 def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ._adaptation_noise import Coins, Noise, noisy, sum_bits
 from ._adaptation_part import PrivatePart
 from ._adaptation_rows import Rows, attempted
-from ._callers import locked
+from ._callers import locked, unheard
 from ._checks import LEAST
 from .exceptions import ShapeError
 
@@ -170,11 +170,12 @@ class Called(NamedTuple):
 
     def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
         losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
-        for i in range(self.n):
-            one = slice(i, i + 1)
-            found = attempted(functools.partial(self._called, w, one))
-            if found is not None:
-                losses[one], gradients[one] = found
+        with unheard():
+            for i in range(self.n):
+                one = slice(i, i + 1)
+                found = attempted(functools.partial(self._called, w, one))
+                if found is not None:
+                    losses[one], gradients[one] = found
         return losses, gradients
 
     def _called(self, w: Floats, some: slice) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import array
+from ._checks import are_numbers, array
 from .exceptions import ParameterError
 
 Floats = NDArray[np.float64]
@@ -50,10 +50,23 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     found = array(name, value)
     if found.dtype.kind == "O":
         return _each(found.flat, found.size).reshape(found.shape)
-    if found.size and found.dtype.kind not in "buif":
+    if not are_numbers(found):
         rule = "it must be bool, an integer type, a float type or object"
         raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
     return found
+
+
+def returned(values: NDArray[Any]) -> NDArray[Any]:
+    """Entries of any type as numbers, each for itself: NaN for one that is none.
+
+    One entry decides what type the others are of, and must not decide what they count as: a real
+    number among complex ones is itself, and a text is what it spells.
+    """
+    if values.dtype.kind in "buif":
+        return values
+    if values.dtype.kind == "c":
+        return np.where(values.imag == 0, values.real, np.nan)
+    return _each(values.flat, values.size).reshape(values.shape)
 
 
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from numpy.lib.format import drop_metadata
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import array
+from ._numbers import floats, real_array
 from .exceptions import ParameterError, ShapeError
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, type(None))
@@ -41,7 +42,7 @@ def values(name: str, value: ArrayLike) -> NDArray[Any]:
     """An array of the declared dtype; without one of float64, or of objects where all are texts.
 
     One entry of a list, a float among integers or a long text, must not decide what everybody's
-    entries become.
+    entries become, and a number beyond float64 is infinite.
 
     Raises: ShapeError for rows that differ in length; ParameterError for masked arrays, and for
         lists that hold neither numbers alone nor texts alone.
@@ -50,13 +51,13 @@ def values(name: str, value: ArrayLike) -> NDArray[Any]:
     if hasattr(value, "dtype"):
         return found
     if found.dtype.kind in "biuf":
-        return found.astype(np.float64)
+        return floats(found)
     entries = found if found.dtype.kind == "O" else np.asarray(value, dtype=object)
     kinds = set(map(type, entries.flat))
     if all(issubclass(kind, str) for kind in kinds):
         return entries
     if all(issubclass(kind, _NUMBERS) for kind in kinds):
-        return entries.astype(np.float64)
+        return floats(real_array(name, entries))
     rule = "without a dtype it must hold numbers alone or texts alone"
     raise ParameterError(f"{name} holds something else, but {rule}: make an array or a data frame")
 

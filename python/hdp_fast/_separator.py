@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core, _random
 from ._checks import bits, integers, number, numbers, positive, shown
 from ._descriptions import flag
+from ._numbers import floats
 from .exceptions import ParameterError, ShapeError
 
 Bits = NDArray[np.uint8]
@@ -193,7 +194,7 @@ def _reals(X: ArrayLike) -> NDArray[Any]:
     if found.ndim != 2 or not found.size:
         rule = "it must have two dimensions and at least one entry"
         raise ShapeError(f"X has shape {found.shape}, but {rule}")
-    return np.require(found, np.float32 if found.dtype == np.float32 else np.float64, "A")
+    return np.require(found, None, "A") if found.dtype == np.float32 else floats(found)
 
 
 def _checked(X: ArrayLike) -> NDArray[Any]:

@@ -126,12 +126,14 @@ def randomized_response(
     Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
     """
     record = record_of("local.randomized_response", epsilon, random_state)
-    if budget is not None:
-        # What the call below refuses must be refused before anything is spent.
-        _random.check(random_state)
-        _core.check_bits(bits)
-    with spend(budget, record):
-        return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
+    # A number beyond float64 is refused, and numpy must not warn of it.
+    with np.errstate(all="ignore"):
+        if budget is not None:
+            # What the call below refuses must be refused before anything is spent.
+            _random.check(random_state)
+            _core.check_bits(bits)
+        with spend(budget, record):
+            return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

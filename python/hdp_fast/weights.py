@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _random
 from ._checks import array, at_most_one, count, number, numbers, shown
+from ._numbers import floats
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["DenseWeights", "project"]
@@ -158,7 +159,7 @@ class DenseWeights:
 
 
 def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    return np.require(numbers(name, value), np.float64, ["C", "A"])
+    return floats(numbers(name, value))
 
 
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:
