@@ -28,6 +28,7 @@ from scipy import stats
 from scipy.sparse import coo_matrix
 
 from hdp_fast import Budget, PrivacyRecord
+from hdp_fast._ensembles import Ensemble
 from hdp_fast.exceptions import (
     BudgetExceeded,
     CheckpointError,
@@ -922,6 +923,27 @@ def test_two_processes_never_answer_more_than_was_planned(tmp_path):
     assert made.queries_left == 0
 
 
+@pytest.mark.parametrize("kind", ["labels", "scores"])
+def test_answers_are_paid_for_by_the_account_of_the_members_that_gave_them(monkeypatch, kind):
+    made = fitted() if kind == "labels" else soft().fit(X, Y)
+    ask = made.label if kind == "labels" else functools.partial(made.score, bins=2)
+    said, voted, go = Ensemble._said, threading.Event(), threading.Event()
+
+    def halting(*given):
+        yield from said(*given)
+        voted.set()
+        assert go.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(Ensemble, "_said", halting)
+        asked = pool.submit(ask, Q)
+        assert voted.wait(20)
+        made.fit(X, Y)
+        go.set()
+        assert asked.result().queries_left < made.queries_left
+    assert made.queries_left == made.plan_.table.m
+
+
 def test_threads_never_answer_more_than_was_planned():
     made = fitted(lambda X, y: VotesFor(1), table="vote", members=2, queries=30)
 
@@ -948,11 +970,12 @@ def test_a_fork_asks_only_a_saved_labeler(tmp_path):
 
 
 def process_state():
-    return [
-        *(repr(stream) for stream in (sys.stdout, sys.stderr, sys.unraisablehook)),
-        *(logging.root.manager.disable, list(warnings.filters), dict(os.environ)),
-        *(repr(np.random.get_state(legacy=False)), random.getstate()),  # noqa: NPY002
-    ]
+    return {
+        "streams": [id(stream) for stream in (sys.stdout, sys.stderr, sys.unraisablehook)],
+        "logs": logging.root.manager.disable,
+        "environment": dict(os.environ),
+        "coins": repr(np.random.get_state(legacy=False)),  # noqa: NPY002
+    }
 
 
 class Halts:
@@ -972,10 +995,11 @@ class Halts:
 
 @forking
 def test_a_fork_beside_a_turn_leaves_no_trace_of_it_in_the_child():
-    halts, before = Halts(), process_state()
+    halts, before, coins = Halts(), process_state(), random.getstate()
 
     def work():
         assert process_state() == before
+        assert random.getstate() != coins
         # Whoever takes a turn there is silent in it, and not afterwards.
         fitted(lambda X, y: os.environ.clear(), members=2)
         assert process_state() == before

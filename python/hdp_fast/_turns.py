@@ -202,8 +202,11 @@ def _in_child() -> None:
     """Ends what threads are in that the fork has not copied, who would have ended it."""
     global _lock
     _lock = threading.RLock()
-    while _undo and not inside():
-        _undo.pop()()
+    if _undo and not inside():
+        while _undo:
+            _undo.pop()()
+        # As Python does it in every child.
+        random.seed()
     for together in _TOGETHER:
         together.stay_alone()
 
