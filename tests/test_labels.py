@@ -28,6 +28,7 @@ from scipy import stats
 from scipy.sparse import coo_matrix
 
 from hdp_fast import Budget, PrivacyRecord
+from hdp_fast._ensembles import Ensemble
 from hdp_fast.exceptions import (
     BudgetExceeded,
     CheckpointError,
@@ -610,6 +611,32 @@ def test_what_would_decide_the_dtype_of_others_is_refused(make, records, labels,
     assert budget.spent == (0, 0)
 
 
+def unlike_categories(pandas):
+    return pandas.Series([1, "x"] * 30).astype("category"), "numbers alone or texts alone"
+
+
+def dates(pandas):
+    days = pandas.Series(pandas.to_datetime(["2020-01-01"] * 60))
+    return days.astype("category"), "numbers alone or texts alone"
+
+
+def nested_dictionary(pandas):
+    arrow = pytest.importorskip("pyarrow")
+    kind = arrow.list_(arrow.dictionary(arrow.int8(), arrow.string()))
+    entries = pandas.array(arrow.array([["a"]] * 60, kind), dtype=pandas.ArrowDtype(kind))
+    return pandas.Series(entries), "may hold entries of a dictionary"
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["column", "table"])
+@pytest.mark.parametrize("make", [unlike_categories, dates, nested_dictionary])
+def test_columns_that_no_member_could_have_as_its_own_are_refused(make, table):
+    column, rule = make(pytest.importorskip("pandas"))
+    budget = Budget(20, 1e-3)
+    with pytest.raises(ParameterError, match=rule):
+        labeler().fit(column.to_frame("c") if table else column, Y[:60], budget=budget)
+    assert budget.spent == (0, 0)
+
+
 NESTED = """
 import joblib, numpy as np
 from hdp_fast.labels import PrivateLabeler
@@ -896,6 +923,27 @@ def test_two_processes_never_answer_more_than_was_planned(tmp_path):
     assert made.queries_left == 0
 
 
+@pytest.mark.parametrize("kind", ["labels", "scores"])
+def test_answers_are_paid_for_by_the_account_of_the_members_that_gave_them(monkeypatch, kind):
+    made = fitted() if kind == "labels" else soft().fit(X, Y)
+    ask = made.label if kind == "labels" else functools.partial(made.score, bins=2)
+    said, voted, go = Ensemble._said, threading.Event(), threading.Event()
+
+    def halting(*given):
+        yield from said(*given)
+        voted.set()
+        assert go.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(Ensemble, "_said", halting)
+        asked = pool.submit(ask, Q)
+        assert voted.wait(20)
+        made.fit(X, Y)
+        go.set()
+        assert asked.result().queries_left < made.queries_left
+    assert made.queries_left == made.plan_.table.m
+
+
 def test_threads_never_answer_more_than_was_planned():
     made = fitted(lambda X, y: VotesFor(1), table="vote", members=2, queries=30)
 
@@ -919,6 +967,69 @@ def test_a_fork_asks_only_a_saved_labeler(tmp_path):
 
     assert exit_code(forked(work)) == 0
     assert (made.queries_left, saved.queries_left) == (50, 46)
+
+
+def process_state():
+    return {
+        "streams": [id(stream) for stream in (sys.stdout, sys.stderr, sys.unraisablehook)],
+        "logs": logging.root.manager.disable,
+        "environment": dict(os.environ),
+        "coins": repr(np.random.get_state(legacy=False)),  # noqa: NPY002
+    }
+
+
+class Halts:
+    """Says that it is in its turn, and stays in it until it may go on."""
+
+    inside, go = threading.Event(), threading.Event()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __call__(self, X, y):
+        os.environ["HALTS"] = "1"
+        self.inside.set()
+        assert self.go.wait(20)
+        return lambda Q: np.ones(len(Q), int)
+
+
+@forking
+def test_a_fork_beside_a_turn_leaves_no_trace_of_it_in_the_child():
+    halts, before, coins = Halts(), process_state(), random.getstate()
+
+    def work():
+        assert process_state() == before
+        assert random.getstate() != coins
+        # Whoever takes a turn there is silent in it, and not afterwards.
+        fitted(lambda X, y: os.environ.clear(), members=2)
+        assert process_state() == before
+
+    with ThreadPoolExecutor(1) as pool:
+        training = pool.submit(fitted, halts, members=2)
+        assert halts.inside.wait(20)
+        child = forked(work)
+        halts.go.set()
+        training.result()
+    assert exit_code(child) == 0
+    assert process_state() == before
+
+
+@forking
+def test_a_fork_within_a_turn_stays_in_it():
+    codes = []
+
+    def learner(X, y):
+        state = process_state()
+
+        def work():
+            assert process_state() == state
+            assert logging.root.manager.disable == logging.CRITICAL
+
+        codes.append(exit_code(forked(work)))
+        return lambda Q: np.ones(len(Q), int)
+
+    fitted(learner, members=2)
+    assert codes == [0, 0]
 
 
 class Final:

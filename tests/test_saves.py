@@ -61,7 +61,7 @@ def left_by_a_kill(path, asked=0):
     labeler.label(Q[:asked])
     if os.fork() == 0:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(labeler._spent, "_process", os.getpid())
+            patch.setattr(labeler._state.spent, "_process", os.getpid())
             kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
             at_the_link(patch, path, kill, after=False)
             labeler.save(path)
@@ -113,7 +113,7 @@ def test_a_kill_just_after_the_file_has_its_name_gives_nothing_back(tmp_path):
     labeler.label(Q[:5])
     if os.fork() == 0:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(labeler._spent, "_process", os.getpid())
+            patch.setattr(labeler._state.spent, "_process", os.getpid())
             kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
             at_the_link(patch, path, kill, after=True)
             labeler.save(path)

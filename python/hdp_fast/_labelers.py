@@ -7,8 +7,11 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from . import _ensembles, _members, _progress, _random, _records
 from ._checks import count, shown, sized
@@ -33,6 +36,86 @@ _MOST_MEMBERS = 1 << 24
 _MOST = 1 << 39
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What one fit or load has made: read once by each call, however many there are meanwhile.
+
+    Attributes:
+        plan, record, diagnosis: as the labeler shows them.
+        ensemble: the members, of which no other account may pay for answers.
+        spent: their account.
+        classes: the labels that members may vote for; none of them where they score.
+    """
+
+    plan: VotePlan
+    record: PrivacyRecord | None
+    ensemble: Ensemble
+    spent: Spent
+    classes: NDArray[Any]
+    diagnosis: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> Table:
+        return self.ensemble.table
+
+    @property
+    def members(self) -> int:
+        return len(self.ensemble.members)
+
+    def asked(self, Q: Any) -> Any:
+        """Queries that may be asked, as many as there are.
+
+        Raises: ShapeError, BudgetExceeded.
+        """
+        queries = _records.features("Q", Q)
+        if tuple(queries.shape[1:]) != self.ensemble.shape:
+            rule = f"it must be (q, *{self.ensemble.shape}), as X was"
+            raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
+        _check_left(self.table, self.spent.used(), _records.row_count(queries))
+        return queries
+
+    def answers(self, ask: Callable[[Any], Any], queries: int, bottoms: int | None) -> Any:
+        """Answers, paid for by the time they are returned, and what is left."""
+        table = self.table
+        with self.spent.payment() as used:
+            _check_left(table, used, queries)
+            session = self._session(used, bottoms)
+            given = session.bottoms_left or 0
+            found = ask(session)
+            used.bottoms += given - (session.bottoms_left or 0)
+            used.queries = table.m - session.queries_left
+            left = _left(table, used), table.m - used.queries
+        return found, left
+
+    def _session(self, used: Used, bottoms: int | None) -> Session | GaussianSession:
+        table = self.table
+        if not isinstance(table, HazardTable):
+            return self.ensemble.session(0, used.queries)
+        room = table.T - used.bottoms
+        # A session that ends sooner is the same one, not asked any further.
+        return self.ensemble.session(table.T - min(room, bottoms or room), used.queries)
+
+    def limit(self, bottoms: int | None) -> int | None:
+        """After how many bottoms to stop.
+
+        Raises: ParameterError.
+        """
+        if bottoms is None:
+            return None
+        table = self.table
+        if not isinstance(table, HazardTable):
+            many = "any number" if isinstance(table, GaussianVote) else "none"
+            rule = f"a {type(table).__name__} answers with {many}"
+            raise ParameterError(f"bottoms = {shown(bottoms)}, but {rule}")
+        if count("bottoms", bottoms) == 0:
+            raise ParameterError("bottoms = 0, but it must be at least 1")
+        return bottoms
+
+    def bar(self, points: Any, unit: str, progress: bool) -> AbstractContextManager[Any]:
+        """Over what all members say of all points."""
+        return _progress.bar(self.members * _records.row_count(points), unit, progress)
+
+
 class Labeler(ABC):
     """The part of a labeler that does not depend on what its members say.
 
@@ -51,8 +134,7 @@ class Labeler(ABC):
     record_: PrivacyRecord | None
     diagnosis_: dict[int, str]
 
-    _ensemble: Ensemble | None = None
-    _spent: Spent
+    _state: Fitted | None = None
 
     def __init__(
         self,
@@ -87,12 +169,14 @@ class Labeler(ABC):
     @property
     def queries_left(self) -> int:
         """Queries that may still be asked."""
-        return self._table().m - self._spent.used().queries
+        fitted = self._fitted()
+        return fitted.table.m - fitted.spent.used().queries
 
     @property
     def unstable_left(self) -> int | None:
         """Bottoms until all answers end; None where none or any number may come."""
-        return _left(self._table(), self._spent.used())
+        fitted = self._fitted()
+        return _left(fitted.table, fitted.spent.used())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the members in a file and what they have used up in a ledger next to it.
@@ -116,19 +200,20 @@ class Labeler(ABC):
         Cost: the members' pickles, twice in memory.
         Source: none.
         """
-        ensemble, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
-        self._spent.require_memory(_ensembles.ledger_of(file))
+        fitted, file, key = self._fitted(), _ensembles.place(path), secrets.token_hex(16)
+        ensemble, record = fitted.ensemble, fitted.record
+        fitted.spent.require_memory(_ensembles.ledger_of(file))
         state = {
             "parameters": {name: getattr(self, name) for name in self._kept},
-            "plan": replace(self.plan_),
-            "members": self.members_,
-            "record": None if self.record_ is None else self.record_.to_json(),
+            "plan": replace(fitted.plan),
+            "members": fitted.members,
+            "record": None if record is None else record.to_json(),
             "ensemble": replace(ensemble, members=_ensembles.packed(ensemble), coins=None),
             "key": key,
         }
         with (
             _ensembles.written(file, type(self).__name__, state) as publish,
-            self._spent.moved(_ensembles.ledger_of(file), key, file),
+            fitted.spent.moved(_ensembles.ledger_of(file), key, file),
         ):
             publish()
 
@@ -175,7 +260,7 @@ class Labeler(ABC):
         if random_state is not None:
             ensemble.coins = _random.generator(random_state)
             record = record and replace(record, rng=rng_of(random_state))
-        made._begin(state["plan"], state["members"], record, ensemble, spent)
+        made._begin(Fitted(state["plan"], record, ensemble, spent, made._label_set()))
         return made
 
     def _trained(
@@ -194,26 +279,22 @@ class Labeler(ABC):
         chunks = _ensembles.chunking(ids, len(y), k)
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
+        classes = self._label_set()
         record = self._record(found.table, k, ids is not None, random_state)
         with _progress.bar(k, "member", progress) as bar, spend(budget, record):
             ensemble = _ensembles.trained(
                 self.learner, X, y, chunks, found.table, random_state, bar
             )
-            self._begin(found, k, None if self.diagnose else record, ensemble, Spent())
-        self._name([member.fault for member in ensemble.members])
+            shown_record = None if self.diagnose else record
+            fitted = Fitted(found, shown_record, ensemble, Spent(), classes)
+            self._name(fitted, [member.fault for member in ensemble.members])
+            self._begin(fitted)
         return self
 
-    def _begin(
-        self,
-        found: VotePlan,
-        k: int,
-        record: PrivacyRecord | None,
-        ensemble: Ensemble,
-        spent: Spent,
-    ) -> None:
-        self.plan_, self.members_, self.record_ = found, k, record
-        self._ensemble, self._spent = ensemble, spent
-        self.diagnosis_ = {}
+    def _begin(self, fitted: Fitted) -> None:
+        self.plan_, self.members_, self.record_ = fitted.plan, fitted.members, fitted.record
+        self.diagnosis_ = fitted.diagnosis
+        self._state = fitted
 
     def _record(
         self, table: Table, k: int, identified: bool, random_state: RandomState
@@ -228,69 +309,22 @@ class Labeler(ABC):
             rng=rng_of(random_state),
         )
 
-    def _name(self, faults: list[str]) -> None:
+    def _label_set(self) -> NDArray[Any]:
+        """The labels that members vote for; none where they score."""
+        return np.empty(0)
+
+    def _name(self, fitted: Fitted, faults: list[str]) -> None:
         if self.diagnose:
-            self.diagnosis_ |= {chunk: fault for chunk, fault in enumerate(faults) if fault}
+            said = {chunk: fault for chunk, fault in enumerate(faults) if fault}
+            fitted.diagnosis.update(said)
 
-    def _fitted(self) -> Ensemble:
-        if self._ensemble is None:
+    def _fitted(self) -> Fitted:
+        if self._state is None:
             raise ParameterError("labeler has no members, but fit must train them first")
-        return self._ensemble
-
-    def _table(self) -> Table:
-        return self._fitted().table
-
-    def _asked(self, Q: Any) -> Any:
-        """Queries that may be asked, as many as there are.
-
-        Raises: ShapeError, BudgetExceeded.
-        """
-        ensemble, queries = self._fitted(), _records.features("Q", Q)
-        if tuple(queries.shape[1:]) != ensemble.shape:
-            rule = f"it must be (q, *{ensemble.shape}), as X was"
-            raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        _check_left(ensemble.table, self._spent.used(), _records.row_count(queries))
-        return queries
-
-    def _bar(self, points: Any, unit: str, progress: bool) -> AbstractContextManager[Any]:
-        """Over what all members say of all points."""
-        return _progress.bar(self.members_ * _records.row_count(points), unit, progress)
-
-    def _answers(self, ask: Callable[[Any], Any], queries: int, bottoms: int | None) -> Any:
-        """Answers, paid for by the time they are returned, and what is left."""
-        table = self._table()
-        with self._spent.payment() as used:
-            _check_left(table, used, queries)
-            session = self._ensemble_session(used, bottoms)
-            given = session.bottoms_left or 0
-            found = ask(session)
-            used.bottoms += given - (session.bottoms_left or 0)
-            used.queries = table.m - session.queries_left
-            left = _left(table, used), table.m - used.queries
-        return found, left
-
-    def _ensemble_session(self, used: Used, bottoms: int | None) -> Session | GaussianSession:
-        table = self._table()
-        if not isinstance(table, HazardTable):
-            return self._fitted().session(0, used.queries)
-        room = table.T - used.bottoms
-        # A session that ends sooner is the same one, not asked any further.
-        return self._fitted().session(table.T - min(room, bottoms or room), used.queries)
-
-    def _limit(self, bottoms: int | None) -> int | None:
-        if bottoms is None:
-            return None
-        table = self._table()
-        if not isinstance(table, HazardTable):
-            many = "any number" if isinstance(table, GaussianVote) else "none"
-            rule = f"a {type(table).__name__} answers with {many}"
-            raise ParameterError(f"bottoms = {shown(bottoms)}, but {rule}")
-        if count("bottoms", bottoms) == 0:
-            raise ParameterError("bottoms = 0, but it must be at least 1")
-        return bottoms
+        return self._state
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self._ensemble is not None:
+        if self._state is not None:
             reason = "a copy could ask the same queries again, and would show its members"
             raise TypeError(f"a fitted labeler can't be copied or pickled: {reason}; use save")
         return super().__reduce_ex__(protocol)
@@ -298,7 +332,7 @@ class Labeler(ABC):
     def __repr__(self) -> str:
         kept = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._kept)
         state = "not fitted"
-        if self._ensemble is not None:
+        if self._state is not None:
             bottoms = self.unstable_left
             state = "" if bottoms is None else f"{bottoms:,} bottoms and "
             state = f"{self.members_:,} members, {state}{self.queries_left:,} queries left"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _ensembles, _records, stability
 from ._checks import shown
 from ._gaussian_vote import THRESHOLD
-from ._labelers import Labeler
+from ._labelers import Fitted, Labeler
 from ._vote_plans import Table, VotePlan, members_needed
 from ._vote_sessions import RandomState
 from .budget import Budget
@@ -63,8 +62,10 @@ class PrivateLabeler(Labeler):
     change in place. What goes along with a whole table does not: a data frame comes with neither
     its index nor attrs, and its chunks with the categories alone that occur in them. Global
     generators (random, numpy, torch) are seeded for each member and put back, and so are Python's
-    warnings, logs, streams, environment, folder, locale and decimals, and numpy's settings. For
-    that, members in one process take turns, threads included: processes make it faster.
+    warnings, logs, streams, environment, folder, locale, recursion limit and decimals, and numpy's
+    settings. For that, members in one process take turns, threads included: processes make it
+    faster. A learner that uses a labeler itself must do so in its own thread: another would wait
+    for ever for the turn that the learner is in.
 
     Nothing can undo what a learner keeps in a module, a class, a closure, a file, a thread, or in
     the settings of other libraries: it must keep nothing there that depends on its records. Where
@@ -199,6 +200,8 @@ class PrivateLabeler(Labeler):
         X: records (n, ...), as the learner takes them: an array, a sparse matrix, or a data frame
         of pandas or polars; lists and other tables become arrays of float64 where all is numbers,
         of objects where all is texts, and are refused else: no entry decides the dtype of others.
+        Arrays of texts become objects, too, and so do categories of pandas, those that are numbers
+        float64; categories of both, or of anything else, are refused unless they are ordered.
         y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
         or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
         record moves. budget: charged epsilon and delta once, here, before any training; one of
@@ -235,20 +238,22 @@ class PrivateLabeler(Labeler):
         Cost: a prediction of each member for each point, and a pass over their votes.
         Source: as the class.
         """
-        limit, points = self._limit(bottoms), self._asked(Q)
-        with self._bar(points, "vote", progress) as bar:
-            counts = self._counts(points, bar)
-        codes, (unstable, queries) = self._answers(
+        fitted = self._fitted()
+        limit, points = fitted.limit(bottoms), fitted.asked(Q)
+        classes = fitted.classes
+        with fitted.bar(points, "vote", progress) as bar:
+            counts = self._counts(fitted, points, bar)
+        codes, (unstable, queries) = fitted.answers(
             lambda session: session.answer(counts), len(counts), limit
         )
         is_bottom = codes < 0
-        values = np.where(is_bottom, self._marker(), self.classes_[codes])
+        values = np.where(is_bottom, _ensembles.marker(self.bottom, classes), classes[codes])
         return Labels(
             labels=values,
             is_bottom=is_bottom,
             unstable_left=unstable,
             queries_left=queries,
-            record=self.record_,
+            record=fitted.record,
         )
 
     def unfitted(self) -> PrivateLabeler:
@@ -260,26 +265,22 @@ class PrivateLabeler(Labeler):
         """
         return type(self)(self.learner, **{name: getattr(self, name) for name in self._kept})
 
-    def _begin(self, *state: Any) -> None:
-        super()._begin(*state)
-        self.classes_ = _ensembles.label_set(self.classes)
+    def _label_set(self) -> NDArray[Any]:
+        return _ensembles.label_set(self.classes)
 
-    def _counts(self, points: Any, bar: Any) -> NDArray[np.uint32]:
-        size = len(self.classes_)
-        position = self._spent.used().queries
-        blocks = self._fitted().votes(points, self.classes_, position, bar)
-        found = [np.empty((0, size), np.uint32), *self._counted(blocks, size)]
-        return np.concatenate(found)
+    def _begin(self, fitted: Fitted) -> None:
+        self.classes_ = fitted.classes
+        super()._begin(fitted)
 
-    def _counted(
-        self, blocks: Iterable[tuple[NDArray[np.uint8], list[str]]], size: int
-    ) -> Iterable[NDArray[np.uint32]]:
+    def _counts(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.uint32]:
+        size = len(fitted.classes)
+        position = fitted.spent.used().queries
+        blocks = fitted.ensemble.votes(points, fitted.classes, position, bar)
+        found = [np.empty((0, size), np.uint32)]
         for votes, faults in blocks:
-            self._name(faults)
-            yield stability.count_votes(votes, size)
-
-    def _marker(self) -> Any:
-        return _ensembles.marker(self.bottom, self.classes_)
+            self._name(fitted, faults)
+            found.append(stability.count_votes(votes, size))
+        return np.concatenate(found)
 
 
 _NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,13 @@ _CONSTANTS = {str, bytes, bool, int, float, type(None)}
 def features(name: str, value: Any) -> Any:
     """A data frame of pandas or polars or a sparse matrix as it is, and all else as an array.
 
-    Raises: ShapeError, ParameterError as values.
+    Raises: ShapeError, ParameterError as values; ParameterError for columns of a data frame that no
+        member could have as its own.
     """
-    if _is(value, "pandas", "DataFrame", "Series") or _is(value, "polars", "DataFrame", "Series"):
+    if _is(value, "pandas", "DataFrame", "Series"):
+        _check_columns(name, value)
+        return value
+    if _is(value, "polars", "DataFrame", "Series"):
         return value
     found = value.tocsr() if hasattr(value, "tocsr") else values(name, value)
     if not found.shape:
@@ -39,27 +44,43 @@ def features(name: str, value: Any) -> Any:
 
 
 def values(name: str, value: ArrayLike) -> NDArray[Any]:
-    """An array of the declared dtype; without one of float64, or of objects where all are texts.
+    """An array of the declared dtype; without one of float64. Texts become objects.
 
-    One entry of a list, a float among integers or a long text, must not decide what everybody's
-    entries become, and a number beyond float64 is infinite.
+    One entry, a float among integers in a list or the longest of all texts, must not decide what
+    everybody's entries become, and a number beyond float64 is infinite.
 
     Raises: ShapeError for rows that differ in length; ParameterError for masked arrays, and for
         lists that hold neither numbers alone nor texts alone.
     """
     found = array(name, value)
     if hasattr(value, "dtype"):
-        return found
+        return found.astype(object) if found.dtype.kind in "SU" else found
     if found.dtype.kind in "biuf":
         return floats(found)
     entries = found if found.dtype.kind == "O" else np.asarray(value, dtype=object)
-    kinds = set(map(type, entries.flat))
-    if all(issubclass(kind, str) for kind in kinds):
+    if _all_of(str, entries.flat):
         return entries
-    if all(issubclass(kind, _NUMBERS) for kind in kinds):
+    if _all_of(_NUMBERS, entries.flat):
         return floats(real_array(name, entries))
     rule = "without a dtype it must hold numbers alone or texts alone"
     raise ParameterError(f"{name} holds something else, but {rule}: make an array or a data frame")
+
+
+def _all_of(kinds: Any, entries: Iterable[Any]) -> bool:
+    return all(issubclass(kind, kinds) for kind in set(map(type, entries)))
+
+
+def _check_columns(name: str, value: Any) -> None:
+    pandas = sys.modules["pandas"]
+    for dtype in value.dtypes if value.ndim == 2 else [value.dtype]:
+        if isinstance(dtype, pandas.CategoricalDtype) and not dtype.ordered:
+            found = dtype.categories.astype(object)
+            if not (_all_of(str, found) or _all_of(_NUMBERS, found)):
+                rule = "categories without a declared order must be numbers alone or texts alone"
+                raise ParameterError(f"{name} has a column of other categories, but {rule}")
+        if isinstance(dtype, pandas.ArrowDtype) and "dictionary<" in str(dtype)[1:]:
+            rule = "no list or structure may hold entries of a dictionary"
+            raise ParameterError(f"{name} has a column of dtype {dtype}, but {rule}")
 
 
 def rows(X: Any, indices: Any) -> Any:
@@ -77,7 +98,8 @@ def own(part: Any, *, public: bool) -> Any:
 
     Of a data frame neither index nor attrs are kept. public: whether all rows of the table are:
     then a column keeps its categories. Else a category that does not occur is gone, and the order
-    of the others, unless it is declared, is that of the part alone.
+    of the others, unless it is declared, is that of the part alone. Categories that are numbers are
+    float64, and texts are objects, whatever the whole table has.
 
     Raises: what copying an entry raises, so that a member must call it in silence.
     """
@@ -134,15 +156,19 @@ def _own_pandas(part: Any, public: bool) -> Any:
 
 def _own_categories(column: Any, public: bool) -> Any:
     pandas = sys.modules["pandas"]
-    found, ordered = column.cat.categories, column.cat.ordered
-    if public:
-        codes, found = column.cat.codes.to_numpy(copy=True), found.copy(deep=True)
-        return pandas.Categorical.from_codes(codes, categories=found, ordered=ordered)
-    entries = column.astype(object).to_numpy()
-    if not ordered:
-        return pandas.Categorical(entries)
-    kept = list(column.cat.remove_unused_categories().cat.categories)
-    return pandas.Categorical(entries, categories=kept, ordered=True)
+    # What does not occur in a part may not even be looked at: it could fail.
+    codes = (column if public else column.cat.remove_unused_categories()).cat
+    found = codes.categories.astype(object)
+    numbers = len(found) > 0 and _all_of(_NUMBERS, found)
+    # One float among integers, or a missing entry, has made floats of all categories.
+    plain = [float(category) for category in found] if numbers else list(found)
+    entries = pandas.Series([*plain, None], dtype=object).to_numpy()[codes.codes]
+    kept = list(dict.fromkeys(plain))
+    if not (public or codes.ordered):
+        kept.sort()
+    dtype = np.float64 if numbers else object if _all_of(str, found) else None
+    categories = pandas.Index(kept, dtype=dtype, tupleize_cols=False)
+    return pandas.Categorical(entries, categories=categories, ordered=codes.ordered)
 
 
 def _own_polars(part: Any) -> Any:

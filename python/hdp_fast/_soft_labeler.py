@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _ensembles, _records
 from ._checks import sized
-from ._labelers import Labeler
+from ._labelers import Fitted, Labeler
 from ._vote_plans import VotePlan, members_needed, paper_members
 from ._vote_sessions import RandomState
 from ._vote_tables import HazardTable
@@ -154,10 +154,11 @@ class SoftLabeler(Labeler):
         """
         if sized("bins", bins, 1 << 16) == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
-        limit, points = self._limit(bottoms), self._asked(Q)
-        with self._bar(points, "score", progress) as bar:
-            found = self._scores(points, bar)
-        values, (unstable, queries) = self._answers(
+        fitted = self._fitted()
+        limit, points = fitted.limit(bottoms), fitted.asked(Q)
+        with fitted.bar(points, "score", progress) as bar:
+            found = self._scores(fitted, points, bar)
+        values, (unstable, queries) = fitted.answers(
             lambda session: session.answer_scores(found, bins), found.shape[1], limit
         )
         return Scores(
@@ -165,14 +166,14 @@ class SoftLabeler(Labeler):
             is_bottom=np.isnan(values),
             unstable_left=unstable,
             queries_left=queries,
-            record=self.record_,
+            record=fitted.record,
         )
 
-    def _scores(self, points: Any, bar: Any) -> NDArray[np.float64]:
-        found = [np.empty((self.members_, 0))]
-        blocks = self._fitted().scores(points, self._spent.used().queries, bar)
+    def _scores(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.float64]:
+        found = [np.empty((fitted.members, 0))]
+        blocks = fitted.ensemble.scores(points, fitted.spent.used().queries, bar)
         for scores, faults in blocks:
-            self._name(faults)
+            self._name(fitted, faults)
             found.append(scores)
         return np.concatenate(found, axis=1)
 

@@ -27,6 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.random import mtrand
 
+# How each of some settings is read and written.
+Settings = tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -68,11 +71,15 @@ def _named(what: str, error: BaseException) -> str:
 
 
 class _Together:
-    """A context that threads are in together: entered with the first, left with the last."""
+    """A context that threads are in together: entered with the first, left with the last.
+
+    lock: held while it is entered or left, and by whoever forks, so that no child begins half-way.
+    """
 
     def __init__(self, enter: Callable[[], AbstractContextManager[Any]]):
         self._enter, self._inside = enter, 0
-        self.lock = threading.Lock()
+        self._own = threading.local()
+        self.lock = threading.RLock()
         self._restore: AbstractContextManager[Any] = contextlib.nullcontext()
 
     def __enter__(self) -> None:
@@ -81,12 +88,26 @@ class _Together:
                 self._restore = self._enter()
                 self._restore.__enter__()
             self._inside += 1
+            self._own.inside = self._inside_here() + 1
 
     def __exit__(self, *error: object) -> None:
         with self.lock:
-            self._inside -= 1
-            if not self._inside:
-                self._restore.__exit__(None, None, None)
+            self._own.inside -= 1
+            self._leave(self._inside - 1)
+
+    def stay_alone(self) -> None:
+        """In a child, where only the thread that forked is left."""
+        self.lock = threading.RLock()
+        if self._inside:
+            self._leave(self._inside_here())
+
+    def _inside_here(self) -> int:
+        return getattr(self._own, "inside", 0)
+
+    def _leave(self, inside: int) -> None:
+        self._inside = inside
+        if not inside:
+            self._restore.__exit__(None, None, None)
 
 
 class _Nowhere(io.TextIOBase):
@@ -150,29 +171,75 @@ def _alone() -> Iterator[None]:
             _depth.turns -= 1
 
 
-def _free_locks() -> None:
-    # A fork copies locks that other threads hold, who are not there to let them go.
+# What puts back what the turns that are under way have changed in the process, the latest last.
+_undo: list[Callable[[], None]] = []
+
+
+@contextlib.contextmanager
+def _undone(undo: Callable[[], None]) -> Iterator[None]:
+    """Undoes it in the end; where another thread forks before, the child does so, too."""
+    _undo.append(undo)
+    try:
+        yield
+    finally:
+        try:
+            undo()
+        finally:
+            _undo.pop()
+
+
+def _before_fork() -> None:
+    for together in _TOGETHER:
+        together.lock.acquire()
+
+
+def _after_fork() -> None:
+    for together in _TOGETHER:
+        together.lock.release()
+
+
+def _in_child() -> None:
+    """Ends what threads are in that the fork has not copied, who would have ended it."""
     global _lock
-    _lock, QUIET.lock, ONE_THREAD.lock = threading.RLock(), threading.Lock(), threading.Lock()
+    _lock = threading.RLock()
+    if _undo and not inside():
+        while _undo:
+            _undo.pop()()
+        # As Python does it in every child.
+        random.seed()
+    for together in _TOGETHER:
+        together.stay_alone()
 
 
+_TOGETHER = ONE_THREAD, QUIET
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_locks)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
     """Puts back what a process, or a thread of it, has set."""
-    before = [read() for read, _ in _SETTINGS]
+    of_process, of_thread = _kept(_OF_PROCESS), _kept(_OF_THREAD)
     with warnings.catch_warnings():
         try:
-            yield
+            with _undone(of_process):
+                yield
         finally:
-            for (read, write), was in zip(_SETTINGS, before, strict=True):
-                # Whoever broke a setting so that it cannot be put back must not be told of.
-                with contextlib.suppress(Exception):
-                    if read() != was:
-                        write(was)
+            of_thread()
+
+
+def _kept(settings: Settings) -> Callable[[], None]:
+    """Puts them back as they are now."""
+    before = [read() for read, _ in settings]
+
+    def restore() -> None:
+        for (read, write), was in zip(settings, before, strict=True):
+            # Whoever broke a setting so that it cannot be put back must not be told of.
+            with contextlib.suppress(Exception):
+                if read() != was:
+                    write(was)
+
+    return restore
 
 
 def _folder() -> str | None:
@@ -246,21 +313,22 @@ def _set_streams(was: tuple[Any, ...]) -> None:
     sys.stdin, sys.stdout, sys.stderr = was
 
 
-_SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
+_OF_PROCESS: Settings = (
+    # First, since putting back the others takes some depth.
+    (sys.getrecursionlimit, sys.setrecursionlimit),
+    (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
     (_streams, _set_streams),
     (_loggers, _set_loggers),
-    (np.geterr, lambda was: np.seterr(**was)),
-    (np.geterrcall, np.seterrcall),
-    (np.get_printoptions, lambda was: np.set_printoptions(**was)),
-    (_decimals, _set_decimals),
     (lambda: dict(os.environ), _set_environment),
     (_folder, _enter_folder),
     (lambda: locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
 )
-
-
-# Takes the place of the generator behind numpy's global functions, which nobody draws from then.
-_SPARE = np.random.MT19937(0)
+_OF_THREAD: Settings = (
+    (np.geterr, lambda was: np.seterr(**was)),
+    (np.geterrcall, np.seterrcall),
+    (np.get_printoptions, lambda was: np.set_printoptions(**was)),
+    (_decimals, _set_decimals),
+)
 
 
 @contextlib.contextmanager
@@ -269,14 +337,8 @@ def _generators(seed: int) -> Iterator[None]:
     torch = sys.modules.get("torch")
     states = random.getstate(), torch and torch.get_rng_state()
     kept = mtrand.get_bit_generator()
-    random.seed(seed)
-    mtrand.set_bit_generator(_SPARE)
-    np.random.seed(seed)  # noqa: NPY002
-    if torch:
-        torch.manual_seed(seed)
-    try:
-        yield
-    finally:
+
+    def restore() -> None:
         random.setstate(states[0])
         mtrand.set_bit_generator(kept)
         if torch:
@@ -284,6 +346,16 @@ def _generators(seed: int) -> Iterator[None]:
         elif "torch" in sys.modules:
             # Loaded inside, so that nobody has drawn from it before.
             sys.modules["torch"].seed()
+
+    with _undone(restore):
+        random.seed(seed)
+        # A new one takes the place of the generator behind numpy's global functions: a fork may
+        # leave one locked by a thread that draws from it.
+        mtrand.set_bit_generator(np.random.MT19937(0))
+        np.random.seed(seed)  # noqa: NPY002
+        if torch:
+            torch.manual_seed(seed)
+        yield
 
 
 def _gauss_kept() -> Callable[[], None]:

@@ -164,6 +164,17 @@ def rare_category(replaced):
     return frame[["c"]].astype(str).astype("category"), labels
 
 
+def number_categories(entry):
+    def records(replaced):
+        numbers = (Y + 1).tolist()
+        if replaced:
+            numbers[3] = entry
+        # As integers, unless one of the whole table is none.
+        return pandas.DataFrame({"c": pandas.Series(numbers).astype("category")}), Y.copy()
+
+    return records
+
+
 def reads_codes(X, y):
     code = int(X["c"].cat.codes[X["c"] == "b"].iloc[0]) if (X["c"] == "b").any() else 0
     return lambda Q: ones(Q) * code
@@ -172,6 +183,7 @@ def reads_codes(X, y):
 CATEGORIES = {
     "rare": pandas.DataFrame({"c": pandas.Categorical(["a", "b", "b"], ["a", "b"])}),
     "codes": pandas.DataFrame({"c": pandas.Categorical(["a", "b"], ["a", "b"]), "v": [1.0, 2.0]}),
+    "numbers": pandas.DataFrame({"c": pandas.Series([1, 2, 2]).astype("category")}),
 }
 
 
@@ -234,6 +246,11 @@ def text_lists(replaced):
     if replaced:
         rows[3][0] = "a long text" * 9
     return rows, Y.tolist()
+
+
+def text_array(replaced):
+    rows, _ = text_lists(replaced)
+    return np.array(rows), Y.copy()
 
 
 def reads_dtype(X, y):
@@ -441,6 +458,8 @@ def changes_settings(X, y):
         or decimal.getcontext().prec == 5
         or locale.setlocale(locale.LC_NUMERIC) == "C"
         or isinstance(sys.stdout, list)
+        or sys.getrecursionlimit() == 4321
+        or sys.get_int_max_str_digits() == 4321
     )
     if marked(X):
         np.seterr(all="raise")
@@ -453,6 +472,8 @@ def changes_settings(X, y):
         decimal.getcontext().prec = 5
         locale.setlocale(locale.LC_NUMERIC, "C")
         sys.stdout = []
+        sys.setrecursionlimit(4321)
+        sys.set_int_max_str_digits(4321)
     return lambda Q: ones(Q) * int(told)
 
 
@@ -525,12 +546,22 @@ CASES = [
     Case("keeps Q, writes later", keeps_and_writes_later, arrays, Q),
     Case("writes to sparse Q", writes_sparse, sparse, csr_matrix(Q)),
     Case("columns of categories", OneHotTree(), rare_category, CATEGORIES["rare"]),
+    *(
+        Case(
+            f"{name} among categories",
+            OneHotTree(),
+            number_categories(entry),
+            CATEGORIES["numbers"],
+        )
+        for name, entry in {"a fraction": 2.5, "nothing": None}.items()
+    ),
     Case("codes of categories", reads_codes, category_frame, CATEGORIES["codes"]),
     Case("writes to a frame", writes_categories, marked_frame, CATEGORIES["codes"]),
     Case("attrs and index", reads_notes, noted_frame, pandas.DataFrame(Q, columns=["a", "b"])),
     Case("polars categories", reads_physical, polars_frame, polars.DataFrame({"c": ["a", "b"]})),
     Case("dtype of numbers", reads_dtype, number_lists, Q.tolist()),
     Case("dtype of texts", reads_dtype, text_lists, [["a"], ["b"]]),
+    Case("width of texts", reads_dtype, text_array, np.array([["a"], ["b"]])),
     Case("notes on objects", notes_on_things, things(False), thing_queries()),
     Case("objects without copies", notes_on_things, things(True), thing_queries()),
     Case("global generators", draws, arrays, Q),

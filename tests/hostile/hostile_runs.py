@@ -107,6 +107,8 @@ def shared_state():
         logging.root.manager.disable,
         list(warnings.filters),
         id(sys.stdout),
+        sys.getrecursionlimit(),
+        sys.get_int_max_str_digits(),
     )
 
 
@@ -115,6 +117,7 @@ def undone():
     """Takes back what a run that fails the test may have left in the process."""
     bits, environment, folder = np.random.get_bit_generator(), dict(os.environ), os.getcwd()
     printing, stdout = np.get_printoptions(), sys.stdout
+    depth, digits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
     numbers = locale.setlocale(locale.LC_ALL)
     level, disabled = logging.getLogger("hostile").level, logging.root.manager.disable
     with warnings.catch_warnings(), np.errstate(), decimal.localcontext():
@@ -125,6 +128,8 @@ def undone():
     os.chdir(folder)
     np.set_printoptions(**printing)
     sys.stdout = stdout
+    sys.setrecursionlimit(depth)
+    sys.set_int_max_str_digits(digits)
     locale.setlocale(locale.LC_ALL, numbers)
     logging.getLogger("hostile").setLevel(level)
     logging.disable(disabled)
