@@ -1102,3 +1102,13 @@ def test_two_replacements_with_an_epsilon_beyond_the_exponents_of_floats(epsilon
 )
 def test_gaussian_delta_bears_an_epsilon_that_rounding_moves_by_deviations(mu, epsilon, least):
     assert least <= accounting.gaussian_delta(mu, epsilon) <= 1
+
+
+def test_a_subsample_shows_no_less_than_all_records_do():
+    """Its own window leaves the range of floats; that of the whole does not."""
+    rest = Subsampled(Gaussian(4.22), draws=1, rate=4e-9)
+    sampled = [Subsampled(Gaussian(19.6), draws=25, rate=0.415), rest]
+    whole = [Subsampled(Gaussian(19.6), draws=25, rate=1.0), rest]
+    found = accounting.epsilon(sampled, 4.4e-4)
+    assert found <= accounting.epsilon(whole, 4.4e-4) * (1 + 1e-3) < math.inf
+    assert accounting.delta(sampled, found) <= 4.4e-4 * (1 + 1e-6)

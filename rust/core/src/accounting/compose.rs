@@ -4,7 +4,7 @@ use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
 use super::curve::{Curve, TransformError};
-use super::mechanism::Term;
+use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
 use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM};
 use super::{Accountant, U};
@@ -28,7 +28,12 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::parameter("epsilon", epsilon, "it must be a finite number of at least 0"));
     }
-    Ok(Composed::new(terms, accountant, run)?.delta(epsilon, 0.0)?.delta)
+    let shown = Composed::new(terms, accountant, run)?.delta(epsilon, 0.0)?;
+    if shown.grid.is_some() || shown.delta < LEAST_DELTA {
+        return Ok(shown.delta);
+    }
+    let whole = without_sampling(terms, accountant, run, |whole| Ok(whole.delta(epsilon, 0.0)?.delta));
+    Ok(whole.map_or(shown.delta, |whole| shown.delta.min(whole)))
 }
 
 /// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
@@ -36,7 +41,28 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
 /// Cost and source: as [`delta`].
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
     fraction("delta", delta, 1.0)?;
-    Composed::new(terms, accountant, run)?.epsilon(delta)
+    let shown = Composed::new(terms, accountant, run)?.epsilon(delta)?;
+    if shown < f64::INFINITY {
+        return Ok(shown);
+    }
+    Ok(without_sampling(terms, accountant, run, |whole| whole.epsilon(delta)).unwrap_or(shown))
+}
+
+/// What the mechanisms show where every record is in every draw: an upper bound, for a subsample is a mixture of draws
+/// that hold the record fewer times and of such that do not hold it. Windows of subsamples may leave the range of floats
+/// where those of the whole do not. None where nothing is subsampled or nothing can be said.
+fn without_sampling(
+    terms: &[Term],
+    accountant: Accountant,
+    run: Run<'_>,
+    show: impl Fn(&Composed<'_>) -> Result<f64>,
+) -> Option<f64> {
+    if terms.iter().all(|term| term.mechanism.rate >= 1.0) {
+        return None;
+    }
+    let whole = |term: &Term| Term { mechanism: Mechanism { rate: 1.0, ..term.mechanism }, ..*term };
+    let whole: Vec<Term> = terms.iter().map(whole).collect();
+    show(&Composed::new(&whole, accountant, run).ok()?).ok()
 }
 
 /// A composition and its moments.
