@@ -11,6 +11,7 @@ import random
 import sys
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
+from operator import attrgetter
 
 from hdp_fast import accounting
 from hdp_fast.accounting import (
@@ -29,7 +30,7 @@ LEAST_DELTA, MOST_DELTA = 1e-30, 0.5
 MOST_ROUNDS = 1 << 53
 # Outcomes of a composition that are worth enumerating, and draws of a subsample.
 MOST_OUTCOMES = 700
-MOST_DRAWS, MOST_STEPS = 3, 8
+MOST_DRAWS, MOST_STEPS = 3, 9
 # Part of the mixtures that are compared with one that is less private.
 MONOTONE = 0.25
 # Losses above this are infinite to the package; the largest epsilon that is worth asking for.
@@ -115,12 +116,8 @@ def enumerable(mechanism):
     base, draws = mechanism, 1
     if isinstance(mechanism, Subsampled):
         base, draws = mechanism.base, mechanism.draws
-    steps = getattr(base, "sensitivity", 1) * draws
-    return (
-        isinstance(base, Pure | Approximate | DiscreteLaplace)
-        and draws <= MOST_DRAWS
-        and steps <= 8
-    )
+    short = draws <= MOST_DRAWS and getattr(base, "sensitivity", 1) * draws <= MOST_STEPS
+    return short and isinstance(base, Pure | Approximate | DiscreteLaplace)
 
 
 # Mixtures -----------------------------------------------------------------------------------------
@@ -232,7 +229,7 @@ class Seen:
         own: delta at the epsilon of a delta, over that delta.
         exact: the same with the exact delta, or an exact delta over the one shown; the larger.
         dent: by how much of itself epsilon falls for a mixture that is less private.
-        panic: whether the compiled module gave up.
+        panic: whether the compiled module gave up, or answered with what is no number.
     """
 
     number: int
@@ -244,7 +241,8 @@ class Seen:
 
 def examine(number):
     try:
-        return asked(number)
+        seen = asked(number)
+        return replace(seen, panic=math.isnan(seen.own + seen.exact + seen.dent))
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
@@ -262,7 +260,8 @@ def asked(number):
         if epsilon < math.inf:
             exact = max(exact, over(law.delta(epsilon), wanted))
     if coins.random() < MONOTONE and epsilon > 0:
-        dent = 1 - accounting.epsilon(more(coins, made), wanted) / min(epsilon, sys.float_info.max)
+        other = accounting.epsilon(more(coins, made), wanted)
+        dent = 0.0 if other >= epsilon else 1 - other / min(epsilon, sys.float_info.max)
     return Seen(number, own, exact, dent)
 
 
@@ -283,14 +282,9 @@ def main():
     for number in range(count):
         seen = examine(number)
         panics += [number] if seen.panic else []
-        for name in worst:
-            # A ratio that is no number is the worst of all.
-            if not getattr(seen, name) <= getattr(worst[name], name):
-                worst[name] = seen
+        worst = {name: max(one, seen, key=attrgetter(name)) for name, one in worst.items()}
         if (number + 1) % 1000 == 0 or number + 1 == count:
-            told = [
-                f"{name} {getattr(w, name)!r} (mixture {w.number})" for name, w in worst.items()
-            ]
+            told = [f"{name} {getattr(one, name)} ({one.number})" for name, one in worst.items()]
             print(f"{number + 1:,} mixtures, worst: {', '.join(told)}; panics {panics}", flush=True)
 
 
