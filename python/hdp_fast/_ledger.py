@@ -67,9 +67,7 @@ _STATES = {"reserved", "interrupted", "committed"}
 # Held while any connection is open: a fork waits for it.
 _LOCK = Turnstile("budget")
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,18 +31,20 @@ class Turnstile:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._renew()
+        # One for each process: who is inside is a thread that a forked child does not have.
+        self._gates: dict[int, _Gate] = {}
 
-    def _renew(self) -> None:
-        self._lock, self._inside, self._process = threading.RLock(), False, os.getpid()
+    def _gate(self) -> _Gate:
+        process = os.getpid()
+        return self._gates.get(process) or self._gates.setdefault(process, _Gate())
 
     def acquire(self) -> None:
         """Waits until nobody else is inside."""
-        self._lock.acquire()
+        self._gate().lock.acquire()
 
     def release(self) -> None:
         """Ends what acquire began."""
-        self._lock.release()
+        self._gate().lock.release()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -50,18 +52,23 @@ class Turnstile:
 
         Raises: ParameterError in a signal handler that has interrupted this very thread inside.
         """
-        if os.getpid() != self._process:
-            # Who was inside is a thread of the parent, which this child does not have.
-            self._renew()
-        with self._lock:
-            if self._inside:
+        gate = self._gate()
+        with gate.lock:
+            if gate.inside:
                 rule = "it is in use by this very thread, whose call a signal handler interrupts"
                 raise ParameterError(f"{self._name} can't be used here, since {rule}")
-            self._inside = True
+            gate.inside = True
             try:
                 yield
             finally:
-                self._inside = False
+                gate.inside = False
+
+
+class _Gate:
+    """The lock of one process, and whether a thread is inside."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = threading.RLock(), False
 
 
 class Single:

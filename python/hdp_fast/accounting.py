@@ -498,10 +498,12 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
         if hasattr(mechanism, name)
     }
     if isinstance(mechanism, Approximate):
-        # e^epsilon alone may exceed all floats; the sum in the exponent rounds by less than 1e-12.
-        exponent = mechanism.epsilon + math.log(mechanism.delta)
+        # e^epsilon alone may exceed all floats; the exponent rounds relative to its parts.
+        log_delta = math.log(mechanism.delta)
+        exponent = mechanism.epsilon + log_delta
         grown = math.exp(exponent) if exponent < 0 else 1.0
-        twice["delta"] = (mechanism.delta + grown) * (1 + 1e-12)
+        margin = 1e-15 * (4 + mechanism.epsilon - log_delta)
+        twice["delta"] = (mechanism.delta + grown) * (1 + margin)
     return dataclasses.replace(mechanism, neighbours=Neighbours.REPLACE_ONE, **twice)
 
 
