@@ -5,13 +5,13 @@ import signal
 
 import numpy as np
 import pytest
+from processes import exit_code, forked, forking
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.exceptions import CheckpointError, ParameterError
 from hdp_fast.labels import PrivateLabeler
 
 pytest.importorskip("joblib")
-forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 QUERIES = 20
 Q = np.ones((QUERIES, 2))
@@ -55,18 +55,23 @@ def at_the_link(patch, path, act, *, after):
     patch.setattr(os, "link", linked)
 
 
+def kill_a_save(labeler, path, *, after):
+    """Saves in a child that dies just before the labeler's file gets its name, or just after."""
+
+    def child():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(labeler._state.spent, "_process", os.getpid())
+            at_the_link(patch, path, lambda: os.kill(os.getpid(), signal.SIGKILL), after=after)
+            labeler.save(path)
+
+    assert exit_code(forked(child)) == -signal.SIGKILL
+
+
 def left_by_a_kill(path, asked=0):
     """What a save leaves that was killed between the ledger and the labeler's file."""
     labeler = fitted()
     labeler.label(Q[:asked])
-    if os.fork() == 0:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(labeler._state.spent, "_process", os.getpid())
-            kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-            at_the_link(patch, path, kill, after=False)
-            labeler.save(path)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGKILL
+    kill_a_save(labeler, path, after=False)
 
 
 @forking
@@ -111,14 +116,7 @@ def test_a_ledger_that_a_killed_save_left_is_used_again(tmp_path, asked):
 def test_a_kill_just_after_the_file_has_its_name_gives_nothing_back(tmp_path):
     path, labeler = tmp_path / "model", fitted()
     labeler.label(Q[:5])
-    if os.fork() == 0:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(labeler._state.spent, "_process", os.getpid())
-            kill = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-            at_the_link(patch, path, kill, after=True)
-            labeler.save(path)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.wait()[1]) == -signal.SIGKILL
+    kill_a_save(labeler, path, after=True)
     kept = PrivateLabeler.load(path, trusted=True)
     assert kept.queries_left == QUERIES - 5
     kept.label(Q[:5])
