@@ -70,7 +70,7 @@ papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
 	@for script in $(PAPERS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
-	$(BIN)/python tests/mixtures.py $(MIXTURES)
+	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
 	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdp_fast import _core
-from hdp_fast._linear_model import as_given, looked_at
 from hdp_fast.bench import medians
+from hdp_fast.learners.linear_model import as_given, looked_at
 from hdp_fast.reference import adaptation as reference
 
 THREADS = 2

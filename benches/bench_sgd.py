@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdp_fast._linear_model import labels_of
 from hdp_fast.bench import medians
 from hdp_fast.learners import PrivateSGD
+from hdp_fast.learners.linear_model import labels_of
 from hdp_fast.reference import sgd as reference
 from hdp_fast.weights import DenseWeights
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hdp_fast import transfer
+from hdp_fast.transfer import estimator
 
 # A runner in the background ignores Ctrl-C, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -18,7 +18,7 @@ os.environ["XDG_CACHE_HOME"] = _cache.name
 @pytest.fixture(scope="module")
 def quick_plan():
     """The search for a plan is the same every time and would take most of the time."""
-    kept, plan = {}, transfer.plan
+    kept, plan = {}, estimator.plan
 
     def cached(learner, **given):
         key = repr((learner, sorted(given.items())))
@@ -26,9 +26,9 @@ def quick_plan():
             kept[key] = plan(learner, **given)
         return kept[key]
 
-    transfer.plan = cached
+    estimator.plan = cached
     yield
-    transfer.plan = plan
+    estimator.plan = plan
 
 
 @pytest.fixture

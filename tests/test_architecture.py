@@ -1,4 +1,4 @@
-"""The rules that keep the tree readable: layers, `unsafe`, imports, sections of docstrings."""
+"""The rules that keep the tree readable: layers, faces, circles, `unsafe`, sections of docstrings."""
 
 import ast
 import importlib
@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,171 +18,46 @@ CORE = ROOT / "rust" / "core" / "src"
 GLUE = ROOT / "rust" / "py" / "src"
 PACKAGE = ROOT / "python" / "hdp_fast"
 
-# A module may import from its own line and from those above it.
-LAYERS = [
+# What stands on a line may import from its own line and from those above it.
+RUST_LAYERS = [
     {"error", "params", "memory"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},
 ]
-RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
-
-# Modules of the Python package that the mechanisms must not know.
-TOOLS = {"bench", "blocks", "cli", "demo", "files", "plotting", "reference", "schema", "tables"}
-TOOLS |= {"_adapt_command", "_appended", "_estimators", "_label_command", "_logistic", "_output"}
-TOOLS |= {"_scaled_features", "_table_commands"}
-TOOLS |= {"_answers", "_collect_command", "_local_command", "_questions", "_reading", "_reports"}
+PYTHON_LAYERS = [
+    {"_core", "exceptions", "gf2"},
+    {"_support"},
+    {"accounting", "weights"},
+    {"record"},
+    {"budget"},
+    {"noise", "data"},
+    {"learners", "stability"},
+    {"local", "labels", "adaptation"},
+    {"parity", "transfer", "collection"},
+    {"audit"},
+    {"plotting"},
+    {"cli", "demo", "bench"},
+    {"__main__"},
+]
+MOST_NAMES_AT_THE_TOP = 32
+# Exact fractions that tests and benches compare with; nothing of the package uses them.
+REFERENCE = "reference"
 SECTIONS = ("Raises:", "Cost:", "Source:")
-GUARANTEED = {
-    "adaptation.ConvexAdaptation",
-    "adaptation.ConvexAdaptation.fit",
-    "adaptation.NonConvexAdaptation",
-    "adaptation.NonConvexAdaptation.fit",
-    "adaptation.NonConvexAdaptation.predict",
-    "adaptation.NonConvexAdaptation.scores",
-    "adaptation.PrivateDiscrepancyMinimisation",
-    "adaptation.PrivateDiscrepancyMinimisation.fit",
-    "adaptation.TargetSGD",
-    "adaptation.TargetSGD.fit",
-    "accounting.basic_composition",
-    "accounting.delta",
-    "accounting.epsilon",
-    "accounting.gaussian_delta",
-    "accounting.gaussian_epsilon",
-    "accounting.gaussian_mu",
-    "accounting.largest_rate",
-    "accounting.largest_rounds",
-    "accounting.optimal_composition",
-    "accounting.pure_epsilon",
-    "accounting.renyi_divergence",
-    "accounting.renyi_epsilon",
-    "accounting.replace_one",
-    "accounting.smallest_noise",
-    "accounting.zcdp_epsilon",
-    "accounting.zcdp_rho",
-    "adaptation.release_discrepancy",
-    "adaptation.selection_epsilon",
-    "adaptation.tune",
-    "audit.lower_bound",
-    "budget.Budget",
-    "budget.Budget.parallel",
-    "budget.Parallel.part",
-    "labels.PrivateLabeler",
-    "labels.PrivateLabeler.fit",
-    "labels.PrivateLabeler.label",
-    "labels.PrivateLabeler.load",
-    "labels.PrivateLabeler.plan",
-    "labels.PrivateLabeler.save",
-    "labels.PrivateLearner",
-    "labels.PrivateLearner.fit",
-    "labels.PrivateLearner.predict",
-    "labels.plan_answers",
-    "labels.plan_learning",
-    "labels.SoftLabeler",
-    "labels.SoftLabeler.fit",
-    "labels.SoftLabeler.load",
-    "labels.SoftLabeler.plan",
-    "labels.SoftLabeler.save",
-    "labels.SoftLabeler.score",
-    "learners.DoublingLearner",
-    "learners.DoublingLearner.learn",
-    "learners.ExponentialLearner",
-    "learners.ExponentialLearner.learn",
-    "learners.ExponentialLearner.learn_indices",
-    "learners.ExponentialLearner.paper_sample_size",
-    "learners.ExponentialLearner.sample_size",
-    "learners.PrivateSGD",
-    "learners.PrivateSGD.calibrated",
-    "learners.PrivateSGD.composition",
-    "learners.PrivateSGD.guarantees",
-    "learners.PrivateSGD.learn",
-    "learners.PrivateSGD.learn_weighted",
-    "learners.PrivateSGD.records_needed",
-    "learners.vc_sample_size",
-    "local.Agents",
-    "local.Agents.ask",
-    "local.Agents.ask_several",
-    "local.Agents.test",
-    "local.MaskedParityAgents",
-    "local.MaskedParityAgents.ask",
-    "local.MaskedParityAgents.test",
-    "local.BinaryResponse",
-    "local.CuratorOracle",
-    "local.CuratorOracle.query",
-    "local.FrequencyAggregate.frequencies",
-    "local.FrequencyAggregate.interval",
-    "local.Gaussian",
-    "local.Gaussian.printed",
-    "local.HadamardResponse",
-    "local.KaryResponse",
-    "local.Laplace",
-    "local.LocalSQOracle",
-    "local.LocalSQOracle.batch",
-    "local.LocalSQOracle.query",
-    "local.MeanAggregate.estimate",
-    "local.Piecewise",
-    "local.Randomizer.agents_needed",
-    "local.Randomizer.sample",
-    "local.RemoteAgents",
-    "local.RemoteAgents.test",
-    "local.SimulatedEntry",
-    "local.SimulatedEntry.apply",
-    "local.best_randomizer",
-    "local.learn_by_descent",
-    "local.learn_by_votes",
-    "local.learn_masked_parity",
-    "local.learn_masked_parity_weakly",
-    "local.masked_parity_agents",
-    "local.plan_simulation",
-    "local.randomized_response",
-    "local.records_needed",
-    "local.simulate_local",
-    "local.simulate_sq",
-    "local.votes_needed",
-    "noise.bernoulli",
-    "noise.bernoulli_exp",
-    "noise.discrete_gaussian",
-    "noise.discrete_laplace",
-    "noise.exponential_mechanism",
-    "noise.geometric",
-    "noise.permute_and_flip",
-    "noise.poisson_mask",
-    "noise.uniform_integers",
-    "noise.weighted_draws",
-    "parity.learn",
-    "parity.transfer",
-    "stability.AboveThreshold",
-    "stability.AboveThreshold.answer",
-    "stability.GaussianSession",
-    "stability.GaussianSession.answer",
-    "stability.GaussianVote",
-    "stability.GaussianVote.design",
-    "stability.GaussianVote.session",
-    "stability.HazardTable",
-    "stability.HazardTable.design",
-    "stability.HazardTable.session",
-    "stability.OnlineQueryRelease",
-    "stability.OnlineQueryRelease.answer",
-    "stability.Session",
-    "stability.Session.answer",
-    "stability.Session.answer_ones",
-    "stability.Session.answer_scores",
-    "stability.StableRelease",
-    "stability.StableRelease.release",
-    "stability.VoteTable",
-    "stability.VoteTable.design",
-    "stability.VoteTable.session",
-    "stability.laplace_scale",
-    "stability.plan",
-    "transfer.SubsampleTestReweigh",
-    "transfer.SubsampleTestReweigh.fit",
-    "transfer.SubsampleTestReweigh.resume",
-    "transfer.plan",
-    "weights.DenseWeights",
-    "weights.DenseWeights.draw",
-}
+# Who takes one of these draws or spends: its docstring states a guarantee.
+PRIVATE_PARAMETERS = {"random_state", "budget"}
 
 pytestmark = pytest.mark.skipif(not CORE.is_dir(), reason="needs the source tree")
+
+
+def ranks(layers):
+    return {name: rank for rank, names in enumerate(layers) for name in names}
+
+
+RUST_RANK, PYTHON_RANK = ranks(RUST_LAYERS), ranks(PYTHON_LAYERS)
+
+
+# Rust --------------------------------------------------------------------------------------------
 
 
 def code(path):
@@ -195,12 +71,12 @@ def test_rust_imports_only_from_lower_layers(path):
     if stem == "lib":
         return
     for imported in re.findall(r"\bcrate::\{?(\w+)", code(path)):
-        assert RANK[imported] <= RANK[stem], f"{stem} must not import {imported}"
+        assert RUST_RANK[imported] <= RUST_RANK[stem], f"{stem} must not import {imported}"
 
 
 def test_every_core_module_has_a_layer():
     modules = {path.name.removesuffix(".rs") for path in CORE.iterdir()}
-    assert modules - {"lib"} == set(RANK)
+    assert modules - {"lib"} == set(RUST_RANK)
 
 
 def test_unsafe_stands_only_under_simd():
@@ -216,36 +92,141 @@ def test_core_knows_no_python_and_one_file_of_the_glue_knows_numpy():
     assert naming == ["array.rs"]
 
 
-def imports(path):
-    """Names of this package's modules that a Python file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield from [node.module.split(".")[0]] if node.module else [a.name for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = (alias.name.split(".") for alias in node.names)
-            yield from (parts[1] for parts in names if parts[0] == "hdp_fast" and parts[1:])
+def test_the_compiled_module_imports_only_the_exceptions_of_python():
+    imported = [
+        name for path in GLUE.glob("*.rs") for name in re.findall(r'"(hdp_fast\.\w+)', code(path))
+    ]
+    assert set(imported) == {"hdp_fast.exceptions"}
 
 
-def test_mechanisms_do_not_import_tools():
-    for path in PACKAGE.glob("*.py"):
-        if path.stem not in TOOLS | {"__main__"}:
-            assert TOOLS.isdisjoint(imports(path)), path.name
+# Python ------------------------------------------------------------------------------------------
+
+
+class Module:
+    """A module of the package: its dotted name below hdp_fast, its tree, whether it is a face."""
+
+    def __init__(self, path):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        self.path, self.is_face = path, parts[-1] == "__init__"
+        self.name = ".".join(parts[:-1] if self.is_face else parts)
+        self.room = parts[0]
+        self.tree = ast.parse(path.read_text())
+
+    def imported(self):
+        """(dotted module, name) of all that is imported from this package."""
+        base = self.name.split(".") if self.name else []
+        base = base if self.is_face else base[:-1]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                start = base[: len(base) - node.level + 1]
+                module = ".".join([*start, *(node.module.split(".") if node.module else [])])
+                yield from ((module, alias.name) for alias in node.names)
+
+
+MODULES = {module.name: module for module in map(Module, sorted(PACKAGE.rglob("*.py")))}
+INSIDE = {name: module for name, module in MODULES.items() if name and module.room != REFERENCE}
+
+
+def targets(module):
+    """The modules that it imports, or imports from; the root's face is lazy, and none."""
+    for origin, name in module.imported():
+        submodule = f"{origin}.{name}".lstrip(".")
+        found = submodule if submodule in MODULES or submodule == "_core" else origin
+        if found:
+            yield found
+
+
+@pytest.mark.parametrize("module", INSIDE.values(), ids=INSIDE)
+def test_python_imports_only_from_lower_layers(module):
+    for target in targets(module):
+        room = target.split(".")[0]
+        assert PYTHON_RANK[room] <= PYTHON_RANK[module.room], f"{module.name} imports {target}"
+
+
+def test_every_room_has_a_layer():
+    assert {module.room for module in INSIDE.values()} | {"_core"} == set(PYTHON_RANK)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, f"circle: {' -> '.join([*path[path.index(name) :], name])}"
+        if name in done or name not in INSIDE:
+            return
+        path.append(name)
+        for target in set(targets(INSIDE[name])) - {name}:
+            visit(target)
+        done.add(path.pop())
+
+    for name in INSIDE:
+        visit(name)
+
+
+def test_no_private_name_crosses_a_file():
+    public = {"_core", "__version__", "_support"}
+    for module in MODULES.values():
+        crossing = {name for _, name in module.imported() if name.startswith("_")}
+        assert crossing <= public, module.name
+
+
+def test_the_rooms_at_the_top_can_be_read_in_a_minute():
+    names = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
+    shown = [name for name in names if not name.startswith("_core.abi3")]
+    assert len(shown) <= MOST_NAMES_AT_THE_TOP
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if MODULES[name].is_face])
+def test_a_face_is_a_docstring_imports_and_a_list(name):
+    """And the table of what is loaded on first use, with its two functions, at the root."""
+    allowed = {"__all__", "__dir__", "(__getattr__, __dir__)"}
+    for node in MODULES[name].tree.body[1:]:
+        lazy = ast.unparse(node).startswith(("if TYPE_CHECKING:\n", "logging.getLogger(__name__)."))
+        listed = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in allowed
+        imported = isinstance(node, ast.ImportFrom | ast.Import)
+        assert imported or listed or (lazy and not name), ast.unparse(node)[:80]
+
+
+def test_no_module_hides_a_function_or_a_package():
+    """Where a submodule is named like a public name of its face, importing one hides the other."""
+    rooms = {module.room for module in INSIDE.values()}
+    for name, module in MODULES.items():
+        parent, _, leaf = name.rpartition(".")
+        if not parent or module.room == REFERENCE:
+            continue
+        assert leaf not in rooms, f"{name} is named like a package at the top"
+        face = importlib.import_module(f"hdp_fast.{parent}")
+        own = importlib.import_module(f"hdp_fast.{name}")
+        assert getattr(face, leaf, own) is own, f"{name} hides a name of {parent}"
+
+
+def test_only_benches_and_tests_know_the_reference():
+    for module in INSIDE.values():
+        assert module.room == "bench" or not any(
+            target.startswith(REFERENCE) for target in targets(module)
+        ), module.name
 
 
 def test_reference_imports_nothing_of_the_package():
-    for path in (PACKAGE / "reference").glob("*.py"):
-        names = {alias for alias in imports(path) if not (path.parent / f"{alias}.py").exists()}
-        assert not names, path.name
+    for module in MODULES.values():
+        if module.room == REFERENCE:
+            assert all(target.startswith(REFERENCE) for target in targets(module)), module.name
+
+
+def test_layers_stand_in_one_order():
+    assert all(lower.isdisjoint(upper) for lower, upper in pairwise(PYTHON_LAYERS))
+
+
+# Docstrings --------------------------------------------------------------------------------------
 
 
 def public_callables():
-    modules = ["accounting", "adaptation", "audit", "budget", "gf2", "labels", "learners", "local"]
-    modules += ["noise", "parity", "record", "schema", "stability", "tables", "transfer", "weights"]
-    for module in modules:
-        space = importlib.import_module(f"hdp_fast.{module}")
-        for name in getattr(space, "__all__", ["PrivacyRecord"]):
+    for module in hdp_fast.__all__:
+        space = getattr(hdp_fast, module)
+        for name in getattr(space, "__all__", ()):
             value = getattr(space, name)
-            yield f"{module}.{name}", value
+            if callable(value):
+                yield f"{module}.{name}", value
             if inspect.isclass(value):
                 yield from methods(f"{module}.{name}", value)
 
@@ -257,6 +238,13 @@ def methods(prefix, kind):
             yield f"{prefix}.{name}", plain
 
 
+def parameters(value):
+    try:
+        return set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
 PUBLIC = dict(public_callables())
 
 
@@ -264,11 +252,12 @@ PUBLIC = dict(public_callables())
 def test_public_docstrings_have_their_sections(name, value):
     text = inspect.getdoc(value) or ""
     assert text, f"{name} has no docstring"
-    if inspect.isclass(value) and name not in GUARANTEED:
-        assert "Attributes:" in text or name.startswith("gf2.")
+    if inspect.isclass(value):
+        assert "Attributes:" in text or "Guarantee:" in text or name.startswith("gf2.")
         return
-    wanted = [*SECTIONS, "Guarantee:"] if name in GUARANTEED else SECTIONS
-    assert [section for section in wanted if section not in text] == [], name
+    draws = bool(PRIVATE_PARAMETERS & parameters(value)) and not name.endswith(".record")
+    assert not draws or "Guarantee:" in text, f"{name} says nothing of its guarantee"
+    assert [section for section in SECTIONS if section not in text] == [], name
 
 
 def test_every_module_says_what_it_is_for():

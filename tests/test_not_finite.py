@@ -13,7 +13,6 @@ import pytest
 
 from hdp_fast import (
     Budget,
-    _records,
     adaptation,
     gf2,
     labels,
@@ -21,12 +20,11 @@ from hdp_fast import (
     local,
     noise,
     parity,
-    schema,
     stability,
-    tables,
     transfer,
     weights,
 )
+from hdp_fast.data import records, schema, table
 from hdp_fast.exceptions import ParameterError
 
 pytestmark = pytest.mark.filterwarnings("error", "ignore:random_state makes the coins")
@@ -403,7 +401,7 @@ def test_a_cell_that_no_schema_foresees_raises_nothing(tmp_path, cell, number, l
         schema.Label("spent", bounds=(0, 10)),
         {"size": schema.Number(0, 10, (5,)), "sex": schema.Category(("f", "m"))},
     )
-    found = tables.read_table(file)
+    found = table.read_table(file)
     np.testing.assert_array_equal(rules.floats(found), [[number, 0, 0], [0.3, 1, 0]])
     np.testing.assert_array_equal(rules.bits(found), [[number, 0, 0], [0, 1, 0]])
     np.testing.assert_array_equal(rules.float_labels(found), [label, 0])
@@ -469,8 +467,8 @@ def test_an_empty_array_of_no_numbers_is_refused(door, dtype):
 
 @pytest.mark.parametrize("value", [10**400, np.longdouble("1e4000")], ids=["int", "longdouble"])
 def test_a_number_beyond_floats_in_a_list_for_a_learner_is_infinite(value):
-    found = _records.values("X", [[1, 2.5], [value, None], [-value, True]])
+    found = records.values("X", [[1, 2.5], [value, None], [-value, True]])
     expected = [[1, 2.5], [math.inf, math.nan], [-math.inf, 1]]
     np.testing.assert_array_equal(found, np.array(expected))
     assert found.dtype == np.float64
-    assert _records.values("y", [value, 1.0]).tolist() == [math.inf, 1]
+    assert records.values("y", [value, 1.0]).tolist() == [math.inf, 1]

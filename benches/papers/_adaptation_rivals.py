@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, joined
 
-from hdp_fast._weighted_fit import fit_weighted
 from hdp_fast.adaptation import DiscrepancyMinimisation, KernelMeanMatching
+from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
 
 NAMES = ("train on source", "train on target", "pooled", "KMM", "DM")
 PENALTIES = {"squared": np.logspace(-7, 0, 15), "logistic": np.logspace(-6, -1, 6)}

@@ -17,8 +17,7 @@ from census_logistic import signs
 from numpy.typing import NDArray
 from self_selection import CENSUS, FOLDER, RICH, rows_with
 
-from hdp_fast.schema import Category, Label, Number, Schema
-from hdp_fast.tables import read_table
+from hdp_fast.data import Category, Label, Number, Schema, read_table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

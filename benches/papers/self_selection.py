@@ -43,9 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdp_fast import learners, local, transfer
-from hdp_fast._logistic import Halfspace, LogisticLearner
-from hdp_fast.schema import Category, Label, Number, Schema
-from hdp_fast.tables import Table, read_table
+from hdp_fast.cli.logistic import Halfspace, LogisticLearner
+from hdp_fast.data import Category, Label, Number, Schema, Table, read_table
 
 FOLDER = Path(os.environ.get("HDP_FAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 EPSILON, DELTA, AGENTS_EPSILON = 1.0, 1e-6, 1.0

@@ -12,25 +12,10 @@ at least. Every release carries a PrivacyRecord; docs/guarantees.md says what it
 """
 
 import logging
+from typing import TYPE_CHECKING
 
-from . import (
-    accounting,
-    adaptation,
-    audit,
-    budget,
-    exceptions,
-    gf2,
-    labels,
-    learners,
-    local,
-    noise,
-    parity,
-    stability,
-    transfer,
-    weights,
-)
 from ._core import __version__
-from .budget import Budget
+from ._support.lazy import attach
 from .exceptions import (
     AgentsExhausted,
     BudgetExceeded,
@@ -40,7 +25,28 @@ from .exceptions import (
     ParameterError,
     ShapeError,
 )
-from .record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from . import (
+        accounting,
+        adaptation,
+        audit,
+        budget,
+        data,
+        exceptions,
+        gf2,
+        labels,
+        learners,
+        local,
+        noise,
+        parity,
+        plotting,
+        stability,
+        transfer,
+        weights,
+    )
+    from .budget import Budget
+    from .record import PrivacyRecord
 
 __all__ = [
     "AgentsExhausted",
@@ -57,6 +63,7 @@ __all__ = [
     "adaptation",
     "audit",
     "budget",
+    "data",
     "exceptions",
     "gf2",
     "labels",
@@ -64,9 +71,12 @@ __all__ = [
     "local",
     "noise",
     "parity",
+    "plotting",
     "stability",
     "transfer",
     "weights",
 ]
+
+__getattr__, __dir__ = attach(__name__, {"Budget": ".budget", "PrivacyRecord": ".record"}, __all__)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

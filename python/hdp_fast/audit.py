@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _progress
-from ._checks import count, fraction, shown
+from ._support import progress as progress_module
+from ._support.validate import count, fraction, shown
 from .exceptions import ParameterError
 
 __all__ = ["lower_bound"]
@@ -81,7 +81,7 @@ def lower_bound(
     bound = _Bound(delta, share)
     observe: Callable[[Any], Outcome] = _key if event is None else lambda out: bool(event(out))
     workers = threads or _processors()
-    with _progress.bar(2 * runs, "run", progress) as bar:
+    with progress_module.bar(2 * runs, "run", progress) as bar:
         first = _outcomes(lambda: observe(mechanism(data)), runs, workers, bar)
         second = _outcomes(lambda: observe(mechanism(neighbour)), runs, workers, bar)
     if event is not None:

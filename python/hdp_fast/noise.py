@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _core, _random
-from ._checks import count, integers, number, shown
-from .budget import Budget, Neighbours, spend
+from . import _core
+from ._support.random_state import check_random_state
+from ._support.types import Integers, RandomState
+from ._support.validate import count, integers, number, shown
+from .budget.account import Budget, Neighbours, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
 
@@ -34,8 +36,6 @@ __all__ = [
 ]
 
 Size = int | tuple[int, ...] | None
-RandomState = int | np.random.Generator | None
-Integers = NDArray[np.int64]
 
 # Beyond this, draws would leave the range of int64 with a probability that is not negligible.
 _LARGEST_SCALE = 1 << 50
@@ -269,7 +269,7 @@ def _select(
         rng=rng_of(random_state),
     )
     rate = selection_rate(record.epsilon, sensitivity, bool(monotonic))
-    _random.check(random_state)
+    check_random_state(random_state)
     with spend(budget, record):
         return _core.select(method, found, rate.as_integer_ratio(), random_state)
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from . import _core, _random, local
-from ._checks import fraction, number, shown
-from .budget import Budget, spend
+from . import _core, local
+from ._support.random_state import check_random_state
+from ._support.types import Bits, RandomState
+from ._support.validate import fraction, number, shown
+from .budget.account import Budget, spend
 from .exceptions import AgentsExhausted, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix, dot
-from .local import Agents
+from .local.agents import Agents
 from .record import PrivacyRecord, rng_of
 
 __all__ = [
@@ -34,8 +36,6 @@ __all__ = [
 
 Method = Literal["loop", "batches", "paper"]
 Neighbours = Literal["replace_one", "add_remove"]
-RandomState = int | np.random.Generator | None
-Bits = NDArray[np.uint8]
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
 _BATCHES = "Poisson sampling of disjoint batches, a stop coin each, a uniform solution"
@@ -263,7 +263,7 @@ def learn(
         word operations at most; memory beside X two bit matrices of d x d.
     Source: Kasiviswanathan et al., Section 4, Algorithm A and its amplification.
     """
-    _random.check(random_state)
+    check_random_state(random_state)
     if not isinstance(affine, bool | np.bool_):
         raise ParameterError(f"affine = {shown(affine)}, but it must be True or False")
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import shown
-from ._rounds import Result
+from ._support.validate import shown
 from .exceptions import ParameterError
-from .labels import Labels, Scores
-from .stability import HazardTable, VoteTable, members_needed
+from .labels.labeler import Labels
+from .labels.soft_labeler import Scores
+from .stability.plans import members_needed
+from .stability.tables import HazardTable, VoteTable
+from .transfer.run import Result
 
 
 def demo_figure(report: Mapping[str, Any]) -> bytes:

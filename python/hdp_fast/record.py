@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ._checks import fraction, from_json, number
 from ._core import __version__
-from ._neighbours import Neighbours
+from ._support.validate import fraction, from_json, number
+from .accounting.neighbors import Neighbours
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"

@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _core, _random
-from ._checks import array, at_most_one, count, number, numbers, shown
-from ._numbers import floats
+from . import _core
+from ._support.numbers import floats
+from ._support.random_state import check_random_state
+from ._support.types import RandomState
+from ._support.validate import array, at_most_one, count, number, numbers, shown
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["DenseWeights", "project"]
-
-RandomState = int | np.random.Generator | None
 
 
 def project(
@@ -127,7 +127,7 @@ class DenseWeights:
         Cost: a handful of passes over the weights, then two random reads a draw.
         Source: Kohen and Sheffet, Algorithm 2.
         """
-        _random.check(random_state)
+        check_random_state(random_state)
         return self._weights.draw(count("m", m), random_state)
 
     def _continued(self, kappa: float, eta: float) -> DenseWeights:

@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hdp_fast import PrivacyRecord, cli, files, learners, local, stability
-from hdp_fast._answers import answer_once
-from hdp_fast._appended import appender
-from hdp_fast._questions import Question, read_question
-from hdp_fast._reports import Collection, read_collection, report_lines
-from hdp_fast._table_commands import read_schema
+from hdp_fast import PrivacyRecord, learners, local, stability
+from hdp_fast.cli import command_line
+from hdp_fast.cli.appended_column import appender
+from hdp_fast.cli.table_commands import read_schema
+from hdp_fast.collection.device import answer_once
+from hdp_fast.collection.questions import Question, read_question
+from hdp_fast.collection.reports import Collection, read_collection, report_lines
+from hdp_fast.data import Label, Number, Schema, files, read_table
 from hdp_fast.exceptions import HdpFastError
-from hdp_fast.schema import Label, Number, Schema
-from hdp_fast.tables import read_table
 
 # No file here is longer than some kilobytes: whoever takes this long or this much hangs.
 PATIENCE_SECONDS = 10
@@ -114,7 +114,7 @@ def command(*argv):
         arguments = [str(path) if word == "FILE" else word for word in argv]
         out, complaint = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(complaint):
-            code = cli.main(arguments)
+            code = command_line.main(arguments)
         text = complaint.getvalue()
         assert (code, text.count("\n")) in ((0, 0), (2, 1)), text
         if code:

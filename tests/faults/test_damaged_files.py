@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdp_fast import files
+from hdp_fast.data import files, read_table
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
-from hdp_fast.tables import read_table
 
 pytest.importorskip("pyarrow")
 

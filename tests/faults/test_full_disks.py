@@ -9,7 +9,8 @@ from harness import figure, size, watched
 from processes import forking
 from verbs import COST, VERBS, entries, fresh, show
 
-from hdp_fast import Budget, files
+from hdp_fast import Budget
+from hdp_fast.data import files
 from hdp_fast.exceptions import HdpFastError
 
 pytestmark = [forking, pytest.mark.usefixtures("quick_plan")]

@@ -12,8 +12,8 @@ import numpy as np
 from harness import command, size, watched, whole
 
 from hdp_fast import Budget, PrivacyRecord
-from hdp_fast._questions import Question, mean_question
-from hdp_fast._reports import read_collection, report_lines
+from hdp_fast.collection.questions import Question, mean_question
+from hdp_fast.collection.reports import read_collection, report_lines
 
 COST = PrivacyRecord(
     mechanism="test", source="s", neighbours="replace_one", epsilon=0.01, noise="none"

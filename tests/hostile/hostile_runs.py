@@ -20,8 +20,7 @@ import pandas
 import polars
 from hostile_learners import MEMBERS
 
-from hdp_fast import _ensembles
-from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler
+from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler, ensemble
 
 ENGINES = {
     "sequential": {},
@@ -63,18 +62,18 @@ def engine(name):
 @contextlib.contextmanager
 def caught():
     """The votes or scores of all members and what went wrong with each, block by block."""
-    kept, plain = [], _ensembles.Ensemble._said
+    kept, plain = [], ensemble.Ensemble._said
 
     def said(self, *given):
         for values, faults in plain(self, *given):
             kept.append((np.array(values, float), faults))
             yield values, faults
 
-    _ensembles.Ensemble._said = said
+    ensemble.Ensemble._said = said
     try:
         yield kept
     finally:
-        _ensembles.Ensemble._said = plain
+        ensemble.Ensemble._said = plain
 
 
 def has_objects(value):

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM
 from scipy.optimize import brentq
+from test_parity import Setting, base
 from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
@@ -34,9 +36,6 @@ from hdp_fast.learners import (
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan
 from hdp_fast.weights import DenseWeights
-
-from .frequencies import FALSE_ALARM
-from .test_parity import Setting, base
 
 pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
 

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import Case, misfits, power
 from scipy.special import log_ndtr, logsumexp
 
 from hdp_fast import noise
 from hdp_fast.reference import noise as reference
-
-from .frequencies import Case, misfits, power
 
 COUNT = 1 << 22
 SCALES = [0.1, 0.7, 2.0, 23.9, 24.1, 63.5, 64.5, 1e3, 1e4, 1e6]

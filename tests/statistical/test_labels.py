@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM
 
 from hdp_fast.audit import lower_bound
 from hdp_fast.labels import PrivateLabeler
-
-from .frequencies import FALSE_ALARM
 
 MEMBERS, QUERIES = 8, 12
 EPSILON, DELTA = 1.0, 0.05

@@ -7,10 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 from hdp_fast import _core, local
-
-from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 COUNT = 1 << 21
 # Responses that share one stream of the generator.

@@ -5,13 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from frequencies import Case, misfits, power
 from scipy.stats import norm
 
 from hdp_fast import accounting
-from hdp_fast._adaptation_noise import Privacy
-from hdp_fast._moment_release import release_moment
-
-from .frequencies import Case, misfits, power
+from hdp_fast.adaptation.baselines.private_moments import release_moment
+from hdp_fast.adaptation.privacy import Privacy
 
 EPSILON, DELTA, BOUND = 1.0, 1e-5, 2.0
 COLUMNS, RELEASES = 300, 8

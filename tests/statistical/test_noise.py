@@ -6,10 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 from hdp_fast import gf2, noise
-
-from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 COUNT = 1 << 22
 CHUNK = 1 << 14

@@ -10,12 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import Case, misfits, power
 
 from hdp_fast import _core, parity
 from hdp_fast.gf2 import BitMatrix
 from hdp_fast.reference import parity as exact
-
-from .frequencies import Case, misfits, power
 
 DRAWS = 10_000
 AUDIT_DRAWS = 100_000

@@ -6,12 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, Case, misfits
 from scipy.stats import binom
 
 from hdp_fast import local
 from hdp_fast.local import Agents, CuratorOracle, ExactOracle, LocalSQOracle, SimulatedEntry
-
-from .frequencies import FALSE_ALARM, Case, misfits
 
 STEPS = 1 << 30
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, Case, misfits, power, two_sided
 
 from hdp_fast.local import (
     BinaryResponse,
@@ -14,8 +15,6 @@ from hdp_fast.local import (
     Laplace,
     Piecewise,
 )
-
-from .frequencies import FALSE_ALARM, Case, misfits, power, two_sided
 
 COUNT = 1 << 20
 # Reports that share one stream of the generator.

@@ -12,13 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import Case, misfits, power
 from tiny_sgd import Tiny
 
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.weights import DenseWeights
-
-from .frequencies import Case, misfits, power
 
 RUNS = 40_000
 UNITS = 2**20

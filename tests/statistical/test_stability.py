@@ -5,13 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 from hdp_fast.audit import lower_bound
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.reference.stability import above_threshold_law, gaussian_vote_law
 from hdp_fast.stability import AboveThreshold, GaussianVote, HazardTable, VoteTable
-
-from .frequencies import FALSE_ALARM, Case, misfits, two_sided
 
 COUNT = 1 << 19
 MEMBERS = 64

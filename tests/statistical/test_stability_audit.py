@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 import pytest
+from test_audit import Audit
 
-from hdp_fast import _sparse
 from hdp_fast.reference.stability import printed_distance
 from hdp_fast.stability import (
     AboveThreshold,
@@ -21,9 +21,8 @@ from hdp_fast.stability import (
     VoteTable,
     distance,
     laplace_scale,
+    sparse_vector,
 )
-
-from .test_audit import Audit
 
 pytestmark = pytest.mark.usefixtures("one_thread", "calibrated_once")
 
@@ -38,7 +37,7 @@ STABLE = StableRelease(epsilon=1.0, delta=DELTA)
 def calibrated_once(monkeypatch):
     """A search for the noise takes longer than a few answers: once for each promise will do."""
     for name in ("laplace_scale", "_threshold"):
-        monkeypatch.setattr(_sparse, name, functools.cache(getattr(_sparse, name)))
+        monkeypatch.setattr(sparse_vector, name, functools.cache(getattr(sparse_vector, name)))
 
 
 def ending(start):

@@ -4,9 +4,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from frequencies import Case, misfits, power
 from whole_runs import Tiny, fitted, law, projected, unprojected
-
-from .frequencies import Case, misfits, power
 
 RUNS = 2500
 DATA = (

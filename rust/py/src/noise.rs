@@ -23,7 +23,7 @@ pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult
     match random_state {
         None => Seed::from_os().map_err(raise),
         Some(state) => {
-            let key = py.import("hdp_fast._random")?.call_method1("key", (state,))?;
+            let key = py.import("hdp_fast._support.random_state")?.call_method1("make_key", (state,))?;
             Ok(Seed::reproducible(key.extract()?))
         }
     }

@@ -1,0 +1,88 @@
+"""The key of a reproducible test stream."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..exceptions import ParameterError
+from .validate import shown
+
+_warned = False
+
+
+def make_key(random_state: object) -> bytes:
+    """32 bytes that determine every coin of a call, from an int or a numpy Generator.
+
+    A Generator is advanced, so that two calls with it differ. Called by the compiled module for
+    any random_state but None, once the other arguments have been checked.
+
+    Raises: ParameterError for anything else, and for a negative int.
+    """
+    if isinstance(random_state, np.random.Generator):
+        made = random_state.bytes(32)
+    else:
+        made = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
+    _warn_once()
+    return made
+
+
+def make_generator(random_state: object) -> np.random.Generator:
+    """A Generator of its own for a test stream.
+
+    Raises: as make_key.
+    """
+    return np.random.default_rng(np.frombuffer(make_key(random_state), np.uint32))
+
+
+def make_stream(random_state: object) -> np.random.Generator | None:
+    """What several draws of one call are made with, in place of random_state: None stays None.
+
+    The same int for each of them would toss the same coins again and tie their outcomes together.
+
+    Raises: as make_key.
+    """
+    check_random_state(random_state)
+    # An int or a Generator now, whatever its type is called.
+    given: Any = random_state
+    return None if given is None else np.random.default_rng(given)
+
+
+def make_public_generator(random_state: object) -> np.random.Generator:
+    """Coins that protect nobody: the operating system's for None.
+
+    Raises: as make_key.
+    """
+    return make_stream(random_state) or np.random.default_rng()
+
+
+def check_random_state(random_state: object) -> None:
+    """Refuse what make_key would refuse, without drawing anything.
+
+    Raises: ParameterError.
+    """
+    if random_state is not None and not isinstance(random_state, np.random.Generator):
+        _seed(random_state)
+
+
+def _seed(random_state: object) -> int:
+    rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
+    try:
+        seed = operator.index(random_state)  # type: ignore[arg-type]
+    except TypeError:
+        raise ParameterError(f"random_state = {shown(random_state)}, but {rule}") from None
+    if seed < 0:
+        raise ParameterError(f"random_state = {shown(seed)}, but {rule}")
+    return seed
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        text = "random_state makes the coins reproducible: whoever knows it can undo all privacy"
+        warnings.warn(text, UserWarning, stacklevel=3)

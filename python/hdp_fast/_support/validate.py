@@ -1,0 +1,234 @@
+"""Checks of arguments that never reach the compiled module."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+# At once, as numpy would import it at first use: a child forked meanwhile would wait for ever.
+from numpy import ma
+from numpy.typing import ArrayLike, NDArray
+
+from ..exceptions import HdpFastError, ParameterError, ShapeError
+
+T = TypeVar("T")
+LEAST, MOST = 1e-30, 1e30
+
+
+def shown(value: object) -> str:
+    """A public value as an error shows it, cut where it is long.
+
+    Of an array or a table nothing but its shape: it stands where none belongs, and may be private.
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{type(value).__name__} of shape {shape}"
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        text = f"{type(value).__name__} of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
+    """What a text of JSON says, and `make` makes of it.
+
+    An error shows nothing of the text: whoever names the wrong file may have named a private one.
+
+    Raises: ParameterError for another text; errors of this package that `make` raises.
+    """
+    kind = "no JSON"
+    try:
+        said = json.loads(text)
+        kind = "other JSON"
+        return make(said)
+    except HdpFastError:
+        raise
+    except Exception:
+        raise ParameterError(f"{name} is {kind}, but it must be what {writer} wrote") from None
+
+
+def number(name: str, value: Any) -> float:
+    """The value as a float, NaN included.
+
+    Raises: ParameterError unless it is a real number.
+    """
+    try:
+        return math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{name} = {shown(value)}, but it must be a real number") from None
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a finite float above 0.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 < found < math.inf:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and above 0")
+    return found
+
+
+def within(name: str, value: Any, most: float = MOST) -> float:
+    """The value as a float that can be multiplied and squared and stay in the range of floats.
+
+    Raises: ParameterError unless it lies in [1e-30, most].
+    """
+    found = number(name, value)
+    if not LEAST <= found <= most:
+        raise ParameterError(f"{name} = {shown(value)}, but it must lie in [{LEAST}, {most:g}]")
+    return found
+
+
+def at_least_zero(name: str, value: Any) -> float:
+    """The value as 0.0, or as `within` has it.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if found != 0 and not LEAST <= found <= MOST:
+        rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
+        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+    return found
+
+
+def fraction(name: str, value: Any, *, zero: bool = False) -> float:
+    """The value as a float strictly between 0 and 1, or 0 where that is allowed.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if 0 < found < 1 or (zero and found == 0):
+        return found
+    rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
+    raise ParameterError(f"{name} = {shown(value)}, but it must {rule}")
+
+
+def count(name: str, value: Any) -> int:
+    """The value as an int in [0, 2**63).
+
+    Raises: ParameterError otherwise.
+    """
+    try:
+        found = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        found = -1
+    if not 0 <= found < 1 << 63:
+        rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
+        raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
+    return found
+
+
+def at_most_one(name: str, value: Any) -> float:
+    """The value as a float in (0, 1].
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 < found <= 1:
+        raise ParameterError(f"{name} = {shown(value)}, but it must lie in (0, 1]")
+    return found
+
+
+def sized(name: str, value: Any, most: int) -> int:
+    """The value as an int from 1 to `most`.
+
+    Raises: ParameterError otherwise.
+    """
+    found = count(name, value)
+    if not 1 <= found <= most:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to {most}")
+    return found
+
+
+def array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array.
+
+    Raises: ShapeError when its rows differ in length.
+    """
+    rows = value if isinstance(value, list | tuple) else ()
+    if any(isinstance(each, ma.MaskedArray) for each in (value, *rows)):
+        raise ParameterError(f"{name} is a masked array, but masked entries have no value")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ShapeError(f"{name} has rows that differ in length") from None
+
+
+def are_numbers(found: NDArray[Any]) -> bool:
+    """Whether an array's type is one of real numbers, or it is empty and can be read as such."""
+    kind = found.dtype.kind
+    return kind in "buif" or (not found.size and kind not in "cV")
+
+
+def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array of real numbers, of whatever dtype they are.
+
+    Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
+    """
+    found = array(name, value)
+    if not are_numbers(found):
+        # What a column of a data frame becomes where entries are missing.
+        missing = ", none of them missing" if found.dtype.kind == "O" else ""
+        rule = f"it must hold real numbers{missing}"
+        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
+    return found
+
+
+def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
+    """The value as a vector of 0 and 1.
+
+    Raises: ShapeError unless it has one dimension, ParameterError for anything but 0 and 1.
+    """
+    found = array(name, value)
+    if found.ndim != 1:
+        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
+    if not found.size:
+        return np.zeros(0, np.uint8)
+    if found.dtype.kind not in "bui":
+        raise ParameterError(
+            f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
+        )
+    if ((found != 0) & (found != 1)).any():
+        raise ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
+    return found.astype(np.uint8)
+
+
+def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
+    """The value as a vector of that many numbers in [0, 1].
+
+    Raises: ShapeError for another shape, ParameterError for anything but such numbers.
+    """
+    found = array(name, value)
+    if found.shape != (length,):
+        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({length},)")
+    if found.dtype.kind not in "buif" or not ((found >= 0) & (found <= 1)).all():
+        raise ParameterError(f"{name} holds something else, but every entry must lie in [0, 1]")
+    return found.astype(np.float64)
+
+
+def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
+    """A copy of the value as a vector of this dtype, at least one entry long.
+
+    A copy, since nobody else may change it while the interpreter is released.
+
+    Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
+        is not integer and for entries out of range.
+    """
+    found = array(name, value)
+    if found.ndim != 1 or not found.size:
+        rule = "it must have one dimension and at least one entry"
+        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
+    if found.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if not least <= int(found.min()) <= int(found.max()) <= most:
+        rule = f"each must lie in [{least}, {most}]"
+        raise ParameterError(f"{name} has entries out of range, but {rule}")
+    return np.array(found, dtype)

@@ -1,0 +1,69 @@
+"""Guarantees as functions: what mechanisms reveal, alone and together, and what they may cost.
+
+A mechanism is described by its guarantee for one record under an explicit neighbour relation; no
+data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
+itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
+side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
+1e-40 both accountants use moments.
+"""
+
+from .._support.lazy import list_only
+from .mechanisms import (
+    ZCDP,
+    Approximate,
+    BoundedRange,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    Pure,
+    Subsampled,
+    basic_composition,
+    delta,
+    epsilon,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    largest_rate,
+    largest_rounds,
+    optimal_composition,
+    pure_epsilon,
+    renyi_divergence,
+    renyi_epsilon,
+    replace_one,
+    smallest_noise,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from .neighbors import Neighbours
+
+__all__ = [
+    "ZCDP",
+    "Approximate",
+    "BoundedRange",
+    "DiscreteLaplace",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "Neighbours",
+    "Pure",
+    "Subsampled",
+    "basic_composition",
+    "delta",
+    "epsilon",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "largest_rate",
+    "largest_rounds",
+    "optimal_composition",
+    "pure_epsilon",
+    "renyi_divergence",
+    "renyi_epsilon",
+    "replace_one",
+    "smallest_noise",
+    "zcdp_epsilon",
+    "zcdp_rho",
+]
+
+__dir__ = list_only(__all__)

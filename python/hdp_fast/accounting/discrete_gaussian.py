@@ -1,0 +1,109 @@
+"""The exact privacy curve of discrete Gaussian noise, which the continuous one does not bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache, partial
+
+import numpy as np
+
+from ..exceptions import ParameterError
+from .mechanisms import gaussian_mu
+
+LEAST_SIGMA = 3
+# Beyond, summing the curve would take seconds, and a mean would take 1e10 agents.
+_LARGEST_SIGMA = 1 << 17
+_LEAST_DELTA = 1e-200
+# Terms further out add less than exp(-500) of the smallest delta.
+_REACH = 40
+# Blocks a standard deviation where single integers would be too many.
+_FINE = 1 << 12
+# Covers rounding in sums of a few million terms, each below 1e-13 of itself.
+_SLACK = 1 + 1e-9
+_PARTS = 1 << 10
+
+
+def exact_delta(sigma: Fraction, shift: int, epsilon: float) -> float:
+    """The delta at epsilon of discrete Gaussian noise on integers that differ by up to `shift`.
+
+    sigma: at least 5. Rounded up. A smaller difference has a smaller delta, since the noise is
+    log-concave: the worst event is a half-line, and moving it further can but help.
+    """
+    return _summed(float(sigma), shift, epsilon, 1)
+
+
+def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
+    """The delta at epsilon of so many integers that change by up to 1 each, with this noise.
+
+    sigma: at least 3. releases: up to 2**41, whatever each of them is asked after the others.
+    Rounded up. The losses of all add up to that of the sum of their noise, if it were one integer
+    that changes by the number of releases. The law of that sum exceeds no discrete Gaussian's of
+    its variance, as an integral, by more than 3 exp(-pi**2 sigma**2) of itself for each release,
+    by Poisson's summation.
+    """
+    spread = float(sigma) * math.sqrt(releases)
+    return _summed(spread, releases, epsilon, 1 + int(spread / _FINE))
+
+
+def _summed(spread: float, shift: int, epsilon: float, step: int) -> float:
+    """The curve in blocks of `step` integers, each of them as likely and telling as any in it."""
+    # ln Pr[x] / Pr[x - shift] exceeds epsilon below here.
+    end = math.ceil(shift / 2 - spread**2 * epsilon / shift) - 1
+    last = end - step * np.arange(math.ceil(_REACH * spread / step), -1.0, -1.0)
+    first = last - (step - 1)
+    loss = (shift - 2 * first) * shift / (2 * spread**2)
+    # The sum of the whole law is an integral, to exp(-2 pi**2 sigma**2) of itself.
+    likeliest = np.clip(0.0, first, last) / spread
+    mass = step * np.exp(-(likeliest**2) / 2) / (spread * math.sqrt(2 * math.pi))
+    return float(np.sum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0)))) * _SLACK
+
+
+@cache
+def composed_sigma(epsilon: float, delta: float, releases: int) -> Fraction:
+    """A sigma, at least 3, that makes so many integers together private.
+
+    Raises: ParameterError if there is none.
+    """
+    wanted = max(math.sqrt(releases) / continuous_mu(epsilon, delta), LEAST_SIGMA)
+    enough = partial(composed_delta, releases=releases, epsilon=epsilon)
+    return _least(wanted, lambda sigma: enough(sigma) <= delta, epsilon, delta)
+
+
+def calibrated(epsilon: float, delta: float, steps: int, mu: float) -> Fraction:
+    """A sigma that makes a grid of steps private, little above what continuous_mu has.
+
+    Raises: ParameterError if there is none.
+    """
+    enough = partial(exact_delta, shift=steps, epsilon=epsilon)
+    return _least(steps / mu, lambda sigma: enough(sigma) <= delta, epsilon, delta)
+
+
+def _least(
+    wanted: float, enough: Callable[[Fraction], bool], epsilon: float, delta: float
+) -> Fraction:
+    for slack in [0.0, *(2.0**power for power in range(-20, 1))]:
+        sigma = rounded_up(wanted * (1 + slack))
+        if enough(sigma):
+            return sigma
+    raise ParameterError(f"delta = {delta}, but no noise tried reaches it at epsilon = {epsilon}")
+
+
+def continuous_mu(epsilon: float, delta: float) -> float:
+    """The largest shift / sigma of continuous Gaussian noise, where its curve can be summed.
+
+    Raises: ParameterError for epsilon and delta that ask for more noise.
+    """
+    if delta < _LEAST_DELTA:
+        raise ParameterError(f"delta = {delta}, but it must be at least {_LEAST_DELTA}")
+    mu = gaussian_mu(epsilon, delta)
+    if mu * _LARGEST_SIGMA < 2:
+        rule = "so little epsilon and delta leave nothing but noise"
+        raise ParameterError(f"epsilon = {epsilon} and delta = {delta}, but {rule}")
+    return mu
+
+
+def rounded_up(value: float | Fraction) -> Fraction:
+    """The least multiple of 1 / 1,024 that is not below: exact draws take longer fractions ill."""
+    return Fraction(math.ceil(Fraction(value) * _PARTS), _PARTS)

@@ -1,0 +1,36 @@
+"""Which pairs of data sets a guarantee speaks of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from .._support.validate import shown
+from ..exceptions import ParameterError
+
+
+class Neighbours(StrEnum):
+    """The relation between data sets that a guarantee makes indistinguishable.
+
+    Members are equal to their names in lower case, which every argument `neighbours` takes, too.
+
+    Attributes:
+        REPLACE_ONE: one record replaced by another; the number of records is public.
+        ADD_REMOVE: one record added or removed.
+        LOCAL: any two values of one person's record, against everybody.
+    """
+
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+    LOCAL = "local"
+
+
+def relation(value: object) -> Neighbours:
+    """The relation of that name.
+
+    Raises: ParameterError if there is none.
+    """
+    try:
+        return Neighbours(value)  # type: ignore[arg-type]
+    except ValueError:
+        rule = f"it must be one of {', '.join(Neighbours)}"
+        raise ParameterError(f"neighbours = {shown(value)}, but {rule}") from None

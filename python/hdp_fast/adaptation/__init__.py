@@ -1,0 +1,57 @@
+"""Supervised adaptation: learning for a target domain from a source and a few records of its own.
+
+ConvexAdaptation learns linear regression, NonConvexAdaptation a predictor under the logistic loss,
+softmax or any other, both with privacy for one of the domains; tune chooses their parameters.
+discrepancy: how differently the two judge linear predictors, with a certified gap;
+release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
+the source should get; learning_bound: what a weighted sample says of the target;
+classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
+KernelMeanMatching, DiscrepancyMinimisation, and under privacy TargetSGD and
+PrivateDiscrepancyMinimisation, are what adaptation is measured against.
+"""
+
+from __future__ import annotations
+
+from .._support.lazy import list_only
+from .baselines.nonprivate import (
+    DiscrepancyMinimisation,
+    KernelMeanMatching,
+    Pooled,
+    SourceOnly,
+    TargetOnly,
+)
+from .baselines.private_minimization import PrivateDiscrepancyMinimisation
+from .baselines.target_sgd import TargetSGD
+from .bounds import LearningBound, learning_bound, suggested_alpha
+from .convex import ConvexAdaptation
+from .discrepancies.classification import DiscrepancyLowerBound, classification_discrepancy
+from .discrepancies.exact import Discrepancy, discrepancy
+from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
+from .nonconvex import NonConvexAdaptation
+from .tuning import Tuned, selection_epsilon, tune
+
+__all__ = [
+    "ConvexAdaptation",
+    "Discrepancy",
+    "DiscrepancyLowerBound",
+    "DiscrepancyMinimisation",
+    "KernelMeanMatching",
+    "LearningBound",
+    "NonConvexAdaptation",
+    "Pooled",
+    "PrivateDiscrepancyMinimisation",
+    "ReleasedDiscrepancy",
+    "SourceOnly",
+    "TargetOnly",
+    "TargetSGD",
+    "Tuned",
+    "classification_discrepancy",
+    "discrepancy",
+    "learning_bound",
+    "release_discrepancy",
+    "selection_epsilon",
+    "suggested_alpha",
+    "tune",
+]
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,103 @@
+"""A private second-moment matrix: one release, with the least noise that its symmetry allows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._support.types import Floats, RandomState
+from ...budget.account import Budget, spend
+from ...record import PrivacyRecord
+from ..discrepancies.moments import Bounds, Sample
+from ..privacy import Coins, Grid, Noise, Privacy, least_noise, noisy, record_of, stream, sum_bits
+from ..problem import in_reals, on_grid
+from ..solver import moments
+
+# Not below the root, as a float.
+_ROOT = math.nextafter(math.sqrt(2), 2.0)
+
+
+class Sums(NamedTuple):
+    """The sum of z z' over private rows z.
+
+    Attributes:
+        matrix: float64 (d, d), in squared units; where the noise is exact, so is the sum.
+        norm: bound on the norm of any row, in units.
+        unit: what an entry of 1 stands for.
+    """
+
+    matrix: Floats
+    norm: float
+    unit: float
+
+    @classmethod
+    def of(cls, rows: NDArray[Any], norm_bound: float, noise: Noise) -> Sums:
+        """Of rows shrunk to norm_bound, on as fine a grid as exact noise allows.
+
+        Raises: ParameterError where that is too coarse.
+        """
+        bounds = Bounds(norm_bound, 0.0)
+        sample = Sample("target", rows, np.zeros(len(rows)))
+        if not noise.exact:
+            return cls(moments(in_reals(sample, bounds), 1.0), norm_bound, 1.0)
+        # A product of two entries is no larger than the squared norm of a row.
+        units = 1 << sum_bits(noise, len(rows)) // 2
+        found = on_grid(sample, bounds, Grid(units, 1))
+        # In float64, where sums of integers below 2**53 are exact in any order.
+        return cls(moments(found._replace(unit=1.0), 1.0), float(units), found.unit)
+
+    def noisy(self, noise: Noise, coins: Coins) -> Floats:
+        """The sum, its upper triangle with noise as release_moment has it."""
+        upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
+        above = noisy(self.matrix[upper], square, noise, coins)
+        found = np.diag(noisy(self.matrix.diagonal(), _ROOT * square, noise, coins))
+        found[upper] = above
+        found.T[upper] = above
+        return found
+
+
+class ReleasedMoment(NamedTuple):
+    """A second-moment matrix with noise, which may be used at will.
+
+    Attributes:
+        matrix: mean z z', float64 (d, d), symmetric.
+        deviation: of the noise on an entry off the diagonal; sqrt(2) times that on it.
+        record: what protects the rows.
+    """
+
+    matrix: Floats
+    deviation: float
+    record: PrivacyRecord
+
+
+def release_moment(
+    rows: NDArray[Any],
+    norm_bound: float,
+    privacy: Privacy,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> ReleasedMoment:
+    """The mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
+
+    Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at most sqrt(2) r**2,
+    r = norm_bound, since |z z'|_F = |z|**2 and the inner product of two such matrices is a square.
+    Noise of deviation s above the diagonal and sqrt(2) s on it makes the squared ratios of change
+    to deviation add up to |D|_F**2 / (2 s**2) <= (r**2 / s)**2: s = r**2 / mu keeps a budget of mu.
+    Both deviations are the least possible: two orthogonal rows along axes need sqrt(2) r**2 / mu on
+    the diagonal, two with entries of +-r / sqrt(d) need r**2 / mu off it. The same noise on all
+    entries would have to be sqrt(2) r**2 / mu, and its spectral norm sqrt(2) times as large.
+
+    Raises: ParameterError, BudgetExceeded.
+    """
+    noise = least_noise(privacy, 1, 0.0)
+    sums = Sums.of(rows, norm_bound, noise)
+    mechanism = "adaptation.PrivateDiscrepancyMinimisation, 1 step"
+    source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
+    record = record_of(privacy, noise, mechanism, source, random_state)
+    with spend(budget, record):
+        found = sums.noisy(noise, stream(random_state))
+    scale = sums.unit**2 / len(rows)
+    return ReleasedMoment(found * scale, noise.multiple * sums.norm**2 * scale, record)

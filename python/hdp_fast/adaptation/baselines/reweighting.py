@@ -1,0 +1,173 @@
+"""Weights of source records that make them look like the target's, without privacy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._support.types import Floats
+from .polytopes import Found, Polytope, minimise
+
+# Records whose pairwise distances the width is the median of.
+_PAIRED = 1000
+# Below this share of the largest, an eigenvalue of the landmarks' kernel is rounding.
+_RANK = 1e-12
+# The smoothing starts at about the value itself, and is divided by this from stage to stage.
+_SHARPEN = 4.0
+
+
+def kernel_width(X: NDArray[Any]) -> float:
+    """The median distance between two of at most 1,000 records, evenly spaced in their order.
+
+    X: (m, d), m at least 2, public. 1.0 where the median is 0.
+    """
+    some = _evenly(np.asarray(X, np.float64), _PAIRED)
+    upper = np.triu_indices(len(some), 1)
+    median = math.sqrt(float(np.median(_squared_distances(some, some)[upper])))
+    return median or 1.0
+
+
+def match_kernel_means(
+    X_source: NDArray[Any],
+    X_target: NDArray[Any],
+    *,
+    width: float,
+    bound: float,
+    slack: float,
+    landmarks: int,
+    steps: int,
+    tolerance: float,
+) -> Found:
+    """Weights q of the source with |sum_i q_i phi(x_i) - mean_j phi(z_j)|**2 / 2 nearly least.
+
+    phi belongs to the kernel exp(-|x - z|**2 / (2 width**2)), exactly where there are as many
+    landmarks as source records, else projected to the span of `landmarks` of these (Nystrom).
+    q_i lies in [0, bound / m], their sum in [1 - slack, 1 + slack].
+
+    X_source: (m, d); X_target: (n, d). bound: at least 1. slack: in [0, 1). tolerance: the gap at
+    which to stop, as a share of the value of equal weights.
+
+    Cost: O((m + n) landmarks d + landmarks**3), and two passes over m landmarks numbers a step.
+    Source: Huang et al. 2006, equation 12, whose beta is m q.
+    """
+    rows = np.asarray(X_source, np.float64)
+    centres = _evenly(rows, landmarks)
+    features = _features(centres, width)
+    source = features(rows)
+    wanted = features(np.asarray(X_target, np.float64)).mean(axis=0)
+
+    def function(q: Floats) -> tuple[float, Floats]:
+        apart = q @ source - wanted
+        return float(apart @ apart) / 2, source @ apart
+
+    m = len(rows)
+    start = np.full(m, 1 / m)
+    polytope = Polytope(bound / m, 1 - slack, 1 + slack)
+    return minimise(function, polytope, start, steps=steps, gap=tolerance * function(start)[0])
+
+
+def minimise_discrepancy(
+    X_source: NDArray[Any], X_target: NDArray[Any], *, steps: int, tolerance: float
+) -> Found:
+    """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - mean_j z_j z_j' least.
+
+    Times 4 Lambda**2 that norm is the discrepancy of the reweighted source and the target under
+    the squared loss of two linear predictors of norm at most Lambda, labels left out.
+
+    X_source: (m, d); X_target: (n, d). The rest: as match_moment.
+    """
+    others = np.asarray(X_target, np.float64)
+    moment = others.T @ others / len(others)
+    return match_moment(X_source, moment, steps=steps, tolerance=tolerance)
+
+
+def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float) -> Found:
+    """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - moment nearly least.
+
+    X_source: (m, d); moment: any symmetric matrix (d, d). steps: of each stage of less smoothing.
+    tolerance: the gap at which to stop, as a share of the value of equal weights. Returns the norm
+    as value.
+
+    Cost: O(m d**2 + d**3), twice a step.
+    Source: Cortes and Mohri 2014, Domain adaptation and sample bias correction theory and algorithm
+        for regression, Section 5; smoothing of Nesterov 2007.
+    """
+    rows = np.asarray(X_source, np.float64)
+    simplex = Polytope(1.0, 1.0, 1.0)
+    start = np.full(len(rows), 1 / len(rows))
+
+    def norm(q: Floats) -> float:
+        return float(np.abs(np.linalg.eigvalsh((rows.T * q) @ rows - moment)).max())
+
+    choices = math.log(2 * rows.shape[1])
+    value = norm(start)
+    smoothing, best = value / choices, Found(start, value, value)
+    while best.gap > tolerance * value and value > 0:
+        smoothing /= _SHARPEN
+        error = smoothing * choices
+        smooth = _smoothed(rows, moment, smoothing)
+        found = minimise(smooth, simplex, best.weights, steps=steps, gap=error)
+        # The norm is at most the smoothed one, which exceeds it by at most the error.
+        reached = norm(found.weights)
+        lowest = max(best.value - best.gap, found.value - found.gap - error)
+        if reached < best.value:
+            best = Found(found.weights, reached, 0.0)
+        best = best._replace(gap=best.value - lowest)
+        if 2 * error <= tolerance * value:
+            break
+    return best
+
+
+def _smoothed(rows: Floats, moment: Floats, smoothing: float) -> Any:
+    """The spectral norm's log-sum-exp over all eigenvalues and their negatives."""
+
+    def function(q: Floats) -> tuple[float, Floats]:
+        values, vectors = np.linalg.eigh((rows.T * q) @ rows - moment)
+        both = np.concatenate([values, -values]) / smoothing
+        largest = both.max()
+        shares = np.exp(both - largest)
+        total = shares.sum()
+        signed = (shares[: len(values)] - shares[len(values) :]) / total
+        slope = (vectors * signed) @ vectors.T
+        value = smoothing * (largest + math.log(total))
+        return float(value), np.einsum("ij,ij->i", rows @ slope, rows)
+
+    return function
+
+
+def _evenly(rows: Floats, most: int) -> Floats:
+    """All of them, or so many at equal distances in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+
+
+def _features(centres: Floats, width: float) -> Any:
+    """Coordinates whose inner products are the kernel, projected to the centres' span."""
+    values, vectors = np.linalg.eigh(_kernel(centres, centres, width))
+    kept = values > _RANK * values[-1]
+    whitened = vectors[:, kept] / np.sqrt(values[kept])
+
+    def features(rows: Floats) -> Floats:
+        # In blocks, so that no other matrix of the result's size is made.
+        parts = [_kernel(part, centres, width) @ whitened for part in _blocks(rows)]
+        return np.concatenate(parts)
+
+    return features
+
+
+def _blocks(rows: Floats, size: int = 4096) -> list[Floats]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _kernel(rows: Floats, centres: Floats, width: float) -> Floats:
+    return np.exp(_squared_distances(rows, centres) / (-2 * width**2))
+
+
+def _squared_distances(rows: Floats, others: Floats) -> Floats:
+    squares = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", others, others)
+    found: Floats = (squares - 2 * rows @ others.T).clip(0)
+    return found

@@ -1,0 +1,100 @@
+"""Noisy SGD on the target alone: the private rival of adaptation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from ..._support.types import RandomState
+from ..._support.validate import fraction, positive, sized
+from ...budget.account import Budget
+from ...learners.linear_model import Rows
+from ...learners.sgd import Numerics, PrivateSGD
+from ..base import BoundedEstimator, check_loss, people, same_columns
+from .weighted_fit import Loss
+
+_MOST_STEPS = 1 << 40
+
+
+@dataclass(kw_only=True, eq=False)
+class TargetSGD(BoundedEstimator):
+    """Noisy minibatch SGD on the target alone: the private rival, learners.PrivateSGD as it is.
+
+    Guarantee: fit is (epsilon, delta)-DP for the target under replace_one, as PrivateSGD.learn; the
+        source is looked at, and not used.
+
+    Attributes:
+        epsilon: above 0.
+        delta: in (0, 1).
+        radius: of the ball that holds the coefficients.
+        norm_bound: records are shrunk to this norm.
+        label_bound: labels of the squared loss are clipped to [-label_bound, label_bound].
+        loss: "squared" or "logistic".
+        steps: T; None means min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta))), at least 1.
+        batch: records drawn in a step; None means n sqrt(epsilon / (4 T)), from 1 to n.
+        numerics: "exact" or "idealised".
+        random_state: as PrivateSGD.learn.
+        budget: charged by fit, before anything is drawn.
+        coef_: float64 (d,), read-only, after fit.
+        record_: what protects the target, after fit.
+
+    Raises: ParameterError, by fit.
+    Cost: as PrivateSGD.calibrated and PrivateSGD.learn.
+    Source: Bassily, Feldman, Talwar and Thakurta 2019, Private Stochastic Convex Optimization with
+        Optimal Rates, Algorithm 1; steps and noise are those of PrivateSGD.
+    """
+
+    epsilon: float
+    delta: float
+    radius: float = 1.0
+    norm_bound: float = 1.0
+    label_bound: float = 1.0
+    loss: Loss = "squared"
+    steps: int | None = None
+    batch: int | None = None
+    numerics: Numerics = "exact"
+    random_state: RandomState = None
+    budget: Budget | None = None
+
+    def fit(
+        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+    ) -> Self:
+        """Learn the coefficients from the target.
+
+        X_source, y_source, X_target, y_target: as the baselines take them. What is private is only
+        looked at for its shape and for NaN and infinity.
+
+        Guarantee: as the class.
+        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
+        Cost: as the class.
+        Source: as the class.
+        """
+        check_loss(self.loss)
+        d = people("source", X_source, y_source, self.loss).X.shape[1]
+        target = people("target", X_target, y_target, self.loss)
+        same_columns("X_target", target.X, d)
+        rows, learner = Rows(target.X), self._learner(len(target.y), d)
+        model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
+        self.coef_, self.record_ = model.weights, model.record
+        return self
+
+    def _learner(self, n: int, d: int) -> PrivateSGD:
+        epsilon, delta = positive("epsilon", self.epsilon), fraction("delta", self.delta)
+        affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
+        steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
+        sized("steps", steps, _MOST_STEPS)
+        batch = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
+        learner = PrivateSGD(
+            self.loss,
+            steps=steps,
+            batch=batch if self.batch is None else self.batch,
+            radius=self.radius,
+            row_bound=self.norm_bound,
+            label_bound=self.label_bound if self.loss == "squared" else None,
+            numerics=self.numerics,
+            delta=delta,
+        )
+        return learner.calibrated(epsilon=epsilon, n=n)

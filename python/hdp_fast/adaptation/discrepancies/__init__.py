@@ -1,0 +1,7 @@
+"""How far two domains are apart."""
+
+from ..._support.lazy import list_only
+
+__all__ = []
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,201 @@
+"""Second moments of labelled rows in one pass, with a bound on their rounding errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._support.numbers import floats
+from ..._support.types import Floats
+from ..._support.validate import MOST, numbers
+from ...exceptions import ParameterError, ShapeError
+
+# Rows of a block: few enough to stay in the cache, and sums of sums lose fewer digits.
+BLOCK = 4096
+UNIT = 2.0**-53
+# Its square, times any number of columns, is still a float.
+_LARGEST_ENTRY = 1e150
+# Sums that are as small as this no longer follow the rules of relative errors.
+_LEAST_ERROR = 1e-290
+# By how much rows that a caller scaled to a norm may miss it.
+_TOLERANCE = 1e-9
+
+
+class Sample(NamedTuple):
+    """Labelled rows that have been looked at: finite numbers.
+
+    Attributes:
+        name: "source" or "target", for errors.
+        X: float32 or float64 (n, d).
+        y: float64 (n,).
+    """
+
+    name: str
+    X: NDArray[Any]
+    y: Floats
+
+
+class Bounds(NamedTuple):
+    """The norm that rows are shrunk to, and the magnitude that labels are clipped to."""
+
+    norm: float
+    label: float
+
+
+class Ball(NamedTuple):
+    """The weights at most `radius` from a centre.
+
+    Attributes:
+        centre: float64 (d,).
+        radius: above 0.
+    """
+
+    centre: Floats
+    radius: float
+
+    @property
+    def reach(self) -> float:
+        """A bound on the norm of any weights in the ball."""
+        distance = float(np.linalg.norm(self.centre))
+        return self.radius + distance * (1 + (len(self.centre) + 8) * UNIT)
+
+
+class Moments(NamedTuple):
+    """The mean loss of all weights of a ball: v'Hv at v = (z, -1) for weights centre + radius z.
+
+    Attributes:
+        matrix: H, float64 (d + 1, d + 1), symmetric.
+        error: v'Hv is at most so far from the mean loss, wherever |z| <= 1.
+    """
+
+    matrix: Floats
+    error: float
+
+
+def samples(
+    X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+) -> tuple[Sample, Sample]:
+    """Source and target, looked at.
+
+    Raises: ShapeError, ParameterError.
+    """
+    source = _sample("source", X_source, y_source)
+    target = _sample("target", X_target, y_target)
+    if source.X.shape[1] != target.X.shape[1]:
+        found = f"X_target has {target.X.shape[1]:,} features"
+        raise ShapeError(f"{found}, but X_source has {source.X.shape[1]:,}")
+    return source, target
+
+
+def refuse_beyond(sample: Sample, bounds: Bounds) -> None:
+    """Raise ParameterError where a public sample does not keep its bounds.
+
+    What breaks them is not shown: the samples may have been swapped.
+    """
+    most = max(float(_norms(block).max()) for block, _ in _blocks(sample))
+    if most > bounds.norm * (1 + _TOLERANCE):
+        rule = f"its norm must be at most {bounds.norm:g}"
+        raise ParameterError(f"X_{sample.name} has a longer row, but {rule}")
+    if float(np.abs(sample.y).max()) > bounds.label * (1 + _TOLERANCE):
+        rule = f"every label must lie in [{-bounds.label:g}, {bounds.label:g}]"
+        raise ParameterError(f"y_{sample.name} holds another label, but {rule}")
+
+
+def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
+    """The mean loss of a sample that is projected into its bounds.
+
+    The error assumes that BLAS adds up the products of each entry in any order, one by one.
+    """
+    n, d = sample.X.shape
+    total, largest = np.zeros((d + 1, d + 1)), 0.0
+    rows = np.empty((min(n, BLOCK), d + 1))
+    distance = float(np.linalg.norm(ball.centre))
+    for X, y in _blocks(sample):
+        norms, y = _project(X, y, bounds)
+        # What (z, -1) is multiplied with: radius x, and what the centre leaves of the label.
+        part = rows[: len(X)]
+        np.multiply(X, ball.radius, out=part[:, :-1])
+        np.subtract(y, X @ ball.centre, out=part[:, -1])
+        total += part.T @ part
+        largest = max(largest, float((norms * (ball.radius + distance) + np.abs(y)).max()))
+    error = moments_error(n, d) * largest**2 + _LEAST_ERROR
+    return Moments(total / n, error)
+
+
+def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
+    """A copy of the rows, in their precision, and labels of a sample, within its bounds."""
+    rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
+    for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
+        _, labels[start : start + BLOCK] = _project(X, y, bounds)
+        rows[start : start + BLOCK] = X
+    return rows, labels
+
+
+def shrunk(X: NDArray[Any], norm: float) -> NDArray[Any]:
+    """A copy of the rows, each shrunk to the norm as those of a private sample are."""
+    rows, _ = projected(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
+    return rows
+
+
+def moments_error(n: int, d: int) -> float:
+    """The error of moments of n rows, in squares of their largest residual.
+
+    An entry is a sum of at most BLOCK products, a sum of those, and a quotient; |v|**2 <= 2. The
+    rows that are multiplied are off by d + 3 roundings, and count twice.
+    """
+    sums = min(n, BLOCK) + -(-n // BLOCK) + 2
+    return 1.01 * UNIT * (2 * sums + 2 * d + 8)
+
+
+def _sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
+    rows, labels = _real(f"X_{name}", X), _real(f"y_{name}", y)
+    if rows.ndim != 2 or not rows.size:
+        rule = "it must have two dimensions and at least one entry"
+        raise ShapeError(f"X_{name} has shape {rows.shape}, but {rule}")
+    if labels.shape != (len(rows),):
+        rule = f"it must be ({len(rows)},), a label for each row of X_{name}"
+        raise ShapeError(f"y_{name} has shape {labels.shape}, but {rule}")
+    found = Sample(name, rows, floats(labels))
+    for block, part in _blocks(found):
+        for given, values in (("X", block), ("y", part)):
+            if not np.isfinite(values).all():
+                rule = "an infinite entry or NaN, but all must be finite"
+                raise ParameterError(f"{given}_{name} has {rule}")
+    return found
+
+
+def _real(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Real numbers: float32 as they are, any others as float64."""
+    found = numbers(name, value)
+    return found if found.dtype == np.float32 else floats(found)
+
+
+def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
+    """Copies of the rows, BLOCK at a time, with their labels."""
+    for start in range(0, len(sample.y), BLOCK):
+        stop = start + BLOCK
+        yield np.array(sample.X[start:stop], np.float64), sample.y[start:stop]
+
+
+def _norms(X: Floats) -> Floats:
+    """The norms of rows, which are made finite."""
+    np.clip(X, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=X)
+    found: Floats = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return found
+
+
+def _project(X: Floats, y: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
+    """Shrink rows to the bound, in place; return their norms and the labels, clipped."""
+    norms = _norms(X)
+    # Rounding must not leave a row beyond the bound.
+    most = bounds.norm * (1 - 4 * (X.shape[1] + 8) * UNIT)
+    if norms.max() > most:
+        X *= (most / np.maximum(norms, most))[:, None]
+        np.minimum(norms, most, out=norms)
+    return norms, y.clip(-bounds.label, bounds.label)
+
+
+WIDE = Bounds(MOST, MOST)

@@ -1,0 +1,126 @@
+"""A public table's file with one more column; everything else in it stays as it was."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._support.validate import shown
+from ..data.reading import reading
+from ..exceptions import ParameterError
+
+# From the new column, numbers or texts, "" for none, to the content of a file.
+Values = Sequence[str] | Sequence[float]
+Append = Callable[[Values], bytes]
+
+SUFFIXES = (".csv.gz", ".csv", ".npz", ".parquet")
+
+
+def suffix_of(path: Path) -> str:
+    """Which of the formats a file name ends in.
+
+    Raises: ParameterError.
+    """
+    for suffix in SUFFIXES:
+        if path.name.endswith(suffix):
+            return suffix
+    raise ParameterError(f"data file must end in .csv, .csv.gz, .npz or .parquet, got {path}")
+
+
+def appender(path: Path, name: str) -> Append:
+    """Reads a file that tables.read_table could read, to give it a column of this new name later.
+
+    Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
+    byte, arrays and columns their types; in .parquet a text of "" is a null.
+
+    Raises: ParameterError when the file cannot be read any more, or has an array of that name.
+    """
+    suffix = suffix_of(path)
+    with reading(path, f"{suffix} file"):
+        return _APPENDERS[suffix](path.read_bytes(), name)
+
+
+def _to_text(content: bytes, name: str) -> Append:
+    records = list(_records(content.decode("utf-8-sig")))
+
+    def append(values: Values) -> bytes:
+        fields = iter([name, *values])
+        return "".join(
+            _longer(record, next(fields, "")) if filled else record for record, filled in records
+        ).encode()
+
+    return append
+
+
+def _records(text: str) -> Iterator[tuple[str, bool]]:
+    """Each record as it stands, line breaks and all, and whether there is anything in it."""
+    lines: list[str] = []
+
+    def noted() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            lines.append(line)
+            yield line
+
+    for fields in csv.reader(noted(), strict=True):
+        yield "".join(lines), bool(fields)
+        lines.clear()
+
+
+def _longer(record: str, field: str | float) -> str:
+    body = record.rstrip("\r\n")
+    # The empty field before it makes the comma; alone, an empty one would be quoted.
+    quoted = io.StringIO()
+    csv.writer(quoted, lineterminator="").writerow(["", field])
+    return body + quoted.getvalue() + record[len(body) :]
+
+
+def _to_packed_text(content: bytes, name: str) -> Append:
+    append = _to_text(gzip.decompress(content), name)
+    return lambda values: gzip.compress(append(values), mtime=0)
+
+
+def _to_arrays(content: bytes, name: str) -> Append:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if f"{name}.npy" in archive.namelist():
+            rule = "it must not be the name of an array in the public file"
+            raise ParameterError(f"column = {shown(name)}, but {rule}")
+
+    def append(values: Values) -> bytes:
+        whole, column = io.BytesIO(content), io.BytesIO()
+        np.save(column, np.array(values), allow_pickle=False)
+        with zipfile.ZipFile(whole, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{name}.npy", column.getvalue())
+        return whole.getvalue()
+
+    return append
+
+
+def _to_parquet(content: bytes, name: str) -> Append:
+    pyarrow: Any = importlib.import_module("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    table = parquet.read_table(pyarrow.BufferReader(content))
+
+    def append(values: Values) -> bytes:
+        kind = pyarrow.string() if isinstance(values[0], str) else None
+        column = pyarrow.array([None if value == "" else value for value in values], kind)
+        whole = io.BytesIO()
+        parquet.write_table(table.append_column(name, column), whole)
+        return whole.getvalue()
+
+    return append
+
+
+_APPENDERS: dict[str, Callable[[bytes, str], Append]] = {
+    ".csv": _to_text,
+    ".csv.gz": _to_packed_text,
+    ".npz": _to_arrays,
+    ".parquet": _to_parquet,
+}

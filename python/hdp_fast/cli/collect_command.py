@@ -1,0 +1,246 @@
+"""The commands hdp-fast local question, randomize and collect: devices, and who asks them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .._support import progress
+from .._support.validate import fraction, shown
+from ..budget.account import Budget, spend
+from ..collection import questions
+from ..collection.device import answer_once
+from ..collection.questions import Question, frequency_question, mean_question, read_question
+from ..collection.reports import Collection, read_collection, report_lines
+from ..data import files
+from ..data.reading import reading
+from ..exceptions import ParameterError
+from ..local.randomizers.frequency import FrequencyAggregate
+from .output import check_output, deliver, record_of, say
+
+_QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
+answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
+It is public, and what is in it must not be read off private values."""
+_RANDOMIZE_TEXT = """Answer a question: one value in, one JSON line out, which is all that need ever
+leave the device. Privacy: the line is protected by the question's epsilon and delta, against
+everybody. Lines add up: a device must keep a --state, and a --budget limits what all questions
+together may cost. With a --state a question is answered once: the line is written there before it
+is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
+that was cut off can send it once more. No value is an error: a number out of range counts as the
+nearer end, a text that is no category as the last one. The id in a line is random, and lets a
+collector drop copies of the line, nothing else."""
+_COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
+line stops it, and each is counted once: accepted, malformed, of another question, out of range of
+the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
+counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
+interval is for a population of which those who answered are a sample. It holds ids and reports in
+memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
+the lines, and --merge takes it for them, duplicates across files included."""
+
+
+_LINES = "file of lines"
+
+
+def add_mean(parser: argparse.ArgumentParser) -> None:
+    """What a question about a mean is made of."""
+    add = parser.add_argument
+    add("--low", type=float, default=0.0, help="least number [0]")
+    add("--high", type=float, default=1.0, help="greatest number [1]")
+    add("--delta", type=float, help="privacy of each, too: allows gaussian")
+    add("--randomizer", choices=questions.MEANS, default="best", help="best: fewest agents")
+    _add_goal(parser)
+
+
+def add_frequency(parser: argparse.ArgumentParser) -> None:
+    """What a question about frequencies is made of."""
+    add = parser.add_argument
+    values = parser.add_mutually_exclusive_group(required=True)
+    values.add_argument("--categories", metavar="A,B,...", help="all texts there are")
+    values.add_argument("--k", type=int, help="values are the integers from 0 to K - 1")
+    add("--randomizer", choices=questions.FREQUENCIES, default="best", help="best: least error")
+    _add_goal(parser)
+
+
+def _add_goal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy of each value")
+    parser.add_argument("--beta", type=float, default=0.05, help="failure probability [.05]")
+
+
+def mean_of(name: str, arguments: argparse.Namespace) -> Question:
+    """The question of that name which the arguments of add_mean describe."""
+    names = ("randomizer", "epsilon", "delta", "low", "high", "beta")
+    return mean_question(name, **{key: getattr(arguments, key) for key in names})
+
+
+def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
+    """The question of that name which the arguments of add_frequency describe."""
+    names = ("randomizer", "epsilon", "categories", "k")
+    return frequency_question(name, **{key: getattr(arguments, key) for key in names})
+
+
+def answer(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
+    """What reports say, and how far off that may be, but for a probability beta."""
+    if not aggregate.reports:
+        return {"beta": beta, "note": "no report was accepted: there is nothing to estimate from"}
+    if isinstance(aggregate, FrequencyAggregate):
+        frequencies = question.named(aggregate.frequencies())
+        found = {"frequencies": frequencies, "half_width": aggregate.interval(beta)}
+    else:
+        value, low, high = aggregate.estimate(beta)
+        found = {"estimate": value, "interval": [low, high]}
+    return {**found, "beta": beta}
+
+
+def add_question(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast local question."""
+    parser.description = _QUESTION_TEXT
+    kinds = parser.add_subparsers(required=True, metavar="KIND")
+    for kind, text, add_options, made in (
+        ("mean", "about numbers", add_mean, mean_of),
+        ("frequency", "about categories", add_frequency, frequency_of),
+    ):
+        each = kinds.add_parser(kind, help=text)
+        each.add_argument("id", metavar="ID", help="name of the question")
+        add_options(each)
+        each.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
+        each.set_defaults(command=_question, made=made)
+
+
+def add_randomize(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast local randomize."""
+    parser.description = _RANDOMIZE_TEXT
+    add = parser.add_argument
+    unseen = "read from the standard input if not given, where no other user of the machine sees it"
+    add("value", nargs="?", metavar="VALUE", help=unseen)
+    add("--question", type=Path, required=True, metavar="FILE", help="as question writes it")
+    add("--state", type=Path, metavar="FILE", help="what was answered; made if missing")
+    add("--many", action="store_true", help="a line of input is a value, of somebody else each")
+    add("--budget", type=Path, metavar="FILE", help="spend from it at a new answer, or refuse")
+    parser.set_defaults(command=_randomize)
+
+
+def add_collect(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast local collect."""
+    parser.description = _COLLECT_TEXT
+    add = parser.add_argument
+    add("files", nargs="*", type=Path, metavar="FILE", help="lines; - is the standard input")
+    add("--question", type=Path, required=True, metavar="FILE", help="as question writes it")
+    add("--merge", type=Path, action="append", default=[], metavar="FILE", help="as --aggregate")
+    add("--aggregate", type=Path, metavar="FILE", help="write what was collected, as .npz")
+    add("--beta", type=float, default=0.05, help="failure probability [.05]")
+    add("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    add("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_collect)
+
+
+def _question(arguments: argparse.Namespace) -> None:
+    check_output(arguments)
+    text = arguments.made(arguments.id, arguments).to_json()
+    if arguments.output is None:
+        say(text)
+    else:
+        files.write_atomically(arguments.output, f"{text}\n".encode())
+
+
+def _randomize(arguments: argparse.Namespace) -> None:
+    question = read_question(arguments.question)
+    if arguments.many:
+        if lines := report_lines(question, _many(arguments)):
+            say("\n".join(lines))
+        return
+    text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
+    if "\n" in text:
+        raise ParameterError("the input has several lines, but it must be one value, or --many")
+    question.values([text])  # what it refuses must cost nothing
+    budget = None if arguments.budget is None else Budget.open(arguments.budget)
+
+    def draw() -> str:
+        with spend(budget, question.randomizer.record()):
+            return report_lines(question, [text])[0]
+
+    if arguments.state is None:
+        say(draw(), "; the line is lost, and what it cost is spent")
+    else:
+        line = answer_once(arguments.state, question, draw)
+        say(line, f"; the line is kept in {arguments.state}: the same command shows it")
+
+
+def _many(arguments: argparse.Namespace) -> list[str]:
+    for name in ("value", "state", "budget"):
+        if getattr(arguments, name) is not None:
+            given = "VALUE" if name == "value" else f"--{name}"
+            raise ParameterError(f"{given} must not go with --many: it is one person's")
+    *lines, last = _input().split("\n")
+    return [*lines, last] if last else lines
+
+
+def _input() -> str:
+    with reading("the input", "text in UTF-8"):
+        return _standard_input().read().decode("utf-8")
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise ParameterError("the standard input is closed, but it must be read")
+    return sys.stdin.buffer
+
+
+def _collect(arguments: argparse.Namespace) -> None:
+    fraction("--beta", arguments.beta)
+    check_output(arguments)
+    _check_aggregate(arguments.aggregate)
+    question = read_question(arguments.question)
+    found = Collection(question)
+    try:
+        for path in arguments.merge:
+            found.merge(read_collection(path, question))
+        _read(found, arguments)
+    except KeyboardInterrupt:
+        lost = f"{found.lines:,} lines were read, and nothing is written"
+        raise KeyboardInterrupt(lost) from None
+    if arguments.aggregate is not None:
+        files.write_atomically(arguments.aggregate, found.to_bytes())
+    summary = {
+        "question": question.id,
+        **found.counts(),
+        **answer(question, found.aggregate(), arguments.beta),
+        "randomizer": repr(question.randomizer),
+        "record": record_of(found.record()),
+    }
+    deliver(summary, arguments)
+
+
+def _check_aggregate(path: Path | None) -> None:
+    if path is not None:
+        if path.suffix != ".npz":
+            raise ParameterError(f"--aggregate = {shown(str(path))}, but it must end in .npz")
+        files.check_writable(path)
+
+
+def _read(found: Collection, arguments: argparse.Namespace) -> None:
+    paths = arguments.files or ([] if arguments.merge else [Path("-")])
+    named = [path for path in paths if str(path) != "-"]
+    total = sum(map(_size, named))
+    with progress.bar(total, "B", bool(named) and progress.possible()) as bar:
+        for path in paths:
+            with _opened(path) as handle:
+                found.read(handle, bar.update)
+
+
+def _size(path: Path) -> int:
+    with reading(path, _LINES):
+        return path.stat().st_size
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    if str(path) == "-":
+        with reading("the input", _LINES):
+            yield _standard_input()
+        return
+    with reading(path, _LINES), path.open("rb") as handle:
+        yield handle

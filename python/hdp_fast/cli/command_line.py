@@ -1,0 +1,253 @@
+"""The command line: hdp-fast demo, parity, schema, transfer, label, adapt, local, budget, bench."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .. import bench, local, parity
+from .._core import __version__
+from ..budget.account import Budget
+from ..data import files
+from ..demo import stages
+from ..exceptions import HdpFastError, ParameterError
+from . import adapt_command, label_command, local_command, table_commands
+from .output import check_output, deliver, record_of, say, show, silence
+
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+_DATA_HELP = (
+    ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
+    "or .csv (the last column is the label)"
+)
+
+Command = Callable[[argparse.Namespace], None]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command line like any other wrong input: in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ParameterError(message)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Prints help and versions like any result: argparse would hide that it could not."""
+        say(message.removesuffix("\n"))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command of hdp-fast.
+
+    argv: the arguments, sys.argv[1:] when None.
+    Returns the exit code: 0 done, 2 bad input (one line on the error stream), 130 interrupted.
+
+    Raises: SystemExit(0) after --help and --version.
+    Cost: the command's.
+    Source: none.
+    """
+    try:
+        _run(argv)
+    except (HdpFastError, ImportError) as error:
+        # An ImportError names the extra to install.
+        return _complain(f"error: {error}", _BAD_INPUT)
+    except MemoryError:
+        return _complain("error: data must fit into memory", _BAD_INPUT)
+    except BrokenPipeError:
+        # Whoever read our output has had enough.
+        return 0
+    except OSError as error:
+        return _complain(f"error: {error}", _BAD_INPUT)
+    except KeyboardInterrupt as interrupt:
+        spent = f": {interrupt}" if interrupt.args else ""
+        return _complain(f"interrupted{spent}", _INTERRUPTED)
+    return 0
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    arguments = _parser().parse_args(argv)
+    if sys.stdout is None and getattr(arguments, "output", None) is None:
+        # Before the run: a result that nobody sees would cost as much.
+        raise ParameterError("the standard output is closed, but results are printed there")
+    command: Command = arguments.command
+    command(arguments)
+
+
+def _complain(text: str, code: int) -> int:
+    """One line on the error stream, where there is one; the exit code."""
+    try:
+        if sys.stderr is not None:
+            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="hdp-fast", description="Learning under differential privacy.")
+    parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
+    _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
+    table_commands.add_transfer(
+        commands.add_parser("transfer", help="learn from a biased sample for a population")
+    )
+    label_command.add_label(commands.add_parser("label", help="label a public table in private"))
+    adapt_command.add_adapt(
+        commands.add_parser("adapt", help="learn for a small private table from a large public one")
+    )
+    local_command.add_local(commands.add_parser("local", help="ask people who trust nobody"))
+    _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
+    _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
+    return parser
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    options = stages.Options()
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders")
+    parser.add_argument("--epsilon", type=float, default=options.epsilon)
+    parser.add_argument("--alpha", type=float, default=options.alpha)
+    parser.add_argument("--beta", type=float, default=options.beta)
+    parser.add_argument("--bit", type=int, default=options.bit, help="bit of the CRC, 0 to 31")
+    parser.add_argument("--max-blocks", type=int, metavar="N", help="read at most N blocks")
+    parser.add_argument("--output", type=Path, default=options.output, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, help="repeatable, and not private")
+    parser.set_defaults(command=_demo)
+
+
+def _add_parity(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    plan = commands.add_parser("plan", help="how many records are needed, before any data")
+    plan.add_argument("--d", type=int, required=True, help="number of features")
+    plan.add_argument("--alpha", type=float, required=True, help="largest error, below 1/2")
+    _add_mechanism(plan, _plan)
+
+    learn = commands.add_parser("learn", help="learn a parity from a file")
+    _add_data(learn)
+    _add_mechanism(learn, _learn)
+
+    transfer = commands.add_parser("transfer", help="learn from a file, verify with agents")
+    _add_data(transfer)
+    transfer.add_argument("--agents", type=Path, required=True, metavar="DATA", help="one per row")
+    transfer.add_argument("--agents-labels", type=Path, metavar="FILE")
+    transfer.add_argument("--agents-epsilon", type=float, required=True)
+    transfer.add_argument(
+        "--alpha", type=float, required=True, help="half width of the interval of the error"
+    )
+    _add_mechanism(transfer, _transfer)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help=_DATA_HELP)
+    parser.add_argument("--labels", type=Path, metavar="FILE", help=".npy or .csv, one column")
+    parser.add_argument("--label", metavar="NAME", help="the label's column in a .csv file")
+    parser.add_argument("--affine", action="store_true", help="learn a constant as well")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+
+
+def _add_mechanism(parser: argparse.ArgumentParser, command: Command) -> None:
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy of the records")
+    parser.add_argument("--beta", type=float, default=0.05, help="failure probability")
+    parser.add_argument("--method", choices=("loop", "batches", "paper"), default="loop")
+    parser.add_argument(
+        "--neighbours", choices=("replace_one", "add_remove"), default="replace_one"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=command)
+
+
+def _add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
+    parser.add_argument("--epsilon", type=float, help="limit of all releases together")
+    parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
+    parser.add_argument("--neighbours", choices=("replace_one", "add_remove"))
+    parser.add_argument("--json", action="store_true", help="print JSON, with every release")
+    parser.set_defaults(command=_budget)
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, nargs="+", default=list(bench.SIZES), metavar="N")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_bench)
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    names = [option.name for option in dataclasses.fields(stages.Options)]
+    options = {name: getattr(arguments, name) for name in names}
+    stages.run(stages.Options(**{**options, "paths": tuple(arguments.paths)}), say)
+
+
+def _bench(arguments: argparse.Namespace) -> None:
+    results = bench.run(arguments.size)
+    say(json.dumps(results, indent=2) if arguments.json else bench.table(results))
+
+
+def _budget(arguments: argparse.Namespace) -> None:
+    limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbours")}
+    summary = json.loads(Budget.open(arguments.file, **limits).to_json())
+    if not arguments.json:
+        summary["records"] = len(summary["records"])
+    show(summary, arguments.json)
+
+
+def _opened(arguments: argparse.Namespace) -> Budget | None:
+    return None if arguments.budget is None else Budget.open(arguments.budget)
+
+
+def _plan(arguments: argparse.Namespace) -> None:
+    plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
+    show(dataclasses.asdict(plan), arguments.json)
+
+
+def _learn(arguments: argparse.Namespace) -> None:
+    check_output(arguments)
+    budget = _opened(arguments)
+    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    result = parity.learn(
+        examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
+    )
+    summary = {**_hypothesis(result), "alpha": result.alpha, "record": record_of(result.record)}
+    deliver(summary, arguments)
+
+
+def _transfer(arguments: argparse.Namespace) -> None:
+    check_output(arguments)
+    budget = _opened(arguments)
+    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    label = arguments.label if arguments.agents.suffix == ".csv" else None
+    if arguments.agents_labels is not None:
+        label = None
+    target = files.read_examples(arguments.agents, labels=arguments.agents_labels, label=label)
+    result = parity.transfer(
+        examples.X,
+        examples.y,
+        local.Agents(target.X, target.y, epsilon=arguments.agents_epsilon),
+        alpha=arguments.alpha,
+        affine=arguments.affine,
+        budget=budget,
+        **_mechanism(arguments),
+    )
+    summary = {
+        **_hypothesis(result),
+        "target_error": result.target_error,
+        "interval": None if result.interval is None else [float(end) for end in result.interval],
+        "record": record_of(result.record),
+        "agents_record": record_of(result.agents_record),
+    }
+    deliver(summary, arguments)
+
+
+def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("epsilon", "beta", "method", "neighbours")}
+
+
+def _hypothesis(result: parity.ParityResult | parity.TransferResult) -> dict[str, Any]:
+    """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
+    mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
+    return {"released": result.released, "mask": mask, "intercept": result.intercept}

@@ -1,0 +1,46 @@
+"""Learners by name, for members that are trained from the command line."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .._support.validate import shown
+from ..exceptions import ParameterError
+
+# A chunk may hold fewer records than scikit-learn's five neighbours.
+_KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "logistic": ("sklearn.linear_model.LogisticRegression", {"max_iter": 1000}),
+    "ridge": ("sklearn.linear_model.RidgeClassifier", {}),
+    "tree": ("sklearn.tree.DecisionTreeClassifier", {}),
+    "forest": ("sklearn.ensemble.RandomForestClassifier", {}),
+    "neighbours": ("sklearn.neighbors.KNeighborsClassifier", {"n_neighbors": 1}),
+    "naive-bayes": ("sklearn.naive_bayes.GaussianNB", {}),
+}
+RULE = f"{', '.join(_KNOWN)}, or a class as package.module.Class"
+
+
+def estimator(name: str) -> Any:
+    """An untrained classifier; a class of the caller's own is called without arguments.
+
+    Raises: ParameterError that lists the names; ImportError without scikit-learn, for one of them.
+    """
+    if name in _KNOWN:
+        path, options = _KNOWN[name]
+        try:
+            return _named(path)(**options)
+        except ImportError as error:
+            needed = "scikit-learn: pip install hdp-fast[sklearn]"
+            raise ImportError(f"--estimator {name} needs {needed}") from error
+    if "." not in name.strip("."):
+        raise ParameterError(f"--estimator = {shown(name)}, but it must be one of {RULE}")
+    try:
+        return _named(name)()
+    except Exception as error:
+        rule = f"it must be a class that can be imported and made ({error!r})"
+        raise ParameterError(f"--estimator = {shown(name)}, but {rule}") from error
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)

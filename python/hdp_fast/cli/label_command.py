@@ -1,0 +1,314 @@
+"""The command hdp-fast label: labels for a public table from a private one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import plotting
+from .._support import progress
+from .._support.validate import fraction, positive, shown
+from ..budget.account import Budget
+from ..data import files
+from ..data.schema import Ignore, Schema
+from ..data.table import Table, read_table
+from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError
+from ..labels import ensemble
+from ..labels.labeler import Labels, PrivateLabeler
+from ..stability.gaussian import GaussianVote
+from ..stability.plans import VotePlan
+from ..stability.tables import HazardTable
+from . import estimators
+from .appended_column import Append, appender, suffix_of
+from .output import check_new, record_of, show, spent
+from .table_commands import FILE_HELP, read_schema
+
+_TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
+PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
+anything in private, and in all rows after the last such one (--unstable). Privacy: PRIVATE is
+protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
+written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
+is public and says which columns are features; it says which rows have label 1 and not 0, unless
+--classes lists all labels, which are public, too. --members decides how many rows get a label, and
+how good it is, not how private it is. Labels are texts to the estimator."""
+_TABLES = ("fewest", "hazard", "vote", "gaussian")
+_PARAMETERS = (
+    *("epsilon", "delta", "queries", "unstable"),
+    *("members", "beta", "agreement", "table", "threshold"),
+)
+
+
+def add_label(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast label."""
+    parser.description = _TEXT
+    add = parser.add_argument
+    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
+    add("public", type=Path, metavar="PUBLIC", help="the same, no label needed: one is not used")
+    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--estimator", required=True, metavar="NAME", help=f"one of {estimators.RULE}")
+    add("--epsilon", type=float, required=True, help="privacy of PRIVATE")
+    add("--delta", type=float, required=True, help="privacy of PRIVATE")
+    add("--label", metavar="COLUMN", help="column of the label, the schema's if not given")
+    add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
+    add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
+    _add_plan(parser)
+    add("--plan", action="store_true", help="print how many members are needed, and stop")
+    add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labelled...]")
+    add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
+    add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
+    add("--save", type=Path, metavar="FILE", help="keep the members, or go on with those in it")
+    add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+    add("--seed", type=int, help="repeatable, and not private")
+    add("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_label)
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--queries", type=int, metavar="M", help="rows that may be labelled [those of PUBLIC]")
+    add("--unstable", type=int, metavar="T", help="empty labels that end it [5%% of M, plus 1]")
+    add("--members", type=int, metavar="K", help="as many as --beta needs, if not given")
+    add("--beta", type=float, help="probability of less than promised [.05]")
+    add("--agreement", type=float, help="share of members that agree on a clear row [.75]")
+    add("--table", choices=_TABLES, help="vote: two labels, none is empty; gaussian: none ends it")
+    add("--threshold", type=float, help="gap of gaussian that is clear, in sigmas [1]")
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where results go, all of them new files: what is there has been paid for."""
+
+    output: Path
+    record: Path
+    plot: Path | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is to be labelled and how, all of it public.
+
+    Attributes:
+        schema: of the features.
+        classes: the labels; None where the schema's rule makes 0 or 1 of a row.
+        label: the column of PRIVATE they stand in.
+        column: the column they are written to, which PUBLIC lacks.
+        points: the features of PUBLIC.
+        append: makes the labelled file of texts.
+    """
+
+    schema: Schema
+    classes: list[str] | None
+    label: str
+    column: str
+    points: NDArray[np.float64]
+    append: Append
+
+    def labels(self, private: Table) -> NDArray[np.str_]:
+        """The label of each row of PRIVATE.
+
+        Raises: ParameterError, which says neither in which row nor what else stands there.
+        """
+        if self.classes is None:
+            return np.array(["0", "1"])[self.schema.labels(private)]
+        column = private.column(self.label)
+        found = np.array(column.texts)[column.codes]
+        if not np.isin(found, self.classes).all():
+            rule = "every row must hold one of --classes"
+            raise ParameterError(f"column {self.label!r} holds something else, but {rule}")
+        return found
+
+
+def _label(arguments: argparse.Namespace) -> None:
+    positive("--epsilon", arguments.epsilon)
+    fraction("--delta", arguments.delta)
+    places = _places(arguments)
+    learner = estimators.estimator(arguments.estimator)
+    budget = None if arguments.budget is None else Budget.open(arguments.budget)
+    before = spent(budget)
+    task = _read_task(arguments)
+    labeler = _labeler(arguments, task, learner)
+    if arguments.plan:
+        show(_planned(labeler.plan()), arguments.json)
+        return
+    try:
+        if not hasattr(labeler, "members_"):
+            _train(labeler, arguments, task, budget)
+        found = labeler.label(task.points, progress=progress.possible())
+        _deliver(places, task, labeler, found, arguments.json)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
+
+
+def _places(arguments: argparse.Namespace) -> _Places:
+    """Raises: ParameterError, ImportError: before answers are paid for that could not be kept."""
+    suffix = suffix_of(arguments.public)
+    stem = arguments.public.name.removesuffix(suffix)
+    output = arguments.output or arguments.public.with_name(f"{stem}.labelled{suffix}")
+    if not output.name.endswith(suffix):
+        rule = f"it must end in {suffix}, as PUBLIC does"
+        raise ParameterError(f"--output = {shown(str(output))}, but {rule}")
+    record = arguments.record or output.with_name(f"{output.name}.json")
+    found = _Places(output, record, arguments.plot)
+    if not arguments.plan:
+        _check_new(found, arguments.save)
+    return found
+
+
+def _check_new(places: _Places, save: Path | None) -> None:
+    new = [places.output, places.record, places.plot]
+    if save is not None and not save.exists():
+        ensemble.require_free(save)
+        new.append(save)
+    check_new(new)
+    if places.plot is not None:
+        plotting.require()
+
+
+def _read_task(arguments: argparse.Namespace) -> _Task:
+    schema = read_schema(arguments.schema)
+    label = arguments.label or schema.label.column
+    classes = None if arguments.classes is None else arguments.classes.split(",")
+    if classes is None and label != schema.label.column:
+        rule = f"the schema's label is {schema.label.column!r}, unless there are --classes"
+        raise ParameterError(f"--label = {label!r}, but {rule}")
+    if not isinstance(schema.columns.get(label, Ignore()), Ignore):
+        raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
+    if classes is not None:
+        classes = [text.strip() for text in classes]
+        if "" in classes:
+            rule = "it must be texts with commas between"
+            raise ParameterError(f"--classes = {shown(arguments.classes)}, but {rule}")
+    table = read_table(arguments.public)
+    column = label if label not in table.columns else f"{label}_private"
+    if column in table.columns:
+        raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
+    append = appender(arguments.public, column)
+    return _Task(schema, classes, label, column, schema.floats(table), append)
+
+
+def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> PrivateLabeler:
+    """One that is still to be trained, or the one that was kept."""
+    given = {name: getattr(arguments, name) for name in _PARAMETERS}
+    given = {name: value for name, value in given.items() if value is not None}
+    given["classes"] = sorted(task.classes or ["0", "1"])
+    rows = len(task.points)
+    if arguments.save is not None and arguments.save.exists():
+        return _kept(arguments, given, rows)
+    queries = given.setdefault("queries", rows)
+    if queries < rows:
+        raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
+    given.setdefault("unstable", queries // 20 + 1)
+    return PrivateLabeler(learner, **given)
+
+
+def _kept(arguments: argparse.Namespace, given: dict[str, Any], rows: int) -> PrivateLabeler:
+    # Whoever names the file on the command line has made it by the same command.
+    labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
+    for name, value in given.items():
+        if getattr(labeler, name) != value:
+            rule = f"{arguments.save} was made for {getattr(labeler, name)!r}"
+            raise ParameterError(f"--{name} = {value!r}, but {rule}")
+    left, most = labeler.queries_left, labeler.plan_.table.m
+    if left < rows:
+        rule = f"{arguments.save} has answered {most - left:,} of {most:,}, and has {left:,} left"
+        lost = "answers that a run was stopped before writing are paid for and lost"
+        advice = "fewer rows, or --save with a new file, which trains again at its own epsilon"
+        raise BudgetExceeded(f"PUBLIC has {rows:,} queries, but {rule}: {lost}; take {advice}")
+    return labeler
+
+
+def _train(
+    labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task, budget: Budget | None
+) -> None:
+    plan = labeler.plan()
+    private = read_table(arguments.private)
+    ids = None
+    if arguments.ids is not None:
+        column = private.column(arguments.ids)
+        ids = np.array(column.texts)[column.codes]
+    elif labeler.members is None and private.rows < plan.k:
+        found = f"PRIVATE has {private.rows:,} rows, but {plan.k:,} members need one each"
+        rule = "--members K is as private and promises no --beta; fewer --queries need fewer"
+        raise InsufficientSamples(f"{found} (the paper: {plan.k_paper:,}): {rule}")
+    labeler.fit(
+        task.schema.floats(private),
+        task.labels(private),
+        ids=ids,
+        budget=budget,
+        random_state=arguments.seed,
+        progress=progress.possible(),
+    )
+    if arguments.save is not None:
+        labeler.save(arguments.save)
+
+
+def _deliver(
+    places: _Places, task: _Task, labeler: PrivateLabeler, found: Labels, as_json: bool
+) -> None:
+    summary = _summary(places, task, labeler, found)
+    texts = [*found.labels.tolist(), *[""] * (len(task.points) - len(found.labels))]
+    try:
+        files.write_atomically(places.output, task.append(texts))
+        text = json.dumps(summary, indent=2) + "\n"
+        files.write_atomically(places.record, text.encode())
+        if places.plot is not None:
+            files.write_atomically(places.plot, plotting.labels(found))
+    except ParameterError:
+        # They are paid for: a full disk must not take them along.
+        summary["labels"] = texts
+        raise
+    finally:
+        show(summary, as_json, None if "labels" in summary else places.output)
+
+
+def _summary(
+    places: _Places, task: _Task, labeler: PrivateLabeler, found: Labels
+) -> dict[str, Any]:
+    bottoms = int(np.count_nonzero(found.is_bottom))
+    kept = f"column {task.label!r} of PUBLIC is kept, and was not used"
+    return {
+        "output": str(places.output),
+        "column": task.column,
+        "note": None if task.column == task.label else kept,
+        "rows": len(task.points),
+        "answered": len(found.labels) - bottoms,
+        "bottoms": bottoms,
+        "unanswered": len(task.points) - len(found.labels),
+        "members": labeler.members_,
+        "unstable_left": found.unstable_left,
+        "queries_left": found.queries_left,
+        "plan": _planned(labeler.plan_),
+        "record": record_of(found.record),
+    }
+
+
+def _planned(plan: VotePlan) -> dict[str, Any]:
+    table = plan.table
+    return {
+        "members": plan.k,
+        "members_hazard": plan.k_hazard,
+        "members_vote": plan.k_vote,
+        "members_gaussian": plan.k_gaussian,
+        "members_paper": plan.k_paper,
+        "table": type(table).__name__,
+        "levels": None if isinstance(table, GaussianVote) else table.J,
+        "queries": table.m,
+        "unstable": table.T if isinstance(table, HazardTable) else None,
+    }
+
+
+def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:
+    """What an interrupted run leaves."""
+    written = "written" if places.output.exists() else "not written"
+    parts = [f"{places.output} is {written}"]
+    if after:
+        parts.append(f"of the budget {after} are spent, before this run {before}")
+    if arguments.save is not None and arguments.save.exists():
+        parts.append(f"the same command goes on with the members in {arguments.save}")
+    return "; ".join(parts)

@@ -1,0 +1,66 @@
+"""Logistic regression of scikit-learn as a learner whose hypotheses JSON can carry. Not private."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import learners
+
+
+class LogisticLearner:
+    """Learns halfspaces for SubsampleTestReweigh without privacy.
+
+    options: of sklearn.linear_model.LogisticRegression.
+
+    Raises: ImportError naming the extra when scikit-learn is not installed.
+    """
+
+    def __init__(self, **options: Any):
+        try:
+            self._model = importlib.import_module("sklearn.linear_model").LogisticRegression
+        except ImportError as error:
+            text = "logistic regression needs scikit-learn: pip install hdp-fast[sklearn]"
+            raise ImportError(text) from error
+        self._options = {"max_iter": 1_000, **options}
+
+    def learn(
+        self, X: NDArray[Any], y: NDArray[np.uint8], *, random_state: object = None
+    ) -> Halfspace:
+        """The halfspace {x : P(label 1 | x) >= 1/2}, with the model's own coefficients."""
+        if y.min() == y.max():
+            # The model needs two classes; at this bias the other has probability 1 / (m + 2).
+            weights, bias = np.zeros(X.shape[1]), float(np.log(len(y) + 1)) * (1 if y[0] else -1)
+        else:
+            model = self._model(**self._options).fit(X, y)
+            weights, bias = model.coef_[0], float(model.intercept_[0])
+        return self.restore({"kind": "halfspace", "weights": weights.tolist(), "bias": bias})
+
+    def restore(self, hypothesis: dict[str, Any]) -> Halfspace:
+        """The halfspace of this description."""
+        return Halfspace(hypothesis)
+
+
+@dataclass(frozen=True)
+class Halfspace:
+    """What LogisticLearner found.
+
+    Attributes:
+        hypothesis: its description.
+    """
+
+    hypothesis: dict[str, Any]
+
+    def predict(self, X: NDArray[Any], /) -> NDArray[np.uint8]:
+        """1 where label 1 is at least as likely as 0."""
+        return learners.predictor(self.hypothesis)(X)
+
+    def probabilities(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """How likely label 1 is, by the model."""
+        scores = X @ np.array(self.hypothesis["weights"]) + self.hypothesis["bias"]
+        found: NDArray[np.float64] = 1 / (1 + np.exp(-scores))
+        return found

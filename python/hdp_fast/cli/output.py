@@ -1,0 +1,134 @@
+"""How commands deliver what they found: printed, and written to a file where one is named."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..budget.account import Budget
+from ..data import files
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord
+
+
+def record_of(record: PrivacyRecord | None) -> Any:
+    """A record as JSON carries it."""
+    return None if record is None else json.loads(record.to_json())
+
+
+def check_output(arguments: argparse.Namespace) -> None:
+    """Refuses an output that can't be written.
+
+    Before the run: a private result that can't be written has spent its epsilon all the same.
+    """
+    if arguments.output is not None:
+        files.check_writable(arguments.output)
+
+
+def check_new(paths: Iterable[Path | None]) -> None:
+    """Refuses outputs that can't be written, and those that are there: they have been paid for."""
+    taken: set[Path] = set()
+    for path in paths:
+        if path is None:
+            continue
+        files.check_writable(path)
+        if path.exists() or path in taken:
+            raise ParameterError(f"each output must be a new file of its own, got {path}")
+        taken.add(path)
+
+
+def spent(budget: Budget | None) -> str:
+    """What of a budget is gone, in words; nothing without one."""
+    if budget is None:
+        return ""
+    epsilon, delta = budget.spent
+    return f"epsilon = {epsilon:g} and delta = {delta:g}"
+
+
+def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Writes the summary to the output, if there is one, and prints it.
+
+    Raises: ParameterError when either fails.
+    """
+    written = None
+    try:
+        if arguments.output is not None:
+            text = json.dumps(summary, indent=2) + "\n"
+            files.write_atomically(arguments.output, text.encode())
+            written = arguments.output
+    finally:
+        # The epsilon is spent: a full disk must not take the result with it.
+        show(summary, arguments.json, written)
+
+
+def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) -> None:
+    """Prints the summary, one line for each entry that is there.
+
+    written: the file that holds the result as well.
+
+    Raises: as say; the error tells what has become of a result that was paid for.
+    """
+    if written is not None:
+        fate = f"; the result is in {written}"
+    else:
+        paid = summary.get("record") is not None
+        fate = "; the result has been paid for and is lost" if paid else ""
+    say(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)), fate)
+
+
+def say(text: str, fate: str = "") -> None:
+    """Prints a text, at once: what cannot be printed is told here and not when Python ends.
+
+    fate: what becomes of it else.
+
+    Raises: ParameterError where the standard output is closed or its disk full; BrokenPipeError
+        when whoever reads it has had enough.
+    """
+    fault = "it is closed"
+    try:
+        if sys.stdout is not None:
+            print(text, flush=True)
+            return
+    except UnicodeEncodeError:
+        # Names of columns, on a terminal without their letters; the result is paid for.
+        say(text.encode("ascii", "backslashreplace").decode(), fate)
+        return
+    except OSError as error:
+        silence(sys.stdout)
+        if isinstance(error, BrokenPipeError):
+            raise
+        fault = error.strerror or "it cannot be written"
+    raise ParameterError(f"can't write to the standard output: {fault}{fate}")
+
+
+def silence(stream: TextIO | None) -> None:
+    """Sends nowhere what a stream could not write: Python would try and complain once more."""
+    # A stream of a caller's own may be no file, and then is none of Python's either.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        target = stream.fileno()  # type: ignore[union-attr]
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, target)
+        os.close(null)
+
+
+def _lines(summary: dict[str, Any]) -> Iterator[str]:
+    if summary.get("released") is False:
+        yield "bottom: the mechanism released nothing, as privacy needs it to now and then"
+    width = max(map(len, summary))
+    for name, value in summary.items():
+        if value is not None:
+            yield f"{name:<{width}}  {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

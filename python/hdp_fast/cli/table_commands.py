@@ -1,0 +1,225 @@
+"""The commands hdp-fast schema and hdp-fast transfer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import local, transfer
+from .._support.validate import fraction, positive
+from ..budget.account import Budget
+from ..data import files
+from ..data.reading import parsed
+from ..data.schema import Label, Schema
+from ..data.table import Table, read_table
+from ..exceptions import AgentsExhausted, ParameterError
+from ..learners.bit_classes import Conjunctions, Stumps
+from ..learners.exponential import ExponentialLearner
+from ..weights import DenseWeights
+from .logistic import LogisticLearner
+from .output import check_output, deliver, record_of, say
+
+FILE_HELP = "a table: .csv, .csv.gz, .npz or .parquet, with named columns"
+_SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
+The file must be PUBLIC: all of this is read off it, unprotected. Of private data, write the schema
+by hand, from a codebook or from what everybody knows."""
+_TRANSFER_TEXT = """Learn from the records of SOURCE a hypothesis that is good on the population of
+TARGET (Subsample-Test-Reweigh). TARGET is a simulation: each of its rows plays an agent, who
+answers one question by randomised response, or none. Privacy: SOURCE is protected by (epsilon,
+delta) for each row, whatever is printed or written; each row of TARGET by the agents' epsilon. The
+schema is public and must not be made from either file. With --non-private SOURCE is not protected
+at all, and the learner is scikit-learn's logistic regression. With --chi2 the error is promised;
+with --kappa, --eta and --rounds it is only measured, privacy is promised all the same."""
+
+
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast schema."""
+    parser.description = _SCHEMA_TEXT
+    parser.add_argument("public", type=Path, metavar="PUBLIC", help=FILE_HELP)
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
+    rule = parser.add_mutually_exclusive_group(required=True)
+    rule.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
+    rule.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
+    between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
+    rule.add_argument("--label-bounds", **between, help="the label is a number between them")
+    parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
+    parser.add_argument("--unlabelled", action="store_true", help="PUBLIC lacks the label's column")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
+    parser.set_defaults(command=_schema)
+
+
+def add_transfer(parser: argparse.ArgumentParser) -> None:
+    """The arguments of hdp-fast transfer."""
+    parser.description = _TRANSFER_TEXT
+    parser.add_argument("source", type=Path, metavar="SOURCE", help=FILE_HELP)
+    parser.add_argument("target", type=Path, metavar="TARGET", help="the same, one agent a row")
+    parser.add_argument("--schema", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--label", metavar="COLUMN", help="must be the schema's, if given")
+    parser.add_argument("--epsilon", type=float, help="privacy of SOURCE")
+    parser.add_argument("--delta", type=float, help="privacy of SOURCE")
+    parser.add_argument("--agents-epsilon", type=float, required=True, help="privacy of an agent")
+    parser.add_argument("--alpha", type=float, required=True, help="half width of each test")
+    parser.add_argument("--beta", type=float, default=0.05, help="failure probability")
+    parser.add_argument("--opt", type=float, default=0.0, help="least error of the class on TARGET")
+    parser.add_argument("--chi2", type=float, help="public bound on the divergence from SOURCE")
+    parser.add_argument("--kappa", type=float, help="density of the weights, in (0, 1]")
+    parser.add_argument("--eta", type=float, help="step size of the weights")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--draws", type=int, help="records for each round, with --non-private")
+    _add_choices(parser)
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="go on where a run died")
+    parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_transfer)
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--schedule", choices=("every", "geometric", "final"), default="geometric", help="of tests"
+    )
+    parser.add_argument(
+        "--choose",
+        choices=("tested", "smallest", "majority"),
+        default="tested",
+        help="what to keep",
+    )
+    parser.add_argument("--size", type=int, default=2, help="features in a conjunction, at most")
+    parser.add_argument("--non-private", action="store_true", help="SOURCE is not protected")
+
+
+def _schema(arguments: argparse.Namespace) -> None:
+    label = Label(
+        arguments.label,
+        positive=None if arguments.positive is None else tuple(arguments.positive),
+        above=arguments.above,
+        bounds=arguments.label_bounds,
+    )
+    check_output(arguments)
+    table = read_table(arguments.public)
+    labelled = not arguments.unlabelled
+    schema = Schema.from_public(table, label, cuts=arguments.cuts, labelled=labelled)
+    text = schema.to_json()
+    if arguments.output is None:
+        say(text)
+    else:
+        files.write_atomically(arguments.output, f"{text}\n".encode())
+
+
+def _transfer(arguments: argparse.Namespace) -> None:
+    needed = _agents_needed(arguments)
+    check_output(arguments)
+    budget = None if arguments.budget is None else Budget.open(arguments.budget)
+    schema = _schema_of(arguments)
+    run = _run(arguments, schema)
+    source, target = read_table(arguments.source), read_table(arguments.target)
+    agents = _agents(target, schema, arguments)
+    if needed > agents.remaining:
+        found = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
+        raise AgentsExhausted(f"{found}: a larger --alpha or another --schedule needs fewer")
+    X, y = _records(source, schema, arguments)
+    run.fit(X, y, agents, budget=budget)
+    deliver(_summary(run.result_, schema), arguments)
+
+
+def _agents_needed(arguments: argparse.Namespace) -> int:
+    """How many agents the plan needs; refuses wrong flags before any file is read."""
+    names = ("epsilon", "delta", "chi2", "draws", "budget")
+    given = {name: getattr(arguments, name) is not None for name in names}
+    if arguments.non_private:
+        wrong = [name for name in ("epsilon", "delta", "budget") if given[name]]
+        if wrong:
+            raise ParameterError(f"--{wrong[0]} must not go with --non-private")
+    else:
+        positive("--epsilon", arguments.epsilon)
+        fraction("--delta", arguments.delta)
+        if None in (arguments.kappa, arguments.rounds) and not given["chi2"]:
+            raise ParameterError("--chi2, or --kappa and --rounds must be given")
+        if given["draws"]:
+            raise ParameterError("--draws must go with --non-private: privacy decides them else")
+    if arguments.size < 1:
+        raise ParameterError(f"--size = {arguments.size}, but it must be at least 1")
+    options = _options(arguments) | {"draws": 1}
+    # Neither learner nor privacy of SOURCE changes how often agents are asked.
+    epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
+    plan = transfer.plan(None, agents_epsilon=epsilon, private=False, **options)
+    DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run takes
+    return plan.N
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("alpha", "beta", "chi2", "kappa", "eta", "rounds", "schedule", "opt", "draws")
+    return {**{name: getattr(arguments, name) for name in names}, "output": arguments.choose}
+
+
+def read_schema(path: Path) -> Schema:
+    """The schema in a file.
+
+    Raises: ParameterError.
+    """
+    return parsed(path, "schema, a JSON object in UTF-8", Schema.from_json)
+
+
+def _schema_of(arguments: argparse.Namespace) -> Schema:
+    schema = read_schema(arguments.schema)
+    if arguments.label not in (None, schema.label.column):
+        rule = f"the schema's label is {schema.label.column!r}"
+        raise ParameterError(f"--label = {arguments.label!r}, but {rule}")
+    return schema
+
+
+def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTestReweigh:
+    learner: Any = LogisticLearner() if arguments.non_private else _learner(schema, arguments.size)
+    checkpoint = arguments.checkpoint
+    return transfer.SubsampleTestReweigh(
+        learner,
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        private=not arguments.non_private,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        **_options(arguments),
+    )
+
+
+def _learner(schema: Schema, size: int) -> ExponentialLearner:
+    d = len(schema.names)
+    if size == 1:
+        return ExponentialLearner(Stumps(d))
+    return ExponentialLearner(Conjunctions(d, min(size, d), complements=True))
+
+
+def _records(table: Table, schema: Schema, arguments: argparse.Namespace) -> tuple[Any, Any]:
+    features = schema.floats if arguments.non_private else schema.bits
+    return features(table), schema.labels(table)
+
+
+def _agents(table: Table, schema: Schema, arguments: argparse.Namespace) -> local.Agents:
+    # Files are often sorted, and tests ask agents in order: an order that no row decides, and the
+    # same one when a run is resumed.
+    order = np.random.default_rng(0).permutation(table.rows)
+    X, y = _records(table.select(order), schema, arguments)
+    return local.Agents(X, y, epsilon=arguments.agents_epsilon)
+
+
+def _summary(result: transfer.Result, schema: Schema) -> dict[str, Any]:
+    tested = result.tested
+    hypothesis = result.hypothesis
+    return {
+        "hypothesis": None if hypothesis is None else schema.words(hypothesis),
+        "target_error": tested.value,
+        "interval": [tested.low, tested.high],
+        "promised_error": result.plan.error,
+        "stopped": _STOPPED[result.stopped],
+        "rounds": result.rounds,
+        "planned_rounds": result.plan.rounds,
+        "agents_asked": sum(each.agents for each in result.estimates),
+        "description": hypothesis,
+        "record": record_of(result.record),
+        "agents_record": record_of(result.agents_record),
+    }
+
+
+_STOPPED = {"accepted": "a test accepted", "rounds": "all planned rounds were run"}

@@ -1,0 +1,19 @@
+"""Questions and reports as files: the local model between machines."""
+
+from .._support.lazy import list_only
+from .device import answer_once
+from .questions import Question, frequency_question, mean_question, read_question
+from .reports import Collection, read_collection, report_lines
+
+__all__ = [
+    "Collection",
+    "Question",
+    "answer_once",
+    "frequency_question",
+    "mean_question",
+    "read_collection",
+    "read_question",
+    "report_lines",
+]
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,146 @@
+"""How files are read that nobody vouches for: what is damaged becomes one line, without content.
+
+Libraries quote what they could not read, in their messages and in those that led to them. What they
+say is therefore dropped, with the whole chain of errors: what stays is the kind of damage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exceptions import HdpFastError, ParameterError, ShapeError
+
+T = TypeVar("T")
+
+# A file of JSON that people write or share is a thousandth as long.
+_LONGEST_TEXT = 1 << 26
+# An array without values may declare any length, for a file need not hold a byte of it.
+_LONGEST_EMPTY = 1 << 20
+
+
+@contextmanager
+def reading(source: object, kind: str) -> Iterator[None]:
+    """Turns whatever a reader raises in the block into one error that shows nothing of the content.
+
+    source: what is read, a path or words. kind: what a whole one is.
+
+    Raises: ParameterError; errors of this package pass as they are.
+    """
+    try:
+        yield
+    except HdpFastError:
+        raise
+    # Readers of damaged files raise nearly everything, and nothing but a reader runs here.
+    except Exception as error:
+        raise ParameterError(f"can't read {source}: {_fault(error, kind)}") from None
+
+
+def _fault(error: Exception, kind: str) -> str:
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    if isinstance(error, MemoryError):
+        return "it must fit into memory"
+    if isinstance(error, UnicodeError):
+        return f"it must be a whole {kind} (not UTF-8)"
+    name, module = type(error).__name__, type(error).__module__.lstrip("_")
+    return f"it must be a whole {kind} ({name if module == 'builtins' else f'{module}.{name}'})"
+
+
+def parsed(path: Path, kind: str, parse: Callable[[str], T]) -> T:
+    """What `parse` makes of a file of moderate length.
+
+    kind: what a whole one is.
+
+    Raises: ParameterError that names the file, also for the one that `parse` raises.
+    """
+    with reading(path, kind), path.open(encoding="utf-8") as handle:
+        text = handle.read(_LONGEST_TEXT + 1)
+    if len(text) > _LONGEST_TEXT:
+        raise ParameterError(f"can't read {path}: it is too long for a {kind}")
+    try:
+        return parse(text)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """An array or an archive of them, open meanwhile; nothing that would run code when loaded.
+
+    Raises: ParameterError; ShapeError for an array that declares a length and holds nothing.
+    """
+    kind = f"{path.suffix} file of plain numbers (pickled objects are never loaded)"
+    with reading(path, kind):
+        handle = path.open("rb")
+    # Opened here, for numpy leaves a file open when it turns out to be damaged.
+    with handle:
+        with reading(path, kind), _silence():
+            loaded = np.load(handle, allow_pickle=False)
+        if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
+            raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
+        yield stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
+
+
+def member(archive: Any, name: str, where: str) -> NDArray[Any]:
+    """One array of an open archive, of whatever dtype but object.
+
+    where: the array in words.
+
+    Raises: as opened.
+    """
+    with reading(where, "array of plain numbers or texts"), _silence():
+        values = archive[name]
+    return stored(values, where)
+
+
+def stored(values: Any, where: str) -> NDArray[Any]:
+    """The array, if it is one and about as long as what the file holds of it.
+
+    Raises: ParameterError, ShapeError.
+    """
+    # numpy hands out a member of an archive that does not look like an array as bytes.
+    if not isinstance(values, np.ndarray):
+        raise ParameterError(f"can't read {where}: it must be an array")
+    if not values.nbytes and max(values.shape, default=0) > _LONGEST_EMPTY:
+        raise ShapeError(f"{where} must not declare more rows or columns than it holds values")
+    if values.dtype.kind == "U" and values.nbytes and _points(values).max() > sys.maxunicode:
+        raise ParameterError(f"can't read {where}: it must be an array of texts")
+    return values
+
+
+def _points(texts: NDArray[np.str_]) -> NDArray[np.uint32]:
+    """Every character's number: of one that is none, numpy makes an error of Python's own."""
+    native = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
+    return native.reshape(-1).view(np.uint32)
+
+
+def declared_values(metadata: Any) -> int:
+    """How many values the metadata of a .parquet file make a reader reserve room for."""
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    rows = max([int(metadata.num_rows), *(int(group.num_rows) for group in groups)])
+    return rows * int(metadata.num_columns)
+
+
+def fits(entries: int) -> None:
+    """Makes room for so many numbers and gives it back, before a library tries without asking.
+
+    Raises: MemoryError, or ValueError for a number that is no size.
+    """
+    np.empty(entries, np.float64)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    # A damaged header may be text that Python's own parser warns of, and quotes.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,204 @@
+"""Records on their way to a caller's code: each part a copy of its own, that tells of no other row.
+
+An array, a sparse matrix or a data frame is more than its rows: it has a memory that others look
+at, too, and may carry what the whole table has, such as the categories that occur in it. Whoever
+works on one part in place, or reads what goes along with it, must neither write to another part
+nor read of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import drop_metadata
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.numbers import floats, real_array
+from .._support.validate import array
+from ..exceptions import ParameterError, ShapeError
+
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, type(None))
+# What nobody can change in place.
+_CONSTANTS = {str, bytes, bool, int, float, type(None)}
+
+
+def features(name: str, value: Any) -> Any:
+    """A data frame of pandas or polars or a sparse matrix as it is, and all else as an array.
+
+    Raises: ShapeError, ParameterError as values; ParameterError for columns of a data frame that no
+        member could have as its own.
+    """
+    if _is(value, "pandas", "DataFrame", "Series"):
+        _check_columns(name, value)
+        return value
+    if _is(value, "polars", "DataFrame", "Series"):
+        return value
+    found = value.tocsr() if hasattr(value, "tocsr") else values(name, value)
+    if not found.shape:
+        raise ShapeError(f"{name} has no dimension, but it must have rows")
+    return found
+
+
+def values(name: str, value: ArrayLike) -> NDArray[Any]:
+    """An array of the declared dtype; without one of float64. Texts become objects.
+
+    One entry, a float among integers in a list or the longest of all texts, must not decide what
+    everybody's entries become, and a number beyond float64 is infinite.
+
+    Raises: ShapeError for rows that differ in length; ParameterError for masked arrays, and for
+        lists that hold neither numbers alone nor texts alone.
+    """
+    found = array(name, value)
+    if hasattr(value, "dtype"):
+        return found.astype(object) if found.dtype.kind in "SU" else found
+    if found.dtype.kind in "biuf":
+        return floats(found)
+    entries = found if found.dtype.kind == "O" else np.asarray(value, dtype=object)
+    if _all_of(str, entries.flat):
+        return entries
+    if _all_of(_NUMBERS, entries.flat):
+        return floats(real_array(name, entries))
+    rule = "without a dtype it must hold numbers alone or texts alone"
+    raise ParameterError(f"{name} holds something else, but {rule}: make an array or a data frame")
+
+
+def _all_of(kinds: Any, entries: Iterable[Any]) -> bool:
+    return all(issubclass(kind, kinds) for kind in set(map(type, entries)))
+
+
+def _check_columns(name: str, value: Any) -> None:
+    pandas = sys.modules["pandas"]
+    for dtype in value.dtypes if value.ndim == 2 else [value.dtype]:
+        if isinstance(dtype, pandas.CategoricalDtype) and not dtype.ordered:
+            found = dtype.categories.astype(object)
+            if not (_all_of(str, found) or _all_of(_NUMBERS, found)):
+                rule = "categories without a declared order must be numbers alone or texts alone"
+                raise ParameterError(f"{name} has a column of other categories, but {rule}")
+        if isinstance(dtype, pandas.ArrowDtype) and "dictionary<" in str(dtype)[1:]:
+            rule = "no list or structure may hold entries of a dictionary"
+            raise ParameterError(f"{name} has a column of dtype {dtype}, but {rule}")
+
+
+def rows(X: Any, indices: Any) -> Any:
+    """These rows of what features returned."""
+    return X.iloc[indices] if hasattr(X, "iloc") else X[indices]
+
+
+def row_count(X: Any) -> int:
+    """Rows of what features returned."""
+    return int(X.shape[0])
+
+
+def own(part: Any, *, public: bool) -> Any:
+    """A copy of some rows that shares nothing with anybody; writable, rows after rows in memory.
+
+    Of a data frame neither index nor attrs are kept. public: whether all rows of the table are:
+    then a column keeps its categories. Else a category that does not occur is gone, and the order
+    of the others, unless it is declared, is that of the part alone. Categories that are numbers are
+    float64, and texts are objects, whatever the whole table has.
+
+    Raises: what copying an entry raises, so that a member must call it in silence.
+    """
+    if _is(part, "pandas", "Series"):
+        return _own_pandas(part.to_frame(), public).iloc[:, 0].rename(part.name)
+    if _is(part, "pandas", "DataFrame"):
+        return _own_pandas(part, public)
+    if _is(part, "polars", "Series"):
+        return _own_polars(part.to_frame()).to_series()
+    if _is(part, "polars", "DataFrame"):
+        return _own_polars(part)
+    return _own_sparse(part) if hasattr(part, "tocsr") else own_array(part)
+
+
+def own_array(part: NDArray[Any]) -> NDArray[Any]:
+    """A plain array of the same entries: of no subclass, whose attributes are a whole table's."""
+    made = np.empty(part.shape, drop_metadata(part.dtype))
+    made[...] = part
+    return _own_objects(made) if made.dtype.hasobject else made
+
+
+def _own_objects(entries: NDArray[Any]) -> NDArray[Any]:
+    if entries.dtype.kind == "O" and _CONSTANTS.issuperset(map(type, entries.flat)):
+        return entries
+    return copy.deepcopy(entries)
+
+
+def _own_sparse(part: Any) -> Any:
+    sparse = sys.modules["scipy.sparse"]
+    kind = sparse.csr_matrix if sparse.isspmatrix(part) else sparse.csr_array
+    # The type of the indices follows from this part, not from the entries of the whole.
+    parts = own_array(part.data), part.indices.copy(), part.indptr.copy()
+    return kind(parts, shape=part.shape)
+
+
+def _own_pandas(part: Any, public: bool) -> Any:
+    pandas = sys.modules["pandas"]
+    made = pandas.DataFrame(part.copy(deep=True))
+    made.index = pandas.RangeIndex(len(made))
+    made.columns = part.columns.copy(deep=True)
+    made.attrs = {}
+    made.flags.allows_duplicate_labels = True
+    for place, dtype in enumerate(part.dtypes):
+        column = made.iloc[:, place]
+        if isinstance(dtype, pandas.CategoricalDtype):
+            made.isetitem(place, _own_categories(column, public))
+        elif dtype.kind == "O" and isinstance(dtype, np.dtype):
+            made.isetitem(place, _own_objects(column.to_numpy(copy=True)))
+        elif "dictionary" in str(dtype) and isinstance(dtype, pandas.ArrowDtype):
+            kept = pandas.ArrowDtype(dtype.pyarrow_dtype.value_type)
+            made.isetitem(place, column.astype(kept))
+    return made
+
+
+def _own_categories(column: Any, public: bool) -> Any:
+    pandas = sys.modules["pandas"]
+    # What does not occur in a part may not even be looked at: it could fail.
+    codes = (column if public else column.cat.remove_unused_categories()).cat
+    found = codes.categories.astype(object)
+    numbers = len(found) > 0 and _all_of(_NUMBERS, found)
+    # One float among integers, or a missing entry, has made floats of all categories.
+    plain = [float(category) for category in found] if numbers else list(found)
+    entries = pandas.Series([*plain, None], dtype=object).to_numpy()[codes.codes]
+    kept = list(dict.fromkeys(plain))
+    if not (public or codes.ordered):
+        kept.sort()
+    dtype = np.float64 if numbers else object if _all_of(str, found) else None
+    categories = pandas.Index(kept, dtype=dtype, tupleize_cols=False)
+    return pandas.Categorical(entries, categories=categories, ordered=codes.ordered)
+
+
+def _own_polars(part: Any) -> Any:
+    polars = sys.modules["polars"]
+    # A list of categories belongs to all that use it, or to the whole process.
+    wanted = {name: _without_categories(dtype) for name, dtype in part.schema.items()}
+    changed = {name: dtype for name, dtype in wanted.items() if dtype != part.schema[name]}
+    made = part.cast(changed).rechunk().clone()
+    for name, dtype in wanted.items():
+        if isinstance(dtype, polars.Object):
+            kept = copy.deepcopy(part[name].to_list())
+            made = made.with_columns(polars.Series(name, kept, dtype=dtype))
+    return made
+
+
+def _without_categories(dtype: Any) -> Any:
+    polars = sys.modules["polars"]
+    if isinstance(dtype, polars.Categorical):
+        return polars.String()
+    if isinstance(dtype, polars.List):
+        return polars.List(_without_categories(dtype.inner))
+    if isinstance(dtype, polars.Array):
+        return polars.Array(_without_categories(dtype.inner), dtype.size)
+    if isinstance(dtype, polars.Struct):
+        fields = {field.name: _without_categories(field.dtype) for field in dtype.fields}
+        return polars.Struct(fields)
+    return dtype
+
+
+def _is(value: Any, module: str, *names: str) -> bool:
+    """Whether it is one of these, without importing what nobody has."""
+    found = sys.modules.get(module)
+    return found is not None and isinstance(value, tuple(getattr(found, name) for name in names))

@@ -1,0 +1,431 @@
+"""What a public file, or its author, says of a table's columns: how rows become features.
+
+A schema is public: it is written by hand, or from a file about nobody who is to be protected, and
+never from the private records. Private values that it does not foresee raise nothing and warn of
+nothing: a category outside its list has all bits 0, a number outside its bounds is clipped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._support.types import Bits, Floats
+from .._support.validate import count, from_json, number, shown
+from ..exceptions import ParameterError
+from .table import Column, Table
+
+_FORMAT = {"format": "hdp_fast.schema", "version": 1}
+# A public column of texts with more distinct ones holds names or free text, not categories.
+_MOST_VALUES = 64
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of names, each from a public list; one bit a name.
+
+    Attributes:
+        values: the names, at least one, each another.
+    """
+
+    values: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no list of names."""
+        object.__setattr__(self, "values", _texts("values", self.values))
+
+    def _names(self, column: str) -> list[str]:
+        return [f"{column}={value}" for value in self.values]
+
+    def _bits(self, column: Column) -> Bits:
+        return np.array([[text == v for v in self.values] for text in column.texts], np.uint8)
+
+    def _floats(self, column: Column) -> Floats:
+        return self._bits(column).astype(np.float64)
+
+    def _json(self) -> dict[str, Any]:
+        return {"kind": "category", "values": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers between public bounds; one bit, value >= cut, for each cut.
+
+    What is no number has all bits 0, and counts as low where numbers are asked for.
+
+    Attributes:
+        low: lower bound, finite.
+        high: upper bound, finite, above low.
+        cuts: finite, increasing; none means the three that quarter the interval of the bounds.
+    """
+
+    low: float
+    high: float
+    cuts: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse bounds and cuts in the wrong order."""
+        low, high = _interval(self.low, self.high)
+        given = _sequence("cuts", self.cuts)
+        cuts = [_finite("cuts", cut) for cut in given] or [
+            low + quarter * (high - low) / 4 for quarter in (1, 2, 3)
+        ]
+        if any(cut >= after for cut, after in itertools.pairwise(cuts)):
+            raise ParameterError(f"cuts = {shown(given)}, but they must increase")
+        for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
+            object.__setattr__(self, name, value)
+
+    def _names(self, column: str) -> list[str]:
+        return [f"{column}>={cut:.12g}" for cut in self.cuts]
+
+    def _bits(self, column: Column) -> Bits:
+        return (column.numbers()[:, None] >= np.array(self.cuts)).astype(np.uint8)
+
+    def _floats(self, column: Column) -> Floats:
+        values = np.nan_to_num(column.numbers(), nan=self.low, posinf=self.high, neginf=self.low)
+        return ((np.clip(values, self.low, self.high) - self.low) / (self.high - self.low))[:, None]
+
+    def _json(self) -> dict[str, Any]:
+        return {"kind": "number", "bounds": [self.low, self.high], "cuts": list(self.cuts)}
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """A column that is no feature.
+
+    Attributes:
+        none.
+    """
+
+    def _json(self) -> dict[str, Any]:
+        return {"kind": "ignore"}
+
+
+@dataclass(frozen=True)
+class Label:
+    """Which rows have label 1, or between which bounds a label lies that is a number.
+
+    All other rows, those without a value included, have 0; what is no number counts as the lower
+    bound.
+
+    Attributes:
+        column: its name.
+        positive: the values that count as 1, or None.
+        above: the number above which a value counts as 1, or None.
+        bounds: finite, the lower one first, or None; exactly one of the three is given.
+    """
+
+    column: str
+    positive: tuple[str, ...] | None = None
+    above: float | None = None
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a label without a rule, or with two."""
+        if not isinstance(self.column, str):
+            raise ParameterError(f"label = {shown(self.column)}, but it must be a column's name")
+        if sum(rule is not None for rule in (self.positive, self.above, self.bounds)) != 1:
+            found = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
+            raise ParameterError(f"{found}, but exactly one of them must be given")
+        if self.positive is not None:
+            object.__setattr__(self, "positive", _texts("positive", self.positive))
+        elif self.above is not None:
+            object.__setattr__(self, "above", _finite("above", self.above))
+        else:
+            object.__setattr__(self, "bounds", _pair("bounds", self.bounds))
+
+    def _bits(self, column: Column) -> Bits:
+        if self.above is not None:
+            return (column.numbers() > self.above).astype(np.uint8)
+        return np.array([text in (self.positive or ()) for text in column.texts], np.uint8)
+
+    def _floats(self, column: Column) -> Floats:
+        if self.bounds is None:
+            return 2 * self._bits(column).astype(np.float64) - 1
+        found: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
+        return found
+
+    def _json(self) -> dict[str, Any]:
+        rule = {"above": self.above, "positive": self.positive, "bounds": self.bounds}
+        return {"column": self.column, **{key: v for key, v in rule.items() if v is not None}}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How the rows of a table become labelled features.
+
+    Attributes:
+        label: which rows have label 1, or its bounds where it is a number.
+        columns: Category, Number or Ignore by the column's name; other columns are not looked at.
+    """
+
+    label: Label
+    columns: Mapping[str, Category | Number | Ignore]
+
+    def __post_init__(self) -> None:
+        """Refuse a schema without features, and one that predicts the label from itself."""
+        for name, kind in self.columns.items():
+            if not isinstance(kind, Category | Number | Ignore):
+                rule = "it must be a Category, a Number or Ignore"
+                raise ParameterError(f"columns[{name!r}] = {shown(kind)}, but {rule}")
+        if not self._features():
+            raise ParameterError("columns hold no feature, but one must not be ignored")
+        if self.label.column in self._features():
+            raise ParameterError(f"label = {self.label.column!r}, but it must not be a feature too")
+
+    @property
+    def names(self) -> list[str]:
+        """What each bit says, as "sex=female" or "age>=40"."""
+        return [text for name, kind in self._features().items() for text in kind._names(name)]
+
+    @property
+    def float_names(self) -> list[str]:
+        """What each of the numbers is: a category's bit, or a column from its bounds to [0, 1]."""
+        return [
+            text
+            for name, kind in self._features().items()
+            for text in ([name] if isinstance(kind, Number) else kind._names(name))
+        ]
+
+    def bits(self, table: Table) -> Bits:
+        """The features as bits.
+
+        table: has every column of the schema that is not ignored. Returns uint8 (m, d), column j as
+        names[j] says.
+
+        Raises: ParameterError for a missing column; nothing for any value in it.
+        Cost: O(m d).
+        Source: none.
+        """
+        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
+        return np.concatenate([kind._bits(c)[c.codes] for kind, c in columns], axis=1)
+
+    def floats(self, table: Table) -> Floats:
+        """The features as numbers: a bit for each category, a number scaled from its bounds.
+
+        table: as bits. Returns float64 (m, k), all in [0, 1].
+
+        Raises: ParameterError for a missing column; nothing for any value in it.
+        Cost: O(m k).
+        Source: none.
+        """
+        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
+        return np.concatenate([kind._floats(c)[c.codes] for kind, c in columns], axis=1)
+
+    def labels(self, table: Table) -> Bits:
+        """The labels, 0 or 1.
+
+        table: has the label's column. Returns uint8 (m,).
+
+        Raises: ParameterError for a missing column, and where the label is a number; nothing for
+            any value in it.
+        Cost: O(m).
+        Source: none.
+        """
+        if self.label.bounds is not None:
+            rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
+            raise ParameterError(f"label = {self.label.column!r}: {rule}")
+        column = table.column(self.label.column)
+        return self.label._bits(column)[column.codes]
+
+    def float_labels(self, table: Table) -> Floats:
+        """The labels as numbers in [-1, 1]: -1 and 1 for 0 and 1, or scaled from their bounds.
+
+        table: has the label's column. Returns float64 (m,).
+
+        Raises: ParameterError for a missing column; nothing for any value in it.
+        Cost: O(m).
+        Source: none.
+        """
+        column = table.column(self.label.column)
+        return self.label._floats(column)[column.codes]
+
+    def words(self, hypothesis: Mapping[str, Any]) -> str:
+        """A hypothesis about the features in words, as "sex=female and not age>=40".
+
+        hypothesis: as hdp_fast.learners describes it; a conjunction over the bits, a halfspace over
+        the numbers, or a vote of such.
+
+        Raises: ParameterError for anything else.
+        Cost: that of the text.
+        Source: none.
+        """
+        try:
+            return self._words(hypothesis)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+            rule = f"it must be a conjunction, a halfspace or a vote over {len(self.names)} bits"
+            raise ParameterError(f"hypothesis is something else, but {rule}") from None
+
+    def _words(self, hypothesis: Mapping[str, Any]) -> str:
+        if hypothesis["kind"] == "vote":
+            counts = Counter(self._words(each) for each in hypothesis["hypotheses"])
+            return "; ".join(f"{count} x ({text})" for text, count in counts.most_common())
+        if hypothesis["kind"] == "halfspace":
+            weights = zip(hypothesis["weights"], self.float_names, strict=True)
+            ordered = sorted(weights, key=lambda pair: -abs(pair[0]))
+            terms = [f"{weight:+.3g} {name}" for weight, name in ordered]
+            return f"{hypothesis['bias']:.3g} {' '.join(terms)} >= 0"
+        names = self.names
+        literals = zip(hypothesis["features"], hypothesis["values"], strict=True)
+        texts = [("" if value else "not ") + names[place] for place, value in literals]
+        if hypothesis["kind"] == "at_least":
+            return f"at least {hypothesis['threshold']} of: {', '.join(texts)}"
+        if hypothesis["kind"] != "conjunction":
+            raise ValueError(hypothesis["kind"])
+        return _conjunction(texts, hypothesis["complement"])
+
+    def to_json(self) -> str:
+        """The schema as a JSON object, with the version of its format.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        columns = {name: kind._json() for name, kind in self.columns.items()}
+        return json.dumps({**_FORMAT, "label": self.label._json(), "columns": columns}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Schema:
+        """The schema that to_json or somebody by hand wrote.
+
+        text: a JSON object {"format": "hdp_fast.schema", "version": 1, "label": {"column": name,
+        and "positive": [value, ...], "above": number or "bounds": [low, high]}, "columns": {name:
+        {"kind": "category", "values": [value, ...]} or {"kind": "number", "bounds": [low, high],
+        "cuts": [number, ...]}, one of the two optional, or {"kind": "ignore"}}}.
+
+        Raises: ParameterError when it is not one.
+        Cost: that of the text.
+        Source: none.
+        """
+        return from_json("schema", text, "Schema.to_json", cls._of)
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Schema:
+        form = {key: found.pop(key) for key in _FORMAT}
+        if form != _FORMAT:
+            raise ParameterError(f"schema must have format and version {list(_FORMAT.values())}")
+        # Beyond this point it is a schema, which is public: an error may say what is wrong.
+        try:
+            columns = {name: _kind(name, **given) for name, given in found.pop("columns").items()}
+            label = Label(**found.pop("label"))
+            if found:
+                raise ValueError(f"{sorted(found)} mean nothing")
+        except ParameterError as error:
+            raise ParameterError(f"schema: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            rule = "it must be what Schema.to_json wrote"
+            raise ParameterError(f"schema: {type(error).__name__}: {error}, but {rule}") from None
+        return cls(label, columns)
+
+    @classmethod
+    def from_public(
+        cls, table: Table, label: Label, *, cuts: int = 4, labelled: bool = True
+    ) -> Schema:
+        """A schema from a PUBLIC table: what it holds may be known to everybody.
+
+        table: its columns of numbers get their least and largest as bounds, and cut points at equal
+        shares of the rows; columns of at most 64 texts get them
+        as categories; constant columns and those of more texts are ignored. label: its column is no
+        feature. cuts: how many cut points at most, at least 1. labelled: whether the table must
+        have the label's column, which a misspelt name would make a feature of.
+
+        Raises: ParameterError when no column can be a feature or the label's is missing.
+        Cost: O(m log m) for each column.
+        Source: none.
+        """
+        if count("cuts", cuts) == 0:
+            raise ParameterError("cuts = 0, but it must be at least 1")
+        if labelled:
+            table.column(label.column)
+        features = {name: c for name, c in table.columns.items() if name != label.column}
+        return cls(label, {name: _guess(column, cuts) for name, column in features.items()})
+
+    def _features(self) -> dict[str, Category | Number]:
+        return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
+
+
+def _conjunction(texts: Sequence[str], complement: bool) -> str:
+    if not texts:
+        return "never" if complement else "always"
+    text = " and ".join(texts)
+    return f"not ({text})" if complement else text
+
+
+def _kind(name: str, kind: str, **given: Any) -> Category | Number | Ignore:
+    if kind == "category":
+        return Category(**given)
+    if kind == "ignore":
+        return Ignore(**given)
+    if kind != "number":
+        rule = "it must be one of category, number, ignore"
+        raise ParameterError(f"kind = {shown(kind)} of column {name!r}, but {rule}")
+    cuts = list(_sequence("cuts", given.pop("cuts", ())))
+    if "bounds" not in given and len(cuts) < 2:
+        raise ParameterError(f"column {name!r} must have bounds, or two cuts to take them from")
+    low, high = given.pop("bounds", cuts[:1] + cuts[-1:])
+    return Number(low, high, tuple(cuts), **given)
+
+
+def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
+    present = [place for place, text in enumerate(column.texts) if text]
+    numbers = column.numbers()
+    if len(present) > 1 and np.isfinite(numbers[present]).all():
+        rows = numbers[column.codes]
+        return _number_of(rows[~np.isnan(rows)], cuts)
+    if 2 <= len(present) <= _MOST_VALUES:
+        return Category(tuple(sorted(column.texts[place] for place in present)))
+    return Ignore()
+
+
+def _number_of(values: Floats, cuts: int) -> Number:
+    shares = np.arange(1, cuts + 1) / (cuts + 1)
+    # Values of the column itself, so that a cut of whole numbers is one; at the least value, the
+    # bit would be 1 for everybody.
+    found = np.unique(np.quantile(values, shares, method="higher"))
+    low, high = float(values.min()), float(values.max())
+    inner = found[found > low] if (found > low).any() else np.array([high])
+    return Number(low, high, tuple(inner.tolist()))
+
+
+def _finite(name: str, value: Any) -> float:
+    found = number(name, value)
+    if not math.isfinite(found):
+        raise ParameterError(f"{name} = {shown(value)}, but it must be a finite number")
+    return found
+
+
+def _interval(low: Any, high: Any) -> tuple[float, float]:
+    low, high = _finite("low", low), _finite("high", high)
+    if not low < high or not math.isfinite(high - low):
+        rule = "it must be below high, their difference finite"
+        raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
+    return low, high
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    found = _sequence(name, value)
+    if len(found) != 2:
+        raise ParameterError(f"{name} = {shown(value)}, but it must be two numbers")
+    return _interval(*found)
+
+
+def _sequence(name: str, value: Any) -> Sequence[Any]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ParameterError(f"{name} = {shown(value)}, but it must be a list")
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    found = tuple(_sequence(name, value))
+    if not found or len(set(map(str, found))) < len(found):
+        raise ParameterError(f"{name} = {shown(value)}, but it must list values, each once")
+    if not all(isinstance(text, str) for text in found):
+        raise ParameterError(f"{name} = {shown(value)}, but it must list texts")
+    return tuple(text.strip() for text in found)

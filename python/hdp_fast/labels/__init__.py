@@ -1,0 +1,34 @@
+"""Labels for public points from private records, by any learner at all.
+
+The records are split among members, each of which trains a model of its own. Asked for a label, all
+members vote, and a verified table of coins answers with the winner, or with bottom where the vote
+is close. One record changes one vote, and the members, their votes and how close a vote was stay
+private: answers are all that is ever shown. PrivateLabeler answers queries with labels, SoftLabeler
+with scores; PrivateLearner trains on labels a model that may be asked without end.
+"""
+
+from __future__ import annotations
+
+from .._support.lazy import list_only
+from .label_plans import sgd_stability, soft_bins, unstable_queries
+from .labeler import Labels, PrivateLabeler
+from .learner import PrivateLearner
+from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
+from .soft_labeler import Scores, SoftLabeler
+
+__all__ = [
+    "Labels",
+    "LearningPlan",
+    "PrivateLabeler",
+    "PrivateLearner",
+    "Scores",
+    "SoftLabeler",
+    "pac_sample_size",
+    "plan_answers",
+    "plan_learning",
+    "sgd_stability",
+    "soft_bins",
+    "unstable_queries",
+]
+
+__dir__ = list_only(__all__)

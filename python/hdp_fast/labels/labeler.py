@@ -1,0 +1,288 @@
+"""Labels by the votes of members, one query or many at a time, for as long as the budget lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import stability
+from .._support.types import RandomState
+from .._support.validate import shown
+from ..budget.account import Budget
+from ..data.records import features
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord
+from ..stability.gaussian import THRESHOLD
+from ..stability.plans import Table, VotePlan, members_needed
+from . import ensemble
+from .base import Fitted, Labeler
+
+TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Answers to queries.
+
+    Attributes:
+        labels: of the first queries, as many as were answered before the labeler ended; of the
+            labels' type, the labeler's marker where the answer is bottom.
+        is_bottom: where it is, bool.
+        unstable_left: bottoms until the labeler ends; None where none or any number may come.
+        queries_left: queries that may still be asked.
+        record: what protects all answers of the labeler together; None with diagnose=True.
+    """
+
+    labels: NDArray[Any]
+    is_bottom: NDArray[np.bool_]
+    unstable_left: int | None
+    queries_left: int
+    record: PrivacyRecord | None
+
+
+class PrivateLabeler(Labeler):
+    """Answers with labels that members vote for, each trained on its own chunk of the records.
+
+    learner: with fit and predict, as scikit-learn's classifiers have them, or a function (X, y) ->
+    predictor, which may take random_state. Every member is a new copy with a seed of its own,
+    derived from its chunk's number.
+    epsilon, delta: of all answers together. queries: m, how many may be asked. unstable: T, the
+    bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
+    public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
+    members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
+    bottom where a vote is close, "vote", of two classes, the other label; "gaussian" adds noise to
+    the votes for each class and answers bottom where the noisy ones are close, which never ends the
+    answers; "fewest" takes the one that needs fewer members, as stability.plan. threshold: that of
+    stability.GaussianVote, of no use to the others. bottom: what stands for it among the labels;
+    None for -1, NaN or the empty text. diagnose: says which chunks' members fail, and why, and so
+    protects nothing.
+
+    A member is handed copies of its own of its records and of every block of points, which it may
+    change in place. What goes along with a whole table does not: a data frame comes with neither
+    its index nor attrs, and its chunks with the categories alone that occur in them. Global
+    generators (random, numpy, torch) are seeded for each member and put back, and so are Python's
+    warnings, logs, streams, environment, folder, locale, recursion limit and decimals, and numpy's
+    settings. For that, members in one process take turns, threads included: processes make it
+    faster. A learner that uses a labeler itself must do so in its own thread: another would wait
+    for ever for the turn that the learner is in.
+
+    Nothing can undo what a learner keeps in a module, a class, a closure, a file, a thread, or in
+    the settings of other libraries: it must keep nothing there that depends on its records. Where
+    you cannot tell, give each member a process of its own, whatever that costs (some hundredths of
+    a second each): joblib.parallel_config("multiprocessing", n_jobs=-1, maxtasksperchild=1).
+
+    A member whose chunk is empty, or whose training or prediction fails or says anything but one of
+    the classes, votes for the smallest label. Nothing names it, whatever it raises, but for a
+    KeyboardInterrupt in the main thread, which looks like Ctrl-C: Python's warnings, logs and
+    streams are silent while members run, in other threads too; what compiled code writes past
+    Python, a thread or a finalizer that goes on afterwards, the running time and a worker process
+    that dies are not hidden. Members run by joblib, if it is installed, where
+    joblib.parallel_config says, with linear algebra in one thread where threadpoolctl is installed.
+
+    Guarantee: (epsilon, delta)-DP for all answers together, to queries chosen in any way: when one
+        record is replaced; with ids, when all records of one id are added or removed, whatever
+        their number. Exact coins. Holds if a member depends on its own chunk, its seed and the
+        queries alone: as above, unless the learner keeps something. What public facts are, such as
+        the shape and the dtypes of X, is the same for neighbours. diagnose=True: none.
+    Raises: nothing until fit.
+    Cost: none until fit.
+    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
+        table in the place of noise, and exactly T bottoms; or stability.GaussianVote.
+
+    Attributes:
+        classes_: the label set in order.
+        plan_: table and numbers of members, the paper's beside them.
+        members_: k in use.
+        record_: what protects all answers together; None with diagnose=True.
+        diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
+        queries_left: queries that may still be asked.
+        unstable_left: bottoms until the answers end; None where none or any number may come.
+    """
+
+    _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 4, with a verified table for noise"
+    _kept = (
+        *("epsilon", "delta", "queries", "unstable", "classes", "beta", "agreement"),
+        *("members", "table", "threshold", "bottom", "diagnose"),
+    )
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        learner: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        queries: int,
+        unstable: int,
+        classes: ArrayLike,
+        beta: float = 0.05,
+        agreement: float = 0.75,
+        members: int | None = None,
+        table: TableChoice = "fewest",
+        threshold: float = THRESHOLD,
+        bottom: Any = None,
+        diagnose: bool = False,
+    ):
+        super().__init__(
+            learner,
+            epsilon=epsilon,
+            delta=delta,
+            queries=queries,
+            unstable=unstable,
+            beta=beta,
+            agreement=agreement,
+            members=members,
+            diagnose=diagnose,
+        )
+        self.classes = classes
+        self.table = table
+        self.threshold = threshold
+        self.bottom = bottom
+
+    def plan(self) -> VotePlan:
+        """The table and the numbers of members that fit will use, the paper's beside them.
+
+        Guarantee: as stability.plan.
+        Raises: ParameterError.
+        Cost: as stability.plan.
+        Source: as stability.plan.
+        """
+        labels = len(ensemble.label_set(self.classes))
+        if self.table not in ("fewest", *_NAMES):
+            rule = 'it must be "fewest", "hazard", "vote" or "gaussian"'
+            raise ParameterError(f"table = {shown(self.table)}, but {rule}")
+        if self.table == "vote" and labels > 2:
+            raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
+        found = self._fewest(labels)
+        if self.table == "fewest" or type(found.table).__name__ == _NAMES[self.table]:
+            return found
+        made = self._designed(labels)
+        return replace(found, table=made, k=members_needed(made, agreement=self.agreement))
+
+    def _fewest(self, labels: int) -> VotePlan:
+        unstable, queries = self._sizes()
+        return stability.plan(
+            unstable,
+            queries,
+            labels=labels,
+            agreement=self.agreement,
+            threshold=self.threshold,
+            **self._goal(),
+        )
+
+    def _designed(self, labels: int) -> Table:
+        unstable, queries = self._sizes()
+        if self.table == "hazard":
+            return stability.HazardTable.design(unstable, queries, **self._goal())
+        if self.table == "vote":
+            return stability.VoteTable.design(queries, **self._goal())
+        return stability.GaussianVote.design(
+            queries, labels=labels, threshold=self.threshold, **self._goal()
+        )
+
+    def _goal(self) -> dict[str, float]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+        progress: bool = False,
+    ) -> Self:
+        """Train the members; what was trained before is forgotten.
+
+        X: records (n, ...), as the learner takes them: an array, a sparse matrix, or a data frame
+        of pandas or polars; lists and other tables become arrays of float64 where all is numbers,
+        of objects where all is texts, and are refused else: no entry decides the dtype of others.
+        Arrays of texts become objects, too, and so do categories of pandas, those that are numbers
+        float64; categories of both, or of anything else, are refused unless they are ordered.
+        y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
+        or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
+        record moves. budget: charged epsilon and delta once, here, before any training; one of
+        neighbours="add_remove" with ids. random_state: None draws from the operating system; an int
+        or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
+        where joblib's backend gives all results at once, it moves at the end.
+
+        Guarantee: as the class.
+        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
+            without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
+            them before any training.
+        Cost: the learner's, k times on n / k records, and the plan's.
+        Source: as the class.
+        """
+        classes = ensemble.label_set(self.classes)
+        ensemble.marker(self.bottom, classes)
+        records = features("X", X)
+        labels = ensemble.labels(y, int(records.shape[0]), classes)
+        return self._trained(records, labels, ids, budget, random_state, progress)
+
+    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> Labels:
+        """Ask for the labels of public points.
+
+        Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
+        so that the rest of the unstable budget is kept for other points. They are answered in their
+        order, up to the bottom that stops them; the others are not used up. Members see all of Q at
+        once: one that fails at a single point votes for the smallest label at all of them.
+        progress: show a bar (tqdm) over the votes of all members.
+
+        Guarantee: as the class: all calls together, and however many answers there are.
+        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
+            the last bottom; ImportError without tqdm where progress is wanted. Nothing is used up
+            then. CheckpointError when a saved labeler's ledger has become unusable.
+        Cost: a prediction of each member for each point, and a pass over their votes.
+        Source: as the class.
+        """
+        fitted = self._fitted()
+        limit, points = fitted.limit(bottoms), fitted.asked(Q)
+        classes = fitted.classes
+        with fitted.bar(points, "vote", progress) as bar:
+            counts = self._counts(fitted, points, bar)
+        codes, (unstable, queries) = fitted.answers(
+            lambda session: session.answer(counts), len(counts), limit
+        )
+        is_bottom = codes < 0
+        values = np.where(is_bottom, ensemble.marker(self.bottom, classes), classes[codes])
+        return Labels(
+            labels=values,
+            is_bottom=is_bottom,
+            unstable_left=unstable,
+            queries_left=queries,
+            record=fitted.record,
+        )
+
+    def unfitted(self) -> PrivateLabeler:
+        """A labeler of the same parameters without members.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
+        return type(self)(self.learner, **{name: getattr(self, name) for name in self._kept})
+
+    def _label_set(self) -> NDArray[Any]:
+        return ensemble.label_set(self.classes)
+
+    def _begin(self, fitted: Fitted) -> None:
+        self.classes_ = fitted.classes
+        super()._begin(fitted)
+
+    def _counts(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.uint32]:
+        size = len(fitted.classes)
+        position = fitted.spent.used().queries
+        blocks = fitted.ensemble.votes(points, fitted.classes, position, bar)
+        found = [np.empty((0, size), np.uint32)]
+        for votes, faults in blocks:
+            self._name(fitted, faults)
+            found.append(stability.count_votes(votes, size))
+        return np.concatenate(found)
+
+
+_NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

@@ -1,0 +1,192 @@
+"""A model trained on private answers, which may be asked without end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.random_state import make_generator
+from .._support.types import RandomState
+from .._support.validate import shown
+from ..budget.account import Budget
+from ..data.records import features, own, row_count, rows
+from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
+from ..record import PrivacyRecord
+from . import ensemble, members
+from .labeler import Labels, PrivateLabeler
+
+_SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
+
+
+class PrivateLearner:
+    """Learns from the labels that a labeler gives to public points.
+
+    labeler: a PrivateLabeler with the parameters to use; it stays as it is. final: what learns from
+    public points and their labels, in the open: with fit and predict, or a function (X, y) ->
+    predictor. bottoms: "random" puts a uniformly random label in the place of a bottom, as the
+    theorem has it; "drop" leaves the point out. private: "records", or "labels", where features are
+    public and nothing but the labels is protected.
+
+    Guarantee: that of the labeler, for everything shown, predictions included, however many: they
+        follow from its answers. private="labels": (epsilon, delta)-DP when one record's label is
+        replaced; the features of all records are shown, to final and to whoever asks it.
+    Raises: nothing until fit.
+    Cost: none until fit.
+    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 5 and Section 4.2.
+
+    Attributes:
+        labels_: the labeler's answers, bottoms included; kept when final fails, so that another
+            one can learn from them at no cost.
+        model_: what final made of them.
+        used_: how many points it learnt from.
+        record_: what protects the records, or their labels.
+    """
+
+    labels_: Labels
+    model_: Any
+    used_: int
+    record_: PrivacyRecord | None
+
+    def __init__(
+        self,
+        labeler: PrivateLabeler,
+        final: Any,
+        *,
+        bottoms: Literal["random", "drop"] = "random",
+        private: Literal["records", "labels"] = "records",
+    ):
+        self.labeler = labeler
+        self.final = final
+        self.bottoms = bottoms
+        self.private = private
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        public: Any = None,
+        *,
+        ids: ArrayLike | None = None,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+        progress: bool = False,
+    ) -> Self:
+        """Train the members, label the public points, and train the final model on them.
+
+        X, y, ids, budget, random_state, progress: as PrivateLabeler.fit. public: points (q, ...),
+        at most as many as the labeler may be asked; None for private="labels": then so many records
+        of X, spread evenly, lose their labels and become the public points, and neither ids nor a
+        budget can be given, since a budget counts what protects whole records. Where the labeler
+        gives its last bottom, the points after it are left out.
+
+        Guarantee: as the class.
+        Raises: ShapeError, ParameterError; InsufficientSamples; BudgetExceeded for more points than
+            the labeler may be asked; ImportError without tqdm where progress is wanted: all of
+            them before any training. What final raises comes after labels_ is there, and so does
+            InsufficientSamples where no point was labelled.
+        Cost: the labeler's training and answers, and the final model's training.
+        Source: as the class.
+        """
+        self._check()
+        records = features("X", X)
+        labels = ensemble.targets(y, row_count(records))
+        if self.private == "labels":
+            points, records, labels = self._split(records, labels, public, ids, budget)
+        else:
+            points = self._points(public, records)
+        own = self.labeler.unfitted().fit(
+            records, labels, ids=ids, budget=budget, random_state=random_state, progress=progress
+        )
+        self.labels_ = own.label(points, progress=progress)
+        self.record_ = self._record(own.record_)
+        self._learn(points, own.classes_, random_state)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """What the final model says of any points, private ones included, as often as you like.
+
+        X: points (q, ...), of which the model gets a copy.
+
+        Guarantee: as the class; a prediction tells whoever sees it of the point that was asked.
+        Raises: ParameterError before fit; what the final model raises.
+        Cost: the final model's.
+        Source: as the class.
+        """
+        if not hasattr(self, "model_"):
+            raise ParameterError("learner has no model, but fit must make it first")
+        points = own(features("X", X), public=True)
+        return getattr(self.model_, "predict", self.model_)(points)
+
+    def __repr__(self) -> str:
+        state = f"{self.used_:,} points" if hasattr(self, "model_") else "not fitted"
+        choices = f"bottoms={self.bottoms!r}, private={self.private!r}"
+        return f"PrivateLearner({self.labeler!r}, {shown(self.final)}, {choices}): {state}"
+
+    def _check(self) -> None:
+        if not isinstance(self.labeler, PrivateLabeler):
+            raise ParameterError(
+                f"labeler = {shown(self.labeler)}, but it must be a PrivateLabeler"
+            )
+        members.check(self.final, "final")
+        for name, choices in (("bottoms", ("random", "drop")), ("private", ("records", "labels"))):
+            if getattr(self, name) not in choices:
+                rule = f"it must be {choices[0]!r} or {choices[1]!r}"
+                raise ParameterError(f"{name} = {shown(getattr(self, name))}, but {rule}")
+
+    def _points(self, public: Any, records: Any) -> Any:
+        if public is None:
+            raise ParameterError(
+                "public = None, but there must be points unless labels are private"
+            )
+        points = features("public", public)
+        if tuple(points.shape[1:]) != tuple(records.shape[1:]):
+            rule = f"X has shape {tuple(records.shape)}"
+            raise ShapeError(f"public has shape {tuple(points.shape)}, but {rule}")
+        queries, most = row_count(points), self.labeler.plan().table.m
+        if queries > most:
+            raise BudgetExceeded(f"public has {queries:,} points, but the labeler answers {most:,}")
+        if not queries:
+            raise InsufficientSamples("public has 0 points, but there must be at least 1")
+        return points
+
+    def _split(
+        self, X: Any, y: NDArray[Any], public: Any, ids: Any, budget: Any
+    ) -> tuple[Any, Any, NDArray[Any]]:
+        for name, value in (("public", public), ("ids", ids), ("budget", budget)):
+            if value is not None:
+                rule = "private='labels' makes points of the records and protects labels alone"
+                raise ParameterError(f"{name} is given, but {rule}")
+        queries, n = self.labeler.plan().table.m, len(y)
+        if queries >= n:
+            raise InsufficientSamples(f"X has {n:,} records, but {queries:,} become public points")
+        chosen = np.zeros(n, bool)
+        chosen[np.arange(queries) * n // queries] = True
+        kept = np.flatnonzero(~chosen)
+        return rows(X, np.flatnonzero(chosen)), rows(X, kept), y[kept]
+
+    def _record(self, record: PrivacyRecord | None) -> PrivacyRecord | None:
+        if record is None:
+            return None
+        whose = ", of one record's label alone" if self.private == "labels" else ""
+        return replace(
+            record, mechanism=f"labels.PrivateLearner{whose}, {record.mechanism}", source=_SOURCE
+        )
+
+    def _learn(self, points: Any, classes: NDArray[Any], random_state: RandomState) -> None:
+        found, is_bottom = self.labels_.labels, self.labels_.is_bottom
+        taken = np.arange(len(found))
+        if self.bottoms == "drop":
+            taken = taken[~is_bottom]
+        else:
+            coins = np.random.default_rng()
+            if random_state is not None:
+                coins = make_generator(random_state)
+            found = np.where(is_bottom, coins.choice(classes, len(found)), found)
+        if not len(taken):
+            raise InsufficientSamples("0 points have labels, but final must learn from some")
+        points = own(rows(points, taken), public=True)
+        self.model_ = members.learnt(self.final, points, found[taken])
+        self.used_ = len(taken)

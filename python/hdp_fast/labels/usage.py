@@ -1,0 +1,175 @@
+"""What a labeler has used up, in memory or in a file that survives it and that processes share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .._support.sqlite import Kind, StateFile, Statements
+from .._support.uncopyable import Turnstile, check_process
+from ..exceptions import CheckpointError
+
+_KIND = Kind(
+    application=b"HDPl",
+    version=1,
+    schema=(
+        "CREATE TABLE spent "
+        "(key TEXT NOT NULL, bottoms INTEGER NOT NULL, queries INTEGER NOT NULL)",
+    ),
+    noun="the ledger of a labeler",
+    argument="ledger",
+    error=CheckpointError,
+    synchronous="EXTRA",
+)
+
+# Before the key of an account until the labeler's file has its name.
+_SAVING = "saving "
+
+
+@dataclass
+class Used:
+    """Bottoms and queries that have been used up."""
+
+    bottoms: int = 0
+    queries: int = 0
+
+
+class Spent:
+    """The account of one ensemble: read, answered from and written in one transaction.
+
+    An answer may be shown once the transaction has ended: one that a crash takes away has been
+    paid for or was never seen.
+    """
+
+    def __init__(self, path: Path | None = None, key: str = ""):
+        """Opens the account in a file, or begins one in memory.
+
+        Raises: CheckpointError for a file of another ensemble, or none.
+        """
+        self._file, self._key = None if path is None else StateFile(_KIND, path), key
+        self._used, self._process, self._turnstile = Used(), os.getpid(), Turnstile("labeler")
+        if self._file is not None:
+            self._file.inspect()
+            self.used()
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None in memory."""
+        return None if self._file is None else self._file.path
+
+    def used(self) -> Used:
+        """What has been used up by now.
+
+        Raises: CheckpointError.
+        """
+        with self.payment() as used:
+            return replace(used)
+
+    @contextmanager
+    def payment(self) -> Iterator[Used]:
+        """What has been used up, to be changed inside, which nobody else can do meanwhile.
+
+        Raises: CheckpointError where the file cannot be read and written; ParameterError in the
+            child of a fork, which would use up the same twice.
+        """
+        if self._file is None:
+            self._check_process()
+        # Processes are kept apart by the file, threads of this one before they wait for it.
+        with self._turnstile.held():
+            if self._file is None:
+                used = replace(self._used)
+                yield used
+                self._used = used
+                return
+            with self._file.transaction() as statements:
+                used = _read(self._file, statements, self._key)
+                before = replace(used)
+                yield used
+                if used != before:
+                    query = "UPDATE spent SET bottoms = ?, queries = ?"
+                    statements.write(query, used.bottoms, used.queries)
+
+    def require_memory(self, path: Path) -> None:
+        """Refuse to move it from one file into another.
+
+        Raises: CheckpointError.
+        """
+        if self._file is not None:
+            rule = f"it is kept in {str(self._file.path)!r}, and a second would count twice"
+            raise StateFile(_KIND, path).refusal(rule)
+
+    @contextmanager
+    def moved(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
+        """Moves the account into a file, while the block gives the labeler's file its name.
+
+        A kill before that leaves an account that nothing can be asked from: the next one for the
+        same file takes its place. Once the labeler's file may have its name there is no way back
+        into memory, whatever is raised: two accounts of the same members would count apart.
+
+        Raises: CheckpointError when the account is another's or cannot be written; ParameterError
+            in the child of a fork, whose parent goes on from the same account in memory.
+        """
+        if self._file is None:
+            self._check_process()
+        with self._turnstile.held():
+            self.require_memory(path)
+            file = StateFile(_KIND, path)
+            values = (_SAVING + key, self._used.bottoms, self._used.queries)
+            query = "INSERT INTO spent VALUES (?, ?, ?)"
+            if not file.create(lambda new: new.write(query, *values)):
+                file.inspect()
+                with file.transaction() as statements:
+                    _check_free(file, statements, labeler)
+                    statements.write("DELETE FROM spent")
+                    statements.write(query, *values)
+            # Nobody else can take the account's place while the labeler's file gets its name.
+            with file.transaction() as statements:
+                _read(file, statements, key)
+                self._file, self._key = file, key
+                try:
+                    yield
+                except BaseException:
+                    if not labeler.exists():
+                        self._file, self._key = None, ""
+                    raise
+                statements.write("UPDATE spent SET key = ?", key)
+
+    def _check_process(self) -> None:
+        rule = "one in memory serves only the process that made it: save it there first"
+        check_process(self._process, "labeler", rule)
+
+
+def check_free(path: Path, labeler: Path) -> None:
+    """Refuse a file in which no account of this labeler's file, which is not there yet, can begin.
+
+    Raises: CheckpointError.
+    """
+    file = StateFile(_KIND, path)
+    if file.path.exists():
+        file.inspect()
+        with file.opened(mode="ro") as statements:
+            _check_free(file, statements, labeler)
+
+
+def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
+    """An account is free whose labeler's file never got its name."""
+    file.verify(statements)
+    begun = all(key.startswith(_SAVING) for (key,) in statements.rows("SELECT key FROM spent"))
+    if labeler.exists() or not begun:
+        rule = f"{str(labeler)!r}, whose queries it counts, must be beside it: restore that file"
+        raise file.refusal(f"{rule}, or choose another path")
+
+
+def _read(file: StateFile, statements: Statements, ours: str) -> Used:
+    file.verify(statements)
+    with file.whole():
+        ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
+        if not 0 <= bottoms <= queries:
+            raise ValueError("more bottoms than queries")
+    # A kill just after the labeler's file got its name leaves the word before the key.
+    if key.removeprefix(_SAVING) != ours:
+        raise file.refusal("it must be the ledger of this ensemble")
+    return Used(bottoms, queries)

@@ -1,0 +1,50 @@
+"""Finite classes of hypotheses and the private learner that chooses from one.
+
+A class knows its hypotheses by index and never holds all of them: it counts the errors of every one
+in a single call, predicts with any of them and describes it as a dict that JSON can carry. Nothing
+about a class is private; ExponentialLearner is what releases. It is the generic learner of
+Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn Privately?, Section 3.
+"""
+
+from .._core import Features
+from .._support.lazy import list_only
+from .bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
+from .doubling import Doubled, DoublingLearner, DoublingRound
+from .exponential import ExponentialLearner, Learned, PaperSampleSize, vc_sample_size
+from .halfspaces import Halfspaces
+from .hypotheses import Chosen, Hypotheses
+from .labelings import Labelings, sauer_bound
+from .linear_model import LinearModel
+from .separator import LinearSeparator, Separated
+from .serialization import predictor
+from .sgd import PrivateSGD, SGDGuarantees
+
+__all__ = [
+    "Chosen",
+    "ConjunctionList",
+    "Conjunctions",
+    "Doubled",
+    "DoublingLearner",
+    "DoublingRound",
+    "ExponentialLearner",
+    "Features",
+    "Halfspaces",
+    "Hypotheses",
+    "Labelings",
+    "Learned",
+    "LinearModel",
+    "LinearSeparator",
+    "PaperSampleSize",
+    "Parities",
+    "PrivateSGD",
+    "SGDGuarantees",
+    "Separated",
+    "SparseHalfspaces",
+    "Stumps",
+    "cut",
+    "predictor",
+    "sauer_bound",
+    "vc_sample_size",
+]
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,351 @@
+"""The generic private learner: a finite class, and a hypothesis of few errors chosen from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._core import Features
+from .._support.random_state import check_random_state
+from .._support.types import RandomState
+from .._support.validate import array, fraction, integers, positive, shown
+from ..accounting.mechanisms import BoundedRange, Pure
+from ..accounting.neighbors import Neighbours, relation
+from ..budget.account import Budget, spend
+from ..exceptions import ParameterError, ShapeError
+from ..noise import selection_rate
+from ..record import PrivacyRecord, rng_of
+from .descriptions import Hypothesis, flag
+from .hypotheses import Chosen, Hypotheses, store
+from .labelings import sauer_bound
+
+Selection = Literal["exponential", "permute_and_flip"]
+
+# A sample size is rounded up from a little more than its formula, whose floats may fall short.
+_SLACK = 1 + 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Learned(Chosen):
+    """What ExponentialLearner releases: a hypothesis, and what protects the records.
+
+    Attributes:
+        index: of the chosen hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+        record: what protects the records.
+    """
+
+    record: PrivacyRecord
+
+
+class PaperSampleSize(NamedTuple):
+    """What the paper's theorem says of the records needed, beside what it ought to say.
+
+    Attributes:
+        printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / alpha**2).
+        printed_valid: whether the failure probability is then proved to be at most beta: for
+            epsilon >= 2 alpha; below, it may be up to 1.74 beta.
+        corrected: max(6 ln(2 |H| / beta) / (epsilon alpha), 9 ln(4 |H| / beta) / (2 alpha**2)).
+    """
+
+    printed: int
+    printed_valid: bool
+    corrected: int
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialLearner:
+    """Private choice of a hypothesis of few errors from a finite class.
+
+        >>> from hdp_fast.learners import Conjunctions, ExponentialLearner
+        >>> learner = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
+        >>> n = learner.sample_size(alpha=0.05, beta=0.05)
+        >>> print(f"{n:,} records are enough for {len(learner.hypotheses):,} hypotheses")
+        9,594 records are enough for 8,193 hypotheses
+        >>> learner.sample_size(alpha=0.05, beta=0.05, agnostic=False)  # if one of them never errs
+        605
+
+    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact coins; the
+        exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
+        (A record changes each error count by at most 1; under "add_remove" none the other way.)
+
+    Attributes:
+        hypotheses: one of the classes of this module.
+        epsilon: privacy parameter, above 0.
+        mechanism: "exponential", or "permute_and_flip", which is never worse on its own.
+        neighbours: "replace_one" or "add_remove" of a record.
+
+    Raises: ParameterError.
+    Cost: none until learn.
+    Source: Kasiviswanathan et al., Theorem 3.4.
+    """
+
+    hypotheses: Hypotheses
+    _: dataclasses.KW_ONLY
+    epsilon: float = 1.0
+    mechanism: Selection = "exponential"
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        """Refuse what is no learner."""
+        if not isinstance(self.hypotheses, Hypotheses):
+            rule = "it must be a class of hypotheses of hdp_fast.learners"
+            raise ParameterError(f"hypotheses = {shown(self.hypotheses)}, but {rule}")
+        if not len(self.hypotheses):
+            raise ParameterError("hypotheses are none, but there must be one to choose")
+        if self.mechanism not in ("exponential", "permute_and_flip"):
+            rule = "it must be one of exponential, permute_and_flip"
+            raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
+        store(self, epsilon=positive("epsilon", self.epsilon), neighbours=_central(self.neighbours))
+
+    @property
+    def numerics(self) -> Literal["exact"]:
+        """Errors are counted, and coins compared, in integers."""
+        return "exact"
+
+    @property
+    def privacy(self) -> BoundedRange | Pure:
+        """The mechanism as accounting takes it."""
+        kind = BoundedRange if self.mechanism == "exponential" else Pure
+        return kind(self.epsilon, neighbours=self.neighbours)
+
+    def with_epsilon(self, epsilon: float) -> ExponentialLearner:
+        """The same learner with another privacy parameter.
+
+        epsilon: above 0.
+
+        Raises: ParameterError.
+        Cost: constant.
+        Source: none.
+        """
+        return dataclasses.replace(self, epsilon=epsilon)
+
+    def learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        random_state: RandomState = None,
+        budget: Budget | None = None,
+    ) -> Learned:
+        """Choose a hypothesis by its errors on the records.
+
+        X, y: as errors of the class. random_state: None draws from the operating system; an int or
+        a Generator makes a reproducible test stream that protects nobody who knows it. budget:
+        charged epsilon, before anything is drawn.
+
+        Guarantee: as the class; the running time is not protected.
+        Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
+            is drawn or budget spent.
+        Cost: errors of the class, and at most about a coin for each hypothesis.
+        Source: Kasiviswanathan et al., Theorem 3.4; McSherry and Talwar 2007; McKenna and Sheldon
+            2020.
+        """
+        check_random_state(random_state)
+        record = self._record(random_state)
+        scores = -self.hypotheses.errors(X, y)
+        monotonic = self.neighbours == Neighbours.ADD_REMOVE
+        rate = selection_rate(self.epsilon, 1, monotonic).as_integer_ratio()
+        method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
+        with spend(budget, record):
+            index = _core.select(method, scores, rate, random_state)
+        hypothesis = self.hypotheses.hypothesis(index)
+        return Learned(index, hypothesis, self.hypotheses, record)
+
+    def learn_indices(
+        self,
+        X: Any,
+        y: NDArray[np.uint8],
+        indices: NDArray[np.int64],
+        *,
+        random_state: RandomState = None,
+    ) -> Learned:
+        """The same on some of the records, one as often as it is named.
+
+        X: as prepare returned it; y: uint8 (n,); indices: int64 (m,), from 0 to n - 1;
+        random_state: as learn.
+
+        Guarantee: as learn for each draw; a record that is named k times has k times epsilon.
+        Raises: as learn.
+        Cost: as learn, and a random read for every index.
+        Source: as learn.
+        """
+        chosen = integers("indices", indices, np.int64)
+        labels, size = array("y", y), len(X)
+        if labels.shape != (size,):
+            raise ShapeError(f"y has shape {labels.shape}, but X has {size} records")
+        if not 0 <= chosen.min() <= chosen.max() < size:
+            raise ParameterError(f"indices has entries out of range, but X has {size} records")
+        drawn = X._take(chosen) if isinstance(X, Features) else X[chosen]
+        return self.learn(drawn, labels[chosen], random_state=random_state)
+
+    def restore(self, hypothesis: Hypothesis | str) -> Chosen:
+        """What learn had chosen, from the description that it released.
+
+        hypothesis: of a hypothesis of the class, a dict or its JSON.
+
+        Raises: ParameterError for one that the class has not.
+        Cost: index of the class.
+        Source: none.
+        """
+        index = self.hypotheses.index(hypothesis)
+        return Chosen(index, self.hypotheses.hypothesis(index), self.hypotheses)
+
+    def prepare(self, X: Any) -> Any:
+        """The records in the form that learn and predict read fastest.
+
+        X: as errors of the class. Returns Features for classes over bits, float64 (m, d) for
+        Halfspaces.
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self.hypotheses.prepare(X)
+
+    def sample_size(
+        self,
+        alpha: float,
+        beta: float,
+        epsilon: float | None = None,
+        *,
+        agnostic: bool = True,
+        opt: float = 0.0,
+    ) -> int:
+        """Records that are enough for an error of at most alpha above the least one of the class.
+
+        alpha: excess error, in (0, 1); beta: failure probability, in (0, 1). epsilon: None means
+        the learner's own. agnostic: whether nothing is known about the least error; else it is at
+        most opt, in [0, 1), 0 if some hypothesis is always right.
+
+        Guarantee: learn with so many records, drawn independently from any distribution, chooses a
+            hypothesis that errs with probability at most the least possible plus alpha, except
+            with probability beta over records and coins.
+        Raises: ParameterError.
+        Cost: constant.
+        Source: ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon
+            under "add_remove"), for Z the worst difference of two losses: a sharper form of
+            Kasiviswanathan et al., Theorem 3.4.
+        """
+        epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
+        rate = _exponent(alpha, epsilon, self.neighbours, agnostic, opt)
+        return _records(len(self.hypotheses), rate, beta)
+
+    def paper_sample_size(
+        self, alpha: float, beta: float, epsilon: float | None = None
+    ) -> PaperSampleSize:
+        """What the paper says of the records needed, as printed and corrected.
+
+        alpha, beta, epsilon: as sample_size.
+
+        Guarantee: that of sample_size, for `corrected` records, under "replace_one".
+        Raises: ParameterError.
+        Cost: constant.
+        Source: Kasiviswanathan et al., Theorem 3.4.
+        """
+        alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
+        epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
+        size = len(self.hypotheses)
+        needs = [
+            (6 * math.log(size / beta), min(epsilon * alpha, alpha**2)),
+            (6 * math.log(2 * size / beta), epsilon * alpha),
+            (9 * math.log(4 * size / beta), 2 * alpha**2),
+        ]
+        printed, *corrected = (_rounded_up("alpha and epsilon", *need) for need in needs)
+        return PaperSampleSize(printed, epsilon >= 2 * alpha, max(corrected))
+
+    def _record(self, random_state: RandomState) -> PrivacyRecord:
+        return PrivacyRecord(
+            mechanism=f"learners.ExponentialLearner, mechanism={self.mechanism}",
+            source="Kasiviswanathan et al., What Can We Learn Privately?, Theorem 3.4",
+            neighbours=self.neighbours.value,
+            epsilon=self.epsilon,
+            noise="coins of probability exp(-rate (errors - least errors))",
+            numerics=self.numerics,
+            rng=rng_of(random_state),
+        )
+
+
+def _rounded_up(names: str, numerator: float, denominator: float) -> int:
+    size = _SLACK * numerator / denominator if denominator > 0 else math.inf
+    if size >= 1 << 62:
+        raise ParameterError(f"{names} are so small that 2**62 records are not enough")
+    return math.ceil(size)
+
+
+def vc_sample_size(
+    vc: int,
+    domain: int,
+    *,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    agnostic: bool = True,
+    opt: float = 0.0,
+    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+) -> int:
+    """Records that are enough for any class of a VC dimension on a finite domain.
+
+    On a domain of few points the many half-lines there are come down to few labelings:
+
+        >>> import numpy as np
+        >>> from hdp_fast import learners
+        >>> domain = np.arange(100.0)[:, None]
+        >>> lines = learners.Halfspaces(np.ones((5_000, 1)), -np.linspace(0, 100, 5_000))
+        >>> learner = learners.ExponentialLearner(learners.Labelings(domain, lines), epsilon=1.0)
+        >>> len(learner.hypotheses), learners.sauer_bound(100, 1)
+        (101, 101)
+        >>> learners.vc_sample_size(1, 100, alpha=0.1, beta=0.05, epsilon=1.0)
+        1513
+
+    vc: VC dimension, at least 0; domain: number of points, at least 1; the others as
+    ExponentialLearner and its sample_size take them.
+
+    Guarantee: ExponentialLearner over Labelings of the class chooses from so many records,
+        independent and from the domain, as its sample_size says.
+    Raises: ParameterError.
+    Cost: that of sauer_bound.
+    Source: Kasiviswanathan et al., Corollary 3.6, with the number of labelings itself in place of
+        its order and the exponent of sample_size.
+    """
+    epsilon, neighbours = positive("epsilon", epsilon), _central(neighbours)
+    rate = _exponent(alpha, epsilon, neighbours, agnostic, opt)
+    return _records(sauer_bound(domain, vc), rate, beta)
+
+
+def _central(neighbours: Neighbours) -> Neighbours:
+    found = relation(neighbours)
+    if found == Neighbours.LOCAL:
+        rule = "it must be one of replace_one, add_remove"
+        raise ParameterError(f"neighbours = {str(found)!r}, but {rule}")
+    return found
+
+
+def _exponent(
+    alpha: float, epsilon: float, neighbours: Neighbours, agnostic: bool, opt: float
+) -> float:
+    """How fast the chance of a hypothesis worse by alpha falls with each record."""
+    alpha, opt = fraction("alpha", alpha), fraction("opt", opt, zero=True)
+    flag("agnostic", agnostic)
+    most = epsilon if neighbours == Neighbours.ADD_REMOVE else epsilon / 2
+    # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
+    wide = (1 - alpha) / 2
+    low = wide if agnostic else min(opt, wide)
+    if low == 0:
+        return -math.log1p(alpha * math.expm1(-most))
+    t = min(most, math.log1p(alpha / low) / 2)
+    return -math.log1p(4 * low * math.sinh(t / 2) ** 2 + alpha * math.expm1(-t))
+
+
+def _records(hypotheses: int, rate: float, beta: float) -> int:
+    """Records after which any of the rivals of the best hypothesis is chosen rarely enough."""
+    failure = fraction("beta", beta)
+    if hypotheses == 1:
+        return 0
+    return _rounded_up("alpha and epsilon", math.log(hypotheses - 1) - math.log(failure), rate)

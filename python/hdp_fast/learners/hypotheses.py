@@ -1,0 +1,178 @@
+"""Finite classes of hypotheses: errors of all at once, predictions and descriptions by index."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.numbers import floats
+from .._support.types import Bits, Floats
+from .._support.validate import count, numbers, shown
+from ..exceptions import ParameterError, ShapeError
+from .descriptions import Hypothesis, parse
+
+Errors = NDArray[np.int64]
+
+
+class Hypotheses(ABC):
+    """A finite class of hypotheses 0, 1, ..., len() - 1, each from records to {0, 1}.
+
+    Iterating gives the descriptions, one at a time. The base of the classes below, not to be made
+    itself.
+
+    Attributes:
+        d: number of features of a record.
+    """
+
+    d: int
+    _kind: ClassVar[str]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Hypothesis]:
+        return (self.hypothesis(i) for i in range(len(self)))
+
+    def errors(self, X: Any, y: ArrayLike, *, threads: int | None = None) -> Errors:
+        """How many records each hypothesis gets wrong.
+
+        X: the records, m rows of what the class takes; y: their labels, 0/1 (m,). threads: as
+        hdp_fast.gf2.rank. Returns int64 (len(self),). Not private.
+
+        Raises: ShapeError, ParameterError, MemoryError.
+        Cost: Conjunctions, Stumps and SparseHalfspaces m / 64 word operations for each set of
+            features, whatever the signs and thresholds; lists and Parities m / 64 for each
+            literal; Halfspaces m d operations each. Some dozen bytes a hypothesis and thread.
+        Source: none.
+        """
+        return self._errors(X, y, threads)
+
+    def predict(self, i: int, X: Any) -> Bits:
+        """What hypothesis i says of every record.
+
+        i: from 0 to len(self) - 1; X: as errors. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._predict(self._index(i), X)
+
+    def hypothesis(self, i: int) -> Hypothesis:
+        """What hypothesis i is, in words that JSON can carry.
+
+        i: from 0 to len(self) - 1. "kind": "conjunction" is 1 where all "features" have their
+        "values", "parity" the sum of its "features" over GF(2), both reversed if "complement";
+        "at_least" is 1 where at least "threshold" of the "features" have their "values";
+        "halfspace" is 1 where "weights" times the record plus "bias" is at least 0.
+
+        Raises: ParameterError.
+        Cost: that of the description.
+        Source: none.
+        """
+        return self._hypothesis(self._index(i))
+
+    def index(self, hypothesis: Hypothesis | str) -> int:
+        """Which hypothesis a description means: the inverse of hypothesis().
+
+        hypothesis: as hypothesis() describes it, or that as JSON. Returns the first such i.
+
+        Raises: ParameterError for one that the class has not.
+        Cost: that of the description, for stored hypotheses a pass over them.
+        Source: none.
+        """
+        said = parse(hypothesis)
+        found = self._place(said) if said["kind"] == self._kind else None
+        if found is None or found >= len(self) or self._hypothesis(found) != said:
+            raise ParameterError(f"hypothesis = {shown(hypothesis)}, but the class has none such")
+        return found
+
+    def prepare(self, X: Any) -> Any:
+        """The records in the form that errors and predict read fastest.
+
+        X: as errors. Returns Features for classes over bits, float64 (m, d) for Halfspaces.
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._prepare(X)
+
+    @abstractmethod
+    def _place(self, said: Hypothesis) -> int | None:
+        """The only index, or the first, that can have this description, of the class's kind."""
+
+    @abstractmethod
+    def _prepare(self, X: Any) -> Any: ...
+
+    @abstractmethod
+    def _errors(self, X: Any, y: ArrayLike, threads: int | None) -> Errors: ...
+
+    @abstractmethod
+    def _predict(self, i: int, X: Any) -> Bits: ...
+
+    @abstractmethod
+    def _hypothesis(self, i: int) -> Hypothesis: ...
+
+    def _index(self, i: int) -> int:
+        found = count("i", i)
+        if found >= len(self):
+            raise ParameterError(f"i = {shown(i)}, but there are {len(self):,} hypotheses")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A hypothesis of a class, ready to predict.
+
+    Attributes:
+        index: of the hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+    """
+
+    index: int
+    hypothesis: Hypothesis
+    _hypotheses: Hypotheses = field(repr=False)
+
+    def predict(self, X: Any) -> Bits:
+        """What the chosen hypothesis says of other records.
+
+        X: records as the class takes them. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return self._hypotheses.predict(self.index, X)
+
+
+def store(instance: object, **values: Any) -> None:
+    """Fields of a frozen instance as they were checked."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    values.flags.writeable = False
+    return values
+
+
+def first(matches: NDArray[np.bool_]) -> int | None:
+    return int(matches.argmax()) if matches.any() else None
+
+
+def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
+    """The numbers, all finite, themselves where they are float64."""
+    found = numbers(name, value)
+    if found.ndim != dimensions:
+        rule = f"it must have {dimensions} dimension(s)"
+        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
+    entries = floats(found)
+    if not np.isfinite(entries).all():
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+    return entries

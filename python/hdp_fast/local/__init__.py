@@ -1,0 +1,94 @@
+"""The local model: people who each answer one randomised question, and nobody twice."""
+
+from .._support.lazy import list_only
+from .agents import Agents, RemoteAgents
+from .descent import learn_by_descent
+from .estimation import agents_needed, estimate_mean
+from .masked_parity.concepts import (
+    MaskedParity,
+    WeakMaskedParity,
+    masked_parity_domain,
+    uniform_examples,
+)
+from .masked_parity.learning import (
+    LearnedMaskedParity,
+    MaskedParityNeeds,
+    learn_masked_parity,
+    learn_masked_parity_weakly,
+    masked_parity_agents,
+)
+from .masked_parity.oracles import EvasiveOracle, MaskedParityAgents
+from .queries.curator import CuratorOracle, records_needed
+from .queries.from_agents import LocalSQOracle, SimulatedSQ, agents_per_query, simulate_sq
+from .queries.local_protocol import (
+    Simulated,
+    SimulationPlan,
+    TransparentRandomizer,
+    plan_simulation,
+    simulate_local,
+)
+from .queries.oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
+from .queries.simulated_entry import SimulatedEntry
+from .randomizers.aggregates import Aggregate, Estimate
+from .randomizers.base import Randomizer, randomizer_of
+from .randomizers.binary import BinaryResponse
+from .randomizers.choice import best_randomizer
+from .randomizers.frequency import FrequencyAggregate, HadamardResponse, KaryResponse
+from .randomizers.mean import MeanAggregate
+from .randomizers.noisy import Gaussian, Laplace
+from .randomizers.piecewise import Piecewise
+from .response import Voted, learn_by_votes, randomized_response, votes_needed
+
+__all__ = [
+    "Agents",
+    "Aggregate",
+    "BinaryResponse",
+    "CuratorOracle",
+    "EmpiricalOracle",
+    "Estimate",
+    "EvasiveOracle",
+    "ExactOracle",
+    "FrequencyAggregate",
+    "Gaussian",
+    "HadamardResponse",
+    "KaryResponse",
+    "Laplace",
+    "LearnedMaskedParity",
+    "LocalSQOracle",
+    "MaskedParity",
+    "MaskedParityAgents",
+    "MaskedParityNeeds",
+    "MeanAggregate",
+    "Piecewise",
+    "Randomizer",
+    "RealValued",
+    "RemoteAgents",
+    "SQOracle",
+    "Simulated",
+    "SimulatedEntry",
+    "SimulatedSQ",
+    "SimulationPlan",
+    "TransparentRandomizer",
+    "Voted",
+    "WeakMaskedParity",
+    "agents_needed",
+    "agents_per_query",
+    "best_randomizer",
+    "estimate_mean",
+    "learn_by_descent",
+    "learn_by_votes",
+    "learn_masked_parity",
+    "learn_masked_parity_weakly",
+    "masked_parity_agents",
+    "masked_parity_domain",
+    "plan_simulation",
+    "randomized_response",
+    "randomizer_of",
+    "records_needed",
+    "simulate_local",
+    "simulate_sq",
+    "uniform_examples",
+    "votes_needed",
+]
+
+__dir__ = list_only(__all__)

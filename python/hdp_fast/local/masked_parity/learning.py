@@ -1,0 +1,307 @@
+"""Learning MASKED-PARITY: from statistical queries, and from one bit of every agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._support.random_state import check_random_state, make_stream
+from ..._support.types import Bits, RandomState
+from ..._support.validate import fraction, shown
+from ...exceptions import AgentsExhausted, ParameterError, ShapeError
+from ...record import PrivacyRecord
+from ..agents import Agents, Question, advantage
+from ..queries.oracles import Losses, SQOracle, asked_together
+from .concepts import MaskedParity, WeakMaskedParity, checked_size, index_and_half, parity_of, width
+from .oracles import MaskedParityAgents
+
+Source = SQOracle | Agents | MaskedParityAgents
+
+# Agents asked at once: what is drawn for them stays in a processor's cache.
+_BLOCK = 1 << 18
+_MOST_AGENTS = 10**18
+
+
+class MaskedParityNeeds(NamedTuple):
+    """Agents needed to learn a MASKED-PARITY.
+
+    Attributes:
+        first: of the first round, which finds r.
+        second: of the second round, which finds a.
+        groups: of both rounds, if d groups of agents answered one of the first d queries each.
+    """
+
+    first: int
+    second: int
+    groups: int
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMaskedParity:
+    """What learn_masked_parity and learn_masked_parity_weakly found.
+
+    Attributes:
+        concept: a MaskedParity, or of the weak learner a WeakMaskedParity.
+        queries: statistical queries asked or estimated.
+        agents: how many were asked; 0 for an oracle.
+        agents_record: what protects each agent's answer; None for an oracle.
+    """
+
+    concept: MaskedParity | WeakMaskedParity
+    queries: int
+    agents: int
+    agents_record: PrivacyRecord | None
+
+    def predict(self, X: Any) -> Bits:
+        """What the concept says of examples.
+
+        X: as MaskedParity.predict. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: as MaskedParity.predict.
+        Source: none.
+        """
+        return self.concept.predict(X)
+
+
+def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParityNeeds:
+    """How many agents learn_masked_parity needs.
+
+    d: bits of x, a power of two from 2 to 32,768; beta: probability with which any bit of r, or a,
+    may be wrong, in (0, 1); epsilon: of each agent's answer, above 0.
+
+    Guarantee: with so many agents, drawn independently from the uniform distribution, every bit is
+        right except with probability beta.
+    Raises: ParameterError.
+    Cost: constant.
+    Source: each of d + 1 signs is that of a sum of N independent signs of mean m, wrong with
+        probability at most (1 - m**2)**(N / 2) (Hoeffding 1963, Theorem 1); m is tanh(epsilon / 2)
+        times 1 / (2 d) for a bit of r and 1 / 2 for a; a union over them.
+    """
+    size, edge = checked_size("d", d), advantage(epsilon)
+    failure = fraction("beta", beta) / (size + 1)
+    one, second = (
+        2 * math.log(1 / failure) / -math.log1p(-((edge * mean) ** 2)) for mean in (0.5 / size, 0.5)
+    )
+    if not one * size < _MOST_AGENTS:
+        rule = f"need more than {_MOST_AGENTS:.0e} agents, but be larger"
+        raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {rule}")
+    # Every row, and either answer of those who can tell nothing, must be given equally often.
+    first, last = 2 * size * math.ceil(one / (2 * size)), 2 * math.ceil(second / 2)
+    return MaskedParityNeeds(first, last, size * math.ceil(one) + last)
+
+
+def learn_masked_parity(
+    source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
+) -> LearnedMaskedParity:
+    """Learn a MASKED-PARITY under the uniform distribution, in two rounds.
+
+    From an oracle: d queries of tolerance 1 / (4 d + 1) tell the bits of r, one of 1 / 5 that
+    depends on r tells a. From agents: each tells one bit by randomised response. In the first round
+    that is Hadamard response over i, or "b = 0", with public rows that agents take in turn, and the
+    label as a sign; one Walsh transform of the counts estimates all d queries at once, from d times
+    fewer agents than one group for each query. (A frequency oracle over pairs (i, label) would have
+    twice the noise.)
+
+    source: an SQOracle about such examples, or Agents or MaskedParityAgents with at least
+    masked_parity_agents() of them left, no more of whom are asked, in their order; that must tell
+    nothing about them. d: bits of x, a power of two from 2 to 32,768. beta: failure probability
+    with agents; an oracle that keeps its tolerances leaves none. random_state: of the agents'
+    answers.
+
+    Guarantee: pure epsilon-DP, locally, for each agent, with their own epsilon.
+    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than needed:
+        then nobody is asked; whatever the oracle raises.
+    Cost: d + 1 queries; or O(N) for N agents and O(d log d).
+    Source: Kasiviswanathan et al., Section 5.3.1.
+    """
+    rounds = _rounds(source, d, beta, random_state)
+    r = rounds.first()
+    return rounds.learned(MaskedParity(r, rounds.second(r)))
+
+
+def learn_masked_parity_weakly(
+    source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
+) -> LearnedMaskedParity:
+    """Learn a MASKED-PARITY under the uniform distribution with error exactly 1/4, in one round.
+
+    The first round of learn_masked_parity alone: queries that depend on no answer. No learner in
+    one round can do much better from fewer than about 2**(d / 3) queries.
+
+    source, d, beta, random_state: as learn_masked_parity; of the agents the first round's number
+    must be left.
+
+    Guarantee: as learn_masked_parity.
+    Raises: as learn_masked_parity.
+    Cost: d queries; or O(N) for N agents and O(d log d).
+    Source: Kasiviswanathan et al., Section 5.3 (weak and strong learning).
+    """
+    rounds = _rounds(source, d, beta, random_state, weak=True)
+    return rounds.learned(WeakMaskedParity(rounds.first()))
+
+
+class _Rounds(Protocol):
+    """Both rounds, whoever answers."""
+
+    def first(self) -> Bits:
+        """The bits of r."""
+
+    def second(self, r: Bits) -> int:
+        """The mask of a concept with this r."""
+
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
+        """The result."""
+
+
+class _Queries:
+    """Rounds of statistical queries."""
+
+    def __init__(self, oracle: SQOracle, d: int):
+        self._oracle, self._d, self._asked = oracle, d, 0
+
+    def first(self) -> Bits:
+        d = self._d
+        answers = self._ask([_says_one(d, j) for j in range(d)], 1 / (4 * d + 1))
+        return np.array([answer > 1 / (4 * d) for answer in answers], np.uint8)
+
+    def second(self, r: Bits) -> int:
+        return int(self._ask([_is_masked(r)], 1 / 5)[0] > 1 / 4)
+
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
+        return LearnedMaskedParity(concept, self._asked, 0, None)
+
+    def _ask(self, gs: list[Losses], tau: float) -> list[float]:
+        self._asked += len(gs)
+        return asked_together(self._oracle, gs, [tau] * len(gs))
+
+
+class _Answers:
+    """Rounds of questions to agents, one each."""
+
+    def __init__(
+        self,
+        agents: Agents | MaskedParityAgents,
+        d: int,
+        needs: MaskedParityNeeds,
+        random_state: RandomState,
+    ):
+        self._agents, self._d, self._needs, self._asked = agents, d, needs, 0
+        self._random_state = random_state
+        self._coins = make_stream(random_state)
+
+    def first(self) -> Bits:
+        d = self._d
+        ones = np.zeros(2 * d, np.int64)
+        for size in _blocks(self._needs.first, 2 * d):
+            said = self._ask(_row_by_turn(d), size).reshape(-1, 2 * d)
+            ones += said.sum(axis=0, dtype=np.int64)
+        sums = walsh(self._needs.first // (2 * d) - 2 * ones)
+        return (sums[:d] < 0).astype(np.uint8)
+
+    def second(self, r: Bits) -> int:
+        said = self._ask(_masked_or_turn(r), self._needs.second)
+        return int(2 * int(said.sum()) > len(said))
+
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
+        queries = self._d + isinstance(concept, MaskedParity)
+        record = self._agents.record(self._random_state)
+        return LearnedMaskedParity(concept, queries, self._asked, record)
+
+    def _ask(self, question: Question, count: int) -> Bits:
+        self._asked += count
+        return self._agents.ask(question, count, random_state=self._coins)
+
+
+def _rounds(
+    source: Any, d: int, beta: float, random_state: RandomState, *, weak: bool = False
+) -> _Rounds:
+    size = checked_size("d", d)
+    fraction("beta", beta)
+    check_random_state(random_state)
+    if callable(getattr(source, "query", None)):
+        return _Queries(source, size)
+    if not isinstance(source, Agents | MaskedParityAgents):
+        rule = "it must have query, or be Agents or MaskedParityAgents"
+        raise ParameterError(f"source = {shown(source)}, but {rule}")
+    if source.d != width(size):
+        rule = f"examples of {size} bits have {width(size)}"
+        raise ShapeError(f"source has agents with {source.d} features, but {rule}")
+    if isinstance(source, Agents):
+        source.require_bits()
+    needs = masked_parity_agents(size, beta=beta, epsilon=source.epsilon)
+    needed = needs.first + (0 if weak else needs.second)
+    if source.remaining < needed:
+        promise = f"d = {size} and beta = {beta:g} need {needed:,}"
+        raise AgentsExhausted(f"source = {source.remaining:,} agents left, but {promise}")
+    return _Answers(source, size, needs, random_state)
+
+
+def _says_one(d: int, j: int) -> Losses:
+    def g(X: Any, y: Bits) -> NDArray[np.bool_]:
+        index, half = index_and_half(X, d)
+        said: NDArray[np.bool_] = (index == j) & (half == 1) & (y == 1)
+        return said
+
+    return g
+
+
+def _is_masked(r: Bits) -> Losses:
+    def g(X: Any, y: Bits) -> NDArray[np.bool_]:
+        _, half = index_and_half(X, len(r))
+        said: NDArray[np.bool_] = (half == 0) & (y != parity_of(X, r))
+        return said
+
+    return g
+
+
+def _row_by_turn(d: int) -> Question:
+    """The bit of agent n's symbol in row n mod 2 d of a Walsh-Hadamard matrix, plus its label."""
+
+    def question(X: Any, y: Bits) -> ArrayLike:
+        index, half = index_and_half(X, d)
+        symbols = np.where(half, index, d).astype(np.uint16)
+        shared = symbols.reshape(-1, 2 * d) & np.arange(2 * d, dtype=np.uint16)
+        return _parity(shared).reshape(-1) ^ (y & half)
+
+    return question
+
+
+def _masked_or_turn(r: Bits) -> Question:
+    """Whether the label is masked; where it tells nothing, agents say no and yes in turn."""
+
+    def question(X: Any, y: Bits) -> ArrayLike:
+        _, half = index_and_half(X, len(r))
+        turn = np.arange(len(y), dtype=np.uint8) & 1
+        return np.where(half, turn, parity_of(X, r) ^ y)
+
+    return question
+
+
+def _parity(words: NDArray[np.uint16]) -> Bits:
+    """The parity of each word."""
+    for shift in (8, 4, 2, 1):
+        words ^= words >> np.uint16(shift)
+    return (words & np.uint16(1)).astype(np.uint8)
+
+
+def walsh(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums of the values with the signs of each row of a Walsh-Hadamard matrix of their size."""
+    found = values.copy()
+    step = 1
+    while step < len(found):
+        low, high = np.moveaxis(found.reshape(-1, 2, step), 1, 0).copy()
+        found = np.stack([low + high, low - high], axis=1).reshape(-1)
+        step *= 2
+    return found
+
+
+def _blocks(count: int, rows: int) -> Iterator[int]:
+    """The count in blocks, all of them multiples of the number of rows."""
+    most = max(_BLOCK // rows, 1) * rows
+    for start in range(0, count, most):
+        yield min(most, count - start)

@@ -1,0 +1,164 @@
+"""Whom a learner of MASKED-PARITY may ask, besides agents with records and other oracles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..._support.callers import answers as checked_answers
+from ..._support.callers import locked, losses, unheard
+from ..._support.random_state import check_random_state, make_public_generator
+from ..._support.types import Bits, RandomState
+from ..._support.validate import count as checked_count
+from ..._support.validate import positive, shown
+from ...exceptions import ParameterError
+from ...record import PrivacyRecord
+from ..agents import Population, Question, Testable, mistakes, record_of
+from ..queries.oracles import Losses
+from .concepts import (
+    DrawnExamples,
+    MaskedParity,
+    checked_concept,
+    index_and_half,
+    masked_parity_domain,
+    width,
+)
+
+
+class MaskedParityAgents(Population):
+    """Simulated agents with uniform examples of one concept, drawn as they are asked.
+
+    No example is stored, and its x is drawn only for a question that reads it: hundreds of
+    millions of agents fit any machine. concept: a MaskedParity; size: how many agents; epsilon: of
+    each answer, above 0; random_state: of the examples, not of the answers.
+
+    A copy is the very same object, pickling raises, and so does a question in a forked child, so
+    that no agent can be asked twice.
+
+    Guarantee: that of Agents, for examples which nobody holds.
+    Raises: ParameterError.
+    Cost: none until asked.
+    Source: Warner 1965; Kasiviswanathan et al., Section 5.3.
+    """
+
+    def __init__(
+        self,
+        concept: MaskedParity,
+        size: int,
+        *,
+        epsilon: float,
+        random_state: RandomState = None,
+    ):
+        people = make_public_generator(random_state)
+        checked_concept(concept)
+        super().__init__(checked_count("size", size), epsilon)
+        self.d = width(concept.d)
+
+        # As for Agents: whoever holds the object has answers, no more.
+        def answers(question: Question, count: int, random_state: RandomState) -> Bits:
+            examples = DrawnExamples(concept, count, people)
+            with unheard():
+                given = question(examples, examples.labels)
+                true = checked_answers("answers", given, count)
+            return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
+
+        self._answers = answers
+
+    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents a question with an answer in [0, 1] and return what they say.
+
+        question: as that of Agents.ask; its X is an array once numpy.asarray has read it. count:
+        how many to ask, at least 0; all of them at once. Returns uint8 (count,).
+
+        Guarantee: as Agents.ask.
+        Raises: as Agents.ask.
+        Cost: some nanoseconds an agent, and d bytes each if the question reads x.
+        Source: Warner 1965.
+        """
+        check_random_state(random_state)
+        if not callable(question):
+            raise ParameterError(f"question = {shown(question)}, but it must be callable")
+        self._reserve(count)
+        return self._answers(question, count, random_state)
+
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Ask the next agents whether a hypothesis is wrong about them.
+
+        learned: anything with predict(X) -> 0/1 (count,). count: how many to ask, at least 0.
+        Returns uint8 (count,), 1 for an error, each answer randomised.
+
+        Guarantee: as ask.
+        Raises: as ask.
+        Cost: that of predict, and d bytes an agent.
+        Source: Kohen and Sheffet, Algorithm 2.
+        """
+
+        def wrong(X: Any, y: Bits) -> Bits:
+            return mistakes(learned, np.asarray(X), y)
+
+        return self.ask(wrong, count, random_state=random_state)
+
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What would protect each agent's answer.
+
+        random_state: the one that the answers were drawn with.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: as the class.
+        """
+        return record_of("local.MaskedParityAgents", self._epsilon, random_state)
+
+    def __repr__(self) -> str:
+        return self._described(f"{self.d:,} features, ")
+
+
+class EvasiveOracle:
+    """Statistical queries about uniform examples of a concept, answered without its mask a.
+
+    Every answer is within its tolerance of the truth. The part of the truth that depends on a is
+    left out wherever it is smaller than the tolerance: learners in one round, who cannot know r
+    when they ask, are left to guess a. concept: a MaskedParity of at most 16 bits.
+
+    Attributes:
+        asked: queries answered.
+        told: answers so far that depend on a.
+
+    Raises: ParameterError.
+    Cost: masked_parity_domain.
+    Source: Kasiviswanathan et al., Section 5.3.2, for queries in [0, 1] instead of -1 and 1.
+    """
+
+    def __init__(self, concept: MaskedParity):
+        self._domain = locked(masked_parity_domain(checked_concept(concept).d))
+        self._signs = 1.0 - 2.0 * concept.predict(self._domain)
+        self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
+        self.asked = self.told = 0
+
+    def query(self, g: Losses, tau: float) -> float:
+        """The mean of g over uniform examples, to within tau, without a where tau allows that.
+
+        g: called with all examples and labels, once with all labels 0 and once with 1; returns a
+        loss in [0, 1] for each, as EmpiricalOracle takes it. tau: tolerance, above 0.
+
+        Raises: ShapeError and ParameterError when g returns anything but one number each.
+        Cost: twice that of g over the whole domain.
+        Source: Kasiviswanathan et al., Section 5.3.2.
+        """
+        positive("tau", tau)
+        size = len(self._domain)
+        zeros, ones = (
+            losses("g(X, y)", g(self._domain, locked(np.full(size, y, np.uint8))), size)
+            for y in (0, 1)
+        )
+        # g is the mean over both labels, plus the sign of the label times half their difference.
+        by_label = (zeros - ones) / 2 * self._signs
+        known = ((zeros + ones) / 2).mean() + by_label[self._half].sum() / size
+        masked = by_label[~self._half].sum() / size
+        self.asked += 1
+        if abs(masked) < tau:
+            return float(known)
+        self.told += 1
+        return float(known + masked)

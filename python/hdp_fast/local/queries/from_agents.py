@@ -1,0 +1,264 @@
+"""From statistical queries to the local model: every query asks agents of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._support.callers import losses
+from ..._support.random_state import make_stream
+from ..._support.types import Bits, RandomState
+from ..._support.uncopyable import Single
+from ..._support.validate import array, fraction, positive, shown, sized
+from ...exceptions import AgentsExhausted, ParameterError, ShapeError
+from ...record import PrivacyRecord
+from ..agents import Agents
+from ..estimation import estimate_mean, needed_for
+from .oracles import Losses, check_query
+
+Result = TypeVar("Result")
+
+_MOST_QUERIES = 1 << 40
+
+
+def agents_per_query(
+    *, tau: float, beta: float, queries: int, epsilon: float, bound: float = 0.5
+) -> int:
+    """How many agents each of several statistical queries needs, all of them fresh.
+
+    tau: tolerance, above 0 and below 2 bound; beta: probability with which any of the answers may
+    be further from its mean, in (0, 1); queries: how many, t, at least 1; epsilon: of each agent's
+    answer, above 0; bound: half the range of the queries' values, b for values in [-b, b] and 1/2
+    for values in [0, 1].
+
+    Raises: ParameterError.
+    Cost: constant.
+    Source: Hoeffding's inequality for randomised bits, n' = 2 b**2 ln(2t / beta) / (tau
+        tanh(epsilon / 2))**2, for the Laplace noise and the constant c of Kasiviswanathan et al.,
+        Lemma 5.6.
+    """
+    width, half = positive("tau", tau), positive("bound", bound)
+    asked, failure = sized("queries", queries, _MOST_QUERIES), fraction("beta", beta)
+    if width >= 2 * half:
+        raise ParameterError(f"tau = {tau}, but it must be below the range of values, {2 * half}")
+    wanted = f"tau = {tau}, queries = {queries}"
+    return needed_for(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
+
+
+class LocalSQOracle(Single):
+    """Statistical queries answered by agents, fresh ones for every query.
+
+    agents: simulated ones; they are asked in their order, which must tell nothing about them.
+    queries: how many may be asked, t, at least 1. beta: probability with which any of the answers
+    may be further from its mean than its tau. random_state: None draws from the operating system,
+    an int or a Generator makes a reproducible test stream that protects nobody who knows it.
+
+    A query of tolerance tau asks agents_per_query agents for a bit each, its probability the value
+    of g for the agent, told by randomised response. Where fewer are left, AgentsExhausted is
+    raised, nobody is asked, and what has been learned so far stays in `answers`; the same query
+    with a larger tau may still be answered. A copy is the very same object, pickling raises, and so
+    does a query in a forked child.
+
+    Attributes:
+        answers: all answers so far, in their order.
+        asked: how many agents they took.
+        agents: as given.
+
+    Guarantee: pure agents.epsilon-DP, locally, for each agent. For agents drawn independently from
+        a distribution, every answer lies within its tau of the mean, but for probability beta in
+        all, whether or not queries depend on earlier answers (proved).
+    Raises: ParameterError.
+    Cost: none until asked.
+    Source: Kasiviswanathan et al., Lemma 5.6, with randomised response for their Laplace noise.
+    """
+
+    _copied = "ask more queries than were promised"
+    _instead = "ask in that process and hand the answers on"
+
+    def __init__(
+        self, agents: Agents, *, queries: int, beta: float, random_state: RandomState = None
+    ):
+        super().__init__()
+        if not isinstance(agents, Agents):
+            rule = "it must be local.Agents, who can be asked for more than their errors"
+            raise ParameterError(f"agents = {shown(agents)}, but {rule}")
+        self._queries = sized("queries", queries, _MOST_QUERIES)
+        self._beta = fraction("beta", beta)
+        self._coins = make_stream(random_state)
+        self.agents, self.answers, self.asked = agents, list[float](), 0
+        self._begun = 0
+
+    def query(self, g: Losses, tau: float) -> float:
+        """The mean of g over the agents' distribution, to within tau.
+
+        g: called with the features and labels of those agents, (m, d) and (m,), as SQOracle has it;
+        returns a loss in [0, 1] for each, (m,). tau: tolerance, above 0; 1/2 is enough for any
+        larger one.
+
+        Guarantee: as the class, if the value of g for an agent depends on no other agent.
+        Raises: AgentsExhausted when fewer agents are left than tau needs; ParameterError for tau
+            and when all queries have been asked: nobody is asked then. ShapeError and
+            ParameterError when g returns anything but one number each: the query and those agents
+            stay spent.
+        Cost: that of g, and O(m).
+        Source: as the class.
+        """
+        return self.batch([g], [tau])[0]
+
+    def batch(self, gs: Sequence[Losses], taus: float | Sequence[float]) -> list[float]:
+        """The means of several queries, all of which agents hear before anybody answers.
+
+        gs: queries, each as query takes it. taus: their tolerances, or one for all. Each query has
+        agents of its own; Agents.ask_several says when it is better to ask them together.
+
+        Guarantee: as the class; noninteractive.
+        Raises: as query; either all queries are asked or none.
+        Cost: that of gs, and O(m) for m agents in all.
+        Source: Kasiviswanathan et al., Definition 5.3 and Theorem 5.7.
+        """
+        if not isinstance(gs, Sequence) or isinstance(gs, str):
+            raise ParameterError(f"gs = {shown(gs)}, but it must be a sequence of queries")
+        for g in gs:
+            check_query(g)
+        each = _tolerances(taus, len(gs))
+        with self._held():
+            counts = self._counts(each)
+            self._check_left(len(gs), sum(counts))
+            self._begun += len(gs)
+        ends = np.cumsum([0, *counts]).tolist()
+        told = self.agents.ask(_each_its_own(gs, ends), ends[-1], random_state=self._coins)
+        parts = [told[some] for some in _slices(ends)]
+        beta, epsilon = self._beta, self.agents.epsilon
+        found = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
+        with self._held():
+            self.answers += found
+            self.asked += ends[-1]
+        return found
+
+    def _counts(self, taus: list[float]) -> list[int]:
+        """How many agents the next queries take."""
+        return [self._count(tau) for tau in taus]
+
+    def _count(self, tau: float) -> int:
+        return agents_per_query(
+            tau=tau, beta=self._beta, queries=self._queries, epsilon=self.agents.epsilon
+        )
+
+    def _check_left(self, queries: int, wanted: int) -> None:
+        left = self._queries - self._begun
+        if queries > left:
+            rule = f"{queries:,} are asked and {left:,} are left"
+            raise ParameterError(f"queries = {self._queries:,}, but {rule}")
+        if wanted > self.agents.remaining:
+            kept = f"{len(self.answers):,} earlier answers are kept"
+            rule = f"{queries:,} queries need {wanted:,}; {kept}"
+            raise AgentsExhausted(f"agents = {self.agents.remaining:,} left, but {rule}")
+
+    def __repr__(self) -> str:
+        answered = f"{len(self.answers):,} of {self._queries:,} queries answered"
+        return f"LocalSQOracle({self.agents!r}, {answered})"
+
+
+def _tolerances(taus: Any, count: int, *, one_for_all: bool = True) -> list[float]:
+    """A tolerance for each query, at most 1/2: beyond it, nothing is asked of an answer."""
+    found = array("taus", taus)
+    if found.shape != (count,) and not (one_for_all and found.shape == ()):
+        raise ShapeError(f"taus has shape {found.shape}, but it must be ({count},)")
+    each = [taus] * count if found.shape == () else taus
+    return [min(positive("tau", tau), 0.5) for tau in each]
+
+
+def _slices(ends: list[int]) -> list[slice]:
+    return [slice(start, end) for start, end in itertools.pairwise(ends)]
+
+
+def _each_its_own(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits], Any]:
+    """All queries as one question, each for the agents between its ends."""
+
+    def question(X: Any, y: Bits) -> Any:
+        values = [
+            losses("g(X, y)", g(X[some], y[some]), some.stop - some.start)
+            for g, some in zip(gs, _slices(ends), strict=True)
+        ]
+        return np.concatenate([np.empty(0), *values])
+
+    return question
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SimulatedSQ(Generic[Result]):
+    """What a run of an SQ algorithm on agents releases.
+
+    Attributes:
+        result: what the algorithm returned.
+        answers: to its queries, in their order.
+        agents: how many were asked.
+        agents_record: what protects each agent's answer.
+    """
+
+    result: Result
+    answers: list[float]
+    agents: int
+    agents_record: PrivacyRecord
+
+
+class _Promised(LocalSQOracle):
+    """One whose agents have been counted before: no query may ask for more than it promised."""
+
+    promises: NDArray[np.float64]
+
+    def _counts(self, taus: list[float]) -> list[int]:
+        promised = self.promises[self._begun :][: len(taus)].tolist()
+        for tau, least in zip(taus, promised, strict=False):
+            if tau < least:
+                raise ParameterError(f"tau = {tau}, but at least {least} was promised")
+        return super()._counts(taus)
+
+
+def simulate_sq(
+    algorithm: Callable[[LocalSQOracle], Result],
+    agents: Agents,
+    *,
+    queries: int,
+    tau: float | None = None,
+    taus: Sequence[float] | None = None,
+    beta: float,
+    random_state: RandomState = None,
+) -> SimulatedSQ[Result]:
+    """Run an algorithm of statistical queries on local agents.
+
+    algorithm: called with an oracle, whose query(g, tau) and batch(gs, taus) it uses; g as in
+    SQOracle, in [0, 1]. agents: simulated ones, in an order that tells nothing about them. queries:
+    the most that it asks, t. tau: the least tolerance that it asks for, or taus: one for each query
+    in turn, (t,). beta: probability with which any answer may be further from its mean.
+    random_state: as LocalSQOracle.
+
+    Guarantee: pure agents.epsilon-DP, locally, for each agent. For agents drawn independently, all
+        answers lie within their tolerances but for probability beta: then the result is one that
+        the algorithm may have with an SQ oracle (proved). Noninteractive where the algorithm asks
+        one batch.
+    Raises: AgentsExhausted when there are too few agents for the promised queries, and
+        ParameterError: nobody is asked then. ParameterError when the algorithm asks more queries or
+        for less tolerance than promised; whatever it raises.
+    Cost: that of the algorithm; sum of agents_per_query agents.
+    Source: Kasiviswanathan et al., Theorem 5.7.
+    """
+    if not callable(algorithm):
+        raise ParameterError(f"algorithm = {shown(algorithm)}, but it must be callable")
+    if (tau is None) == (taus is None):
+        raise ParameterError(f"tau = {shown(tau)} and taus = {shown(taus)}, but one must be given")
+    oracle = _Promised(agents, queries=queries, beta=beta, random_state=random_state)
+    if taus is None:
+        (least,) = _tolerances(tau, 1)
+        oracle.promises, wanted = np.broadcast_to(least, queries), queries * oracle._count(least)
+    else:
+        each = _tolerances(taus, queries, one_for_all=False)
+        oracle.promises, wanted = np.array(each), sum(map(oracle._count, each))
+    oracle._check_left(queries, wanted)
+    result = algorithm(oracle)
+    return SimulatedSQ(result, oracle.answers, oracle.asked, agents.record(random_state))

@@ -1,0 +1,7 @@
+"""What an agent says about its own value."""
+
+from ..._support.lazy import list_only
+
+__all__ = []
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,82 @@
+"""Binary randomised response: one bit about a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _core
+from ..._support.numbers import floats
+from ..._support.types import Floats, RandomState
+from .base import TWO_64, Reports
+from .concentration import Deviation
+from .mean import Ends, Line, MeanRandomizer
+
+
+@dataclass(frozen=True, repr=False)
+class BinaryResponse(MeanRandomizer):
+    """Binary randomised response: one bit about a number.
+
+    The number is rounded to an end of its range, with its place in the range as the probability,
+    and that bit is told truly or flipped. With the sampling of agents included no other randomizer
+    here needs fewer: the worst population has nothing but 0 and 1.
+
+    epsilon: at least 1e-9; loss_range: (low, high), finite, low < high.
+
+    Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability rounded
+        towards 1/2.
+    Raises: ParameterError.
+    Cost: constant.
+    Source: Warner 1965; variance coth(epsilon / 2)**2 / 4 at worst, for a range of 1.
+    """
+
+    epsilon: float
+    loss_range: Ends = (0.0, 1.0)
+
+    delta = 0.0
+    _source = "Warner 1965"
+
+    @cached_property
+    def _truth(self) -> Fraction:
+        return Fraction(_core.truth_probability(self.epsilon), TWO_64)
+
+    @property
+    def _line(self) -> Line:
+        return 1 - self._truth, 2 * self._truth - 1
+
+    @property
+    def report_range(self) -> tuple[int, int]:
+        return 0, 1
+
+    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+        if values.dtype.kind in "bui" and self.loss_range == (0.0, 1.0):
+            bits = values > 0
+            return _core.randomized_response(bits, epsilon=self.epsilon, random_state=random_state)
+        return _core.respond_binary(floats(values), self._ends(), self.epsilon, random_state)
+
+    def _law(self, reports: Floats, positions: Floats) -> Floats:
+        least, more = map(float, self._line)
+        one = least + more * positions
+        said = np.where(reports == 1, one, 1 - one)
+        return np.log(np.where((reports == 0) | (reports == 1), said, 0.0))
+
+    def _spread(self, position: float) -> float:
+        least, more = map(float, self._line)
+        one = least + more * position
+        return one * (1 - one) / more**2
+
+    def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
+        least, more = map(float, self._line)
+        bounds = [Deviation(1 / (4 * more**2), 0.0)]
+        if not sampled:
+            worst = self._spread(0.0 if binary else 0.5)
+            bounds.append(Deviation(worst, (1 - least) / more / 3))
+        return bounds
+
+    def _noise(self) -> str:
+        return f"one bit, kept with probability {float(self._truth):.4g}"

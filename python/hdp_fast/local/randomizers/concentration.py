@@ -1,0 +1,49 @@
+"""How far a mean of independent reports may be from what it estimates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ...exceptions import ParameterError
+
+# No population is larger.
+MOST_AGENTS = 1e18
+
+
+class Deviation(NamedTuple):
+    """A sub-gamma bound: ln E exp(x (X - E X)) <= variance x**2 / (2 (1 - scale x)), both sides.
+
+    Hoeffding: scale 0 and a quarter of the range squared. Bernstein: the variance, and a third of
+    the largest distance to the mean.
+    """
+
+    variance: float
+    scale: float
+
+
+def agents_needed(deviations: Iterable[Deviation], alpha: float, log_odds: float) -> int:
+    """Reports whose mean errs by more than alpha with probability at most 2 exp(-log_odds).
+
+    Every bound holds, and so does the least of what they ask for.
+
+    Raises: ParameterError when that is more than anybody has.
+    """
+    least = min(log_odds / _root(each, alpha) ** 2 for each in deviations)
+    if least >= MOST_AGENTS:
+        rule = f"so small an alpha would need more than {MOST_AGENTS:.0e} agents"
+        raise ParameterError(f"alpha = {alpha}, but {rule}")
+    return max(1, math.ceil(least))
+
+
+def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -> float:
+    """By how much the mean errs at most, except with probability 2 exp(-log_odds)."""
+    part = log_odds / reports
+    return min(math.sqrt(2 * each.variance * part) + each.scale * part for each in deviations)
+
+
+def _root(deviation: Deviation, alpha: float) -> float:
+    """The y with sqrt(2 variance) y + scale y**2 = alpha."""
+    linear = 2 * deviation.variance
+    return 2 * alpha / (math.sqrt(linear) + math.sqrt(linear + 4 * deviation.scale * alpha))

@@ -1,0 +1,41 @@
+"""A folder of texts that cost time to make; whoever reads one checks it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from .._support import atomic
+
+# Raised when the texts change their meaning.
+_FORMAT = 1
+# Longer than any text of ours.
+_MOST_BYTES = 1 << 23
+
+
+def read(name: str) -> str | None:
+    """The text kept under a name, None if there is none or it cannot be read."""
+    try:
+        with _path(name).open(encoding="utf-8") as file:
+            return file.read(_MOST_BYTES)
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        return None
+
+
+def write(name: str, text: str) -> None:
+    """Keep a text under a name, whole or not at all; where that is impossible, nothing happens."""
+    try:
+        path = _path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.replace(path, lambda out: out.write(text.encode()))
+    except (OSError, RuntimeError):
+        return
+
+
+def _path(name: str) -> Path:
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # A relative path is to be ignored, says the specification of that variable.
+    folder = given if given.is_absolute() else Path.home() / ".cache"
+    digest = hashlib.sha256(f"{_FORMAT} {name}".encode()).hexdigest()
+    return folder / "hdp_fast" / f"{digest}.json"

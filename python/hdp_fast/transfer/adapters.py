@@ -1,0 +1,129 @@
+"""Learners of any make behind one face, as a run of SubsampleTestReweigh wants them."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.types import Bits
+from .._support.validate import shown
+from ..data.records import own_array
+from ..exceptions import ParameterError
+from ..weights import DenseWeights
+
+
+class Learnt(Protocol):
+    """What a learner found."""
+
+    @property
+    def hypothesis(self) -> dict[str, Any] | None:
+        """Its description for JSON, if it has one."""
+
+    def predict(self, X: Any, /) -> Any:
+        """What it says of records, 0/1 (m,)."""
+
+
+class Learner:
+    """A learner of this package, or one like them."""
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether a hypothesis can be had again from its description."""
+        return hasattr(self._learner, "restore")
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it draws from the weights as it goes, instead of being given records."""
+        return hasattr(self._learner, "learn_weighted")
+
+    def learn_weighted(
+        self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
+    ) -> Learnt:
+        """The hypothesis for the prepared records under these weights."""
+        return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
+
+    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        """The hypothesis for some of the prepared records, one of them more than once perhaps."""
+        if hasattr(self._learner, "learn_indices"):
+            return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
+        return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]
+
+    def prepare(self, X: NDArray[Any]) -> Any:
+        """All records as predict reads them fastest."""
+        return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
+
+    def restore(self, hypothesis: dict[str, Any]) -> Learnt:
+        """The hypothesis of this description."""
+        return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
+
+
+class _Found:
+    """A hypothesis that no JSON describes, of a caller's own make."""
+
+    hypothesis: dict[str, Any] | None = None
+
+    def __init__(self, predict: Any):
+        self._predict = predict
+
+    def predict(self, X: Any, /) -> Any:
+        """What it says of records, which it may change in place as it likes: they are a copy."""
+        return self._predict(own_array(X) if isinstance(X, np.ndarray) else X)
+
+
+class _Function(Learner):
+    """A function (X, y) -> something with predict, or a function."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        found = self._learner(X[indices], y[indices])
+        return found if hasattr(found, "hypothesis") else _Found(getattr(found, "predict", found))
+
+
+class _Classifier(Learner):
+    """A scikit-learn classifier, a new clone of it each time."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+        labels = y[indices]
+        if labels.min() == labels.max():
+            # Few classifiers learn from one class.
+            return _Found(lambda X: np.full(len(X), labels[0]))
+        model = _clone(self._learner)
+        if (
+            random_state is not None
+            and "random_state" in inspect.signature(model.__init__).parameters
+        ):
+            model.set_params(random_state=random_state % (1 << 32))
+        return _Found(model.fit(X[indices], labels).predict)
+
+
+def adapted(learner: Any) -> Learner:
+    """The learner behind this module's face.
+
+    Raises: ParameterError for what cannot learn.
+    """
+    if any(hasattr(learner, name) for name in ("learn", "learn_indices", "learn_weighted")):
+        return Learner(learner)
+    if hasattr(learner, "fit") and hasattr(learner, "predict"):
+        return _Classifier(learner)
+    if callable(learner) and not isinstance(learner, type):
+        return _Function(learner)
+    rule = "it must have learn, or fit and predict, or be a function (X, y) -> predictor"
+    raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+
+
+def _clone(classifier: Any) -> Any:
+    try:
+        return importlib.import_module("sklearn.base").clone(classifier)
+    except ImportError:
+        return copy.deepcopy(classifier)

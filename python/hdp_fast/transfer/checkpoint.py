@@ -1,0 +1,202 @@
+"""What a run of SubsampleTestReweigh has released so far, in memory or in a file that survives it.
+
+Only what is released anyway is written: hypotheses and the agents' estimates, never weights, which
+follow from the records and the hypotheses. A hypothesis is written before it is shown to anybody,
+so that a round is either repeated unseen or never repeated; a test is written before its agents are
+asked, so that nobody is asked twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._support.sqlite import Kind, StateFile, Statements
+from .._support.uncopyable import Single
+from ..exceptions import CheckpointError
+from .adapters import Learnt
+
+_KIND = Kind(
+    application=b"HDPt",
+    version=1,
+    schema=(
+        "CREATE TABLE run (settings TEXT NOT NULL)",
+        "CREATE TABLE round (number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL)",
+        "CREATE TABLE test (id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT)",
+    ),
+    noun="a checkpoint of hdp_fast.transfer",
+    argument="checkpoint",
+    error=CheckpointError,
+    busy="no other run may be using it",
+)
+# Another process holds the file as long as it runs: there is no point in waiting.
+_PATIENCE_SECONDS = 0.2
+
+
+class Journal(Single):
+    """A file of mode 0600 that one run holds at a time; without a path nothing is kept.
+
+    A run without a file is that of one process: a forked child cannot go on with it.
+
+    Attributes:
+        settings: those that the run began with.
+        hypotheses: as JSON, of round 1 and those after it.
+        answers: of the tests that ended, by their place in the plan.
+        asked: agents asked in all tests, those included whose answers were lost.
+    """
+
+    _copied = "release the same rounds again"
+    _instead = "resume in that process, or give the run a checkpoint"
+
+    def __init__(self, path: str | os.PathLike[str] | None, settings: dict[str, Any]):
+        """Reads the journal, or begins one with these settings.
+
+        Raises: CheckpointError for a file that is none, damaged, held by another run or cannot be
+            written.
+        """
+        super().__init__()
+        self._file = None if path is None else StateFile(_KIND, path)
+        self._statements: Statements | None = None
+        self.settings: dict[str, Any] = settings
+        self.hypotheses: list[str] = []
+        self.answers: dict[int, Any] = {}
+        self.asked = 0
+        if self._file is not None:
+            if not os.path.exists(self._file.path):
+                query = "INSERT INTO run VALUES (?)"
+                self._file.create(lambda new: new.write(query, json.dumps(settings)))
+            with _held(self._file) as statements:
+                self._read(self._file, statements)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps all others from the file; what is noted meanwhile is written at once.
+
+        Raises: CheckpointError as the class, and when the run has gone on elsewhere;
+            ParameterError in a forked child where there is no file to tell.
+        """
+        if self._file is None:
+            with self._held():
+                yield
+            return
+        with _held(self._file) as statements:
+            known = (self.settings["run"], len(self.hypotheses), self.asked)
+            self._read(self._file, statements)
+            if known != (self.settings["run"], len(self.hypotheses), self.asked):
+                raise self._file.refusal("its run has gone on elsewhere: begin with fit again")
+            self._statements = statements
+            try:
+                yield
+            finally:
+                self._statements = None
+                # Ctrl-C may have come between a line in the file and the same here.
+                self._read(self._file, statements)
+
+    def hypothesis(self, number: int, text: str) -> None:
+        """Notes what the next round released, which nothing ever replaces."""
+        self._write("INSERT INTO round VALUES (?, ?)", number, text)
+        self.hypotheses.append(text)
+
+    def restored(self, number: int, restore: Callable[[Any], Learnt]) -> Learnt:
+        """What restore makes of the hypothesis of a round.
+
+        Raises: CheckpointError where the file holds what it makes nothing of.
+        """
+        try:
+            return restore(json.loads(self.hypotheses[number - 1]))
+        except Exception as error:
+            if self._file is None:
+                raise
+            rule = f"the hypothesis of round {number} must be one of the learner's"
+            raise self._file.refusal(rule) from error
+
+    def asking(self, place: int, agents: int) -> None:
+        """Notes that a test begins."""
+        self._write("INSERT INTO test VALUES (NULL, ?, ?, NULL)", place, agents)
+        self.asked += agents
+
+    def answered(self, place: int, answer: Any) -> None:
+        """Notes how a test ended."""
+        query = "UPDATE test SET answer = ? WHERE place = ? AND answer IS NULL"
+        self._write(query, json.dumps(answer), place)
+        self.answers[place] = answer
+
+    def forget_unanswered(self) -> None:
+        """Takes back tests that were begun: with fixed coins the same answers come again."""
+        if self._file is not None:
+            with _held(self._file) as statements:
+                statements.write("DELETE FROM test WHERE answer IS NULL")
+                self._read(self._file, statements)
+
+    def _write(self, query: str, *values: Any) -> None:
+        if self._file is None or self._statements is None:
+            return
+        if os.getpid() != self._process:
+            # The lock was not inherited.
+            rule = "only the process that began the run may go on with it"
+            raise self._file.refusal(f"{rule}, which is {self._process}")
+        self._statements.write(query, *values)
+
+    def _read(self, file: StateFile, statements: Statements) -> None:
+        with file.whole():
+            ((text,),) = statements.rows("SELECT settings FROM run")
+            rounds = statements.rows("SELECT number, hypothesis FROM round ORDER BY number")
+            tests = statements.rows("SELECT place, agents, answer FROM test")
+            settings = json.loads(text)
+            _check_settings(settings)
+            if [number for number, _ in rounds] != list(range(1, len(rounds) + 1)):
+                raise ValueError("rounds are missing")
+            hypotheses = [text for _, text in rounds]
+            for text in hypotheses:
+                json.loads(text)
+            if not all(_is_count(place) and _is_count(agents) for place, agents, _ in tests):
+                raise ValueError("a test has no place or no agents")
+            answers = {place: json.loads(text) for place, _, text in tests if text is not None}
+            for answer in answers.values():
+                _check_answer(answer)
+        self.settings, self.hypotheses, self.answers = settings, hypotheses, answers
+        self.asked = sum(agents for _, agents, _ in tests)
+
+
+@contextmanager
+def _held(file: StateFile) -> Iterator[Statements]:
+    """The file, locked until it is closed; every statement is a transaction of its own."""
+    file.inspect()
+    with file.opened(patience=_PATIENCE_SECONDS) as statements:
+        statements.write("PRAGMA locking_mode=EXCLUSIVE")
+        statements.write("BEGIN EXCLUSIVE")
+        statements.write("COMMIT")
+        file.verify(statements)
+        yield statements
+
+
+def _check_settings(settings: Any) -> None:
+    """Raises: ValueError, TypeError, LookupError for what no run can have been begun with.
+
+    What else is in them is only ever compared.
+    """
+    plan, seed, finalists = settings["plan"], settings["seed"], settings["finalists"]
+    if not {"learner", "coins"} <= settings.keys():
+        raise LookupError("a setting is missing")
+    if not all(isinstance(settings[name], str) for name in ("run", "salt", "digest")):
+        raise TypeError("a setting is no text")
+    if seed is not None:
+        bytes.fromhex(seed)
+    if not _is_count(settings["answered before"]):
+        raise ValueError("agents were asked before, but not a number of them")
+    if not all(_is_count(number) and 1 <= number <= plan["rounds"] for number in finalists):
+        raise ValueError("a finalist is no round")
+
+
+def _check_answer(answer: Any) -> None:
+    number, *values, agents = answer
+    numbers = len(values) == 3 and all(isinstance(value, int | float) for value in values)
+    if not (numbers and _is_count(agents) and (number is None or _is_count(number))):
+        raise ValueError("an answer is none")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0

@@ -1,0 +1,268 @@
+"""One run of Subsample-Test-Reweigh: its state between steps, each of which may be tried again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import local
+from .._support.callers import losses
+from .._support.types import Bits
+from ..exceptions import AgentsExhausted, ParameterError, ShapeError
+from ..record import PrivacyRecord
+from ..weights import DenseWeights
+from .adapters import Learner, Learnt
+from .checkpoint import Journal
+from .planning import Plan
+
+Stopped = Literal["accepted", "rounds"]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What the agents said of one hypothesis.
+
+    Attributes:
+        round: of the hypothesis; None for the vote of all.
+        value: its estimated error on the target, in [0, 1]; for a learner of real-valued losses the
+            mean loss as a share of the largest one, which is a small number for a useless model.
+        low: lower end of an interval that holds it, for all tests at once but for beta.
+        high: its upper end.
+        agents: how many were asked; 0 for an oracle.
+    """
+
+    round: int | None
+    value: float
+    low: float
+    high: float
+    agents: int
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What SubsampleTestReweigh releases.
+
+    Attributes:
+        hypothesis: a dict that JSON can carry; None for a learner whose hypotheses have none.
+        tested: what the agents said of it.
+        estimates: what they said of every hypothesis that was tested, in the order of the tests.
+        stopped: "accepted" by a test, or the planned "rounds" were over.
+        rounds: how many were run.
+        plan: the parameters; plan.promised says whether the error was promised.
+        record: what protects the curator's records; None for a run that is not private.
+        agents_record: what protects the agents; None for an oracle.
+        weights: probability of every record in a further round, (n,); None for a private run,
+            where they are nobody's business.
+    """
+
+    hypothesis: dict[str, Any] | None
+    tested: Tested
+    estimates: tuple[Tested, ...]
+    stopped: Stopped
+    rounds: int
+    plan: Plan
+    record: PrivacyRecord | None
+    agents_record: PrivacyRecord | None
+    weights: NDArray[np.float64] | None
+    _learnt: Learnt = dataclasses.field(repr=False)
+
+    def predict(self, X: Any) -> Bits:
+        """What the hypothesis says of other records.
+
+        X: records (m, d), as the learner takes them. Returns uint8 (m,).
+
+        Raises: ShapeError, ParameterError.
+        Cost: a pass over X, for a vote one for each different hypothesis.
+        Source: none.
+        """
+        return np.asarray(self._learnt.predict(X)).astype(np.uint8)
+
+    def __repr__(self) -> str:
+        tested, promise = self.tested, self.plan.error
+        error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
+        utility = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
+        rounds = f"{self.rounds:,} of {self.plan.rounds:,} rounds ({self.stopped})"
+        private = "not private" if self.record is None else f"epsilon={self.record.epsilon:g}"
+        return f"Result({error}, {utility}, {rounds}, {private})"
+
+
+class Rounds:
+    """A run at its beginning, at its end, or wherever it was stopped.
+
+    Attributes:
+        plan: the parameters.
+        weights: of the records, private.
+        journal: what was released so far.
+        record: what protects the records.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        learner: Learner,
+        weights: DenseWeights,
+        journal: Journal,
+        record: PrivacyRecord | None,
+    ):
+        self.plan, self.weights, self.journal, self.record = plan, weights, journal, record
+        self._learner = learner
+        self._seed: str | None = journal.settings["seed"]
+        self._finalists: list[int] = journal.settings["finalists"]
+        self._latest: tuple[int, Learnt] | None = None
+        self._kept: dict[int, Learnt] = {}
+        self._tested: dict[int, tuple[Tested, Learnt]] = {}
+
+    def finished(self, X: NDArray[Any], y: Bits, agents: Any, bar: Any) -> Result:
+        """Runs what is left.
+
+        Raises: AgentsExhausted, and whatever learner and agents raise; calling again goes on.
+        """
+        places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
+        prepared = self._learner.prepare(X)
+        # The weights know what they have taken in, even if Ctrl-C came just then.
+        while (number := self.weights._updates + 1) <= self.plan.rounds:
+            learnt = self._learned(number, prepared, y)
+            place = places.get(number)
+            if place is not None and self._accepts(place, number, learnt, agents):
+                return self._result(place, "accepted", number, agents)
+            if self.plan.output == "majority" or number in self._finalists:
+                self._kept[number] = learnt
+            self.weights.update(_losses(learnt, prepared, y))
+            bar.update()
+        self._test_finally(len(places), agents)
+        last = len(places) if self.plan.output == "majority" else self._best()
+        return self._result(last, "rounds", self.plan.rounds, agents)
+
+    def _learned(self, number: int, X: Any, y: Bits) -> Learnt:
+        """The hypothesis of a round, had, restored or learned; noted before anybody sees it."""
+        known = number <= len(self.journal.hypotheses)
+        if self._latest is None or self._latest[0] != number:
+            self._latest = (number, self._restored(number) if known else self._drawn(number, X, y))
+        if not known:
+            self.journal.hypothesis(number, json.dumps(self._latest[1].hypothesis))
+        return self._latest[1]
+
+    def _restored(self, number: int) -> Learnt:
+        return self.journal.restored(number, self._learner.restore)
+
+    def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
+        coins = self._coins("learner", number)
+        if self._learner.draws_itself:
+            return self._learner.learn_weighted(X, y, self.weights, coins)
+        indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
+        return self._learner.learn(X, y, indices, coins)
+
+    def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
+        value = self._test(place, number, learnt, agents).value
+        return self.plan.output == "tested" and value <= 3 * self.plan.alpha + self.plan.opt
+
+    def _test_finally(self, place: int, agents: Any) -> None:
+        if self.plan.output == "majority":
+            self._test(place, None, Vote(list(self._kept.values())), agents)
+            return
+        for offset, number in enumerate(self._finalists):
+            self._test(place + offset, number, self._kept[number], agents)
+
+    def _test(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> Tested:
+        """The agents' word on a hypothesis; they are asked only once."""
+        if place not in self._tested:
+            if place in self.journal.answers:
+                found = Tested(*self.journal.answers[place])
+            elif is_oracle(agents):
+                found = _queried(number, learnt, agents, self.plan.alpha)
+                self.journal.answered(place, dataclasses.astuple(found))
+            else:
+                found = self._asked(place, number, learnt, agents)
+            self._tested[place] = (found, learnt)
+        return self._tested[place][0]
+
+    def _asked(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> Tested:
+        size, beta = self.plan.agents_per_test, self.plan.beta / self.plan.tests
+        if agents.remaining < size:
+            left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
+            raise AgentsExhausted(f"{left}; the run is kept, and resume(X, y, agents) goes on")
+        self.journal.asking(place, size)
+        answers = agents.test(learnt, size, random_state=self._coins("agents", place))
+        estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
+        found = Tested(number, *estimate, size)
+        self.journal.answered(place, dataclasses.astuple(found))
+        return found
+
+    def _best(self) -> int:
+        return min(self._tested, key=lambda place: self._tested[place][0].value)
+
+    def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> Result:
+        tested, learnt = self._tested[place]
+        return Result(
+            hypothesis=learnt.hypothesis,
+            tested=tested,
+            estimates=tuple(self._tested[key][0] for key in sorted(self._tested)),
+            stopped=stopped,
+            rounds=rounds,
+            plan=self.plan,
+            record=self.record,
+            agents_record=None if is_oracle(agents) else agents.record(self._coins("agents", 0)),
+            weights=self.weights._probabilities() if self.record is None else None,
+            _learnt=learnt,
+        )
+
+    def _coins(self, purpose: str, number: int) -> int | None:
+        """The random_state of one step, the same in a run that was interrupted."""
+        if self._seed is None:
+            return None
+        text = f"{self._seed} {purpose} {number}".encode()
+        return int.from_bytes(hashlib.sha256(text).digest()[:16], "big")
+
+
+class Vote:
+    """The majority of some hypotheses, ties to 0."""
+
+    def __init__(self, learnt: Sequence[Learnt]):
+        said = [each.hypothesis for each in learnt]
+        keys = [place if each is None else json.dumps(each) for place, each in enumerate(said)]
+        self._different = dict(zip(keys, learnt, strict=True))
+        self._counts = Counter(keys)
+        described = not any(each is None for each in said)
+        self.hypothesis = {"kind": "vote", "hypotheses": said} if described else None
+
+    def predict(self, X: Any, /) -> Bits:
+        """What most of them say."""
+        votes = np.zeros(len(X), np.int64)
+        for key, count in self._counts.items():
+            votes += count * np.asarray(self._different[key].predict(X)).astype(np.int64)
+        return (2 * votes > self._counts.total()).astype(np.uint8)
+
+
+def is_oracle(agents: Any) -> bool:
+    """Whether it answers statistical queries and is no population of agents."""
+    return not isinstance(agents, local.Agents | local.RemoteAgents)
+
+
+def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> Tested:
+    value = float(oracle.query(lambda X, y: _losses(learnt, X, y).astype(np.float64), tau))
+    if not 0 <= value <= 1:
+        raise ParameterError(f"oracle answered {value}, but a mean loss lies in [0, 1]")
+    return Tested(number, value, max(value - tau, 0.0), min(value + tau, 1.0), 0)
+
+
+def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:
+    """What a hypothesis loses on each record: losses of its own in [0, 1], if any, or errors."""
+    if hasattr(learnt, "losses"):
+        return losses("losses(X, y)", learnt.losses(X, y), len(y))
+    return _wrong(learnt, X, y)
+
+
+def _wrong(learnt: Learnt, X: Any, y: Bits) -> NDArray[np.bool_]:
+    said = np.asarray(learnt.predict(X))
+    if said.shape != y.shape:
+        raise ShapeError(f"predict returned shape {said.shape}, but there are {len(y):,} records")
+    wrong: NDArray[np.bool_] = said != y
+    return wrong

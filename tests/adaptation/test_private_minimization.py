@@ -1,0 +1,291 @@
+"""Private discrepancy minimisation: what a record moves, exact sums, and the release alone."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import hdp_fast
+from hdp_fast import _core, accounting
+from hdp_fast.adaptation import DiscrepancyMinimisation, PrivateDiscrepancyMinimisation, privacy
+from hdp_fast.adaptation.baselines.private_moments import Sums
+from hdp_fast.adaptation.privacy import Privacy, least_noise
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+
+PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "random_state": 3}
+EXACT = Privacy(2.0, 1e-5, "exact")
+NOISE = least_noise(EXACT, 1, 0.0)
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
+
+
+def shrunk(X, bound=1.0):
+    return X * (bound / np.maximum(np.linalg.norm(X, axis=1), bound))[:, None]
+
+
+def domains(m=60, n=400, d=3):
+    coins = np.random.default_rng(m + 10 * n + d)
+    source, target = (
+        shrunk(coins.standard_normal((k, d)) * np.linspace(low, 0.5, d))
+        for k, low in ((m, 0.3), (n, 0.7))
+    )
+    w = coins.standard_normal(d)
+    return source, source @ w, target, target @ w
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """Deviations and numbers of all that is drawn, in place of noise."""
+    drawn = []
+
+    def none(sigma, size, *, random_state):
+        drawn.append((sigma, size))
+        return np.zeros(size, np.int64)
+
+    monkeypatch.setattr(privacy, "discrete_gaussian", none)
+    return drawn
+
+
+def integers(matrix):
+    assert (matrix == np.rint(matrix)).all()
+    return [[int(x) for x in row] for row in matrix]
+
+
+def spent(rows, others, draws):
+    """rho of the release between neighbours: (change / deviation)**2 / 2 of all that has noise."""
+    draws.clear()
+    one, other = (integers(Sums.of(X, 1.0, NOISE).noisy(NOISE, None)) for X in (rows, others))
+    (above, pairs), (diagonal, d) = draws[:2]
+    assert draws[2:] == draws[:2]
+    assert (pairs, d) == (len(one) * (len(one) - 1) // 2, len(one))
+    total = Fraction(0)
+    for i in range(d):
+        for j in range(i, d):
+            assert one[i][j] == one[j][i]
+            total += Fraction(one[i][j] - other[i][j]) ** 2 / (diagonal if i == j else above) ** 2
+    return total / 2
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_no_neighbours_spend_more_than_promised(draws, kind, d):
+    coins = np.random.default_rng(d)
+    promised = accounting.zcdp_rho(EXACT.epsilon, EXACT.delta)
+    for scale in (0.1, 1.0, 1e3):
+        for n in (1, 7):
+            rows = (scale * coins.standard_normal((n, d))).astype(kind)
+            others = rows.copy()
+            others[coins.integers(n)] = scale * coins.standard_normal(d)
+            assert spent(rows, others, draws) <= promised
+
+
+@pytest.mark.parametrize("pair", [([9.0, 0], [0, 9.0]), ([9.0, 9.0], [9.0, -9.0])])
+def test_orthogonal_rows_need_all_the_noise(draws, pair):
+    rows, others = (np.array([row, [0.1, 0.2]]) for row in pair)
+    promised = accounting.zcdp_rho(EXACT.epsilon, EXACT.delta)
+    assert (1 - 1e-4) * promised <= spent(rows, others, draws) <= promised
+
+
+def exact_sum(rows, noise):
+    """Of the same integer rows, by integers that have no bounds; and the units of their norm."""
+    units = Sums.of(rows, 1.0, noise).norm
+    entries, columns = rows.reshape(-1), rows.shape[1]
+    found, _ = _core.adaptation_integers(entries, columns, 1.0, units, None)
+    whole = found.reshape(rows.shape).astype(int).astype(object)
+    assert (np.square(whole).sum(axis=1) <= int(units) ** 2).all()
+    return whole.T @ whole
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 4095, 10_000])
+def test_sums_are_exact_in_any_order(kind, n):
+    coins = np.random.default_rng(n)
+    rows = coins.standard_normal((n, 3)).astype(kind)
+    # Products that are all positive add up to the most.
+    rows[:, 2] = 100
+    found = Sums.of(rows, 1.0, NOISE).matrix
+    assert (found == exact_sum(rows, NOISE)).all()
+    assert abs(found).max() < 2**53
+    np.testing.assert_array_equal(found, Sums.of(coins.permutation(rows), 1.0, NOISE).matrix)
+
+
+def test_much_noise_leaves_room_for_itself():
+    noise = least_noise(Privacy(1e-6, 1e-5, "exact"), 1, 0.0)
+    sums = Sums.of(np.ones((5, 2)), 1.0, noise)
+    assert noise.multiple * math.sqrt(2) * sums.norm**2 < 2**50
+
+
+@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+def test_without_noise_it_is_discrepancy_minimisation(numerics):
+    source, _, target, _ = data = domains()
+    options = {"steps": 2000, "tolerance": 1e-3}
+    model = PrivateDiscrepancyMinimisation(
+        epsilon=1e7, delta=1e-5, numerics=numerics, random_state=1, **options
+    ).fit(*data)
+    open_model = DiscrepancyMinimisation(**options).fit(*data)
+    np.testing.assert_allclose(model.moment_, target.T @ target / 400, atol=1e-5)
+    np.testing.assert_allclose(model.coef_, open_model.coef_, atol=2e-3)
+    assert spectral(model, source, model.moment_) == pytest.approx(
+        spectral(open_model, source, model.moment_), abs=2 * open_model.gap_ + 1e-4
+    )
+
+
+def spectral(model, source, moment):
+    return np.linalg.norm((source.T * model.weights_) @ source - moment, 2)
+
+
+def test_nothing_but_the_released_matrix_is_used():
+    """One feature: some weights have any second moment between the least and the largest."""
+    source = np.array([[0.1], [0.9]])
+    target = np.full((5, 1), 0.6)
+    for seed in range(20):
+        model = PrivateDiscrepancyMinimisation(
+            epsilon=2.0, delta=1e-3, random_state=seed, tolerance=1e-4, l2=1e-6
+        ).fit(source, [0.1, 0.3], target)
+        wanted = np.clip(model.moment_[0, 0], 0.01, 0.81)
+        second = np.clip((wanted - 0.01) / 0.8, 0, 1)
+        np.testing.assert_allclose(model.weights_, [1 - second, second], atol=2e-3)
+        q, x, y = model.weights_, source[:, 0], np.array([0.1, 0.3])
+        assert model.coef_[0] == pytest.approx((q * x) @ y / (q @ x**2 + 1e-6))
+
+
+@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+def test_noise_is_what_the_promise_needs(numerics):
+    model = PrivateDiscrepancyMinimisation(**PRIVATE, norm_bound=2.0, numerics=numerics)
+    model.fit(*domains())
+    mu = (
+        math.sqrt(2 * accounting.zcdp_rho(1.0, 1e-5))
+        if numerics == "exact"
+        else accounting.gaussian_mu(1.0, 1e-5)
+    )
+    assert model.noise_ == pytest.approx(4 / (400 * mu), rel=1e-4)
+    record = model.record_
+    assert (record.epsilon, record.delta, record.numerics) == (1.0, 1e-5, numerics)
+    assert "PrivateDiscrepancyMinimisation" in record.mechanism
+
+
+def test_labels_of_the_target_are_never_read():
+    source, y_source, target, y_target = domains()
+    models = [
+        PrivateDiscrepancyMinimisation(**PRIVATE).fit(source, y_source, target, *given)
+        for given in ((), (None,), (y_target,), (object(),))
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+def test_private_rows_are_shrunk_and_public_ones_are_not():
+    source, y_source, target, _ = domains()
+    longer = target * np.where(np.linalg.norm(target, axis=1) > 0.999, 50, 1)[:, None]
+    assert (longer != target).any()
+    first, second = (
+        PrivateDiscrepancyMinimisation(**PRIVATE).fit(source, y_source, rows)
+        for rows in (target, longer)
+    )
+    # Entries may be rounded to the other neighbour.
+    np.testing.assert_allclose(first.moment_, second.moment_, atol=1e-5)
+    scores = first.scores(np.array([[30.0, 0, 0], [0.5, 0, 0]]))
+    np.testing.assert_allclose(scores, first.coef_[0] * np.array([1, 0.5]))
+    with pytest.raises(ParameterError, match="X_source has a longer row"):
+        PrivateDiscrepancyMinimisation(**PRIVATE).fit(2 * source, y_source, target)
+
+
+def test_what_is_learned_is_symmetric_and_read_only():
+    model = PrivateDiscrepancyMinimisation(**PRIVATE)
+    assert model.fit(*domains()) is model
+    np.testing.assert_array_equal(model.moment_, model.moment_.T)
+    assert model.weights_.min() >= 0
+    assert model.weights_.sum() == pytest.approx(1)
+    assert model.gap_ >= 0
+    for each in (model.coef_, model.weights_, model.moment_):
+        assert not each.flags.writeable
+
+
+def test_logistic_models_predict_bits():
+    source, y_source, target, y_target = domains()
+    model = PrivateDiscrepancyMinimisation(**PRIVATE, loss="logistic")
+    said = model.fit(source, (y_source > 0).astype(int), target).predict(target)
+    assert said.dtype == np.uint8
+    assert np.mean(said == (y_target > 0)) > 0.9
+
+
+def test_parameters_are_those_of_scikit_learn():
+    model = PrivateDiscrepancyMinimisation(**PRIVATE).fit(*domains())
+    again = PrivateDiscrepancyMinimisation(**model.get_params())
+    assert again.get_params() == model.get_params()
+    assert "private" not in model.get_params()
+
+
+def test_one_thread_is_two_threads(monkeypatch):
+    data, found = domains(n=5000), []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        found.append(PrivateDiscrepancyMinimisation(**PRIVATE).fit(*data).moment_)
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_budget_is_charged_before_any_coin(monkeypatch):
+    budget = hdp_fast.Budget(1.0, 1e-5)
+
+    def stop(*_, **__):
+        assert budget.spent == (1.0, 1e-5)
+        raise KeyboardInterrupt
+
+    model = PrivateDiscrepancyMinimisation(**PRIVATE, budget=budget)
+    with monkeypatch.context() as patch:
+        patch.setattr(privacy, "discrete_gaussian", stop)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(*domains())
+    with pytest.raises(BudgetExceeded):
+        model.fit(*domains())
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0}, "epsilon = 0"),
+        ({"epsilon": math.inf}, "epsilon = inf"),
+        ({"delta": 1.0}, "delta = 1.0"),
+        ({"norm_bound": 0}, "norm_bound = 0"),
+        ({"loss": "hinge"}, "loss = 'hinge'"),
+        ({"l2": -1}, "l2 = -1"),
+        ({"steps": 0}, "steps = 0"),
+        ({"tolerance": math.nan}, "tolerance = nan"),
+        ({"numerics": "float"}, "numerics = 'float'"),
+        ({"random_state": -1}, "random_state = -1"),
+    ],
+)
+def test_bad_parameters_are_named_and_cost_nothing(options, message):
+    budget = hdp_fast.Budget(1.0, 1e-5)
+    model = PrivateDiscrepancyMinimisation(**{**PRIVATE, "budget": budget, **options})
+    with pytest.raises(ParameterError, match=message):
+        model.fit(*domains())
+    assert budget.spent == (0, 0)
+    assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({0: np.zeros((0, 3))}, ShapeError, "source: X"),
+        ({1: np.zeros(59)}, ShapeError, "source: y has length 59"),
+        ({2: np.zeros((40, 4))}, ShapeError, "X_target has 4 columns, but there must be 3"),
+        ({2: np.zeros((0, 3))}, ShapeError, "target: X"),
+        ({2: np.full((40, 3), np.nan)}, ParameterError, "target: X has an infinite entry"),
+    ],
+)
+def test_bad_records_are_named_and_cost_nothing(change, error, message):
+    budget = hdp_fast.Budget(1.0, 1e-5)
+    data = [change.get(place, given) for place, given in enumerate(domains())]
+    model = PrivateDiscrepancyMinimisation(**PRIVATE, budget=budget)
+    with pytest.raises(error, match=message):
+        model.fit(*data)
+    assert budget.spent == (0, 0)
+    assert not hasattr(model, "coef_")
+
+
+def test_one_record_of_either_domain_is_enough():
+    model = PrivateDiscrepancyMinimisation(**PRIVATE).fit([[0.5]], [0.25], [[0.3]])
+    np.testing.assert_array_equal(model.weights_, [1.0])

@@ -1,0 +1,495 @@
+"""hdp-fast label: from a private table and a public one to a labelled file and its record."""
+
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import fails
+
+from hdp_fast import PrivacyRecord
+from hdp_fast.cli import estimators, main
+from hdp_fast.cli.appended_column import appender
+from hdp_fast.data import files, read_table
+from hdp_fast.labels import PrivateLabeler
+
+pytest.importorskip("sklearn")
+GOAL = ["--epsilon", "20", "--delta", "1e-3", "--beta", "1e-9", "--members", "60"]
+OPTIONS = ["--schema", "schema.json", "--estimator", "naive-bayes", *GOAL]
+SEED = ["--seed", "1"]
+# As spreadsheets write them: quotes, a comma, a quote and a line break in cells, CRLF line ends.
+NOTES = ['"a, b"', '"said ""no"""', '"two\nlines"', " spaced ", "é", ""]
+
+
+def rows(n, seed):
+    coins = np.random.default_rng(seed)
+    size, colour = coins.uniform(0, 100, n), coins.choice(["red", "blue"], n)
+    return size, colour, np.where(size > 50, "yes", "no")
+
+
+def table_text(n, seed, labelled):
+    size, colour, label = rows(n, seed)
+    lines = ["size,colour,note" + ",buys" * labelled]
+    for i in range(n):
+        line = f"{size[i]:.6f},{colour[i]},{NOTES[i % len(NOTES)]}"
+        lines.append(line + f",{label[i]}" * labelled)
+    return "\r\n".join(lines) + "\r\n"
+
+
+def schema_text():
+    columns = {
+        "size": {"kind": "number", "bounds": [0, 100]},
+        "colour": {"kind": "category", "values": ["red", "blue"]},
+        "note": {"kind": "ignore"},
+    }
+    label = {"column": "buys", "positive": ["yes"]}
+    kept = {"format": "hdp_fast.schema", "version": 1, "label": label, "columns": columns}
+    return json.dumps(kept)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, n, labelled in (("private", 600, True), ("public", 40, False)):
+        (tmp_path / f"{name}.csv").write_bytes(table_text(n, n, labelled).encode())
+    (tmp_path / "schema.json").write_text(schema_text())
+    return tmp_path
+
+
+def run(capsys, *argv, private="private.csv", public="public.csv"):
+    assert main(["label", private, public, *OPTIONS, "--json", *map(str, argv)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys, *argv, private="private.csv", public="public.csv"):
+    before = {path.name for path in Path().iterdir()}
+    line = fails(capsys, "label", private, public, *OPTIONS, *argv)
+    assert {path.name for path in Path().iterdir()} == before
+    return line
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder):
+    found = run(capsys, *SEED)
+    public = (folder / "public.csv").read_text(encoding="utf-8")
+    made = folder / "public.labelled.csv"
+    size, _, _ = rows(40, 40)
+    texts = [row["buys"] for row in read(made)]
+    assert texts == ["1" if x > 50 else "0" for x in size.round(6)]
+    assert [list(row.values())[:3] for row in read(made)] == [
+        list(row.values()) for row in read("public.csv")
+    ]
+    stripped = made.read_bytes().decode()
+    for text in ("0", "1", "buys"):
+        stripped = stripped.replace(f",{text}\r\n", "\r\n")
+    assert stripped == (folder / "public.csv").read_bytes().decode()
+    assert public.count("two") > 1
+    assert json.loads((folder / "public.labelled.csv.json").read_text()) == found
+    counts = {"rows": 40, "answered": 40, "bottoms": 0, "unanswered": 0, "members": 60}
+    assert {name: found[name] for name in counts} == counts
+    record = PrivacyRecord.from_json(json.dumps(found["record"]))
+    assert (record.epsilon, record.delta, record.neighbours) == (20, 1e-3, "replace_one")
+    assert found["plan"]["members_paper"] > found["plan"]["members"]
+
+
+def converted(folder, suffix, labelled):
+    name, n = ("private", 600) if labelled else ("public", 40)
+    table = read_table(f"{name}.csv")
+    columns = {k: np.array(c.texts)[c.codes] for k, c in table.columns.items()}
+    columns["size"] = columns["size"].astype(float)
+    columns["weights"] = np.arange(2 * n).reshape(n, 2)
+    path = folder / f"{name}{suffix}"
+    if suffix == ".npz":
+        np.savez(path, **columns)
+    elif suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pyarrow.table(columns | {"weights": columns["weights"].tolist()}), path
+        )
+    else:
+        path.write_bytes(gzip.compress((folder / f"{name}.csv").read_bytes()))
+    return path.name
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv.gz"])
+def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
+    # Twelve unsure members: labels and bottoms hang on the coins.
+    argv = ["--members", "12", "--table", "hazard", "--unstable", "30", *SEED]
+    private, public = (converted(folder, suffix, labelled) for labelled in (True, False))
+    run(capsys, *argv, "--output", "as.csv")
+    found = run(capsys, *argv, private=private, public=public)
+    labels = [row["buys"] for row in read("as.csv")]
+    assert len(set(labels)) == 3
+    table = read_table(found["output"])
+    assert found["output"] == f"public.labelled{suffix}"
+    column = table.columns["buys"]
+    assert [column.texts[code] for code in column.codes] == labels
+    if suffix == ".npz":
+        with np.load(public) as before, np.load(found["output"]) as after:
+            assert after.files == [*before.files, "buys"]
+            for name in before.files:
+                assert before[name].dtype == after[name].dtype
+                assert np.array_equal(before[name], after[name])
+            assert after["buys"].tolist() == labels
+    if suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        after = parquet.read_table(found["output"])
+        assert after.drop_columns(["buys"]).equals(parquet.read_table(public))
+        assert after["buys"].to_pylist() == [text or None for text in labels]
+
+
+def test_the_last_bottom_ends_the_answers(capsys, folder):
+    argv = ["--table", "hazard", "--unstable", "2", "--members", "4", "--plot", "found.png"]
+    argv += SEED
+    found = run(capsys, *argv)
+    texts = [row["buys"] for row in read("public.labelled.csv")]
+    assert (found["bottoms"], found["unstable_left"]) == (2, 0)
+    assert found["answered"] + found["bottoms"] + found["unanswered"] == 40
+    assert sum(text != "" for text in texts) == found["answered"]
+    assert texts[found["answered"] + 2 :] == [""] * found["unanswered"]
+    assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_classes_instead_of_the_rule_and_a_label_that_is_there(capsys, folder):
+    content = (folder / "public.csv").read_text().replace("note", "note,buys", 1)
+    lines = content.replace("\r", "").replace("\nlines", " lines").splitlines()
+    lines[1:] = [f"{line},?" for line in lines[1:]]
+    (folder / "public.csv").write_text("\n".join(lines))
+    argv = [*SEED, "--classes", "yes, no,never", "--output", "made.csv"]
+    found = run(capsys, *argv)
+    assert found["column"] == "buys_private"
+    assert "'buys' of PUBLIC is kept" in found["note"]
+    _, _, label = rows(40, 40)
+    made = read("made.csv")
+    said = [row["buys_private"] for row in made]
+    assert all(text in (truth, "") for text, truth in zip(said, label, strict=True))
+    assert said.count("") == found["bottoms"] < 5
+    assert {row["buys"] for row in made} == {"?"}
+    assert not (folder / "made.csv").read_text().endswith("\n")
+    line = refused(capsys, *argv[:2], "--classes", "yes,never")
+    assert "column 'buys' holds something else, but every row must hold one of --classes" in line
+    assert "'no'" not in line
+    (folder / "public.csv").write_text("size,colour,buys,buys_private\n1,red,a,b\n")
+    assert "rename one" in refused(capsys)
+
+
+def test_another_label_of_the_private_table(capsys, folder):
+    schema = json.loads(schema_text())
+    del schema["columns"]["colour"]
+    (folder / "schema.json").write_text(json.dumps(schema))
+    found = run(capsys, "--label", "colour", "--classes", "red,blue", "--table", "hazard")
+    assert found["column"] == "colour_private"
+    assert found["plan"]["table"] == "HazardTable"
+
+
+def test_rows_of_an_id_are_protected_together(capsys, folder):
+    found = run(capsys, "--ids", "note", "--table", "vote")
+    assert found["record"]["neighbours"] == "add_remove"
+    # Fewer records than members say nothing where their number is private.
+    text = table_text(9, 9, True)
+    (folder / "few.csv").write_text(text)
+    run(capsys, "--ids", "note", "--table", "vote", "--output", "2.csv", private="few.csv")
+    assert "column = 'none'" in refused(capsys, "--ids", "none", "--output", "3.csv")
+
+
+def test_members_go_on_with_what_is_left(capsys, folder):
+    argv = ["--save", "kept", "--budget", "ledger", "--unstable", "3", "--queries", "100"]
+    argv += ["--table", "vote"]
+    assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    first = run(capsys, *argv, "--output", "1.csv")
+    assert first["queries_left"] == 60
+    second = run(capsys, *argv, "--output", "2.csv", private="none.csv")
+    assert second["queries_left"] == 20
+    assert second["record"] == first["record"]
+    one, two = ([row["buys"] for row in read(name)] for name in ("1.csv", "2.csv"))
+    clear = np.abs(rows(40, 40)[0] - 50) > 12
+    assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
+    line = refused(capsys, *argv, "--output", "3.csv")
+    assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
+    changed = refused(capsys, *argv, "--unstable", "4", "--output", "3.csv")
+    assert "--unstable = 4, but kept was made for 3" in changed
+    assert "--classes" in refused(capsys, *argv, "--classes", "a,b", "--output", "3.csv")
+    assert PrivateLabeler.load("kept", trusted=True).queries_left == 20
+    assert main(["budget", "ledger", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 20, "delta": 1e-3}
+    assert "epsilon" in refused(capsys, "--budget", "ledger")
+
+
+def test_a_budget_that_is_too_small_refuses_before_anything(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "3", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    argv = ["--budget", "ledger", "--save", "kept", "--plot", "found.png"]
+    assert "epsilon = 20.0 and delta = 0.001 was requested" in refused(capsys, *argv)
+    assert main(["budget", "ledger", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 0, "delta": 0}
+
+
+def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
+    argv = ["label", "none.csv", "public.csv", *OPTIONS, "--epsilon", "1", "--delta", "1e-6"]
+    argv += ["--beta", ".05", "--queries", "1000", "--unstable", "50", "--plan"]
+    assert main([*argv, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["members"], plan["members_hazard"], plan["members_paper"]) == (1266, 1611, 95317)
+    assert main(argv) == 0
+    assert "95,317" in capsys.readouterr().out
+    assert main([*argv, "--json", "--table", "gaussian", "--threshold", "0"]) == 0
+    noisy = json.loads(capsys.readouterr().out)
+    assert (noisy["table"], noisy["levels"], noisy["unstable"]) == ("GaussianVote", None, None)
+    assert noisy["members"] == noisy["members_gaussian"] < plan["members_gaussian"]
+    assert {path.name for path in folder.iterdir()} == {"private.csv", "public.csv", "schema.json"}
+
+
+def test_too_few_records_say_what_helps(capsys, folder):
+    at = OPTIONS.index("--members")
+    argv = ["label", "private.csv", "public.csv", *OPTIONS[:at], "--epsilon", ".1"]
+    line = fails(capsys, *argv)
+    for part in ("600 rows", "members need one each", "the paper:", "--members K", "no --beta"):
+        assert part in line
+    assert "601 members" in refused(capsys, "--members", "601")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epsilon", "0"], "--epsilon = 0.0"),
+        (["--epsilon", "x"], "--epsilon"),
+        (["--delta", "1"], "--delta = 1.0"),
+        (["--beta", "2"], "beta = 2"),
+        (["--agreement", ".5"], "agreement = 0.5"),
+        (["--members", "0"], "members = 0"),
+        (["--unstable", "0"], "unstable = 0"),
+        (["--queries", "39"], "--queries = 39, but PUBLIC has 40 rows"),
+        (["--table", "none"], "--table"),
+        (["--table", "vote", "--classes", "a,b,c"], "table = 'vote'"),
+        (["--classes", "a"], "2 to 256"),
+        (["--classes", "a,a"], "2 to 256"),
+        (["--classes", "a,,b"], "texts with commas between"),
+        (["--label", "size"], "label is 'buys', unless there are --classes"),
+        (["--label", "size", "--classes", "a,b"], "has it for a feature"),
+        (["--label", "none", "--classes", "a,b"], "column = 'none'"),
+        (["--seed", "-1"], "random_state = -1"),
+        (["--budget", "none"], "must be a budget file"),
+        (["--schema", "none"], "can't read none"),
+        (["--output", "x.npz"], "must end in .csv, as PUBLIC does"),
+        (["--output", "none/x.csv"], "existing directory"),
+        (["--output", "public.csv"], "new file of its own, got public.csv"),
+        (["--record", "schema.json"], "new file of its own, got schema.json"),
+        (["--output", "x.csv", "--record", "x.csv"], "new file of its own"),
+        (["--plot", "public.labelled.csv"], "new file of its own"),
+        (["--save", "none/x"], "existing directory"),
+        (["--save", "schema.json"], "must be a whole file that save wrote"),
+        (["--estimator", "best"], "one of logistic, ridge, tree, forest, neighbours, naive-bayes"),
+        (["--estimator", "no.such.Class"], "can be imported and made"),
+        (["--estimator", "json.dumps"], "can be imported and made"),
+        (["--estimator", "collections.OrderedDict"], "learner = "),
+    ],
+)
+def test_bad_flags_leave_nothing_behind(capsys, folder, options, message):
+    assert message in refused(capsys, *options)
+
+
+def test_files_that_do_not_fit(capsys, folder):
+    assert "none.csv" in refused(capsys, private="none.csv")
+    assert "none.csv" in refused(capsys, public="none.csv")
+    assert "must end in" in refused(capsys, public="schema.json")
+    (folder / "other.csv").write_text("size,buys\n1,yes\n")
+    assert "column = 'colour'" in refused(capsys, private="other.csv")
+    assert "column = 'colour'" in refused(capsys, public="other.csv")
+    (folder / "public.labelled.csv").write_text("paid for")
+    assert "new file of its own" in refused(capsys)
+    np.savez("matrix.npz", size=[1.0], colour=["red"], buys=[[1.0]])
+    assert "name of an array" in refused(capsys, public="matrix.npz")
+    (folder / "kept.ledger").write_text("of another one")
+    assert "kept.ledger" in refused(capsys, "--save", "kept", "--output", "new.csv")
+
+
+def test_what_is_missing_is_named_before_anything_is_spent(capsys, folder, monkeypatch):
+    for module, options, extra in (
+        ("joblib", ["--save", "kept"], "parallel"),
+        ("matplotlib.figure", ["--plot", "x.png"], "plot"),
+        ("sklearn.naive_bayes", [], "sklearn"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            assert f"pip install hdp-fast[{extra}]" in refused(capsys, *options)
+
+
+@pytest.mark.parametrize("name", estimators._KNOWN)
+def test_every_estimator_labels(capsys, folder, name):
+    argv = ["--estimator", name, "--members", "15", "--epsilon", "200", *SEED]
+    found = run(capsys, *argv)
+    size, _, _ = rows(40, 40)
+    texts = np.array([row["buys"] for row in read(found["output"])])
+    clear = np.abs(size - 50) > 20
+    assert (texts[clear] == np.where(size > 50, "1", "0")[clear]).all()
+
+
+def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
+    pytest.importorskip("tqdm")
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        argv = ["label", "private.csv", "public.csv", *OPTIONS, "--output", f"{terminal}.csv"]
+        assert main(argv) == 0
+        assert ("/60 " in capsys.readouterr().err) == terminal
+
+
+def test_answers_that_cannot_be_written_are_printed(capsys, folder, monkeypatch):
+    def full(path, content):
+        raise files.ParameterError("output can't be written: no space left")
+
+    monkeypatch.setattr(files, "write_atomically", full)
+    assert main(["label", "private.csv", "public.csv", *OPTIONS, *SEED, "--json"]) == 2
+    out = capsys.readouterr()
+    assert "no space left" in out.err
+    size, _, _ = rows(40, 40)
+    assert json.loads(out.out)["labels"] == ["1" if x > 50 else "0" for x in size.round(6)]
+
+
+def test_private_cells_move_no_message(capsys, folder):
+    """What is printed of unlike records is the same, but for the answers."""
+    shown = []
+    for old, new in ((",yes", ",yes"), (",yes", ",what?"), ("red", "\u00b5"), ("0", "")):
+        (folder / "cells.csv").write_text(table_text(600, 600, True).replace(old, new))
+        found = run(capsys, "--output", f"{len(shown)}.csv", private="cells.csv")
+        answers = ("output", "answered", "bottoms")
+        shown.append({name: value for name, value in found.items() if name not in answers})
+    assert all(one == shown[0] for one in shown)
+
+
+SLOW = """
+import time
+
+
+class Slow:
+    def fit(self, X, y):
+        open("begun", "w").close()
+        time.sleep(30)
+
+    def predict(self, X):
+        return X
+"""
+
+
+def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
+    (folder / "own.py").write_text(SLOW)
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, "--budget", "ledger"]
+    argv += ["--estimator", "own.Slow", "--save", "kept"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hdp_fast", *argv],
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        text=True,
+    )
+    patience = time.monotonic() + 30
+    while not (folder / "begun").exists() and time.monotonic() < patience:
+        time.sleep(0.02)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=20)
+    assert time.monotonic() - start < 1
+    assert process.returncode == 130
+    assert error == (
+        "hdp-fast: interrupted: public.labelled.csv is not written; "
+        "of the budget epsilon = 20 and delta = 0.001 are spent, "
+        "before this run epsilon = 0 and delta = 0\n"
+    )
+    left = {path.name for path in folder.iterdir()} - {"__pycache__"}
+    assert left == {"begun", "ledger", "own.py", "private.csv", "public.csv", "schema.json"}
+
+
+def test_an_interrupt_while_answering_keeps_the_members(capsys, folder, monkeypatch):
+    def interrupted(self, Q, **_options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PrivateLabeler, "label", interrupted)
+        assert main(["label", "private.csv", "public.csv", *OPTIONS, "--save", "kept"]) == 130
+    error = capsys.readouterr().err
+    assert "the same command goes on with the members in kept" in error
+    assert run(capsys, "--save", "kept")["queries_left"] == 0
+
+
+# Dies where the file with the members would get its name.
+KILLED = """
+import os, signal, sys
+from hdp_fast import cli
+
+link = os.link
+
+
+def link_or_die(scratch, target):
+    if str(target).endswith("ledger"):
+        return link(scratch, target)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+os.link = link_or_die
+cli.main(sys.argv[1:])
+"""
+
+
+def killed(argv):
+    command = [sys.executable, "-c", KILLED, "label", "private.csv", "public.csv", *argv]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "50", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    killed([*OPTIONS, "--save", "kept", "--budget", "ledger"])
+    assert (folder / "kept.ledger").exists()
+    assert not (folder / "kept").exists()
+    found = run(capsys, "--save", "kept", "--budget", "ledger")
+    assert (found["queries_left"], found["rows"]) == (0, 40)
+    assert PrivateLabeler.load("kept", trusted=True).queries_left == 0
+    assert main(["budget", "ledger", "--json"]) == 0
+    # Each training was charged.
+    assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 40
+
+
+def test_answers_that_a_kill_took_are_not_given_again_and_it_says_so(capsys, folder):
+    run(capsys, "--save", "kept", "--output", "1.csv")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    for part in ("kept has answered 40 of 40", "paid for and lost", "--save with a new file"):
+        assert part in line
+
+
+def test_a_ledger_in_use_is_not_taken_from_its_members(capsys, folder):
+    run(capsys, "--save", "kept", "--queries", "43")
+    os.remove("kept")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    assert "ledger = " in line
+    assert "whose queries it counts, must be beside it" in line
+
+
+def test_help_says_what_is_protected(capsys):
+    with pytest.raises(SystemExit):
+        main(["label", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for part in ("for each row", "PUBLIC is not protected", "as private as PRIVATE"):
+        assert part in text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_rows_of_text_keep_every_byte(tmp_path, end, last):
+    lines = ['a,"b,""c"', "1,", "", '"x', 'y", z ', "é,2"]
+    text = end.join(lines) + end * last
+    path = tmp_path / "some.csv"
+    path.write_bytes(text.encode())
+    made = appender(path, 'la"bel')(["one", "two, three", ""]).decode()
+    expected = ['a,"b,""c","la""bel"', "1,,one", "", '"x', 'y", z ,"two, three"', "é,2,"]
+    assert made == end.join(expected) + end * last

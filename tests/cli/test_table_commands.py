@@ -1,0 +1,232 @@
+"""hdp-fast schema and hdp-fast transfer: from two tables to a hypothesis in words."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import fails
+
+from hdp_fast import learners, transfer
+from hdp_fast.cli import main, table_commands
+from hdp_fast.data import Schema, read_table
+
+COMMON = ["--agents-epsilon", "2", "--kappa", ".1", "--eta", "1", "--rounds", "8", "--json"]
+PRIVATE = [*COMMON, "--alpha", ".06", "--epsilon", "1", "--delta", "1e-6", "--choose", "smallest"]
+
+
+def people(n, share, seed):
+    """Members buy from the age of 40 on, the others if they own; a share of them are members."""
+    rng = np.random.default_rng(seed)
+    member, owner = rng.random(n) < share, rng.random(n) < 0.5
+    age = rng.integers(18, 80, n)
+    label = np.where(member, age >= 40, owner)
+    return [
+        f"{a},{'own' if o else 'rent'},{'yes' if m else 'no'},{int(y)}"
+        for a, o, m, y in zip(age, owner, member, label, strict=True)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, n, share in (("source", 20_000, 0.2), ("target", 30_000, 0.9), ("public", 900, 0.5)):
+        lines = ["age,home,member,buys", *people(n, share, n)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    schema = {
+        "format": "hdp_fast.schema",
+        "version": 1,
+        "label": {"column": "buys", "positive": ["1"]},
+        "columns": {
+            "age": {"kind": "number", "bounds": [18, 80], "cuts": [30, 40, 60]},
+            "home": {"kind": "category", "values": ["own"]},
+            "member": {"kind": "category", "values": ["yes"]},
+        },
+    }
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    return tmp_path
+
+
+def run(capsys, *argv):
+    assert main(["transfer", "source.csv", "target.csv", "--schema", "schema.json", *argv]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def target_error(description):
+    schema, table = Schema.from_json(Path("schema.json").read_text()), read_table("target.csv")
+    X = (schema.floats if description["kind"] == "halfspace" else schema.bits)(table)
+    return (learners.predictor(description)(X) != schema.labels(table)).mean()
+
+
+def test_schema_of_a_public_table(capsys, folder):
+    command = ["schema", "public.csv", "--label", "buys"]
+    assert main([*command, "--positive", "1", "--cuts", "2"]) == 0
+    text = capsys.readouterr().out
+    schema = Schema.from_json(text)
+    assert schema.label.positive == ("1",)
+    assert len(schema.columns["age"].cuts) == 2
+    assert schema.columns["home"].values == ("own", "rent")
+    assert main([*command, "--above", "0", "--cuts", "2", "--output", "made.json"]) == 0
+    assert capsys.readouterr().out == ""
+    assert Schema.from_json((folder / "made.json").read_text()).label.above == 0
+    assert main([*command[:3], "due", "--positive", "1", "--unlabelled"]) == 0
+    unlabelled = Schema.from_json(capsys.readouterr().out)
+    assert unlabelled.label.column == "due"
+    assert "buys" in unlabelled.columns
+    assert "--label" in fails(capsys, "schema", "public.csv", "--positive", "1")
+    assert "--positive" in fails(capsys, *command)
+    assert "not allowed" in fails(capsys, *command, "--positive", "1", "--above", "2")
+    assert "cuts" in fails(capsys, *command, "--positive", "1", "--cuts", "0")
+    assert "column = 'none'" in fails(
+        capsys, "schema", "public.csv", "--label", "none", "--above", 1
+    )
+    assert "No such file" in fails(capsys, "schema", "none.csv", "--label", "x", "--above", "1")
+    bad = ["--above", "1", "--output", folder / "no" / "file"]
+    assert "existing directory" in fails(capsys, "schema", "none.csv", "--label", "x", *bad)
+
+
+def test_private_transfer(capsys, folder):
+    options = ["--label", "buys", "--schedule", "every", "--output", "result.json"]
+    result = run(capsys, *PRIVATE, *options)
+    assert json.loads((folder / "result.json").read_text()) == result
+    low, high = result["interval"]
+    assert low <= result["target_error"] <= high
+    # Seven deviations of an estimate; what the source alone teaches errs on .45 of the target.
+    assert abs(target_error(result["description"]) - result["target_error"]) < 0.12
+    assert target_error(result["description"]) < 0.4
+    assert result["stopped"] == "all planned rounds were run"
+    assert result["promised_error"] is None
+    assert (result["record"]["epsilon"], result["record"]["delta"]) == (1, 1e-6)
+    assert result["agents_record"]["epsilon"] == 2
+
+
+def test_transfer_as_text(capsys, folder):
+    argv = [argument for argument in PRIVATE if argument not in ("--json", "--choose", "smallest")]
+    argv += ["--opt", ".5"]
+    assert main(["transfer", "source.csv", "target.csv", "--schema", "schema.json", *argv]) == 0
+    out = capsys.readouterr().out
+    assert "hypothesis" in out
+    assert "a test accepted" in out
+    assert "Kohen and Sheffet" in out
+
+
+def test_stumps_and_votes(capsys, folder):
+    result = run(capsys, *PRIVATE[:-1], "majority", "--size", "1", "--schedule", "final")
+    assert result["description"]["kind"] == "vote"
+    assert len(result["description"]["hypotheses"]) == 8
+    assert result["hypothesis"].count(" x (") >= 1
+
+
+def test_a_transfer_that_protects_agents_only(capsys, folder):
+    pytest.importorskip("sklearn")
+    result = run(capsys, *COMMON, "--alpha", ".06", "--non-private", "--choose", "smallest")
+    assert result["record"] is None
+    assert result["description"]["kind"] == "halfspace"
+    assert target_error(result["description"]) < 0.4
+    for name in ("age", "home=own", "member=yes", ">= 0"):
+        assert name in result["hypothesis"]
+
+
+def test_transfer_spends_once_and_goes_on_from_a_checkpoint(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "1.5", "--delta", "1e-5"]) == 0
+    capsys.readouterr()
+    argv = [*PRIVATE, "--checkpoint", "state", "--budget", "ledger"]
+    first = run(capsys, *argv)
+    assert run(capsys, *argv) == first
+    another = ["transfer", "source.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
+    assert "1.5" in fails(capsys, *another, "--budget", "ledger")
+    swapped = [*another[:1], "public.csv", *another[2:]]
+    assert "checkpoint" in fails(capsys, *swapped, "--checkpoint", "state")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alpha", "0"], "alpha"),
+        (["--alpha", "x"], "--alpha"),
+        (["--beta", "1"], "beta"),
+        (["--opt", "1"], "opt"),
+        (["--epsilon", "-1"], "epsilon"),
+        (["--delta", "0"], "delta"),
+        (["--agents-epsilon", "nan"], "agents-epsilon"),
+        (["--kappa", "2"], "kappa"),
+        (["--eta", "9"], "eta"),
+        (["--rounds", "0"], "rounds"),
+        (["--chi2", "-1"], "chi2"),
+        (["--size", "0"], "size"),
+        (["--schedule", "never"], "--schedule"),
+        (["--choose", "any"], "--choose"),
+        (["--draws", "5"], "--draws must go with --non-private"),
+        (["--non-private"], "--epsilon must not go with --non-private"),
+        (["--output", "no/such/file"], "existing directory"),
+    ],
+)
+def test_flags_are_checked_before_files_are_read(capsys, options, message):
+    missing = ["transfer", "no.csv", "no.csv", "--schema", "no.json"]
+    assert message in fails(capsys, *missing, *PRIVATE, *options)
+
+
+def test_flags_that_are_missing(capsys):
+    command = ["transfer", "no.csv", "no.csv", "--schema", "no.json", "--alpha", ".1"]
+    assert "--agents-epsilon" in fails(capsys, *command)
+    command += ["--agents-epsilon", "1"]
+    assert "--epsilon" in fails(capsys, *command)
+    command += ["--epsilon", "1"]
+    assert "--delta" in fails(capsys, *command)
+    command += ["--delta", "1e-6"]
+    assert "--chi2, or --kappa and --rounds" in fails(capsys, *command)
+    assert "can't read no.json" in fails(capsys, *command, "--chi2", "1")
+
+
+def test_files_that_do_not_fit(capsys, folder):
+    assert main(["budget", "ledger", "--epsilon", "9", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    command = ["transfer", "source.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
+    command += ["--budget", "ledger"]
+    assert "label is 'buys'" in fails(capsys, *command, "--label", "age")
+    assert "needs" in fails(capsys, *command, "--alpha", ".01")
+    assert "no.csv" in fails(capsys, "transfer", "no.csv", *command[2:])
+    (folder / "other.csv").write_text("age,home\n1,own\n")
+    line = fails(capsys, "transfer", "other.csv", *command[2:])
+    assert "column = 'member'" in line
+    (folder / "schema.json").write_text("{}")
+    assert "schema" in fails(capsys, *command)
+    assert main(["budget", "ledger", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == []
+
+
+def test_a_plan_that_needs_more_records(capsys, folder):
+    command = ["transfer", "public.csv", "target.csv", "--schema", "schema.json", "--alpha", ".2"]
+    command += ["--agents-epsilon", "2", "--epsilon", "1", "--delta", "1e-6", "--chi2", "1"]
+    assert "900 records" in fails(capsys, *command)
+
+
+def test_help_says_what_is_protected(capsys):
+    with pytest.raises(SystemExit):
+        main(["transfer", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    for part in ("plays an agent", "(epsilon, delta)", "not protected at all", "only measured"):
+        assert part in text
+    with pytest.raises(SystemExit):
+        main(["schema", "--help"])
+    assert "must be PUBLIC" in capsys.readouterr().out
+
+
+def test_the_plan_counts_agents_as_the_run_does(folder):
+    parser = argparse.ArgumentParser()
+    table_commands.add_transfer(parser)
+    arguments = parser.parse_args(["s", "t", "--schema", "x", *PRIVATE])
+    plan = transfer.plan(
+        learners.ExponentialLearner(learners.Stumps(3)),
+        alpha=0.06,
+        epsilon=1,
+        delta=1e-6,
+        agents_epsilon=2,
+        kappa=0.1,
+        eta=1,
+        rounds=8,
+        n=20_000,
+        output="smallest",
+    )
+    assert table_commands._agents_needed(arguments) == plan.N

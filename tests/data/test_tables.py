@@ -1,0 +1,370 @@
+"""Tables and schemas: what is read, what becomes a feature, and what is never said of a value."""
+
+import gzip
+import json
+import logging
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hdp_fast.data import Category, Ignore, Label, Number, Schema, read_table
+from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
+
+TEXT = 'age,job,"pay, yearly",rich\n30, clerk ,10.5,no\n"41",farmer,,yes\n\n30,clerk,99,no\n'
+SCHEMA = Schema(
+    Label("rich", positive=("yes",)),
+    {
+        "age": Number(18, 80, (25, 41)),
+        "job": Category(("farmer", "clerk")),
+        "pay, yearly": Number(0, 100),
+        "name": Ignore(),
+    },
+)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(TEXT, encoding="utf-8-sig")
+    return path
+
+
+def cells(table, name):
+    column = table.column(name)
+    return [column.texts[code] for code in column.codes]
+
+
+def test_csv(csv, tmp_path):
+    table = read_table(csv)
+    assert list(table.columns) == ["age", "job", "pay, yearly", "rich"]
+    assert table.rows == 3
+    assert cells(table, "age") == ["30", "41", "30"]
+    assert cells(table, "job") == ["clerk", "farmer", "clerk"]
+    assert cells(table, "pay, yearly") == ["10.5", "", "99"]
+    zipped = tmp_path / "people.csv.gz"
+    zipped.write_bytes(gzip.compress(csv.read_bytes()))
+    assert cells(read_table(zipped), "job") == cells(table, "job")
+
+
+def test_csv_in_chunks(tmp_path, monkeypatch):
+    rows = np.random.default_rng(1).integers(7, size=(50, 2))
+    path = tmp_path / "many.csv"
+    path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    monkeypatch.setattr("hdp_fast.data.table._CHUNK_ROWS", 7)
+    table = read_table(path)
+    assert [cells(table, name) for name in "ab"] == rows.T.astype(str).tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("", ParameterError, "line 1 .* must name every column"),
+        ("a,a\n1,2\n", ParameterError, "each differently"),
+        ("a,\n1,2\n", ParameterError, "must name every column"),
+        ("a,b\n", ShapeError, "at least one row"),
+        ("a,b\n1,2\nsecret,2,3\n", ShapeError, "line 3 .* must have 2 values, 3 found"),
+        ('a,b\n1,"secret\n', ParameterError, "separated by commas"),
+    ],
+)
+def test_bad_csv(tmp_path, text, error, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(error, match=message) as caught:
+        read_table(path)
+    assert "secret" not in str(caught.value).replace(str(path), "")
+
+
+def test_unreadable_files(tmp_path, csv):
+    for name, message in (("none.csv", "No such file"), ("table.txt", "must end in .csv")):
+        with pytest.raises(ParameterError, match=message):
+            read_table(tmp_path / name)
+    (tmp_path / "text.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
+    with pytest.raises(ParameterError, match="UTF-8"):
+        read_table(tmp_path / "text.csv")
+    damaged = gzip.compress(csv.read_bytes())
+    for content in (damaged[:-12], damaged[:20] + b"\0" * 30, csv.read_bytes()):
+        (tmp_path / "bad.csv.gz").write_bytes(content)
+        with pytest.raises(ParameterError, match="can't read"):
+            read_table(tmp_path / "bad.csv.gz")
+
+
+def test_npz(tmp_path):
+    path = tmp_path / "table.npz"
+    np.savez(path, X=np.array([[1.0, 0.5], [2.0, np.nan]]), y=[True, False], job=["a", "b"])
+    table = read_table(path)
+    assert list(table.columns) == ["X0", "X1", "y", "job"]
+    assert [cells(table, name) for name in ("X0", "X1", "y")] == [
+        ["1", "2"],
+        ["0.5", "nan"],
+        ["1", "0"],
+    ]
+    for arrays, message in (
+        ({"a": [1], "b": [1, 2]}, "one length"),
+        ({"a": 1}, "a vector or a matrix"),
+        ({"a": np.array([None])}, "can't read a"),
+        ({"X": [[1]], "X0": [1]}, "differently"),
+        ({}, "at least one row"),
+    ):
+        np.savez(path, **arrays)
+        with pytest.raises(HdpFastError, match=message):
+            read_table(path)
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "table.parquet"
+    columns = {"age": [30, None], "pay": [1.0, 2.5], "job": ["a", None], "rich": [True, False]}
+    parquet.write_table(pyarrow.table(columns), path)
+    table = read_table(path)
+    found = {name: cells(table, name) for name in columns}
+    wanted = {"age": ["30", ""], "pay": ["1", "2.5"], "job": ["a", ""], "rich": ["1", "0"]}
+    assert found == wanted
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(ParameterError, match="can't read"):
+        read_table(path)
+    with pytest.raises(ParameterError, match="can't read"):
+        read_table(tmp_path / "none.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(ImportError, match=r"pip install hdp-fast\[parquet\]"):
+        read_table(tmp_path / "table.parquet")
+
+
+def test_select(csv):
+    table = read_table(csv).select(np.array([False, True, True]))
+    assert table.rows == 2
+    assert cells(table, "age") == ["41", "30"]
+    assert read_table(csv).select(np.array([2, 0, 0])).rows == 3
+
+
+def test_bits_and_floats(csv):
+    table = read_table(csv)
+    names = ["age>=25", "age>=41", "job=farmer", "job=clerk"]
+    assert SCHEMA.names == names + [f"pay, yearly>={cut}" for cut in (25, 50, 75)]
+    bits = [[1, 0, 0, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 1, 1, 1, 1]]
+    np.testing.assert_array_equal(SCHEMA.bits(table), bits)
+    assert SCHEMA.bits(table).dtype == np.uint8
+    assert SCHEMA.float_names == ["age", "job=farmer", "job=clerk", "pay, yearly"]
+    floats = [[12 / 62, 0, 1, 0.105], [23 / 62, 1, 0, 0], [12 / 62, 0, 1, 0.99]]
+    np.testing.assert_allclose(SCHEMA.floats(table), floats)
+    np.testing.assert_array_equal(SCHEMA.labels(table), [0, 1, 0])
+
+
+def test_label_above_a_number(csv):
+    label = Label("pay, yearly", above=10.5)
+    np.testing.assert_array_equal(
+        Schema(label, {"age": Number(0, 1)}).labels(read_table(csv)), [0, 0, 1]
+    )
+
+
+def test_label_between_bounds(tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("pay,age\n10,1\n25,1\n-3,1\n1e999,1\n?,1\n,1\n30,1\n")
+    schema = Schema(Label("pay", bounds=[10, 30]), {"age": Number(0, 1)})
+    found = schema.float_labels(read_table(path))
+    np.testing.assert_array_equal(found, [-1, 0.5, -1, 1, -1, -1, 1])
+    with pytest.raises(ParameterError, match="'pay': bounds make it a number"):
+        schema.labels(read_table(path))
+    assert Schema.from_json(schema.to_json()) == schema
+    above = Schema(Label("pay", above=20), {"age": Number(0, 1)})
+    np.testing.assert_array_equal(above.float_labels(read_table(path)), [-1, 1, -1, 1, -1, -1, 1])
+    with pytest.raises(ParameterError, match="column = 'none'"):
+        Schema(Label("none", bounds=(0, 1)), {"age": Number(0, 1)}).float_labels(read_table(path))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((1, 1), "below high"),
+        ((0, float("nan")), "finite"),
+        ((0, 1, 2), "two numbers"),
+        (3, "must be a list"),
+        (("0", 1), "finite number"),
+    ],
+)
+def test_bounds_of_a_label(bounds, message):
+    with pytest.raises(ParameterError, match=message):
+        Label("pay", bounds=bounds)
+
+
+def test_unforeseen_private_values_are_silent(tmp_path, caplog):
+    path = tmp_path / "odd.csv"
+    odd = ["-1e999,spy,nan,maybe", "1e999,,text,", "text,CLERK,-5,yes", ",farmer,5e9,yes"]
+    path.write_text('age,job,"pay, yearly",rich\n' + "\n".join(odd) + "\n")
+    with warnings.catch_warnings(), caplog.at_level(logging.DEBUG):
+        warnings.simplefilter("error")
+        table = read_table(path)
+        bits, floats, labels = (f(table) for f in (SCHEMA.bits, SCHEMA.floats, SCHEMA.labels))
+    assert caplog.records == []
+    np.testing.assert_array_equal(bits[0], [0] * 7)
+    np.testing.assert_array_equal(bits[1], [1, 1, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(bits[2], [0] * 7)
+    np.testing.assert_array_equal(bits[3], [0, 0, 1, 0, 1, 1, 1])
+    np.testing.assert_array_equal(floats, [[0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
+    np.testing.assert_array_equal(labels, [0, 0, 1, 1])
+
+
+def test_features_do_not_depend_on_other_rows(csv):
+    table = read_table(csv)
+    for row in range(3):
+        alone = table.select(np.array([row]))
+        for f in (SCHEMA.bits, SCHEMA.floats, SCHEMA.labels):
+            np.testing.assert_array_equal(f(alone)[0], f(table)[row])
+
+
+def test_a_missing_column_is_an_error(csv):
+    table = read_table(csv)
+    schema = Schema(Label("no", above=1), {"age": Number(0, 1)})
+    with pytest.raises(ParameterError, match=r"column = 'no'.* 4 columns"):
+        schema.labels(table)
+    schema = Schema(Label("rich", above=1), {"wage": Number(0, 1)})
+    for f in (schema.bits, schema.floats):
+        with pytest.raises(ParameterError, match="column = 'wage'"):
+            f(table)
+
+
+def test_json_round_trip():
+    assert Schema.from_json(SCHEMA.to_json()) == SCHEMA
+    found = json.loads(SCHEMA.to_json())
+    assert (found["format"], found["version"]) == ("hdp_fast.schema", 1)
+    by_hand = {"kind": "number", "cuts": [1, 2]}
+    found["columns"] = {"age": by_hand}
+    assert Schema.from_json(json.dumps(found)).columns == {"age": Number(1, 2, (1, 2))}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("version",), 2, "format and version"),
+        (("format",), "other", "format and version"),
+        (("more",), 1, "'more'"),
+        (("label",), None, "Schema.to_json"),
+        (("label", "above"), 3, "exactly one"),
+        (("label", "positive"), None, "exactly one"),
+        (("label", "bounds"), [0, 1], "exactly one"),
+        (("label", "positive"), "yes", "must be a list"),
+        (("label", "positive"), [], "each once"),
+        (("label", "positive"), [1], "list texts"),
+        (("label", "column"), "age", "not be a feature too"),
+        (("columns",), [], "Schema.to_json"),
+        (("columns",), {}, "no feature"),
+        (("columns", "age", "kind"), "date", "one of category, number, ignore"),
+        (("columns", "age", "bounds"), [5, 5], "below high"),
+        (("columns", "age", "bounds"), [0, 1e999], "finite"),
+        (("columns", "age", "bounds"), [0], "Schema.to_json"),
+        (("columns", "age", "cuts"), [41, 25], "must increase"),
+        (("columns", "age", "cuts"), ["x"], "finite"),
+        (("columns", "age", "color"), 1, "Schema.to_json"),
+        (("columns", "job", "values"), ["a", "a"], "each once"),
+    ],
+)
+def test_bad_schemas(path, value, message):
+    found = json.loads(SCHEMA.to_json())
+    *folders, last = path
+    place = found
+    for name in folders:
+        place = place[name]
+    place[last] = value
+    with pytest.raises(ParameterError, match=message):
+        Schema.from_json(json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "1", "{}", "{" * 100_000, '{"format": "hdp_fast.schema"}']
+)
+def test_what_is_no_schema(text):
+    with pytest.raises(ParameterError, match=r"schema is .*Schema\.to_json"):
+        Schema.from_json(text)
+
+
+def public(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = 1_000
+    path = tmp_path / "public.npz"
+    np.savez(
+        path,
+        age=rng.integers(18, 80, rows),
+        flag=rng.integers(2, size=rows),
+        job=rng.choice(["a", "b", "c"], rows),
+        name=[f"person {i}" for i in range(rows)],
+        same=np.ones(rows),
+        skewed=np.where(rng.random(rows) < 0.95, 0, rng.random(rows)),
+        rich=rng.integers(2, size=rows),
+    )
+    return read_table(path)
+
+
+def test_from_a_public_table(tmp_path):
+    table = public(tmp_path)
+    schema = Schema.from_public(table, Label("rich", positive=("1",)), cuts=3)
+    columns = schema.columns
+    assert "rich" not in columns
+    assert columns["flag"] == Number(0, 1, (1,))
+    assert columns["job"] == Category(("a", "b", "c"))
+    assert columns["name"] == columns["same"] == Ignore()
+    ages = table.column("age").numbers()[table.column("age").codes]
+    assert (columns["age"].low, columns["age"].high) == (18, 79)
+    shares = [(ages >= cut).mean() for cut in columns["age"].cuts]
+    np.testing.assert_allclose(shares, [0.75, 0.5, 0.25], atol=0.02)
+    # A bit that is 1 for everybody would say nothing, and so would one that is 0.
+    features = schema.bits(table)
+    assert (features.min(axis=0) < features.max(axis=0)).all()
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+def test_from_public_refuses(tmp_path):
+    table = public(tmp_path)
+    with pytest.raises(ParameterError, match="column = 'none'"):
+        Schema.from_public(table, Label("none", above=1))
+    with pytest.raises(ParameterError, match="cuts = 0"):
+        Schema.from_public(table, Label("rich", above=0), cuts=0)
+
+
+def test_words():
+    def conjunction(features, values, complement=False):
+        parts = {"features": features, "values": values, "complement": complement}
+        return {"kind": "conjunction", **parts}
+
+    both = conjunction([1, 2], [1, 0])
+    assert SCHEMA.words(both) == "age>=41 and not job=farmer"
+    assert SCHEMA.words(both | {"complement": True}) == "not (age>=41 and not job=farmer)"
+    assert SCHEMA.words(conjunction([], [])) == "always"
+    assert SCHEMA.words(conjunction([], [], True)) == "never"
+    vote = {"kind": "vote", "hypotheses": [conjunction([0], [1]), both, both]}
+    assert SCHEMA.words(vote) == "2 x (age>=41 and not job=farmer); 1 x (age>=25)"
+    two = {"kind": "at_least", "threshold": 1, "features": [0, 3], "values": [1, 0]}
+    assert SCHEMA.words(two) == "at least 1 of: age>=25, not job=clerk"
+    plane = {"kind": "halfspace", "weights": [1, -2, 0, 0.5], "bias": -0.25}
+    said = "-0.25 -2 job=farmer +1 age +0.5 pay, yearly +0 job=clerk >= 0"
+    assert SCHEMA.words(plane) == said
+    for wrong in (
+        {},
+        {"kind": "parity", "features": [1]},
+        conjunction([7], [1]),
+        plane | {"weights": [1]},
+    ):
+        with pytest.raises(ParameterError, match="over 7 bits"):
+            SCHEMA.words(wrong)
+
+
+@pytest.mark.data
+def test_census_file():
+    folder = os.environ.get("HDP_FAST_DATA")
+    found = Path(folder or Path(__file__).parents[3] / "shared" / "data")
+    path = found / "census_income_kdd_21cols.csv.gz"
+    if not path.exists() and not folder:
+        pytest.skip(f"{path} is missing, and HDP_FAST_DATA names no folder")
+    table = read_table(path)
+    assert (table.rows, len(table.columns)) == (299_285, 21)
+    # Columns of the codebook.
+    assert set(table.column("sex").texts) == {"female", "male"}
+    assert set(table.column("year").texts) == {"1", "2"}
+    schema = Schema.from_public(table, Label("income_gt_50k", positive=("1",)))
+    assert schema.labels(table).sum() == 18_568
+    assert schema.bits(table).shape == (299_285, len(schema.names))

@@ -1,0 +1,795 @@
+"""Randomizers: privacy, bias and variance by exact computation; draws; mergeable aggregates."""
+
+import concurrent.futures
+import functools
+import itertools
+import json
+import math
+import multiprocessing
+import operator
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from hdp_fast import local
+from hdp_fast.accounting.discrete_gaussian import exact_delta
+from hdp_fast.exceptions import HdpFastError, ParameterError
+from hdp_fast.local import (
+    Aggregate,
+    BinaryResponse,
+    Gaussian,
+    HadamardResponse,
+    KaryResponse,
+    Laplace,
+    Piecewise,
+    best_randomizer,
+    randomizer_of,
+)
+from hdp_fast.local.randomizers.concentration import half_width
+from hdp_fast.record import PrivacyRecord
+from hdp_fast.reference import local as reference
+from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.reference.parity import exp_bounds
+
+EPSILONS = [0.1, 0.5, 1.0, 3.0, 6.0]
+WIDE = (-2.0, 6.0)
+MEANS = [
+    BinaryResponse(1.0),
+    BinaryResponse(0.3, WIDE),
+    Laplace(1.0),
+    Laplace(5.0, WIDE),
+    Gaussian(1.0, 1e-6),
+    Gaussian(4.0, 1e-3, WIDE),
+    Gaussian.printed(2.0, 1e-6),
+    Piecewise(0.5),
+    Piecewise(4.0, WIDE),
+]
+FREQUENCIES = [
+    KaryResponse(2, 0.5),
+    KaryResponse(5, 2.0),
+    HadamardResponse(2, 1.0),
+    HadamardResponse(3, 0.2),
+    HadamardResponse(20, 1.0),
+    HadamardResponse(20, 2.5),
+    HadamardResponse(9, 6.0),
+]
+RANDOMIZERS = MEANS + FREQUENCIES
+each_mean = pytest.mark.parametrize("randomizer", MEANS, ids=str)
+each_frequency = pytest.mark.parametrize("randomizer", FREQUENCIES, ids=str)
+each = pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=str)
+
+
+def outcomes(randomizer):
+    """All that is ever reported, but for a probability below 1e-30."""
+    least, most = randomizer.report_range
+    return np.arange(least, most + 1)
+
+
+def law(randomizer, values):
+    """Probabilities (values, outcomes)."""
+    return np.exp(randomizer.log_probability(outcomes(randomizer), np.asarray(values)[:, None]))
+
+
+def values_of(randomizer):
+    """Values of all kinds, for a mean the ends, grid points and what lies between."""
+    if isinstance(randomizer, KaryResponse | HadamardResponse):
+        return np.arange(randomizer.k)
+    low, high = randomizer.loss_range
+    return low + (high - low) * np.array([0.0, 2.0**-12, 0.1, 1 / 3, 0.5, 0.75, 0.999, 1.0])
+
+
+# Privacy ------------------------------------------------------------------------------------------
+
+
+def finite_laws(kind, epsilon):
+    """Laws for values whose mixtures are those for all values, in exact fractions."""
+    if kind is BinaryResponse:
+        truth = BinaryResponse(epsilon)._truth
+        return [reference.binary_law(Fraction(place), truth) for place in (0, 1)]
+    if kind is Piecewise:
+        made = Piecewise(epsilon)
+        steps, length = 1 << made._sizes[0], made._sizes[1]
+        starts = (0, 1, length - 1, length, steps // 2, steps)
+        windows = [range(start, start + length) for start in starts]
+        return [reference.own_or_any(own, steps + length, made._own) for own in windows]
+    k, made = kind[1], kind[0](kind[1], epsilon)
+    if kind[0] is KaryResponse:
+        return [reference.own_or_any([value], k, made._own) for value in range(k)]
+    blocks, size = made._sizes[0], 1 << made._sizes[1]
+    owns = [reference.hadamard_columns(value, blocks, size) for value in range(k)]
+    return [reference.own_or_any(own, blocks * size, made._own) for own in owns]
+
+
+KINDS = [BinaryResponse, Piecewise]
+KINDS += [(kind, k) for kind in (KaryResponse, HadamardResponse) for k in (2, 3, 20)]
+
+
+def named(kind):
+    return kind.__name__ if isinstance(kind, type) else f"{kind[0].__name__}-{kind[1]}"
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_no_report_is_more_than_exp_epsilon_times_as_likely(kind, epsilon):
+    laws = finite_laws(kind, epsilon)
+    assert {sum(each) for each in laws} == {1}
+    worst = max(max(column) / min(column) for column in zip(*laws, strict=True))
+    lower, _ = exp_bounds(Fraction(epsilon))
+    # Nothing is wasted, either: a probability larger by a millionth would break the promise.
+    assert lower * (1 - Fraction(1, 10**9)) <= worst <= lower
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_log_probability_is_the_exact_law(kind, epsilon):
+    if isinstance(kind, type):
+        made = kind(epsilon)
+        steps = 1 << getattr(made, "_sizes", (0, 0))[0]
+        length = getattr(made, "_sizes", (0, 0))[1]
+        places = np.array([0, 1, length - 1, length, steps // 2, steps]) / steps
+        values = places if kind is Piecewise else np.array([0.0, 1.0])
+    else:
+        made, values = kind[0](kind[1], epsilon), np.arange(kind[1])
+    expected = np.array(finite_laws(kind, epsilon)).astype(float)
+    assert law(made, values) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("randomizer", [BinaryResponse(0.7), Piecewise(2.0)], ids=str)
+def test_between_grid_points_the_law_is_the_mixture(randomizer):
+    steps = 1 << getattr(randomizer, "_sizes", (0, 0))[0]
+    ends = law(randomizer, np.arange(steps + 1) / steps)
+    for place in (0.25, 0.3, steps - 0.125):
+        start = min(math.floor(place), steps - 1)
+        expected = (start + 1 - place) * ends[start] + (place - start) * ends[start + 1]
+        assert law(randomizer, [place / steps])[0] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 1 / 3, 1.0, 8.0, 59.0])
+def test_laplace_noise_is_large_enough(epsilon):
+    log2_steps, scale = Laplace(epsilon)._grid
+    # Shifted by all steps, a discrete Laplace law changes by exp(steps / scale) and no more.
+    assert 2**log2_steps / scale <= min(Fraction(epsilon), Fraction(repr(epsilon)))
+    assert 2**log2_steps / scale >= Fraction(epsilon) * (1 - Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_laplace_reports_differ_by_epsilon_on_a_grid_of_values(epsilon):
+    made = Laplace(epsilon)
+    logs = made.log_probability(outcomes(made)[::7], values_of(made)[:, None])
+    worst = (logs.max(axis=0) - logs.min(axis=0)).max()
+    assert epsilon * (1 - 1e-5) <= worst <= epsilon + 1e-9
+
+
+def hockey_stick(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+
+GAUSSIANS = [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (4.0, 1e-9), (9.0, 1e-4)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), GAUSSIANS)
+def test_the_delta_of_gaussian_reports_is_the_promised_one(epsilon, delta):
+    made = Gaussian(epsilon, delta)
+    laws = law(made, values_of(made))
+    worst = max(hockey_stick(p, q, epsilon) for p, q in itertools.permutations(laws, 2))
+    assert delta * 0.999 <= worst <= delta
+    assert hockey_stick(laws[0], laws[-1], epsilon) == pytest.approx(worst, rel=1e-9)
+
+
+def test_the_exact_delta_is_that_of_forty_digits():
+    sigma, shift, epsilon = Fraction(13, 2), 5, 0.75
+    masses = gaussian_masses(sigma, 120)
+    odds = next(iter(masses.values())).from_float(epsilon).exp()
+    expected = sum(max(0, p - odds * masses.get(x - shift, 0)) for x, p in masses.items())
+    assert exact_delta(sigma, shift, epsilon) == pytest.approx(float(expected), rel=2e-9)
+    assert exact_delta(sigma, shift, epsilon) >= float(expected)
+    deltas = [exact_delta(sigma, closer, epsilon) for closer in range(1, 12)]
+    assert deltas == sorted(deltas)
+
+
+def test_the_continuous_gaussian_would_not_be_private():
+    """The analytic sigma has a larger delta on integers, where sigma is small."""
+    mu = 1.0
+    delta = stats.norm.cdf(mu / 2 - 1 / mu) - math.e * stats.norm.cdf(-mu / 2 - 1 / mu)
+    assert exact_delta(Fraction(5), 5, 1.0) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(7.90, 1e-2), (8.98, 1e-4), (9.72, 1e-6)])
+def test_the_printed_gaussian_is_refused_where_it_breaks_its_promise(epsilon, delta):
+    made = Gaussian.printed(epsilon, delta)
+    assert made.variance() == pytest.approx(2 * math.log(2 / delta) / epsilon**2, rel=1e-5)
+    laws = law(made, [0.0, 1.0])
+    assert hockey_stick(*laws, epsilon) <= delta
+    with pytest.raises(ParameterError, match="printed noise has a delta of"):
+        Gaussian.printed(epsilon + 0.03, delta)
+
+
+@each
+def test_the_record_says_what_protects(randomizer):
+    record = randomizer.record()
+    assert (record.epsilon, record.delta) == (randomizer.epsilon, randomizer.delta)
+    assert record.neighbours == "local"
+    assert record.mechanism == f"local.{type(randomizer).__name__}"
+    assert PrivacyRecord.from_json(record.to_json()) == record
+    assert "seed" in randomizer.record(random_state=1).rng
+
+
+# Bias and variance --------------------------------------------------------------------------------
+
+
+@each
+def test_probabilities_add_up_to_one(randomizer):
+    assert law(randomizer, values_of(randomizer)).sum(axis=1) == pytest.approx(1, rel=1e-9)
+
+
+@each
+def test_what_is_never_reported_has_probability_zero(randomizer):
+    least, most = randomizer.report_range
+    far = [least - 1, most + 1, -(2**62), 2**62]
+    assert (randomizer.log_probability(far, values_of(randomizer)[0]) < -70).all()
+    if randomizer in FREQUENCIES or isinstance(randomizer, BinaryResponse | Piecewise):
+        assert (randomizer.log_probability(far, 0) == -math.inf).all()
+
+
+@each_mean
+def test_contributions_to_a_mean_are_unbiased_with_the_stated_variance(randomizer):
+    least, more = map(float, randomizer._line)
+    low, high = randomizer.loss_range
+    contributions = low + (high - low) * (outcomes(randomizer) - least) / more
+    values = values_of(randomizer)
+    means, squares = (law(randomizer, values) @ contributions**power for power in (1, 2))
+    assert means == pytest.approx(values, abs=1e-6)
+    stated = [randomizer.variance(u) for u in values]
+    assert squares - means**2 == pytest.approx(stated, rel=1e-6)
+    everywhere = low + (high - low) * np.linspace(0, 1, 1001)
+    assert max(map(randomizer.variance, everywhere)) <= randomizer.variance() * (1 + 1e-12)
+    assert max(stated) >= randomizer.variance() * (1 - 1e-5)
+
+
+@each_frequency
+def test_contributions_to_frequencies_are_unbiased_with_the_stated_variance(randomizer):
+    singles = [randomizer.aggregate([w]).frequencies() for w in outcomes(randomizer)]
+    chances, contributions = law(randomizer, values_of(randomizer)), np.array(singles)
+    means = chances @ contributions
+    assert means == pytest.approx(np.eye(randomizer.k), abs=1e-9)
+    variances = chances @ contributions**2 - means**2
+    stated = [randomizer.variance(u) for u in range(randomizer.k)]
+    assert variances.mean(axis=1) == pytest.approx(stated, rel=1e-9)
+    assert max(stated) == pytest.approx(randomizer.variance())
+    bounds = [bound.variance for bound in randomizer._deviations(sampled=True, binary=False)]
+    assert variances.max() <= min(bounds) * (1 + 1e-9)
+    assert np.ptp(contributions) == pytest.approx(randomizer._span())
+
+
+TABLE = {
+    0.5: (4.168, 8.0, 5.306, 64.9),
+    1.0: (1.171, 2.0, 1.306, 17.85),
+    2.0: (0.431, 0.5, 0.307, 4.98),
+}
+
+
+@pytest.mark.parametrize("epsilon", TABLE)
+def test_variances_are_those_of_the_published_formulas(epsilon):
+    kinds = [BinaryResponse, Laplace, Piecewise, functools.partial(Gaussian, delta=1e-6)]
+    found = [kind(epsilon).variance() for kind in kinds]
+    assert found == pytest.approx(TABLE[epsilon], rel=2e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
+def test_hadamard_response_varies_less_than_twice_as_much_as_unary_encoding(epsilon):
+    made = HadamardResponse(1 << 18, epsilon)
+    odds = math.exp(epsilon)
+    ratio = made.variance() / (4 * odds / (odds - 1) ** 2)
+    documented = {0.25: 1.02, 0.5: 1.06, 1.0: 1.27, 2.0: 1.73, 4.0: 1.96, 8.0: 2.0}
+    assert ratio == pytest.approx(documented[epsilon], abs=0.006)
+
+
+# Draws --------------------------------------------------------------------------------------------
+
+
+def pooled(counts, chances, draws):
+    """Cells of at least 20 expected, the rest in one."""
+    large = chances * draws >= 20
+    rest = [counts[~large].sum()], [chances[~large].sum()]
+    return tuple(
+        np.append(side[large], more) for side, more in zip((counts, chances), rest, strict=True)
+    )
+
+
+def misfit(randomizer, u, claimed=None, draws=100_000, seed=0):
+    """The p-value of Pearson's statistic of draws about one value, by a law claimed for them."""
+    reports = randomizer.sample(np.full(draws, u), random_state=seed)
+    counts = np.bincount(reports.astype(np.int64) - randomizer.report_range[0])
+    chances = law(claimed or randomizer, [u])[0]
+    counts = np.pad(counts, (0, chances.size - counts.size))
+    # Neighbouring outcomes in groups, so that noise over thousands of integers fills its cells.
+    group = max(1, chances.size // 200)
+    starts = np.arange(0, chances.size, group)
+    counts, chances = (np.add.reduceat(side, starts) for side in (counts, chances))
+    counts, chances = pooled(counts, chances, draws)
+    expected = chances * draws
+    kept = expected > 0
+    assert counts[~kept].sum() == 0
+    value = ((counts - expected)[kept] ** 2 / expected[kept]).sum()
+    return stats.chi2.sf(value, kept.sum() - 1)
+
+
+@each
+def test_draws_follow_log_probability(randomizer):
+    values = values_of(randomizer)
+    for u in values[[0, len(values) // 2, -1]]:
+        assert misfit(randomizer, u) > 1e-4
+
+
+@pytest.mark.parametrize("k", [2, 20])
+@pytest.mark.parametrize("kind", [KaryResponse, HadamardResponse])
+def test_a_slightly_larger_epsilon_would_be_seen(kind, k):
+    assert misfit(kind(k, 1.1), 0, claimed=kind(k, 1.0)) < 1e-6
+
+
+@each
+def test_seeded_reports_do_not_depend_on_threads(randomizer, monkeypatch):
+    values, said = np.resize(values_of(randomizer), 200_000), []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        said.append(randomizer.sample(values, random_state=5))
+    assert np.array_equal(*said)
+    assert not np.array_equal(said[0], randomizer.sample(values, random_state=6))
+    assert not np.array_equal(said[0], randomizer.sample(values))
+
+
+def test_bits_are_answered_as_numbers_are():
+    made = BinaryResponse(60.0)
+    bits = np.random.default_rng(0).integers(0, 2, 1000)
+    for kind in (bool, np.uint8, np.int8, np.int64, np.float32, float):
+        assert np.array_equal(made.sample(bits.astype(kind)), bits)
+    assert made.sample([-3, 0, 1, 255]).tolist() == [0, 0, 1, 1]
+    assert BinaryResponse(60.0, (0, 4)).sample(4 * bits).tolist() == bits.tolist()
+
+
+@each_mean
+def test_no_number_is_an_error(randomizer):
+    low, high = randomizer.loss_range
+    strange = [math.nan, -math.inf, -1e308, math.inf, 1e308]
+    near = [low, low, low, high, high]
+    assert np.array_equal(
+        randomizer.sample(strange, random_state=1), randomizer.sample(near, random_state=1)
+    )
+    reports = outcomes(randomizer)[::50]
+    for u, same in zip(strange, near, strict=True):
+        assert np.array_equal(
+            randomizer.log_probability(reports, u), randomizer.log_probability(reports, same)
+        )
+
+
+@each_frequency
+def test_no_integer_is_an_error(randomizer):
+    k = randomizer.k
+    for kind in (np.int64, np.uint64, np.int8, np.uint8):
+        info = np.iinfo(kind)
+        ends = np.resize(np.array([info.min, info.max], kind), 200)
+        near = np.resize([0, min(k - 1, info.max)], 200)
+        assert np.array_equal(
+            randomizer.sample(ends, random_state=1), randomizer.sample(near, random_state=1)
+        )
+    assert randomizer.log_probability(0, -5) == randomizer.log_probability(0, 0)
+    assert randomizer.variance(k + 7) == randomizer.variance(k - 1)
+
+
+class Hostile:
+    """A value whose own code fails."""
+
+    def __float__(self):
+        raise RuntimeError("a private value")
+
+    __len__ = __array__ = __index__ = __float__
+
+
+# What may be held in the place of a number, and which number it counts as; None: as no number.
+HELD = [
+    *((np.longdouble("1e4000"), math.inf), (-np.longdouble("1e4000"), -math.inf)),
+    *((10**30, math.inf), (-(10**400), -math.inf), (2**63, math.inf), (-1, -1)),
+    *((Decimal("1e9999"), math.inf), (Decimal("2"), 2), (Decimal("sNaN"), None)),
+    *((Fraction(2, 1), 2), (Fraction(10**400, 3), math.inf), (Fraction(-(10**400), 3), -math.inf)),
+    *((" 2 ", 2), ("-inf", -math.inf), ("nan", None), ("two", None), ("", None), (b"2", 2)),
+    *((None, None), (math.nan, None), (1j, None), (np.complex64(2), None), (np.ma.masked, None)),
+    *(([2], None), ((2, 2), None), ([], None), ({}, None), (np.array([2]), None)),
+    *((np.array(2), 2), (True, 1), (np.float16(2), 2), (np.uint8(2), 2), (2.0, 2)),
+    *((np.datetime64("2026"), None), (object(), None), (Hostile(), None)),
+]
+each_held = pytest.mark.parametrize(
+    ("value", "number"), HELD, ids=[f"{i}-{type(v).__name__}" for i, (v, _) in enumerate(HELD)]
+)
+
+
+@each
+@each_held
+def test_whatever_a_device_holds_is_reported_as_a_number_in_range(randomizer, value, number):
+    """No exception and, as all warnings are errors here, no warning."""
+    is_mean = randomizer in MEANS
+    low, high = randomizer.loss_range if is_mean else (0, randomizer.k - 1)
+    default = low if is_mean else high
+    counts_as = default if number is None else min(max(number, low), high)
+    expected = randomizer.sample([counts_as] * 40, random_state=1)
+    objects = np.empty(40, object)
+    for place in range(40):
+        objects[place] = value
+    for held in [value] * 40, (value,) * 40, objects:
+        assert np.array_equal(randomizer.sample(held, random_state=1), expected)
+
+
+@each
+@pytest.mark.parametrize("kind", [np.longdouble, np.float64, np.float16])
+def test_arrays_of_any_real_type_neither_warn_nor_fail(randomizer, kind):
+    info = np.finfo(kind)
+    held = np.resize(np.array([info.max, info.min, np.nan, np.inf, -np.inf, 1], kind), 60)
+    with np.errstate(all="raise"):
+        found = randomizer.sample(held, random_state=1)
+    assert np.array_equal(found, randomizer.sample(held.tolist(), random_state=1))
+
+
+@each_frequency
+def test_a_fraction_is_no_category_and_counts_as_the_last(randomizer):
+    expected = randomizer.sample([randomizer.k - 1] * 40, random_state=1)
+    for kind in (float, np.float32):
+        assert np.array_equal(randomizer.sample(np.full(40, 0.5, kind), random_state=1), expected)
+
+
+@each
+def test_no_values_give_no_reports(randomizer):
+    assert randomizer.sample([]).shape == (0,)
+    assert randomizer.aggregate(randomizer.sample([])).reports == 0
+
+
+# Agents needed ------------------------------------------------------------------------------------
+
+
+def failure(randomizer, population, agents, alpha):
+    """Pr[|estimate - mean| > alpha] for agents drawn from {value: share}, by convolution."""
+    chances = np.array(list(population.values())) @ law(randomizer, list(population))
+    likely = np.flatnonzero(chances > 1e-9)
+    first, chances = likely[0], chances[likely[0] : likely[-1] + 1]
+    size = 1 << math.ceil(math.log2(agents * chances.size))
+    sums = np.fft.irfft(np.fft.rfft(chances, size) ** agents, size)
+    least, more = map(float, randomizer._line)
+    low, high = randomizer.loss_range
+    totals = np.arange(size) + agents * (randomizer.report_range[0] + first)
+    estimates = low + (high - low) * (totals / agents - least) / more
+    mean = sum(value * share for value, share in population.items())
+    return float(sums[np.abs(estimates - mean) > alpha].sum())
+
+
+@pytest.mark.parametrize(
+    ("made", "alpha"),
+    [
+        (BinaryResponse(1.0, WIDE), 1.6),
+        (BinaryResponse(4.0, WIDE), 1.6),
+        (Laplace(4.0, WIDE), 2.4),
+        (Piecewise(1.0, WIDE), 1.2),
+        (Piecewise(4.0, WIDE), 0.8),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sampled", [True, False])
+def test_so_many_agents_are_enough(made, alpha, sampled):
+    beta, apart = 0.05, [{-2.0: 0.5, 6.0: 0.5}, {-2.0: 0.1, 6.0: 0.9}]
+    agents = made.agents_needed(alpha=alpha, beta=beta, sampled=sampled)
+    populations = apart if sampled else [{-2.0: 1.0}, {2.0: 1.0}]
+    assert max(failure(made, each, agents, alpha) for each in populations) <= beta
+    # A quarter of them is not enough.
+    assert max(failure(made, each, agents // 4, alpha) for each in populations) > beta
+
+
+def test_so_many_bits_are_those_of_agents_needed():
+    for epsilon in EPSILONS:
+        goal = {"alpha": 0.05, "beta": 0.01}
+        made = BinaryResponse(epsilon).agents_needed(**goal)
+        assert made == local.agents_needed(epsilon=epsilon, **goal)
+        wide = BinaryResponse(epsilon, WIDE).agents_needed(alpha=0.4, beta=0.01)
+        assert abs(wide - made) <= 1
+
+
+@pytest.mark.parametrize("randomizer", [KaryResponse(5, 2.0), HadamardResponse(20, 2.5)], ids=str)
+def test_so_many_agents_are_enough_for_all_frequencies(randomizer):
+    alpha, beta = 0.2, 0.05
+    agents = randomizer.agents_needed(alpha=alpha, beta=beta)
+    values, rng = np.zeros(agents, np.int64), np.random.default_rng(0)
+    missed = covered = 0
+    for _ in range(200):
+        population = values if rng.random() < 0.5 else rng.integers(0, randomizer.k, agents)
+        found = randomizer.aggregate(randomizer.sample(population, random_state=rng))
+        held = np.bincount(population, minlength=randomizer.k) / agents
+        error = np.abs(found.frequencies() - held).max()
+        missed += error > alpha
+        covered += error <= found.interval(beta)
+        assert found.interval(beta) <= 1.1 * alpha
+    # 10 of 200 are allowed; far fewer come, since a union over values is not tight.
+    assert missed <= 10
+    assert covered >= 190
+
+
+def test_binary_response_needs_fewest_agents_where_they_are_sampled():
+    for epsilon in (0.1, 1.0, 2.0, 8.0):
+        assert best_randomizer(epsilon, 1e-6) == BinaryResponse(epsilon)
+        assert best_randomizer(epsilon, binary=True, sampled=False) == BinaryResponse(epsilon)
+    assert best_randomizer(1.0, sampled=False) == BinaryResponse(1.0)
+    assert best_randomizer(3.0, 1e-6, WIDE, alpha=0.4, sampled=False) == Piecewise(3.0, WIDE)
+    # Too little delta for Gaussian noise leaves the others.
+    assert best_randomizer(1.0, 1e-300) == BinaryResponse(1.0)
+
+
+def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare_values():
+    made = HadamardResponse(256, 3.0)
+    values = np.arange(200_000) % 256
+    found = made.aggregate(made.sample(values, random_state=1))
+    half = found.interval(0.05)
+    alone = made.agents_needed(alpha=half, beta=0.05)
+    assert alone > 1.5 * found.reports
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
+@pytest.mark.parametrize("made", [HadamardResponse(256, 3.0), KaryResponse(200, 2.0)], ids=str)
+def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made, beta):
+    """From two intervals, one by each bound, follow the probabilities that either was made for."""
+    few = made.aggregate(made.sample([0, 1], random_state=1))
+    many = made.aggregate(made.sample(np.arange(200_000) % made.k, random_state=1))
+    square, n = made._largest_square(many._counts, many.reports), many.reports
+
+    def known(log_odds):
+        return half_width(made._deviations(sampled=True, binary=False), few.reports, log_odds)
+
+    def empirical(log_odds):
+        # Maurer and Pontil, Theorem 11, with the mean of squares for the sample variance.
+        spread = math.sqrt(2 * square * n / (n - 1) * log_odds / n)
+        return spread + 7 * made._span() * log_odds / (3 * (n - 1))
+
+    first, second = (
+        optimize.brentq(lambda x, b=bound, a=found: b(x) / a.interval(beta) - 1, 1e-9, 1e3)
+        for bound, found in ((known, few), (empirical, many))
+    )
+    # Either side of a known bound; either side of Bernstein's inequality, and the deviation.
+    failure = 2 * made.k * math.exp(-first) + 3 * made.k * math.exp(-second)
+    assert 0.999 * beta < failure <= beta * (1 + 1e-6)
+
+
+# Aggregates ---------------------------------------------------------------------------------------
+
+
+def reports_of(randomizer, count=1000, seed=2):
+    return randomizer.sample(np.resize(values_of(randomizer), count), random_state=seed)
+
+
+@each
+def test_parts_add_up_to_the_whole_in_any_order(randomizer):
+    reports = reports_of(randomizer)
+    whole = randomizer.aggregate(reports)
+    parts = [randomizer.aggregate(part) for part in np.split(reports, [1, 1, 400, 777])]
+    for order in itertools.permutations(parts):
+        assert functools.reduce(operator.add, order) == whole
+    assert (parts[0] + (parts[1] + parts[2])) + (parts[3] + parts[4]) == sum(parts)
+    assert [part.reports for part in parts] == [1, 0, 399, 377, 223]
+    assert parts[0].add(reports[1:]) == whole
+    assert parts[2].reports == 399
+    estimates = [
+        each.frequencies().tolist() if randomizer in FREQUENCIES else each.estimate(0.1)
+        for each in (whole, parts[0])
+    ]
+    assert estimates[0] == estimates[1]
+
+
+@each
+def test_reports_are_counted_exactly(randomizer):
+    reports = reports_of(randomizer, 200_000)
+    found = json.loads(randomizer.aggregate(reports).to_json())
+    assert found["reports"] == 200_000
+    if randomizer in FREQUENCIES:
+        assert found["counts"] == np.bincount(reports, minlength=outcomes(randomizer).size).tolist()
+    else:
+        assert found["sum"] == sum(reports.tolist())
+
+
+@each
+def test_json_and_pickle_bring_back_the_same(randomizer):
+    assert randomizer_of(randomizer.to_json()) == randomizer
+    assert pickle.loads(pickle.dumps(randomizer)) == randomizer
+    found = randomizer.aggregate(reports_of(randomizer))
+    assert Aggregate.from_json(found.to_json()) == found
+    assert type(found).from_json(found.to_json()).add(reports_of(randomizer)).reports == 2000
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@each_mean
+def test_means_are_estimated(randomizer):
+    low, high = randomizer.loss_range
+    values = low + (high - low) * np.random.default_rng(3).random(20_000) ** 2
+    found = randomizer.aggregate(randomizer.sample(values, random_state=1)).estimate(1e-6)
+    assert low <= found.low < found.value < found.high <= high
+    assert found.low <= values.mean() <= found.high
+    error = math.sqrt(randomizer.variance() / values.size)
+    assert abs(found.value - values.mean()) <= 4.9 * error
+
+
+def test_an_estimate_of_bits_is_that_of_estimate_mean():
+    bits = np.random.default_rng(0).integers(0, 2, 5000)
+    made = BinaryResponse(0.8)
+    answers = made.sample(bits, random_state=1)
+    expected = local.estimate_mean(answers, beta=0.05, epsilon=0.8)
+    assert made.aggregate(answers).estimate(0.05) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("k", [2, 3, 100])
+def test_frequencies_are_those_of_the_hadamard_matrices(k, epsilon):
+    made = HadamardResponse(k, epsilon)
+    counts = np.bincount(reports_of(made, 5000), minlength=made.report_range[1] + 1)
+    found = made.aggregate(reports_of(made, 5000)).frequencies()
+    expected = reference.hadamard_frequencies(counts, k, made._sizes[0], epsilon)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_sums_of_huge_reports_do_not_wrap():
+    made = Piecewise(60.0)
+    most = made.report_range[1]
+    assert most > 2**40
+    found = made.aggregate(np.full(1 << 17, most))
+    assert json.loads(found.to_json())["sum"] == most << 17
+    doubled = functools.reduce(lambda all, _: all + all, range(40), found)
+    assert doubled.reports == 1 << 57
+    assert doubled.estimate(0.1).value == found.estimate(0.1).value == 1.0
+
+
+def randomised(randomizer, seed):
+    values = np.random.default_rng(seed).random(1000)
+    return randomizer.aggregate(randomizer.sample(values, random_state=seed))
+
+
+def test_processes_add_up():
+    made = Laplace(1.0)
+    alone = sum(randomised(made, seed) for seed in range(4))
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        spread = sum(pool.map(functools.partial(randomised, made), range(4)))
+    assert spread == alone
+    assert spread.reports == 4000
+
+
+def test_a_dask_cluster_adds_up():
+    distributed = pytest.importorskip("distributed")
+    made = BinaryResponse(1.0)
+    alone = sum(randomised(made, seed) for seed in range(8))
+    how = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**how) as cluster, distributed.Client(cluster) as client:
+        parts = client.map(functools.partial(randomised, made), range(8))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [client.submit(operator.add, *pair) for pair in pairs]
+        spread = parts[0].result()
+    assert spread == alone
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+MADE = BinaryResponse(1.0)
+COUNTED = KaryResponse(3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        *[
+            (lambda e=e: BinaryResponse(e), "epsilon")
+            for e in (0, -1, math.nan, math.inf, "1", 1e-12)
+        ],
+        *[(lambda e=e: HadamardResponse(5, e), "epsilon") for e in (0, None, 1e-10)],
+        *[(lambda k=k: KaryResponse(k, 1), "k = ") for k in (1, 0, -3, 2.5, "x", 2**24 + 1, True)],
+        *[
+            (lambda r=r: Laplace(1, r), "loss_range")
+            for r in (
+                (1, 1),
+                (2, 1),
+                (0, math.inf),
+                (-1e308, 1e308),
+                5,
+                (0,),
+                (0, "b"),
+                (0, 5e-324),
+            )
+        ],
+        *[(lambda d=d: Gaussian(1, d), "delta") for d in (0, 1, -1, math.nan, 1e-250)],
+        (lambda: Gaussian(1e-6, 1e-9), "nothing but noise"),
+        (lambda: Gaussian(1, 0.1, calibration="best"), "calibration"),
+        (lambda: MADE.sample(0.5), r"u has shape \(\)"),
+        (lambda: MADE.sample(np.array([[0.5]])), "u has shape"),
+        (lambda: MADE.sample(np.array(["a"])), "u has dtype"),
+        (lambda: MADE.sample(np.array([1j])), "u has dtype"),
+        (lambda: MADE.sample(np.array(["2026"], "M8[D]")), "u has dtype"),
+        (lambda: MADE.sample([0.5], random_state=-1), "random_state"),
+        (lambda: MADE.sample(np.ma.array([0.5])), "masked"),
+        (lambda: COUNTED.sample(np.array(["a"])), "u has dtype"),
+        (lambda: MADE.log_probability([0.5], 0), "w has dtype"),
+        (lambda: MADE.log_probability([0, 1], [0, 1, 0]), "broadcastable"),
+        (lambda: MADE.variance([0, 1]), "u has shape"),
+        *[
+            (lambda a=a: MADE.agents_needed(alpha=a, beta=0.1), "alpha")
+            for a in (0, -1, 1e-12, "x")
+        ],
+        *[(lambda b=b: MADE.agents_needed(alpha=0.1, beta=b), "beta") for b in (0, 1, math.nan)],
+        (lambda: best_randomizer(1, 1.0), "delta"),
+        (lambda: best_randomizer(0), "epsilon"),
+        (lambda: MADE.aggregate([0, 2]), r"reports holds 2.*\[0, 1\]"),
+        (lambda: MADE.aggregate([-1, 0]), "reports holds -1"),
+        (lambda: COUNTED.aggregate([3]), "reports holds 3"),
+        (lambda: Laplace(1).aggregate([2**62]), "reports holds"),
+        (lambda: MADE.aggregate([0.0]), "reports has dtype"),
+        (lambda: MADE.aggregate([[0]]), "reports has shape"),
+        (lambda: MADE.aggregate().estimate(0.1), "reports = 0"),
+        (lambda: COUNTED.aggregate().frequencies(), "reports = 0"),
+        (lambda: COUNTED.aggregate().interval(0.1), "reports = 0"),
+        (lambda: MADE.aggregate([1]).estimate(0), "beta"),
+        (lambda: MADE.aggregate() + BinaryResponse(2.0).aggregate(), "one randomizer"),
+    ],
+)
+def test_bad_input_is_one_clear_error(call, match):
+    with pytest.raises(HdpFastError, match=match):
+        call()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "{}", "3", "null", '{"randomizer": "Uniform", "epsilon": 1}'),
+        *('{"randomizer": "BinaryResponse"}', '{"randomizer": "BinaryResponse", "epsilon": 0}'),
+        '{"randomizer": "BinaryResponse", "epsilon": 1, "k": 3}',
+        '{"randomizer": ["BinaryResponse"]}',
+        None,
+    ],
+)
+def test_what_is_no_randomizer_is_refused(text):
+    with pytest.raises(ParameterError):
+        randomizer_of(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *[{"reports": n} for n in (-1, 1.0, "2", None, True, 2)],
+        *[{"counts": c} for c in ([1], [1, 1, 1], [2, -1, 2], [1.0, 1, 1], "abc", None, {})],
+        {"randomizer": "BinaryResponse"},
+        {"sum": 3},
+        {"k": 4},
+    ],
+)
+def test_what_is_no_aggregate_is_refused(changes):
+    fields = json.loads(COUNTED.aggregate([0, 1, 1, 2]).to_json())
+    with pytest.raises(ParameterError):
+        Aggregate.from_json(json.dumps(fields | changes))
+    sums = json.loads(MADE.aggregate([0, 1, 1]).to_json())
+    for wrong in (4, -1, 1.5, "1"):
+        with pytest.raises(ParameterError, match="sum"):
+            Aggregate.from_json(json.dumps(sums | {"sum": wrong}))
+
+
+@each
+def test_a_refused_part_counts_nothing(randomizer):
+    reports = reports_of(randomizer, 200_000)
+    found = randomizer.aggregate(reports)
+    wrong = np.append(reports.astype(np.int64), randomizer.report_range[1] + 1)
+    before = found.to_json()
+    with pytest.raises(ParameterError):
+        found.add(wrong)
+    assert found.to_json() == before
+
+
+def test_frozen_and_explained():
+    with pytest.raises(AttributeError):
+        MADE.epsilon = 2.0
+    assert repr(MADE).startswith("BinaryResponse(epsilon=1.0, loss_range=(0.0, 1.0)): one bit")
+    assert "3 reports of BinaryResponse" in repr(MADE.aggregate([0, 1, 1]))
+    assert hash(KaryResponse(3, 1)) == hash(COUNTED)
+    assert MADE.aggregate() != 3
+    with pytest.raises(TypeError):
+        MADE.aggregate() + 3

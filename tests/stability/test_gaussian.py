@@ -1,0 +1,360 @@
+"""Votes with Gaussian noise: their privacy by enumeration, their plans, their answers."""
+
+import copy
+import itertools
+import json
+import math
+import os
+import pickle
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import Budget, accounting, noise, stability
+from hdp_fast.accounting.discrete_gaussian import _summed, composed_delta
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.reference.stability import gaussian_vote_law
+from hdp_fast.stability import GaussianVote
+
+IMPOSSIBLE = Decimal("1e-35")
+
+
+def vote(m=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
+    goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
+    return GaussianVote.design(m, labels=labels, threshold=threshold, **goal)
+
+
+def divergence(here, there, order):
+    """Of Renyi, from one law to another one."""
+    with localcontext(prec=50):
+        a = Decimal(order)
+        total = sum(p**a * there[x] ** (1 - a) for x, p in here.items() if p > IMPOSSIBLE)
+        return float(total.ln() / (a - 1))
+
+
+def elections(members, labels):
+    for found in itertools.product(range(members + 1), repeat=labels):
+        if sum(found) == members:
+            yield found
+
+
+def changed(counts):
+    """With one vote replaced."""
+    for i, j in itertools.permutations(range(len(counts)), 2):
+        if counts[i]:
+            other = list(counts)
+            other[i], other[j] = other[i] - 1, other[j] + 1
+            yield tuple(other)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 3])
+@pytest.mark.parametrize(("members", "labels"), [(1, 2), (3, 3), (2, 4)])
+def test_answers_of_neighbours_are_as_close_as_zcdp_says(members, labels, gap):
+    sigma = Fraction(3, 2)
+    masses = gaussian_masses(sigma, 15)
+    laws = {counts: gaussian_vote_law(counts, gap, masses) for counts in elections(members, labels)}
+    for counts, other in ((c, o) for c in laws for o in changed(c)):
+        assert gap or abs(laws[counts][-1]) < IMPOSSIBLE
+        for order in ("1.25", "2", "8"):
+            assert divergence(laws[counts], laws[other], order) <= float(order) / sigma**2
+
+
+def test_half_the_noise_breaks_it():
+    masses = gaussian_masses(Fraction(3, 4), 12)
+    here, there = (gaussian_vote_law(counts, 0, masses) for counts in ((1, 0), (0, 1)))
+    assert divergence(here, there, 2) > 2 / 1.5**2
+
+
+def test_noise_on_two_counts_costs_what_is_said_and_hardly_less():
+    sigma = 3
+    masses = gaussian_masses(Fraction(sigma), 60)
+    moved = {x + 1: mass for x, mass in masses.items()}
+    both = {x: mass for x, mass in masses.items() if x in moved}
+    for order in (2, 8):
+        found = 2 * divergence(both, moved, order)
+        assert found == pytest.approx(order / sigma**2, rel=1e-9)
+
+
+def products(laws):
+    joint = laws[0]
+    for law in laws[1:]:
+        joint = np.multiply.outer(joint, law).reshape(-1)
+    return joint
+
+
+def curve_by_enumeration(sigma, queries, epsilon):
+    """Over all noisy counts of one or two queries, in which two counts change by one each."""
+    reach = 6 * sigma
+    masses = np.array([float(p) for p in gaussian_masses(Fraction(sigma), reach).values()])
+    here = products([np.append(masses, 0.0)] * 2 * queries)
+    there = products([np.append(0.0, masses)] * 2 * queries)
+    return float(np.maximum(there - math.exp(epsilon) * here, 0).sum())
+
+
+@pytest.mark.parametrize(("queries", "epsilon"), [(1, 0.3), (1, 1.0), (2, 0.5), (2, 1.5)])
+def test_the_curve_is_that_of_all_outcomes(queries, epsilon):
+    expected = curve_by_enumeration(3, queries, epsilon)
+    found = composed_delta(Fraction(3), 2 * queries, epsilon)
+    assert expected > 1e-5
+    assert expected * (1 - 1e-6) <= found <= expected * (1 + 1e-4)
+
+
+def test_the_continuous_curve_would_not_do():
+    mu, epsilon = math.sqrt(2) / 3, 1.416
+    assert accounting.gaussian_delta(mu, epsilon) < curve_by_enumeration(3, 1, epsilon)
+
+
+@pytest.mark.parametrize(("sigma", "releases", "epsilon"), [(2000, 200, 0.02), (90, 2**16, 20)])
+def test_blocks_raise_the_curve_by_little(sigma, releases, epsilon):
+    exact = _summed(sigma * math.sqrt(releases), releases, epsilon, 1)
+    found = composed_delta(Fraction(sigma), releases, epsilon)
+    assert exact < found <= 1.005 * exact
+    # So fine a grid leaves nothing but the continuous law.
+    smooth = accounting.gaussian_delta(math.sqrt(releases) / sigma, epsilon)
+    assert exact == pytest.approx(smooth, rel=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0, 40.0])
+@pytest.mark.parametrize("m", [1, 1_000, 10**7])
+def test_designs_have_the_noise_that_is_needed_and_little_more(m, epsilon):
+    made = vote(m, epsilon)
+    assert made.verify() <= epsilon
+    exact = composed_delta(made.sigma, 2 * m, epsilon)
+    assert exact <= 1e-6
+    if made.sigma > 3:
+        least = math.sqrt(2 * m) / accounting.gaussian_mu(epsilon, 1e-6)
+        assert least <= made.sigma <= 1.01 * least + 0.01
+        assert made.verify() > 0.98 * epsilon
+    enough = math.sqrt(m / accounting.zcdp_rho(epsilon, 1e-6))
+    assert made.sigma <= max(enough, 3.0)
+
+
+def test_too_little_noise_is_refused():
+    made = vote()
+    fields = vars(made)
+    for sigma in (
+        made.sigma * Fraction(99, 100),
+        Fraction(1),
+        3.5,
+        Fraction(10**7 + 1, 2000),
+        2**60,
+    ):
+        with pytest.raises(ParameterError, match="sigma = "):
+            GaussianVote(**fields | {"sigma": sigma})
+    assert GaussianVote(**fields | {"sigma": 2 * made.sigma}).verify() < 0.6
+
+
+def test_a_vote_says_what_it_is_and_travels():
+    made = vote()
+    assert repr(made).startswith("GaussianVote(m=40, labels=3, epsilon=1, delta=1e-06, beta=0.05):")
+    assert f"bottom below a gap of {math.ceil(made.sigma)}" in repr(made)
+    same = [GaussianVote.from_json(made.to_json()), pickle.loads(pickle.dumps(made))]
+    assert [*same, copy.deepcopy(made)] == [made] * 3
+    fields = json.loads(made.to_json())
+    looser = json.dumps(fields | {"epsilon": 0.9})
+    with pytest.raises(ParameterError, match="too little noise"):
+        GaussianVote.from_json(looser)
+    broken = [fields | {"sigma": value} for value in (None, [1, 0], [1.5, 2], "37/1", [10**400, 1])]
+    broken += [fields | {"kind": "VoteTable"}, fields | {"T": 3}, {}]
+    for text in ("", "[]", "null", *map(json.dumps, broken)):
+        with pytest.raises(ParameterError, match=r"text|sigma"):
+            GaussianVote.from_json(text)
+
+
+def exact_failure(made, k, p):
+    """Two labels, the other one the smaller: no right answer, by the whole law of the noise."""
+    sigma = float(made.sigma)
+    reach = math.ceil(9 * sigma)
+    mass = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma**2))
+    difference = np.convolve(mass / mass.sum(), mass / mass.sum())
+    # Of the noise by which the wrong label gains: at least the index, from -2 reach on.
+    gained = np.cumsum(difference[::-1])[::-1]
+    total = 0.0
+    for right in range(k + 1):
+        enough = 2 * right - k - max(made.gap, 1) + 1
+        index = min(max(enough + 2 * reach, 0), len(gained) - 1)
+        total += math.comb(k, right) * p**right * (1 - p) ** (k - right) * gained[index]
+    return total
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+@pytest.mark.parametrize("agreement", [0.7, 0.9])
+def test_members_needed_is_the_smallest_number_but_for_rounding(threshold, agreement):
+    made = vote(6, 2.0, beta=0.3, labels=2, threshold=threshold)
+    k = stability.members_needed(made, agreement=agreement)
+    share = made.beta / made.m
+    assert exact_failure(made, k, agreement) <= share
+    assert exact_failure(made, k - 6, agreement) > share
+
+
+def test_more_labels_and_clearer_answers_need_more_members():
+    needed = [
+        stability.members_needed(vote(100, labels=labels, threshold=threshold))
+        for labels, threshold in ((2, 0), (10, 0), (10, 1), (256, 1), (2**40, 1))
+    ]
+    assert needed == sorted(needed)
+    assert needed[0] < 600
+    assert needed[-1] < 3 * needed[0]
+
+
+def test_plans_take_it_where_it_needs_fewer_members():
+    goal = {"epsilon": 1, "delta": 1e-6, "beta": 0.05, "labels": 10}
+    short, long = stability.plan(10, 100, **goal), stability.plan(50, 1000, **goal)
+    assert isinstance(short.table, GaussianVote)
+    assert short.k == short.k_gaussian < short.k_hazard
+    assert short.k == stability.members_needed(short.table)
+    assert long.k == long.k_hazard < long.k_gaussian
+    two = stability.plan(10, 100, **goal | {"labels": 2})
+    assert two.k == two.k_vote < two.k_gaussian < two.k_hazard
+    loose = stability.plan(10, 100, threshold=0, **goal)
+    assert loose.k < short.k
+
+
+def test_planned_members_answer_rightly(monkeypatch):
+    """All who are wrong agree on one label; the failure probability is beta for all queries."""
+    made = vote(50, labels=5, beta=0.05)
+    k, runs = stability.members_needed(made), 400
+    coins = np.random.default_rng(11)
+    right = coins.binomial(k, 0.75, size=(runs, 50))
+    counts = np.zeros((runs, 50, 5), np.int64)
+    counts[..., 3], counts[..., 1] = right, k - right
+    wrong = sum((made.session().answer(each) != 3).any() for each in counts)
+    # Six deviations.
+    assert wrong <= runs * 0.05 + 6 * math.sqrt(runs * 0.05)
+
+
+def test_a_session_is_the_loop(monkeypatch):
+    made = vote(300, 30.0, labels=4, threshold=0.5)
+    coins = np.random.default_rng(2)
+    counts = coins.multinomial(100, [0.28, 0.26, 0.24, 0.22], size=200)
+    drawn, draw = [], noise.discrete_gaussian
+
+    def kept(sigma, size, **given):
+        drawn.append(draw(sigma, size, **given))
+        return drawn[-1].copy()
+
+    monkeypatch.setattr(noise, "discrete_gaussian", kept)
+    monkeypatch.setattr("hdp_fast.stability.gaussian._BLOCK", 4 * 64)
+    session = made.session()
+    found = session.answer(counts)
+    assert [len(each) for each in drawn] == [64, 64, 64, 8]
+    expected = []
+    for votes, each in zip(counts, np.concatenate(drawn), strict=True):
+        ranks = sorted((-int(noisy), label) for label, noisy in enumerate(votes + each))
+        clear = ranks[1][0] - ranks[0][0] >= made.gap
+        expected.append(ranks[0][1] if clear else -1)
+    assert found.tolist() == expected
+    assert set(expected) == {-1, 0, 1, 2, 3}
+    assert session.queries_left == 100
+
+
+def test_ties_go_to_the_smallest_label(monkeypatch):
+    monkeypatch.setattr(noise, "discrete_gaussian", lambda sigma, size, **_: np.zeros(size, int))
+    session = vote(threshold=0).session()
+    assert session.answer([[5, 5, 5], [1, 7, 7], [3, 2, 3], [0, 0, 9]]).tolist() == [0, 1, 0, 2]
+    clear = vote(threshold=1.5)
+    near = clear.gap - 1
+    assert clear.session().answer([[near, 0, 0], [0, near + 1, 0]]).tolist() == [-1, 1]
+
+
+def test_a_session_ends_after_m_queries_whatever_the_bottoms():
+    session = vote(m=6).session()
+    assert (session.answer([[10**6, 0, 0]] * 3) == 0).all()
+    session.answer([[7, 7, 7]])
+    assert session.bottoms_left is None
+    with pytest.raises(BudgetExceeded, match="3 queries, but 2 are left"):
+        session.answer([[0, 0, 10**6]] * 3)
+    assert (session.queries_left, session.halted) == (2, False)
+    assert session.answer([0, 10**6, 0]) == 1
+    assert session.answer(np.array([[0, 0, 2**32 - 1]], np.uint32)).tolist() == [2]
+    assert session.halted
+    with pytest.raises(BudgetExceeded):
+        session.answer([0, 10**6, 0])
+    assert vote(m=6).session(queries=5).queries_left == 1
+    assert session.answer(np.zeros((0, 3), int)).tolist() == []
+
+
+def test_bad_counts_are_refused_and_cost_nothing():
+    session = vote().session()
+    with pytest.raises(ShapeError, match=r"shape \(2,\), but this vote is between 3 labels"):
+        session.answer([1, 2])
+    for counts in ([0.5, 1, 2], [-1, 2, 3], [[[1, 2, 3]]]):
+        with pytest.raises((ShapeError, ParameterError), match="counts"):
+            session.answer(counts)
+    assert session.queries_left == 40
+
+
+def test_a_session_is_paid_for_once_and_is_never_copied():
+    budget = Budget(1.5, delta=1e-5)
+    session = vote().session(budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+    with pytest.raises(BudgetExceeded):
+        vote().session(budget=budget)
+    assert copy.copy(session) is session is copy.deepcopy(session)
+    with pytest.raises(TypeError, match="pickled"):
+        pickle.dumps(session)
+    record = session.record
+    assert (record.epsilon, record.delta, record.numerics) == (1.0, 1e-6, "exact")
+    assert "discrete Gaussian" in record.noise
+    assert "test stream" in vote().session(random_state=3).record.rng
+
+
+def test_what_a_session_shows_does_not_depend_on_the_votes():
+    shown = []
+    for counts in ([[40, 0, 0]] * 4, [[0, 20, 20]] * 4):
+        session = vote().session(random_state=1)
+        session.answer(counts)
+        names = [name for name in dir(session) if not name.startswith("_") and name != "answer"]
+        shown.append((repr(session), [repr(getattr(session, name)) for name in names]))
+    assert shown[0] == shown[1]
+
+
+def test_a_seed_repeats_the_answers_and_calls_differ():
+    votes = [[5, 5, 5]] * 20
+    one, two = (vote(threshold=0).session(random_state=7) for _ in range(2))
+    first, second = one.answer(votes), one.answer(votes)
+    assert np.array_equal(first, two.answer(votes))
+    assert not np.array_equal(first, second)
+
+
+def test_a_forked_child_cannot_go_on_with_a_session():
+    session = vote().session()
+    child = os.fork()
+    if not child:
+        try:
+            session.answer([9_999, 0, 0])
+        except ParameterError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"m": 0}, "m = 0"),
+        ({"m": 2**41}, "m = "),
+        ({"epsilon": 1e-4}, r"epsilon = 0.0001, but it must lie in \[0.001, 1,000\]"),
+        ({"epsilon": math.nan}, "epsilon = nan"),
+        ({"delta": 0}, "delta = 0"),
+        ({"delta": 1e-250}, "delta = 1e-250"),
+        ({"beta": 1}, "beta = 1"),
+        ({"labels": 1}, "labels = 1, but a vote needs at least 2"),
+        ({"labels": 2.5}, "labels = 2.5"),
+        ({"threshold": -1}, r"threshold = -1, but it must lie in \[0, 1,000\]"),
+        ({"threshold": math.nan}, "threshold = nan"),
+        ({"threshold": "much"}, "threshold = 'much'"),
+    ],
+)
+def test_a_promise_out_of_range_is_refused(changes, text):
+    with pytest.raises(ParameterError, match=text):
+        vote(**changes)
+
+
+def test_the_ends_of_the_ranges_hold():
+    made = vote(2**40, 0.001, 1e-100, 1e-30, 2**40, 1000.0)
+    assert made.verify() <= 0.001
+    assert vote(1, 1000.0, 0.5, 0.99, 2, 0.0).sigma == 3

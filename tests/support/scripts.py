@@ -1,0 +1,24 @@
+"""Scripts of benches/ as modules."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PAPERS = Path(__file__).parents[2] / "benches" / "papers"
+
+
+@contextmanager
+def loaded(path: Path) -> Iterator[ModuleType]:
+    """The script, not run; it finds its siblings, and dataclasses find their module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(path.parent))
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module

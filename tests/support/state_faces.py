@@ -1,0 +1,132 @@
+"""The four kinds of files that hold state, each made, shown and used as its owner does it."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdp_fast import Budget, PrivacyRecord
+from hdp_fast.collection.device import answer_once
+from hdp_fast.collection.questions import frequency_question
+from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
+from hdp_fast.labels.usage import Spent
+from hdp_fast.transfer.checkpoint import Journal
+
+RECORD = PrivacyRecord(
+    mechanism="test", source="s", neighbours="replace_one", epsilon=0.125, noise="none"
+)
+SETTINGS = {"plan": {"rounds": 4}, "learner": "a", "coins": None, "run": "b", "seed": None}
+SETTINGS |= {"finalists": [1, 4], "answered before": 0, "salt": "c", "digest": "d"}
+
+
+def make_ledger(path):
+    budget = Budget.open(path, epsilon=1)
+    with budget.reserve(RECORD):
+        pass
+    with budget.sequential(0.25, name="inner").reserve(RECORD):
+        pass
+    budget.parallel().part("a").reserve(RECORD)
+
+
+def show_ledger(path):
+    budget = Budget.open(path)
+    return repr(budget), budget.to_json(), budget.records, budget._repr_html_()
+
+
+def make_checkpoint(path):
+    journal = Journal(path, SETTINGS)
+    with journal.held():
+        journal.hypothesis(1, '{"a": 1}')
+        journal.asking(0, 100)
+        journal.answered(0, [1, 0.5, 0.25, 0.75, 100])
+        journal.hypothesis(2, '{"a": 2}')
+        journal.asking(1, 100)
+
+
+def show_checkpoint(path):
+    journal = Journal(path, SETTINGS)
+    return journal.settings, journal.hypotheses, journal.answers, journal.asked
+
+
+def answer(path, name, draw):
+    asked = frequency_question(name, randomizer="kary", epsilon=1.0, categories=None, k=3)
+    return answer_once(path, asked, draw)
+
+
+def make_answers(path):
+    for name in "ab":
+        answer(path, name, lambda name=name: f"line {name}")
+
+
+def show_answers(path):
+    lines = [answer(path, name, lambda: pytest.fail("drawn again")) for name in "ab"]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return lines, connection.execute("SELECT COUNT(*) FROM answer").fetchall()
+
+
+def make_account(path):
+    labeler = Spent()
+    with labeler.payment() as used:
+        used.bottoms, used.queries = 1, 2
+    with labeler.moved(path, "key", path.with_name("members")):
+        pass
+
+
+def spend_account(path):
+    with Spent(path, "key").payment() as used:
+        used.queries += 1
+
+
+def go_on(path):
+    journal = Journal(path, SETTINGS)
+    with journal.held():
+        journal.hypothesis(len(journal.hypotheses) + 1, '{"a": 3}')
+
+
+@dataclass(frozen=True)
+class Face:
+    """How one kind of state files is used.
+
+    make writes a new file, show reads all there is, more writes to it; error is what they raise.
+    """
+
+    make: Callable[[Path], object]
+    show: Callable[[Path], Any]
+    more: Callable[[Path], object]
+    error: type[HdpFastError]
+
+
+FACES = {
+    "ledger": Face(
+        make_ledger,
+        show_ledger,
+        lambda path: Budget.open(path).reserve(RECORD),
+        ParameterError,
+    ),
+    "checkpoint": Face(make_checkpoint, show_checkpoint, go_on, CheckpointError),
+    "answers": Face(
+        make_answers,
+        show_answers,
+        lambda path: answer(path, "c", lambda: "line"),
+        ParameterError,
+    ),
+    "account": Face(
+        make_account,
+        lambda path: Spent(path, "key").used(),
+        spend_account,
+        CheckpointError,
+    ),
+}
+
+
+def refused(face, path, rule="but "):
+    """That each way of using a file says in one line what is wrong."""
+    for use in (face.show, face.more):
+        with pytest.raises(face.error, match=rule) as caught:
+            use(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
