@@ -20,17 +20,27 @@ from collections.abc import Callable
 from typing import Any
 
 from hdp_fast import accounting
-from hdp_fast.accounting import ZCDP, BoundedRange, Gaussian, Laplace, Pure, Subsampled
+from hdp_fast.accounting import (
+    ZCDP,
+    BoundedRange,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Pure,
+    Subsampled,
+)
 from hdp_fast.bench import aligned
 
 Terms = list[tuple[accounting.Mechanism, int]]
 
 CASES: dict[str, tuple[Terms, float]] = {
-    "Gaussian, mu 1": ([(Gaussian(1.0), 1)], 1e-6),
-    "Gaussian, mu 0.03 x 1,000": ([(Gaussian(0.03), 1_000)], 1e-6),
-    "Gaussian, mu 0.003 x 100,000": ([(Gaussian(0.003), 100_000)], 1e-6),
-    "Laplace, epsilon 0.1 x 100": ([(Laplace(0.1), 100)], 1e-6),
-    "Laplace 0.5, Gaussian 0.05 x 100": ([(Laplace(0.5), 1), (Gaussian(0.05), 100)], 1e-6),
+    "Gaussian, mu 1": ([(GaussianMechanism(1.0), 1)], 1e-6),
+    "Gaussian, mu 0.03 x 1,000": ([(GaussianMechanism(0.03), 1_000)], 1e-6),
+    "Gaussian, mu 0.003 x 100,000": ([(GaussianMechanism(0.003), 100_000)], 1e-6),
+    "Laplace, epsilon 0.1 x 100": ([(LaplaceMechanism(0.1), 100)], 1e-6),
+    "Laplace 0.5, Gaussian 0.05 x 100": (
+        [(LaplaceMechanism(0.5), 1), (GaussianMechanism(0.05), 100)],
+        1e-6,
+    ),
     "pure 1 on a subsample x 1,000": (
         [(Subsampled(Pure(1), draws=10_000, rate=5.93e-7), 1_000)],
         1e-6,
@@ -40,7 +50,7 @@ CASES: dict[str, tuple[Terms, float]] = {
         1e-6,
     ),
     "minibatch gradients x 2,000": (
-        [(Subsampled(Gaussian(2 / 37.1), draws=1_000, rate=6.75e-5), 2_000)],
+        [(Subsampled(GaussianMechanism(2 / 37.1), draws=1_000, rate=6.75e-5), 2_000)],
         1e-4,
     ),
 }
@@ -82,7 +92,9 @@ def measure(
     terms: Terms, delta: float, repeats: int, interval: float
 ) -> dict[str, tuple[float, float] | None]:
     """Epsilon and median milliseconds of every route; None where the peer has no such mechanism."""
-    peers = all(isinstance(mechanism, Gaussian | Laplace) for mechanism, _ in terms)
+    peers = all(
+        isinstance(mechanism, GaussianMechanism | LaplaceMechanism) for mechanism, _ in terms
+    )
     routes: dict[str, Callable[[], float] | None] = {
         "pld": lambda: accounting.epsilon(terms, delta),
         "rdp": lambda: accounting.epsilon(terms, delta, accountant="rdp"),
@@ -104,7 +116,7 @@ def noise(n: int, rounds: int, steps: int, draws: int) -> dict[str, float]:
         )
 
     # One draw replaced moves a clipped sum by twice the clipping norm.
-    continuous, first = timed(lambda: least(lambda s: Gaussian(2 / s)), 1)
+    continuous, first = timed(lambda: least(lambda s: GaussianMechanism(2 / s)), 1)
     exact, second = timed(lambda: least(lambda s: ZCDP(2 / s**2)), 1)
     return {
         "n": n,
@@ -134,9 +146,9 @@ def peer(terms: Terms, delta: float, interval: float, pessimistic: bool) -> floa
 
     def single(mechanism: accounting.Mechanism) -> Any:
         options = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
-        if isinstance(mechanism, Gaussian):
+        if isinstance(mechanism, GaussianMechanism):
             return pld.from_gaussian_mechanism(1 / mechanism.mu, **options)
-        assert isinstance(mechanism, Laplace)
+        assert isinstance(mechanism, LaplaceMechanism)
         return pld.from_laplace_mechanism(1 / mechanism.epsilon, **options)
 
     first, *others = (single(mechanism).self_compose(rounds) for mechanism, rounds in terms)

@@ -65,7 +65,7 @@ def time_square(size: int, repeats: int, with_m4ri: bool) -> dict[str, Any]:
 
 
 def rank_by_rows(words: Words, columns: int) -> int:
-    """Rank by packed rows and one vectorised xor a pivot, as numpy is mostly used for this.
+    """Rank by packed rows and one vectorized xor a pivot, as numpy is mostly used for this.
 
     The package's own reference goes further: it, too, uses the method of the four Russians.
     """

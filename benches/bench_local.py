@@ -22,10 +22,10 @@ from hdp_fast import noise
 from hdp_fast.bench import Action, medians
 from hdp_fast.local import (
     BinaryResponse,
-    Gaussian,
+    GaussianRandomizer,
     HadamardResponse,
     KaryResponse,
-    Laplace,
+    LaplaceRandomizer,
     Piecewise,
 )
 from hdp_fast.reference import local as reference
@@ -66,8 +66,12 @@ def means() -> list[dict[str, Any]]:
     """Largest variance of a report about a number in [0, 1], and agents for GOAL."""
     rows = []
     for epsilon in EPSILONS:
-        kinds = [BinaryResponse(epsilon), Piecewise(epsilon), Laplace(epsilon)]
-        kinds += [Gaussian(epsilon, 1e-4), Gaussian(epsilon, 1e-6), Gaussian.printed(epsilon, 1e-6)]
+        kinds = [BinaryResponse(epsilon), Piecewise(epsilon), LaplaceRandomizer(epsilon)]
+        kinds += [
+            GaussianRandomizer(epsilon, 1e-4),
+            GaussianRandomizer(epsilon, 1e-6),
+            GaussianRandomizer.printed(epsilon, 1e-6),
+        ]
         rows.append(
             {
                 "epsilon": epsilon,
@@ -124,7 +128,7 @@ def time_numbers(repeats: int) -> dict[str, float]:
         "adding bits": lambda: made.aggregate(said),
     }
     small: dict[str, Action] = {}
-    for each in (Piecewise(1.0), Laplace(1.0), Gaussian(1.0, 1e-6)):
+    for each in (Piecewise(1.0), LaplaceRandomizer(1.0), GaussianRandomizer(1.0, 1e-6)):
         name, sample = type(each).__name__, each.sample
         for threads in (1, 2):
             small[f"{name}, {threads} thread(s)"] = with_threads(
@@ -219,7 +223,7 @@ def multi_freq_ldpy(k: int, epsilon: float) -> dict[str, Callable[[list[int]], A
 
 def print_means(rows: list[dict[str, Any]]) -> None:
     """Three tables of the same columns."""
-    heads = ["Binary", "Piecewise", "Laplace", "Gauss 1e-4", "Gauss 1e-6", "printed 1e-6"]
+    heads = ["Binary", "Piecewise", "LaplaceRandomizer", "Gauss 1e-4", "Gauss 1e-6", "printed 1e-6"]
     titles = {
         "variance": "Largest variance of a report about a number in [0, 1]",
         "agents": f"Agents sampled from a population, {GOAL}",

@@ -104,7 +104,7 @@ def opendp_noise(law: str, scale: float) -> Callable[[], Any] | None:
 
 
 def time_bits(repeats: int) -> dict[str, float]:
-    """Seconds for ten million randomised responses."""
+    """Seconds for ten million randomized responses."""
     coins = np.random.default_rng()
     bits = coins.integers(0, 2, BITS, dtype=np.uint8)
     fractions, lie = coins.random(BITS), 1 / (1 + math.e)
@@ -173,7 +173,7 @@ def print_noises(rows: list[dict[str, Any]]) -> None:
 
 def print_bits(times: dict[str, float]) -> None:
     """Milliseconds, and how much longer numpy takes."""
-    print(f"\nRandomised response of {BITS:,} bits\n")
+    print(f"\nRandomized response of {BITS:,} bits\n")
     for name, time in times.items():
         ratio = times["numpy, random(n) < p"] / time
         figures = f"{1e3 * time:6.1f} ms, {1e9 * time / BITS:5.2f} ns a bit"

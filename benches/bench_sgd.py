@@ -138,20 +138,22 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
         2.0 * y - 1,
         rng.integers(0, len(X), REFERENCE_STEPS),
         loss="logistic",
-        batch=1,
+        batch_size=1,
         radius=1.0,
-        row_bound=1.0,
-        lipschitz=1.0,
-        noise=NOISE if noise else 0.0,
+        norm_bound=1.0,
+        clip_norm=1.0,
+        noise_multiplier=NOISE if noise else 0.0,
         rng=rng,
     )
 
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD("logistic", steps=steps, batch=batch)
+        return PrivateSGD("logistic", steps=steps, batch_size=batch)
     numerics: Any = noise
-    return PrivateSGD("logistic", steps=steps, batch=batch, noise=NOISE, numerics=numerics)
+    return PrivateSGD(
+        "logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
+    )
 
 
 def records(n: int, d: int, dtype: str) -> tuple[NDArray[Any], NDArray[np.uint8]]:

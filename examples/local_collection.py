@@ -1,4 +1,4 @@
-"""Devices that each send one randomised line, and a collector that trusts none of the lines.
+"""Devices that each send one randomized line, and a collector that trusts none of the lines.
 
 Every part is a process of its own, as it would be on machines of its own; files stand for the
 network, which repeats lines and damages some. Run it with `python examples/local_collection.py`;

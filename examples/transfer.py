@@ -1,7 +1,7 @@
 """Learn a parity from a biased sample of volunteers and verify it with agents of the population.
 
 The curator's bits are ones with probability 0.4, the population's with 0.5. The curator learns
-privately; each agent answers one question, once, by randomised response. Run it with
+privately; each agent answers one question, once, by randomized response. Run it with
 `python examples/transfer.py`; it takes a few seconds.
 """
 

@@ -1,4 +1,5 @@
-"""The rules that keep the tree readable: layers, faces, circles, `unsafe`, sections of docstrings."""
+"""The rules that keep the tree readable: layers, faces, circles, `unsafe`, sections of
+docstrings."""
 
 import ast
 import importlib

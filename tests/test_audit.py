@@ -20,9 +20,9 @@ from hdp_fast.exceptions import ParameterError
 CONFIDENCE = 0.999
 
 
-def bound(mechanism, data=0, neighbour=1, *, runs=4_000, confidence=CONFIDENCE, **more):
+def bound(mechanism, data=0, neighbor=1, *, runs=4_000, confidence=CONFIDENCE, **more):
     return lower_bound(
-        mechanism, data, neighbour, runs=runs, confidence=confidence, threads=1, **more
+        mechanism, data, neighbor, runs=runs, confidence=confidence, threads=1, **more
     )
 
 
@@ -60,7 +60,7 @@ def test_the_bound_fails_no_more_often_than_it_may():
 
 
 def shown(how):
-    """Randomised response at epsilon = 1, its answer shown somehow."""
+    """Randomized response at epsilon = 1, its answer shown somehow."""
     answer = response(1.0, np.random.default_rng(1))
     return lambda side: how(answer(side))
 

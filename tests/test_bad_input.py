@@ -81,7 +81,7 @@ CALLS = {
     "Parallel.part": (budget.Budget(10).parallel().part, {"name": "a"}),
     "lower_bound": (
         audit.lower_bound,
-        {"mechanism": abs, "data": 1, "neighbour": 2, "runs": 8, "confidence": 0.9},
+        {"mechanism": abs, "data": 1, "neighbor": 2, "runs": 8, "confidence": 0.9},
     ),
     "Features": (learners.Features, {"X": EYE}),
     "Conjunctions": (learners.Conjunctions, {"d": 4, "size": 2}),
@@ -249,12 +249,12 @@ TABLE = {
     **{(name, "epsilon"): EPSILONS for name in SELECTIONS},
     **{(name, "sensitivity"): [0, -1, math.nan, math.inf, Fraction(-1, 2)] for name in SELECTIONS},
     **{(name, "monotonic"): [None, 1, "yes"] for name in SELECTIONS},
-    **{(name, "neighbours"): ["replace", "local", ""] for name in SELECTIONS},
+    **{(name, "neighbors"): ["replace", "local", ""] for name in SELECTIONS},
     **{(name, "random_state"): STATES for name in (*SIZED, *SELECTIONS, "poisson_mask")},
     **{(name, "size"): SIZES for name in SIZED},
     ("Budget", "epsilon"): EPSILONS,
     ("Budget", "delta"): [-0.1, 1, 1.5, math.nan],
-    ("Budget", "neighbours"): ["replace", "local", ""],
+    ("Budget", "neighbors"): ["replace", "local", ""],
     ("Budget.reserve", "record"): [None, 1, {"epsilon": 1}],
     ("Budget.sequential", "epsilon"): EPSILONS,
     ("Budget.sequential", "delta"): [-0.1, 1, 1.5, math.nan],
@@ -289,7 +289,7 @@ TABLE = {
     ("ExponentialLearner", "hypotheses"): [None, [1], {"kind": "parity"}],
     ("ExponentialLearner", "epsilon"): EPSILONS,
     ("ExponentialLearner", "mechanism"): ["exponential_mechanism", "", None],
-    ("ExponentialLearner", "neighbours"): ["replace", "local", ""],
+    ("ExponentialLearner", "neighbors"): ["replace", "local", ""],
     ("ExponentialLearner.learn", "X"): MATRICES,
     ("ExponentialLearner.learn", "y"): VECTORS,
     ("ExponentialLearner.learn", "random_state"): STATES,
@@ -328,7 +328,7 @@ TABLE = {
     ("plan", "beta"): PROBABILITIES,
     ("plan", "epsilon"): [*EPSILONS, 1e-300],
     ("plan", "method"): ["Loop", "loop ", ""],
-    ("plan", "neighbours"): ["replace", "ADD_REMOVE", ""],
+    ("plan", "neighbors"): ["replace", "ADD_REMOVE", ""],
     ("plan_transfer", "d"): [0, None, 2**62, *COUNTS],
     ("plan_transfer", "alpha"): [*PROBABILITIES, 0.5],
     ("plan_transfer", "beta"): PROBABILITIES,
@@ -336,7 +336,7 @@ TABLE = {
     ("plan_transfer", "agents_epsilon"): EPSILONS,
     ("plan_transfer", "chi2"): [-0.1, math.nan, math.inf, 1e20, 1e300],
     ("plan_transfer", "method"): ["Loop", ""],
-    ("plan_transfer", "neighbours"): ["replace", ""],
+    ("plan_transfer", "neighbors"): ["replace", ""],
     ("plan_transfer, chi2", "d"): [0, None, 2**62, *COUNTS],
     ("plan_transfer, chi2", "beta"): PROBABILITIES,
     ("plan_transfer, chi2", "epsilon"): [*EPSILONS, 5e-324],
@@ -346,7 +346,7 @@ TABLE = {
     ("learn", "epsilon"): EPSILONS,
     ("learn", "beta"): PROBABILITIES,
     ("learn", "method"): ["Loop", ""],
-    ("learn", "neighbours"): ["replace", ""],
+    ("learn", "neighbors"): ["replace", ""],
     ("learn", "plan"): [3, "loop", {}],
     ("learn", "random_state"): STATES,
     ("learn", "budget"): [1, "ledger"],
@@ -357,7 +357,7 @@ TABLE = {
     ("transfer", "alpha"): [*PROBABILITIES, 1e-300],
     ("transfer", "beta"): PROBABILITIES,
     ("transfer", "method"): ["Loop", ""],
-    ("transfer", "neighbours"): ["replace", ""],
+    ("transfer", "neighbors"): ["replace", ""],
     ("transfer", "plan"): [3, "loop", {}],
     ("transfer", "random_state"): STATES,
     ("transfer", "budget"): [1, "ledger"],
@@ -444,7 +444,7 @@ ABSURD = {
     pair: [value for value in NO_NUMBERS if pair not in OPTIONAL or value is not None]
     for pair in TABLE
     if pair[1] in SCALARS
-} | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbours"}}
+} | {pair: [None, 3, ["loop"]] for pair in TABLE if pair[1] in {"method", "neighbors"}}
 
 
 # Those that take a budget.
@@ -516,10 +516,10 @@ def test_a_halved_beta_is_shown_as_it_was_given():
 
 
 def test_a_divergence_beyond_any_plan_is_refused():
-    for neighbours in "replace_one", "add_remove":
+    for neighbors in "replace_one", "add_remove":
         for chi2 in 1e18, sys.float_info.max:
             with pytest.raises(HdpFastError, match="chi2"):
-                call("plan_transfer", chi2=chi2, method="batches", neighbours=neighbours)
+                call("plan_transfer", chi2=chi2, method="batches", neighbors=neighbors)
 
 
 @pytest.mark.parametrize("dtype", ["V4", "M8[s]", "U3", "object", [("a", "u1")], [], "complex64"])

@@ -96,8 +96,8 @@ DOMAINS = {"X_source": FLOATS, "y_source": REALS, "X_target": FLOATS, "y_target"
 CLASSES = {**DOMAINS, "y_source": LABELS, "y_target": LABELS}
 STUMPS = learners.Stumps(D)
 HALVES = learners.Halfspaces(np.eye(D), np.zeros(D))
-SGD = learners.PrivateSGD("logistic", steps=2, noise=20.0)
-SQUARED = learners.PrivateSGD("squared", steps=2, noise=20.0, label_bound=1.0)
+SGD = learners.PrivateSGD("logistic", steps=2, noise_multiplier=20.0)
+SQUARED = learners.PrivateSGD("squared", steps=2, noise_multiplier=20.0, label_bound=1.0)
 MODEL = learners.PrivateSGD("logistic", steps=2).learn(FLOATS, LABELS, random_state=0)
 REAL_MODEL = learners.PrivateSGD("squared", steps=2, label_bound=1.0).learn(FLOATS, REALS)
 SEPARATED = learners.LinearSeparator().learn(FLOATS, LABELS)
@@ -105,7 +105,7 @@ HAZARDS = stability.HazardTable.design(4, 9, epsilon=20, delta=1e-3, beta=1e-9)
 GAUSSIAN = stability.GaussianVote.design(9, labels=D, epsilon=20, delta=1e-3, beta=0.1)
 RANDOM = {"random_state": 0}
 EPSILON = {"epsilon": 1.0, "random_state": 0}
-MIRRORED = ("SourceOnly", "TargetOnly", "Pooled", "KernelMeanMatching", "DiscrepancyMinimisation")
+MIRRORED = ("SourceOnly", "TargetOnly", "Pooled", "KernelMeanMatching", "DiscrepancyMinimization")
 
 
 def dense(losses):
@@ -122,7 +122,7 @@ def agents(X=BITS, y=LABELS, epsilon=1.0):
 
 def descent(X):
     return local.learn_by_descent(
-        learners.PrivateSGD("logistic", steps=2, batch=5), agents(X), random_state=0
+        learners.PrivateSGD("logistic", steps=2, batch_size=5), agents(X), random_state=0
     )
 
 
@@ -156,7 +156,7 @@ def tuned(budget, **data):
     return adaptation.tune(model, {"kappa_1": [0.1]}, **data, trials=1.5)
 
 
-def labelled(kind, **options):
+def labeled(kind, **options):
     goal = {"epsilon": 20, "delta": 1e-3, "queries": 9, "unstable": 4, "members": 20, "beta": 1e-9}
 
     def fit(budget=None, X=FLOATS, y=LABELS, learner=None):
@@ -166,8 +166,8 @@ def labelled(kind, **options):
     return fit
 
 
-CLASSIFIER = labelled(labels.PrivateLabeler, classes=[0, 1], table="hazard")
-SCORER = labelled(labels.SoftLabeler)
+CLASSIFIER = labeled(labels.PrivateLabeler, classes=[0, 1], table="hazard")
+SCORER = labeled(labels.SoftLabeler)
 
 # Calls that refuse: the function and its arrays, then the same for those that take a budget.
 REFUSING = {
@@ -297,8 +297,8 @@ CHARGED = {
         CLASSES,
     ),
     "adaptation.TargetSGD": (adapted("TargetSGD", steps=1), DOMAINS),
-    "adaptation.PrivateDiscrepancyMinimisation": (
-        adapted("PrivateDiscrepancyMinimisation"),
+    "adaptation.PrivateDiscrepancyMinimization": (
+        adapted("PrivateDiscrepancyMinimization"),
         {name: DOMAINS[name] for name in ("X_source", "y_source", "X_target")},
     ),
     "adaptation.tune": (tuned, DOMAINS),
@@ -373,8 +373,8 @@ def test_no_bit_is_refused_like_no_number(function, arrays, argument, entry):
     "randomizer",
     [
         local.BinaryResponse(1.0, (-2.0, 3.0)),
-        local.Laplace(1.0, (-2.0, 3.0)),
-        local.Gaussian(1.0, 1e-6, (-2.0, 3.0)),
+        local.LaplaceRandomizer(1.0, (-2.0, 3.0)),
+        local.GaussianRandomizer(1.0, 1e-6, (-2.0, 3.0)),
         local.Piecewise(1.0, (-2.0, 3.0)),
     ],
     ids=lambda randomizer: type(randomizer).__name__,
@@ -408,10 +408,10 @@ def test_a_cell_that_no_schema_foresees_raises_nothing(tmp_path, cell, number, l
 
 
 def test_scores_of_members_count_as_the_nearest_bin():
-    for value, centre in ((math.nan, 0.05), (-math.inf, 0.05), (math.inf, 0.95), (9.0, 0.95)):
+    for value, center in ((math.nan, 0.05), (-math.inf, 0.05), (math.inf, 0.95), (9.0, 0.95)):
         scores = np.full((stability.members_needed(HAZARDS), 1), value)
         found = HAZARDS.session(random_state=0).answer_scores(scores, 10)
-        assert found == pytest.approx(centre)
+        assert found == pytest.approx(center)
 
 
 # Records go to a caller's learner as they are; what it says is a vote whatever it is.
@@ -454,7 +454,7 @@ DOORS_OF_EMPTY = {
     "X of learn": lambda X: learners.ExponentialLearner(HALFSPACES, epsilon=1.0).learn(X, []),
     "X of a separator": lambda X: learners.LinearSeparator().learn(X, []),
     "X_source": lambda X: adaptation.discrepancy(X, [], np.eye(2), [0, 1], radius=1.0),
-    "u": lambda X: local.Laplace(1.0).sample(X[:, 0]),
+    "u": lambda X: local.LaplaceRandomizer(1.0).sample(X[:, 0]),
 }
 
 

@@ -30,7 +30,7 @@ X = np.random.default_rng(0).integers(0, 2, (4_000, 4), dtype=np.uint8)
 Y = X[:, 0]
 GOAL = {"epsilon": 20.0, "delta": 1e-3, "beta": 0.1}
 RECORD = PrivacyRecord(
-    mechanism="test", source="test", neighbours="replace_one", epsilon=0.4, noise="none"
+    mechanism="test", source="test", neighbors="replace_one", epsilon=0.4, noise="none"
 )
 
 

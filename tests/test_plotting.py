@@ -7,7 +7,7 @@ import pytest
 
 from hdp_fast import plotting
 from hdp_fast.exceptions import ParameterError
-from hdp_fast.labels import Labels, Scores
+from hdp_fast.labels import LabelResult, ScoreResult
 from hdp_fast.stability import GaussianVote, HazardTable, VoteTable
 
 pytest.importorskip("matplotlib")
@@ -45,7 +45,7 @@ def test_a_table_is_drawn_with_its_last_level_and_its_members(figure, table, mem
 
 
 def labels(left):
-    return Labels(
+    return LabelResult(
         labels=np.arange(5), is_bottom=BOTTOMS, unstable_left=left, queries_left=0, record=None
     )
 
@@ -66,7 +66,7 @@ def test_answers_are_drawn_against_the_bottoms_they_took(figure, left):
 def test_scores_have_no_limit_for_some_took_a_bottom_and_were_found(figure):
     scores = np.where(BOTTOMS, np.nan, 0.5)
     plotting.labels(
-        Scores(scores=scores, is_bottom=BOTTOMS, unstable_left=3, queries_left=0, record=None)
+        ScoreResult(scores=scores, is_bottom=BOTTOMS, unstable_left=3, queries_left=0, record=None)
     )
     answered, bottoms = figure[0].axes
     assert answered.lines[0].get_ydata()[-1] == 3

@@ -13,11 +13,11 @@ from hdp_fast.exceptions import ParameterError
 FULL = PrivacyRecord(
     mechanism="any",
     source="Théorème 1",
-    neighbours="add_remove",
+    neighbors="add_remove",
     epsilon=0.1,
     delta=1e-9,
     noise='"quoted"\n',
-    numerics="idealised",
+    numerics="idealized",
     rng="dice",
     version="0.0.0",
 )
@@ -43,7 +43,7 @@ def test_json_gives_back_the_same_record():
 
 
 def test_defaults_are_the_strongest_claims():
-    record = PrivacyRecord(mechanism="m", source="s", neighbours="local", epsilon=1.0, noise="n")
+    record = PrivacyRecord(mechanism="m", source="s", neighbors="local", epsilon=1.0, noise="n")
     assert (record.delta, record.numerics) == (0.0, "exact")
     assert record.rng == "operating system entropy"
     assert record.version == hdp_fast.__version__
@@ -88,7 +88,7 @@ def test_anything_else_is_refused(bad):
         {"epsilon": -1.0},
         {"epsilon": float("nan")},
         {"delta": 1.5},
-        {"neighbours": "swap"},
+        {"neighbors": "swap"},
         {"numerics": "precise"},
         {"mechanism": 3},
     ],

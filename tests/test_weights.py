@@ -121,7 +121,7 @@ def test_what_cannot_be_projected_in_place_stays_as_it_is():
     assert w.tolist() == [1.7e308] * 3 + [0, 0]
 
 
-def test_neighbours_differ_by_no_more_than_the_densest_record():
+def test_neighbors_differ_by_no_more_than_the_densest_record():
     n, kappa = 50, 0.1
     for w in shapes(n).values():
         for other in (1e-300, 1e-3, 1.0, 1e9):
@@ -136,7 +136,7 @@ LEVELS = (1e-300, 1e-3, 0.3, 1.0, 1e9)
 
 
 @pytest.mark.parametrize("kappa", [1 / 3, 0.5, 0.7, 1.0])
-def test_neighbours_share_all_but_the_densest_record_and_that_is_sharp(kappa):
+def test_neighbors_share_all_but_the_densest_record_and_that_is_sharp(kappa):
     worst, most = 0.0, 1 / (3 * kappa)
     laws = {}
     for w in itertools.product(LEVELS, repeat=3):

@@ -4,7 +4,7 @@ Run `python benches/papers/_adaptation_figure3.py` for the choice of private DM'
 
 Samples are those of Figure 1, at epsilon = 15. The share of the source is nearly 1, as the paper
 has it (alpha = 1 is no share here), and what was chosen for the tables. private DM is
-PrivateDiscrepancyMinimisation, which releases the target's second moments once, where the method
+PrivateDiscrepancyMinimization, which releases the target's second moments once, where the method
 that the paper names takes noisy steps. DM is the same without noise, with the penalty that has the
 least error on the validation set; private DM's was chosen once, on other splits at epsilon = 4, as
 all private settings. Dotted: the source alone, all records alike, without any of the target's.
@@ -33,10 +33,10 @@ from _adaptation_ours import (
     measured,
     private_fit,
 )
-from _adaptation_rivals import MINIMISING, PENALTIES, Outcome, best, equal, minimised
+from _adaptation_rivals import MINIMIZING, PENALTIES, Outcome, best, equal, minimized
 from matplotlib.figure import Figure
 
-from hdp_fast.adaptation import PrivateDiscrepancyMinimisation
+from hdp_fast.adaptation import PrivateDiscrepancyMinimization
 
 GAS = REGRESSION[2]
 EPSILON = 15.0
@@ -69,12 +69,12 @@ def compared(data: DataSet, split: Split, seed: int) -> Iterator[float]:
         settings = OURS._replace(alpha=alpha)
         yield measured(data, split, private_fit(data, split, settings, "tight", **given)).test
     yield private_dm(data, split, PENALTY, EPSILON, seed).test
-    yield best(data, split, [minimised(split)]).test
+    yield best(data, split, [minimized(split)]).test
 
 
 def private_dm(data: DataSet, split: Split, penalty: float, epsilon: float, seed: int) -> Outcome:
     given = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
-    model = PrivateDiscrepancyMinimisation(l2=penalty, **given, **MINIMISING)
+    model = PrivateDiscrepancyMinimization(l2=penalty, **given, **MINIMIZING)
     return measured(data, split, learned(model, data, split))
 
 

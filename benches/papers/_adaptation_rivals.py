@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, joined
 
-from hdp_fast.adaptation import DiscrepancyMinimisation, KernelMeanMatching
+from hdp_fast.adaptation import DiscrepancyMinimization, KernelMeanMatching
 from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
 
 NAMES = ("train on source", "train on target", "pooled", "KMM", "DM")
@@ -28,7 +28,7 @@ PENALTIES = {"squared": np.logspace(-7, 0, 15), "logistic": np.logspace(-6, -1, 
 SHARES = (None, 0.1, 0.5)
 BOUNDS = (5.0, 1000.0)
 MATCHING = {"landmarks": 300, "steps": 200, "tolerance": 0.01}
-MINIMISING = {"steps": 50, "tolerance": 0.05}
+MINIMIZING = {"steps": 50, "tolerance": 0.05}
 
 # Tables 1 and 3.
 PRINTED = {
@@ -84,7 +84,7 @@ def candidates(data: DataSet, split: Split) -> Iterator[tuple[str, Iterator[Weig
     yield "pooled", (pooled(split, share) for share in SHARES)
     yield "KMM", (matched(split, bound) for bound in BOUNDS)
     if data.task == "regression":
-        yield "DM", iter([minimised(split)])
+        yield "DM", iter([minimized(split)])
 
 
 def best(data: DataSet, split: Split, given: list[Weighted]) -> Outcome:
@@ -125,8 +125,8 @@ def matched(split: Split, bound: float) -> Weighted:
     return reweighted(split, KernelMeanMatching(bound=bound, **MATCHING))
 
 
-def minimised(split: Split) -> Weighted:
-    return reweighted(split, DiscrepancyMinimisation(**MINIMISING))
+def minimized(split: Split) -> Weighted:
+    return reweighted(split, DiscrepancyMinimization(**MINIMIZING))
 
 
 def reweighted(split: Split, rival: Any) -> Weighted:

@@ -1,7 +1,7 @@
 """The problems of stability_labels.py: private records, a public pool of queries, a test set.
 
 Features depend on no private record: schemas written by hand from the codebooks for the censuses;
-for texts and digits, what the unlabelled public pool spans. Rows have norm 1 at most, their last
+for texts and digits, what the unlabeled public pool spans. Rows have norm 1 at most, their last
 entry is the same in all.
 """
 
@@ -179,11 +179,11 @@ def spectral(pool: Floats, width: float, count: int) -> Callable[[Floats], Float
         found = (X - mean) @ directions
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
-    centres = reduced(pool)
+    centers = reduced(pool)
 
     def similar(X: Floats) -> Floats:
         # Squared distances of unit vectors.
-        return np.exp(-2 * width * (1 - reduced(X) @ centres.T))
+        return np.exp(-2 * width * (1 - reduced(X) @ centers.T))
 
     between = similar(pool)
     degrees = between.sum(axis=1)

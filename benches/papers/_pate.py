@@ -1,7 +1,7 @@
 """The rivals of stability_labels.py: PATE's three mechanisms and the paper's Algorithm 4.
 
 Each setting is a dataclass whose `answers` says what it tells about the first queries of a ballot:
-a label each, or -1 for none. All of them are idealised: noise is drawn in floats, and nothing here
+a label each, or -1 for none. All of them are idealized: noise is drawn in floats, and nothing here
 is meant to protect anybody. The accountants are dp-accounting's, or what Papernot et al. prove.
 
 One member changes one vote: two counts change by 1 each. Noise on all counts of a query therefore
@@ -83,7 +83,7 @@ def dependent_cost(log_q: Floats, rate: float) -> Floats:
     log_q: of the probability of any other outcome, (m,). rate: RDP is at most rate times the order
     whatever the votes. Papernot et al. 2018, Theorem 6 with the orders of Proposition 8, the lesser
     of this and the rate. A function of private votes: publishing it protects nobody. It bounds the
-    divergence of these votes' answers from a neighbour's, not the other way round, which can be
+    divergence of these votes' answers from a neighbor's, not the other way round, which can be
     several times larger; PATE's epsilon is of this one direction.
     """
     plain = np.broadcast_to(rate * ORDERS, (len(log_q), len(ORDERS)))
@@ -166,7 +166,7 @@ class ConfidentMax:
         passed = confident(counts, self.threshold, self.check, coins)
         chosen = np.flatnonzero(passed)[: self.most]
         end = len(counts) if len(chosen) < self.most else int(chosen[-1]) + 1
-        return labelled(counts[:end], chosen, self.answer, coins)
+        return labeled(counts[:end], chosen, self.answer, coins)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class DependentMax:
         spent = renyi_epsilon(np.cumsum(cost, axis=0), self.delta)
         end = int(np.searchsorted(spent, self.epsilon, side="right"))
         chosen = np.flatnonzero(passed[:end])
-        return labelled(ballot.counts[:end], chosen, self.answer, coins)
+        return labeled(ballot.counts[:end], chosen, self.answer, coins)
 
 
 def confident(
@@ -202,7 +202,7 @@ def confident(
     return counts.max(axis=1) + coins.normal(scale=sigma, size=len(counts)) >= threshold
 
 
-def labelled(counts: Integers, chosen: NDArray[np.intp], sigma: float, coins: Any) -> Integers:
+def labeled(counts: Integers, chosen: NDArray[np.intp], sigma: float, coins: Any) -> Integers:
     found = np.full(len(counts), -1)
     some = counts[chosen]
     found[chosen] = (some + coins.normal(scale=sigma, size=some.shape)).argmax(axis=1)

@@ -17,7 +17,7 @@ reweighed               Subsample-Test-Reweigh with PrivateSGD; the mean of all 
                         mean; agents test, but what they say does not change it
 never reweighed         the same with a step size of zero, near enough
 agents' probabilities   the same scores, but probabilities from agents who were not asked yet:
-                        randomised shares of label 1 in four cells, as in self_selection.py
+                        randomized shares of label 1 in four cells, as in self_selection.py
 reweighed, least        the paper's output: the one model whose loss the agents estimate least
 estimate
 logistic regression     of the source and of the target, without any privacy
@@ -58,7 +58,7 @@ from self_selection import (
     Bits,
     Floats,
     Problem,
-    Scores,
+    ScoreResult,
     asked,
     cell_of,
     scores,
@@ -84,9 +84,9 @@ class Remembering(PrivateSGD):
 
 
 # Chosen on random halves 1000 to 1002; the table has 0 to 9.
-SOURCE = Remembering("logistic", steps=2_000, batch=1_000, radius=20, delta=DELTA)
-ROUND = Remembering("logistic", steps=200, batch=500, radius=20, delta=DELTA)
-SINGLE = Remembering("logistic", steps=200, batch=500, radius=10, delta=DELTA)
+SOURCE = Remembering("logistic", steps=2_000, batch_size=1_000, radius=20, delta=DELTA)
+ROUND = Remembering("logistic", steps=200, batch_size=500, radius=20, delta=DELTA)
+SINGLE = Remembering("logistic", steps=200, batch_size=500, radius=10, delta=DELTA)
 LOCAL_BATCH, LOCAL_RADIUS, LOCAL_CLIP = 32, 12.0, 0.6
 # 0.1 of a loss of at most 20 is no narrow test: more agents than there are would be asked.
 RUN = {"alpha": 0.1, "kappa": 0.4, "delta": DELTA}
@@ -112,7 +112,7 @@ class Row(NamedTuple):
 
     name: str
     epsilon: float | None
-    scores: Scores
+    scores: ScoreResult
 
 
 def read(problem: Problem) -> tuple[People, People]:
@@ -163,11 +163,11 @@ class Repetition:
         yield Row("reweighed, agents' probabilities", epsilon, self._told(mean, left))
         yield Row("reweighed, least estimate", epsilon, self._least(epsilon))
 
-    def _of(self, weights: Any) -> Scores:
+    def _of(self, weights: Any) -> ScoreResult:
         said = probabilities(self.test.X, weights)
         return scores(self.test.y, said, said)
 
-    def _fitted(self, people: People) -> Scores:
+    def _fitted(self, people: People) -> ScoreResult:
         model = LogisticRegression(C=100, max_iter=500, fit_intercept=False)
         return self._of(model.fit(people.X, people.y).coef_[0])
 
@@ -175,14 +175,14 @@ class Repetition:
         learner = SOURCE.calibrated(epsilon=epsilon, n=len(self.source.y))
         return learner.learn(self.source.X, self.source.y, random_state=self.coins).weights
 
-    def _agents_alone(self, epsilon: float) -> Scores:
+    def _agents_alone(self, epsilon: float) -> ScoreResult:
         agents = self._people(epsilon)
         learner = PrivateSGD(
             "logistic",
             steps=len(agents) // LOCAL_BATCH,
-            batch=LOCAL_BATCH,
+            batch_size=LOCAL_BATCH,
             radius=LOCAL_RADIUS,
-            lipschitz=LOCAL_CLIP,
+            clip_norm=LOCAL_CLIP,
         )
         return self._of(learn_by_descent(learner, agents, random_state=self.coins).weights)
 
@@ -192,7 +192,7 @@ class Repetition:
         found = self._run(ROUND, agents, epsilon, {**MEAN, "eta": eta})
         return np.mean([each["weights"] for each in found["hypotheses"]], axis=0), agents
 
-    def _least(self, epsilon: float) -> Scores:
+    def _least(self, epsilon: float) -> ScoreResult:
         options = {**LEAST, "eta": self.eta}
         return self._of(self._run(SINGLE, self._people(epsilon), epsilon, options)["weights"])
 
@@ -203,7 +203,7 @@ class Repetition:
         run.fit(self.source.X, self.source.y, agents, random_state=self.coins)
         return run.result_.hypothesis
 
-    def _told(self, weights: Floats, agents: Agents) -> Scores:
+    def _told(self, weights: Floats, agents: Agents) -> ScoreResult:
         """Probabilities of the cells of the score, error and AUC of the score itself."""
         shares = asked(lambda X: probabilities(X, weights), agents, CELLS, self.coins)
         said = probabilities(self.test.X, weights)
@@ -215,7 +215,7 @@ class Repetition:
 
 def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> dict[str, Any]:
     source, target = read(problem)
-    found: dict[tuple[str, float | None], list[Scores]] = {}
+    found: dict[tuple[str, float | None], list[ScoreResult]] = {}
     start = time.perf_counter()
     for number in range(repetitions):
         coins = np.random.default_rng(number)
@@ -237,7 +237,7 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
     }
 
 
-def summary(each: list[Scores]) -> dict[str, list[float]]:
+def summary(each: list[ScoreResult]) -> dict[str, list[float]]:
     """Mean and deviation of each metric."""
     parts = zip(METRICS, zip(*each, strict=True), strict=True)
     return {metric: [float(np.mean(part)), float(np.std(part))] for metric, part in parts}

@@ -37,7 +37,7 @@ from scipy.special import owens_t
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from hdp_fast.learners import LinearSeparator, Separated
+from hdp_fast.learners import LinearSeparator, SeparatorResult
 from hdp_fast.transfer import SubsampleTestReweigh
 from hdp_fast.weights import DenseWeights
 
@@ -77,7 +77,7 @@ class Problem:
     bias: float
     setting: Setting
 
-    def loss(self, found: Separated) -> float:
+    def loss(self, found: SeparatorResult) -> float:
         """Exact error on the target: how often two correlated Gaussians differ in sign."""
         scale = np.ones(self.setting.d)
         scale[: self.setting.k] = self.setting.sigma
@@ -158,9 +158,9 @@ def disagreement(a: Floats, a_bias: float, b: Floats, b_bias: float) -> float:
 class Watched(LinearSeparator):
     """The learner, and what it found last."""
 
-    found: Separated
+    found: SeparatorResult
 
-    def learn_indices(self, *arguments: Any, **given: Any) -> Separated:
+    def learn_indices(self, *arguments: Any, **given: Any) -> SeparatorResult:
         """As LinearSeparator."""
         self.found = super().learn_indices(*arguments, **given)
         return self.found

@@ -65,7 +65,7 @@ class Setting:
         return diameter(self.population.d) / 2
 
     @property
-    def row_bound(self) -> float:
+    def norm_bound(self) -> float:
         """The paper's Lipschitz constant."""
         return math.hypot(self.norm, 1)
 
@@ -171,7 +171,7 @@ def learner_of(setting: Setting, variant: Variant, times: int = 1) -> Watched:
     steps = variant.steps * times // setting.shorter
     radius = variant.stretched * setting.radius
     return Watched(
-        "hinge", steps=steps, radius=radius, row_bound=setting.row_bound, errors=variant.errors
+        "hinge", steps=steps, radius=radius, norm_bound=setting.norm_bound, errors=variant.errors
     )
 
 

@@ -6,7 +6,7 @@ true ellipse holds 40 % of the target. epsilon = 0.5, delta = 1e-4, alpha = 0.08
 accepted at an error of 2 alpha; for the last panel it goes on through all its rounds.
 
 "ours" has n = 10**6 records and their true guarantee: 20 rounds of 100 steps on 1,000 draws each,
-with exact noise calibrated for all of them; squares are standardised by public numbers; every agent
+with exact noise calibrated for all of them; squares are standardized by public numbers; every agent
 answers with epsilon = 0.5; weights follow errors, eta = 3 alpha / 2. "as printed" is Algorithm 4
 with the paper's noise, sigma**2 = 20 L**2 on single draws, its steps (50 million a round, `--full`
 for 75 and 100 million), eta = alpha / 8 and losses scaled by LD, on 10**7 records instead of
@@ -47,7 +47,7 @@ EPSILON, DELTA, ALPHA = 0.5, 1e-4, 0.08
 PAPER: dict[str, Any] = {"n": 324_700_000, "rounds": 1_000}
 PAPER["steps"] = [50_000_000, 75_000_000, 100_000_000]
 SQUARES = Ellipses(d=8, k=2, source=0.1, target=0.07, inside=0.4, constant=0.05)
-STANDARDISED = replace(
+STANDARDIZED = replace(
     SQUARES, unit=SQUARES.source**2, shift=1.0, stretch=math.sqrt(2), constant=1.0
 )
 KAPPA = ALPHA / (4 * SQUARES.chi2_plus_1)
@@ -61,7 +61,7 @@ class Setting:
     n: int = 1_000_000
     rounds: int = 20
     steps: int = 100
-    batch: int = 1_000
+    batch_size: int = 1_000
     printed_n: int = 10_000_000
     printed_steps: int = 50_000_000
     test: int = 200_000
@@ -69,8 +69,8 @@ class Setting:
     @property
     def learner(self) -> Watched:
         """Ours, without noise; the bounds are public, like the scaling of the squares."""
-        shape = {"steps": self.steps, "batch": self.batch, "delta": DELTA}
-        return Watched("hinge", radius=10, row_bound=3, **shape)
+        shape = {"steps": self.steps, "batch_size": self.batch_size, "delta": DELTA}
+        return Watched("hinge", radius=10, norm_bound=3, **shape)
 
     @property
     def printed(self) -> Watched:
@@ -79,8 +79,8 @@ class Setting:
             "hinge",
             steps=self.printed_steps,
             radius=1e5,
-            row_bound=0.1,
-            noise=math.sqrt(20),
+            norm_bound=0.1,
+            noise_multiplier=math.sqrt(20),
             numerics="idealized",
             errors=False,
             delta=DELTA,
@@ -130,7 +130,7 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
         ("as printed, here", printed, setting.printed_n, setting.rounds),
         ("ours", calibrated(setting), setting.n, setting.rounds),
     )
-    titles = ("n", "rounds", "steps", "batch", "noise / L", "eps exact", "idealised")
+    titles = ("n", "rounds", "steps", "batch", "noise / L", "eps exact", "idealized")
     print(
         f"{'':<18}"
         + "".join(f"{title:>13}" for title in titles)
@@ -145,7 +145,15 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
             )
             for kind in ("exact", "idealized")
         ]
-        row = [held, times, learner.steps, learner.batch, learner.noise, *found[:2], *needed]
+        row = [
+            held,
+            times,
+            learner.steps,
+            learner.batch_size,
+            learner.noise_multiplier,
+            *found[:2],
+            *needed,
+        ]
         rows.append({"design": title, "values": row})
         whole = "".join(f"{value:>13,}" for value in row[:4])
         noise = "".join(f"{value:>13.4g}" for value in row[4:7])
@@ -159,7 +167,7 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
 
 def formula(learner: PrivateSGD, rounds: int) -> int:
     """The records of Algorithm 4."""
-    printed = 52 * learner.steps * learner.batch * rounds / (8 * KAPPA**2 * EPSILON)
+    printed = 52 * learner.steps * learner.batch_size * rounds / (8 * KAPPA**2 * EPSILON)
     return math.ceil(math.sqrt(printed * math.log(printed)))
 
 
@@ -172,8 +180,8 @@ def calibrated(setting: Setting) -> PrivateSGD:
 def run(setting: Setting, seed: int) -> dict[str, Any]:
     """Ours, until it is accepted and through all rounds, and its rivals on the same sample."""
     coins = np.random.default_rng(seed)
-    source = STANDARDISED.sample(coins, setting.n, target=False)
-    test = STANDARDISED.sample(coins, setting.test, target=True)
+    source = STANDARDIZED.sample(coins, setting.n, target=False)
+    test = STANDARDIZED.sample(coins, setting.test, target=True)
     begun = time.perf_counter()
     accepted, learner = fitted(setting, source, coins, schedule="every")
     seconds = time.perf_counter() - begun
@@ -206,7 +214,7 @@ def fitted(
         schedule=schedule,
     )
     needed = model.plan(setting.n, agents_epsilon=EPSILON).N
-    X, y = STANDARDISED.sample(coins, needed, target=True)
+    X, y = STANDARDIZED.sample(coins, needed, target=True)
     model.fit(*source, local.Agents(X, y, epsilon=EPSILON), random_state=coins)
     return model, learner
 

@@ -226,25 +226,25 @@ def figure(rows: list[dict[str, Any]], slopes: list[dict[str, Any]]) -> Figure:
     """Records against bits, with the fitted lines: exponential against linear."""
     drawn = Figure(figsize=(7, 4.6), layout="constrained")
     axes = drawn.subplots()
-    for colour, each in zip(("C3", "C0", "C2"), LEARNERS, strict=True):
+    for color, each in zip(("C3", "C0", "C2"), LEARNERS, strict=True):
         some = [row for row in rows if row["learner"] == each.title]
         points = [row for row in some if row.get("measured")]
         axes.plot(
             [row["d"] for row in points],
             [row["measured"] for row in points],
             "o",
-            color=colour,
+            color=color,
             label=f"{each.title}, measured",
         )
         planned = [row["planned"] for row in some]
-        axes.plot([row["d"] for row in some], planned, "_", color=colour, markersize=9)
+        axes.plot([row["d"] for row in some], planned, "_", color=color, markersize=9)
         for fit in (fit for fit in slopes if fit["learner"] == each.title):
             ends = np.geomspace(2, max(row["d"] for row in some), 200)
             line = fit["intercept"] + fit["slope"] * ends
             values = 2**line if each.run is agents_alone else line
             style = "-" if fit["kind"] == "planned" else ":"
             label = f"{each.title}, {fit['kind']}: {fit['slope']:.2f} {fit['unit']}"
-            axes.plot(ends, values, style, color=colour, lw=0.9, label=label)
+            axes.plot(ends, values, style, color=color, lw=0.9, label=label)
     axes.set(xscale="log", yscale="log", xlabel="d", ylabel="records and agents, epsilon = 1")
     axes.legend(fontsize="x-small")
     return drawn

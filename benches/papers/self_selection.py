@@ -17,7 +17,7 @@ error measured. Schemas are written by hand from the codebooks, not from the fil
 Log loss needs probabilities. A logistic model has its own. A hypothesis that says 0 or 1 gets two,
 the shares of label 1 where it says 0 and where it says 1; a share of votes gets four, one for each
 quarter. What is private estimates them from the agents that are left, each asked one question by
-randomised response; what is not counts them in the agents' half. Error and AUC come from what the
+randomized response; what is not counts them in the agents' half. Error and AUC come from what the
 hypothesis says itself, a share of votes saying 1 above one half.
 
 "Never reweighed" is the same run with a step size of zero, near enough: what testing or voting does
@@ -55,7 +55,7 @@ FLOOR = 1e-3
 
 Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
-Scores = tuple[float, float, float]
+ScoreResult = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ PROBLEMS = [
 ]
 
 
-def scores(y: Bits, said: Floats, probabilities: Floats) -> Scores:
+def scores(y: Bits, said: Floats, probabilities: Floats) -> ScoreResult:
     """Error and AUC of what is said, log loss of the probabilities."""
     from sklearn.metrics import roc_auc_score
 
@@ -256,7 +256,7 @@ def cell_of(said: Floats, cells: int) -> NDArray[np.intp]:
 
 
 def asked(says: Callable[[Any], Floats], agents: local.Agents, cells: int, coins: Any) -> Floats:
-    """The share of label 1 in each cell, from randomised answers of all agents that are left.
+    """The share of label 1 in each cell, from randomized answers of all agents that are left.
 
     Drawn towards the share of all by two standard errors, and kept one from 0 and 1, so that noise
     does not become certainty.
@@ -294,7 +294,7 @@ class Repetition:
     test: People
     coins: np.random.Generator
 
-    def rows(self) -> Iterator[tuple[str, Callable[[], Scores]]]:
+    def rows(self) -> Iterator[tuple[str, Callable[[], ScoreResult]]]:
         """What is compared, under its name in the table."""
         single, other = self.problem.single, self.problem.other
         yield "best constant on the target", self._constant
@@ -320,41 +320,41 @@ class Repetition:
         X = self.agents.floats if floats else self.agents.bits
         return local.Agents(X[start:], self.agents.y[start:], epsilon=AGENTS_EPSILON)
 
-    def _constant(self) -> Scores:
+    def _constant(self) -> ScoreResult:
         share = self.agents.y.mean()
         said = np.full(len(self.test.y), float(share >= 0.5))
         return scores(self.test.y, said, np.full(len(said), share))
 
-    def _logistic(self, people: People) -> Scores:
+    def _logistic(self, people: People) -> ScoreResult:
         return self._of_model(LogisticLearner().learn(people.floats, people.y))
 
-    def _of_model(self, model: Halfspace) -> Scores:
+    def _of_model(self, model: Halfspace) -> ScoreResult:
         probabilities = model.probabilities(self.test.floats)
         return scores(self.test.y, probabilities, probabilities)
 
-    def _algorithm_1(self, options: dict[str, Any], agents: Any) -> Scores:
+    def _algorithm_1(self, options: dict[str, Any], agents: Any) -> ScoreResult:
         run = transfer.SubsampleTestReweigh(
             LogisticLearner(), schedule="every", output="smallest", private=False, **options
         )
         run.fit(self.source.floats, self.source.y, agents, random_state=self.coins)
         return self._of_model(Halfspace(run.result_.hypothesis))
 
-    def _private_source(self) -> Scores:
+    def _private_source(self) -> ScoreResult:
         learner = learners.ExponentialLearner(self.problem.hypotheses, epsilon=EPSILON)
         found = learner.learn(self.source.bits, self.source.y, random_state=self.coins)
         return self._asked(found.predict, self._people(), 2)
 
-    def _least(self, options: dict[str, Any]) -> Scores:
+    def _least(self, options: dict[str, Any]) -> ScoreResult:
         result, agents = self._algorithm_2(options, "every", "smallest")
         return self._asked(result.predict, agents, 2)
 
-    def _vote(self, options: dict[str, Any]) -> Scores:
+    def _vote(self, options: dict[str, Any]) -> ScoreResult:
         result, agents = self._algorithm_2(options, "final", "majority")
         return self._asked(partial(votes, result.hypothesis), agents, 4)
 
     def _algorithm_2(
         self, options: dict[str, Any], schedule: Any, output: Any
-    ) -> tuple[transfer.Result, local.Agents]:
+    ) -> tuple[transfer.TransferResult, local.Agents]:
         learner, agents = learners.ExponentialLearner(self.problem.hypotheses), self._people()
         run = transfer.SubsampleTestReweigh(
             learner, epsilon=EPSILON, delta=DELTA, schedule=schedule, output=output, **options
@@ -362,7 +362,7 @@ class Repetition:
         run.fit(self.source.bits, self.source.y, agents, random_state=self.coins)
         return run.result_, agents
 
-    def _votes_alone(self) -> Scores:
+    def _votes_alone(self) -> ScoreResult:
         if not self.problem.private:
             found = self._learned_by_votes(len(self.agents.y))
             return self._counted(found.predict)
@@ -370,17 +370,17 @@ class Repetition:
         half = len(self.agents.y) // 2
         return self._asked(self._learned_by_votes(half).predict, self._people(half), 2)
 
-    def _learned_by_votes(self, count: int) -> local.Voted:
+    def _learned_by_votes(self, count: int) -> local.VotingResult:
         some = self.agents.part(np.arange(count))
         agents = local.Agents(some.bits, some.y, epsilon=AGENTS_EPSILON)
         return local.learn_by_votes(self.problem.hypotheses, agents, random_state=self.coins)
 
-    def _asked(self, says: Callable[[Any], Any], agents: local.Agents, cells: int) -> Scores:
+    def _asked(self, says: Callable[[Any], Any], agents: local.Agents, cells: int) -> ScoreResult:
         shares = asked(lambda X: says(X).astype(float), agents, cells, self.coins)
         said = says(self.test.bits).astype(float)
         return scores(self.test.y, said, shares[cell_of(said, cells)])
 
-    def _counted(self, says: Callable[[Any], Any]) -> Scores:
+    def _counted(self, says: Callable[[Any], Any]) -> ScoreResult:
         shares = counted(says(self.agents.bits).astype(float), self.agents.y, 2)
         said = says(self.test.bits).astype(float)
         return scores(self.test.y, said, shares[cell_of(said, 2)])
@@ -388,7 +388,7 @@ class Repetition:
 
 def repeat(problem: Problem, repetitions: int) -> dict[str, Any]:
     source, target = problem.read()
-    found: dict[str, list[Scores]] = {}
+    found: dict[str, list[ScoreResult]] = {}
     start = time.perf_counter()
     for number in range(repetitions):
         coins = np.random.default_rng(number)

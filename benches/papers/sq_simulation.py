@@ -1,6 +1,6 @@
-"""Kasiviswanathan et al., Claims 5.9 and 5.10: local randomisers simulated by statistical queries.
+"""Kasiviswanathan et al., Claims 5.9 and 5.10: local randomizers simulated by statistical queries.
 
-For several randomisers, on finite distributions: the statistical distance between simulated and
+For several randomizers, on finite distributions: the statistical distance between simulated and
 true reports, exact, by enumeration, the worst of all patterns of errors +-tau that an oracle may
 make (of a thousand, where there are too many); beside the proved bound, and beta, which it must
 keep. For reports about fresh entries it is the sum of their distances, but for runs in which no

@@ -1,6 +1,6 @@
 """How much privacy a mechanism spends at least, measured from its outputs.
 
-Two runs of the same event, one on each of two neighbouring data sets, bound epsilon from below:
+Two runs of the same event, one on each of two neighboring data sets, bound epsilon from below:
 exp(epsilon) is at least (P - delta) / Q for the probabilities P and Q of any event.
 """
 
@@ -39,7 +39,7 @@ _CHUNK = 256
 def lower_bound(
     mechanism: Callable[[Data], Output],
     data: Data,
-    neighbour: Data,
+    neighbor: Data,
     *,
     delta: float = 0.0,
     event: Callable[[Output], bool] | None = None,
@@ -48,12 +48,12 @@ def lower_bound(
     threads: int | None = None,
     progress: bool = False,
 ) -> float:
-    """A lower bound on the epsilon that a mechanism really has on two neighbouring data sets.
+    """A lower bound on the epsilon that a mechanism really has on two neighboring data sets.
 
-    mechanism: called with data or neighbour, `runs` times with each, with fresh coins each time;
-    from several threads at once unless threads=1. data, neighbour: whatever it takes, a tuple for
+    mechanism: called with data or neighbor, `runs` times with each, with fresh coins each time;
+    from several threads at once unless threads=1. data, neighbor: whatever it takes, a tuple for
     several arguments. delta: at which epsilon is asked for, in [0, 1). event: says of an output
-    whether it happened; it should be likelier on data than on neighbour. None searches for one, in
+    whether it happened; it should be likelier on data than on neighbor. None searches for one, in
     either direction, on the first half of the runs, and tests it on the second half alone: sets of
     the outcomes of largest likelihood ratio, and thresholds where every output is one number.
     Outputs are then anything hashable, arrays, or tuples and lists of those. confidence: in (0, 1).
@@ -63,7 +63,7 @@ def lower_bound(
 
     Guarantee: measured, not proved. If the runs are independent, the true epsilon at delta is at
         least the result with probability `confidence`. A low result proves nothing: there may be
-        worse neighbours and worse events.
+        worse neighbors and worse events.
     Raises: ParameterError; ImportError without scipy, or without tqdm where progress is wanted;
         whatever the mechanism raises.
     Cost: 2 runs of the mechanism for each of `runs`.
@@ -83,7 +83,7 @@ def lower_bound(
     workers = threads or _processors()
     with progress_module.bar(2 * runs, "run", progress) as bar:
         first = _outcomes(lambda: observe(mechanism(data)), runs, workers, bar)
-        second = _outcomes(lambda: observe(mechanism(neighbour)), runs, workers, bar)
+        second = _outcomes(lambda: observe(mechanism(neighbor)), runs, workers, bar)
     if event is not None:
         return float(bound(sum(map(bool, first)), runs, sum(map(bool, second)), runs))
     half = runs // 2

@@ -18,7 +18,7 @@ from . import _core
 from ._support.random_state import check_random_state
 from ._support.types import Integers, RandomState
 from ._support.validate import count, integers, number, shown
-from .budget.account import Budget, Neighbours, spend
+from .budget.account import Budget, Neighbors, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
 
@@ -118,7 +118,7 @@ def discrete_laplace(
     scale: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
     None returns one int. random_state: as for bernoulli.
 
-    Guarantee: exact. Added to an integer query whose neighbours differ by at most Delta, noise of
+    Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, noise of
         scale Delta / epsilon is pure epsilon-DP. Values beyond int64 (probability below exp(-8191))
         saturate.
     Raises: ParameterError.
@@ -136,7 +136,7 @@ def discrete_gaussian(
     sigma: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
     None returns one int. random_state: as for bernoulli.
 
-    Guarantee: exact. Added to an integer query whose neighbours differ by at most Delta, it makes a
+    Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, it makes a
         release that is Delta**2 / (2 sigma**2)-zCDP; the curve of the continuous Gaussian does not
         hold for it.
     Raises: ParameterError.
@@ -174,7 +174,7 @@ def weighted_draws(
     weights: integers (n,), at least 0, n >= 1 and below 2**32, their sum in [1, 2**64). size: of
     the int64 array returned; None returns one int. random_state: as for bernoulli.
 
-    Guarantee: exact. No privacy by itself: the weights must change little between neighbours.
+    Guarantee: exact. No privacy by itself: the weights must change little between neighbors.
     Raises: ShapeError, ParameterError.
     Cost: O(n) once; one word of the random stream and two random reads a draw.
     Source: a uniform integer below the sum, located among the cumulative sums by a guide table.
@@ -189,7 +189,7 @@ def permute_and_flip(
     epsilon: float,
     sensitivity: float | Fraction = 1,
     monotonic: bool = False,
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> int:
@@ -198,17 +198,17 @@ def permute_and_flip(
     scores: integers (k,), k >= 1, the higher the better. epsilon: above 0. sensitivity: the most by
     which one record changes a score, above 0. monotonic: whether a change of one record never moves
     two scores in opposite directions (so for counts under add_remove, seldom under replace_one):
-    half the noise. neighbours: the relation that sensitivity and monotonic speak of. random_state:
+    half the noise. neighbors: the relation that sensitivity and monotonic speak of. random_state:
     as for bernoulli. budget: charged epsilon, before anything is drawn.
 
-    Guarantee: pure epsilon-DP for the given neighbour relation; exact.
+    Guarantee: pure epsilon-DP for the given neighbor relation; exact.
     Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
     Cost: at most k coins, in random order; time depends on the scores.
     Source: McKenna and Sheldon 2020, never worse than the exponential mechanism.
     """
     return _select(
         "permute_and_flip",
-        *(scores, epsilon, sensitivity, monotonic, neighbours, random_state, budget),
+        *(scores, epsilon, sensitivity, monotonic, neighbors, random_state, budget),
     )
 
 
@@ -218,7 +218,7 @@ def exponential_mechanism(
     epsilon: float,
     sensitivity: float | Fraction = 1,
     monotonic: bool = False,
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> int:
@@ -227,14 +227,14 @@ def exponential_mechanism(
     Arguments as for permute_and_flip, which is never worse; this one has the smaller privacy loss
     under composition (bounded range).
 
-    Guarantee: pure epsilon-DP for the given neighbour relation, and epsilon-bounded range; exact.
+    Guarantee: pure epsilon-DP for the given neighbor relation, and epsilon-bounded range; exact.
     Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
     Cost: at most k coins in expectation; time depends on the scores.
     Source: McSherry and Talwar 2007, by rejection.
     """
     return _select(
         "exponential_mechanism",
-        *(scores, epsilon, sensitivity, monotonic, neighbours, random_state, budget),
+        *(scores, epsilon, sensitivity, monotonic, neighbors, random_state, budget),
     )
 
 
@@ -250,20 +250,20 @@ def _select(
     epsilon: float,
     sensitivity: float | Fraction,
     monotonic: bool,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     random_state: RandomState,
     budget: Budget | None,
 ) -> int:
     found = integers("scores", scores, np.int64)
-    if neighbours not in ("replace_one", "add_remove"):
+    if neighbors not in ("replace_one", "add_remove"):
         rule = "it must be one of replace_one, add_remove"
-        raise ParameterError(f"neighbours = {shown(neighbours)}, but {rule}")
+        raise ParameterError(f"neighbors = {shown(neighbors)}, but {rule}")
     if not isinstance(monotonic, bool | np.bool_):
         raise ParameterError(f"monotonic = {shown(monotonic)}, but it must be True or False")
     record = PrivacyRecord(
         mechanism=f"noise.{method}",
         source=_SOURCES[method],
-        neighbours=neighbours,
+        neighbors=neighbors,
         epsilon=epsilon,
         noise="coins of probability exp(-rate (best score - score))",
         rng=rng_of(random_state),

@@ -26,8 +26,8 @@ from .record import PrivacyRecord, rng_of
 __all__ = [
     "ParityPlan",
     "ParityResult",
+    "ParityTransferResult",
     "TransferPlan",
-    "TransferResult",
     "learn",
     "plan",
     "plan_transfer",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Method = Literal["loop", "batches", "paper"]
-Neighbours = Literal["replace_one", "add_remove"]
+Neighbors = Literal["replace_one", "add_remove"]
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
 _BATCHES = "Poisson sampling of disjoint batches, a stop coin each, a uniform solution"
@@ -60,7 +60,7 @@ class ParityPlan:
         beta: probability with which the promise may fail, no release included.
         epsilon: privacy parameter.
         method: "loop", "batches" or "paper".
-        neighbours: "replace_one" or "add_remove".
+        neighbors: "replace_one" or "add_remove".
         n: records needed.
         p: sampling rate.
         g: loop: probability of stopping without a release before each try.
@@ -70,7 +70,7 @@ class ParityPlan:
         test_size: paper: records that choose among the batches' hypotheses.
         n_paper: records needed with the paper's constants (logarithm's base mended); None for a
             plan from chi2 and above 2**62.
-        n_paper_valid: whether the paper's proof covers this epsilon, beta and neighbour relation.
+        n_paper_valid: whether the paper's proof covers this epsilon, beta and neighbor relation.
     """
 
     d: int
@@ -78,7 +78,7 @@ class ParityPlan:
     beta: float
     epsilon: float
     method: Method
-    neighbours: Neighbours
+    neighbors: Neighbors
     n: int
     p: float
     g: float | None
@@ -130,7 +130,7 @@ class ParityResult:
 
 
 @dataclass(frozen=True, eq=False)
-class TransferResult:
+class ParityTransferResult:
     """What transfer releases.
 
     Attributes:
@@ -154,7 +154,7 @@ class TransferResult:
 
     def __repr__(self) -> str:
         error = f"target_error={self.target_error}, interval={self.interval}"
-        return f"TransferResult({_hypothesis(self)}, {error}, {_protection(self.record)})"
+        return f"ParityTransferResult({_hypothesis(self)}, {error}, {_protection(self.record)})"
 
 
 def plan(
@@ -164,7 +164,7 @@ def plan(
     beta: float,
     epsilon: float,
     method: Method = "loop",
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
 ) -> ParityPlan:
     """How many records are needed to learn a parity of d bits, before any data is touched.
 
@@ -172,7 +172,7 @@ def plan(
     promised, in (0, 1/2). beta: failure probability, in (0, 1), no release included. epsilon:
     privacy parameter, above 0. method: "loop" needs the fewest records; "batches" solves a number
     of systems that does not depend on the data; "paper" is A* with the paper's constants.
-    neighbours: "replace_one" or "add_remove" of a record.
+    neighbors: "replace_one" or "add_remove" of a record.
 
     Guarantee: if some parity fits every record, and records are drawn independently from any
         distribution, learn with n of them errs by at most alpha with probability 1 - beta.
@@ -181,13 +181,13 @@ def plan(
     Source: Kasiviswanathan et al., Section 4 (n_paper: its Theorem with k's logarithm mended); n:
         2**((d-1)(1-s)) (1 - p alpha (2 - 2**s))**n <= beta for the best s in [0, 1).
     """
-    fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbours)
+    fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbors)
     try:
         n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")[0]
     except ParameterError:
         # More than 2**62, though fewer do for this method.
         n_paper = None
-    return _plan(d, alpha, beta, epsilon, method, neighbours, fields, n_paper)
+    return _plan(d, alpha, beta, epsilon, method, neighbors, fields, n_paper)
 
 
 def plan_transfer(
@@ -199,11 +199,11 @@ def plan_transfer(
     agents_epsilon: float,
     chi2: float | None = None,
     method: Method = "loop",
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
 ) -> TransferPlan:
     """How many records and agents transfer needs, before any data is touched.
 
-    d, method, neighbours: as plan. alpha: half width of the interval around the target error, and
+    d, method, neighbors: as plan. alpha: half width of the interval around the target error, and
     the error promised on the curator's own distribution. beta: failure probability, half for
     each side. epsilon: of the curator's records; agents_epsilon: of an agent's answer. chi2: a
     public bound on the chi-squared divergence of the uniform target from the curator's
@@ -221,11 +221,11 @@ def plan_transfer(
     agents = local.agents_needed(alpha=alpha, beta=half, epsilon=agents_epsilon)
     if chi2 is None:
         curator = plan(
-            d, alpha=alpha, beta=half, epsilon=epsilon, method=method, neighbours=neighbours
+            d, alpha=alpha, beta=half, epsilon=epsilon, method=method, neighbors=neighbors
         )
     else:
-        fields = _core.plan_parity_uniform_target(d, chi2, half, epsilon, method, neighbours)
-        curator = _plan(d, None, half, epsilon, method, neighbours, fields, None)
+        fields = _core.plan_parity_uniform_target(d, chi2, half, epsilon, method, neighbors)
+        curator = _plan(d, None, half, epsilon, method, neighbors, fields, None)
     return TransferPlan(curator, agents, float(alpha), float(beta))
 
 
@@ -236,7 +236,7 @@ def learn(
     epsilon: float,
     beta: float = 0.05,
     method: Method = "loop",
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
     plan: ParityPlan | None = None,
     affine: bool = False,
     random_state: RandomState = None,
@@ -245,9 +245,9 @@ def learn(
     """Learn a parity under pure differential privacy.
 
     X: 0/1 (n, d), an array of bool or any integer dtype, or a BitMatrix; y: 0/1 (n,).
-    epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbours:
+    epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbors:
     as in plan(). plan: made by plan() for these d (plus one if affine) and epsilon; its method,
-    neighbours and beta hold. Without one any number of records will do, and the result's alpha
+    neighbors and beta hold. Without one any number of records will do, and the result's alpha
     says what they promise; under "add_remove" it says nothing, since n is private then.
     affine: learn a constant as well. random_state: None draws from the operating system; an int or
     a Generator makes a reproducible test stream that protects nobody who knows it. budget: charged
@@ -270,16 +270,16 @@ def learn(
     n, d = X.shape
     unknowns = d + bool(affine)
     if plan is None:
-        alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbours)
+        alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbors)
     else:
-        _check_plan(plan, n, unknowns, epsilon, method, neighbours)
-        method, neighbours, alpha = plan.method, plan.neighbours, plan.alpha
+        _check_plan(plan, n, unknowns, epsilon, method, neighbors)
+        method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
         fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
-    task = _core.ParityTask(X, y, epsilon, method, neighbours, fields, bool(affine))
+    task = _core.ParityTask(X, y, epsilon, method, neighbors, fields, bool(affine))
     record = PrivacyRecord(
         mechanism=f"parity.learn, method={method}",
         source=_SOURCE,
-        neighbours=neighbours,
+        neighbors=neighbors,
         epsilon=epsilon,
         noise=_NOISE[method],
         rng=rng_of(random_state),
@@ -304,15 +304,15 @@ def transfer(
     alpha: float | None = None,
     beta: float = 0.05,
     method: Method = "loop",
-    neighbours: Neighbours = "replace_one",
+    neighbors: Neighbors = "replace_one",
     plan: ParityPlan | TransferPlan | None = None,
     affine: bool = False,
     random_state: RandomState = None,
     budget: Budget | None = None,
-) -> TransferResult:
+) -> ParityTransferResult:
     """Learn a parity from a curator's biased records and verify it with agents of the target.
 
-    X, y, epsilon, method, neighbours, affine, random_state: as learn, for the curator's records.
+    X, y, epsilon, method, neighbors, affine, random_state: as learn, for the curator's records.
     agents: from the target population, N of them with N from plan_transfer(); their own epsilon
     protects them. alpha: half width wanted for the interval around the target error, in (0, 1);
     beta: failure probability, half for each side. plan: of the curator's learner, or of both sides:
@@ -351,14 +351,14 @@ def transfer(
         epsilon=epsilon,
         beta=half,
         method=method,
-        neighbours=neighbours,
+        neighbors=neighbors,
         plan=plan,
         affine=affine,
         random_state=random_state,
         budget=budget,
     )
     estimate = _verify(learned, agents, count, half, random_state)
-    return TransferResult(
+    return ParityTransferResult(
         mask=learned.mask,
         intercept=learned.intercept,
         released=learned.released,
@@ -394,7 +394,7 @@ def _plan(
     beta: float,
     epsilon: float,
     method: Method,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     fields: _core._PlanFields,
     n_paper: int | None,
 ) -> ParityPlan:
@@ -406,7 +406,7 @@ def _plan(
         beta=float(beta),
         epsilon=float(epsilon),
         method=method,
-        neighbours=neighbours,
+        neighbors=neighbors,
         n=n,
         p=p,
         g=g,
@@ -415,12 +415,12 @@ def _plan(
         batch_size=batch_size,
         test_size=test_size,
         n_paper=n_paper,
-        n_paper_valid=covered and neighbours == "replace_one",
+        n_paper_valid=covered and neighbors == "replace_one",
     )
 
 
 def _check_plan(
-    plan: ParityPlan, n: int, unknowns: int, epsilon: float, method: Method, neighbours: Neighbours
+    plan: ParityPlan, n: int, unknowns: int, epsilon: float, method: Method, neighbors: Neighbors
 ) -> None:
     if not isinstance(plan, ParityPlan):
         rule = "it must come from hdp_fast.parity.plan"
@@ -428,7 +428,7 @@ def _check_plan(
     for name, given, default in (
         ("epsilon", number("epsilon", epsilon), None),
         ("method", method, "loop"),
-        ("neighbours", neighbours, "replace_one"),
+        ("neighbors", neighbors, "replace_one"),
     ):
         planned = getattr(plan, name)
         if given not in (planned, default):
@@ -440,7 +440,7 @@ def _check_plan(
         raise InsufficientSamples(f"X has {n:,} records, but the plan needs {plan.n:,}")
 
 
-def _hypothesis(result: ParityResult | TransferResult) -> str:
+def _hypothesis(result: ParityResult | ParityTransferResult) -> str:
     if result.mask is None:
         return "no release"
     ones = f"{int(result.mask.sum()):,} of {len(result.mask):,} features"
@@ -448,4 +448,4 @@ def _hypothesis(result: ParityResult | TransferResult) -> str:
 
 
 def _protection(record: PrivacyRecord) -> str:
-    return f"epsilon={record.epsilon:g} ({record.neighbours})"
+    return f"epsilon={record.epsilon:g} ({record.neighbors})"

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ._support.validate import shown
 from .exceptions import ParameterError
-from .labels.labeler import Labels
-from .labels.soft_labeler import Scores
+from .labels.labeler import LabelResult
+from .labels.soft_labeler import ScoreResult
 from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
-from .transfer.run import Result
+from .transfer.run import TransferResult
 
 
 def demo_figure(report: Mapping[str, Any]) -> bytes:
@@ -36,7 +36,7 @@ def demo_figure(report: Mapping[str, Any]) -> bytes:
     return _png(figure)
 
 
-def transfer(result: Result) -> bytes:
+def transfer(result: TransferResult) -> bytes:
     """Draw the estimated target errors along a run, with their intervals and what was accepted.
 
     result: of SubsampleTestReweigh. Returns a PNG file's content.
@@ -46,8 +46,8 @@ def transfer(result: Result) -> bytes:
     Cost: about a second.
     Source: Kohen and Sheffet, Figure 1c.
     """
-    if not isinstance(result, Result):
-        raise ParameterError(f"result = {shown(result)}, but it must be a transfer.Result")
+    if not isinstance(result, TransferResult):
+        raise ParameterError(f"result = {shown(result)}, but it must be a transfer.TransferResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     rounds = [each.round or result.rounds for each in result.estimates]
@@ -105,7 +105,7 @@ def table(table: HazardTable | VoteTable, *, agreement: float = 0.75) -> bytes:
     return _png(figure)
 
 
-def labels(found: Labels | Scores) -> bytes:
+def labels(found: LabelResult | ScoreResult) -> bytes:
     """Draw how many queries were answered, and how many bottoms that took, along the queries.
 
     found: what a labeler answered to one call. The bottoms that were left before it are drawn for
@@ -117,8 +117,10 @@ def labels(found: Labels | Scores) -> bytes:
     Cost: about a second.
     Source: none.
     """
-    if not isinstance(found, Labels | Scores):
-        raise ParameterError(f"found = {shown(found)}, but it must be labels.Labels or Scores")
+    if not isinstance(found, LabelResult | ScoreResult):
+        raise ParameterError(
+            f"found = {shown(found)}, but it must be labels.LabelResult or ScoreResult"
+        )
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")
@@ -127,7 +129,9 @@ def labels(found: Labels | Scores) -> bytes:
         axes.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
     if found.unstable_left is not None:
         limit = found.unstable_left + int(found.is_bottom.sum())
-        _draw_bottoms(axes.twinx(), found.is_bottom, limit if isinstance(found, Labels) else None)
+        _draw_bottoms(
+            axes.twinx(), found.is_bottom, limit if isinstance(found, LabelResult) else None
+        )
     return _png(figure)
 
 

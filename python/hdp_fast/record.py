@@ -10,15 +10,15 @@ from typing import Literal
 
 from ._core import __version__
 from ._support.validate import fraction, from_json, number
-from .accounting.neighbors import Neighbours
+from .accounting.neighbors import Neighbors
 from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 _WORDS = {
-    "neighbours": tuple(Neighbours),
-    "numerics": ("exact", "idealised"),
+    "neighbors": tuple(Neighbors),
+    "numerics": ("exact", "idealized"),
 }
 
 
@@ -29,23 +29,23 @@ class PrivacyRecord:
     Attributes:
         mechanism: its name in hdp_fast.
         source: paper and theorem that the guarantee rests on.
-        neighbours: which data sets are indistinguishable, "replace_one" or "add_remove" of one row,
+        neighbors: which data sets are indistinguishable, "replace_one" or "add_remove" of one row,
             or "local": one answer of one person.
         epsilon: privacy parameter, above 0.
         delta: privacy parameter, in [0, 1).
         noise: the distribution that protects.
-        numerics: "exact" where coins are integers and rationals only, else "idealised".
+        numerics: "exact" where coins are integers and rationals only, else "idealized".
         rng: where the coins came from.
         version: of hdp_fast.
     """
 
     mechanism: str
     source: str
-    neighbours: Literal["replace_one", "add_remove", "local"]
+    neighbors: Literal["replace_one", "add_remove", "local"]
     epsilon: float
     delta: float = 0.0
     noise: str
-    numerics: Literal["exact", "idealised"] = "exact"
+    numerics: Literal["exact", "idealized"] = "exact"
     rng: str = OS_ENTROPY
     version: str = __version__
 
@@ -62,7 +62,7 @@ class PrivacyRecord:
         if not 0 < epsilon < math.inf:
             raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
         # Plain values, whatever kind of number or text was given: JSON knows no other.
-        object.__setattr__(self, "neighbours", str(self.neighbours))
+        object.__setattr__(self, "neighbors", str(self.neighbors))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", fraction("delta", self.delta, zero=True))
 

@@ -27,7 +27,7 @@ def project(
     result goes, float64 (n,), contiguous; w itself for a projection in place. Returns float64 (n,).
 
     Subnormal weights and those whose sum overflows are weights like any others. The sum is kappa n
-    or, by less than 1e-10 of it, more, so that no normalised weight exceeds 1 / (kappa n). Nothing
+    or, by less than 1e-10 of it, more, so that no normalized weight exceeds 1 / (kappa n). Nothing
     here is private.
 
     Raises: ShapeError, ParameterError.

@@ -19,9 +19,9 @@ from hdp_fast.accounting import (
     Approximate,
     BoundedRange,
     DiscreteLaplace,
-    Gaussian,
-    Laplace,
-    Neighbours,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Neighbors,
     Pure,
     Subsampled,
 )
@@ -101,7 +101,7 @@ def test_analytic_gaussian_of_the_theory(epsilon, delta, mu):
 @pytest.mark.parametrize("total", [0.05, 0.3, 2.0])
 @pytest.mark.parametrize("delta", [0.01, 1e-6, 1e-12])
 def test_composed_gaussians_are_one_gaussian(rounds, total, delta):
-    each = Gaussian(total / math.sqrt(rounds))
+    each = GaussianMechanism(total / math.sqrt(rounds))
     exact = accounting.gaussian_epsilon(total, delta)
     assert sure(accounting.epsilon([(each, rounds)], delta), exact, above=1e-3)
     if exact:
@@ -117,7 +117,7 @@ def test_single_rounds_have_their_curves(epsilon):
         exact = {
             Pure(epsilon): (growth - reached) / (growth + 1),
             DiscreteLaplace(epsilon, 1): (growth - reached) / (growth + 1),
-            Laplace(epsilon): 1 - fall,
+            LaplaceMechanism(epsilon): 1 - fall,
             BoundedRange(epsilon): (1 - fall) ** 2 / (1 - math.exp(-epsilon)),
             Approximate(epsilon, 0.01): 0.01 + 0.99 * (growth - reached) / (growth + 1),
         }
@@ -144,7 +144,9 @@ def test_discrete_laplace_by_its_masses(sensitivity):
 
 
 def test_discrete_laplace_is_not_dominated_by_the_continuous():
-    assert accounting.delta(DiscreteLaplace(1, 1), 0.0) > 1.15 * accounting.delta(Laplace(1), 0.0)
+    assert accounting.delta(DiscreteLaplace(1, 1), 0.0) > 1.15 * accounting.delta(
+        LaplaceMechanism(1), 0.0
+    )
 
 
 # Concentrated mechanisms -------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def test_concentrated_subsamples_dominate_what_they_stand_for(rounds):
     for rho, draws, rate in [(0.02, 50, 0.01), (0.5, 3, 0.02), (1e-4, 500, 0.02)]:
         spread = math.sqrt(2 * rho)
         worst = Subsampled(ZCDP(rho), draws=draws, rate=rate)
-        for base in (Gaussian(spread), Pure(spread), BoundedRange(2 * spread)):
+        for base in (GaussianMechanism(spread), Pure(spread), BoundedRange(2 * spread)):
             true = Subsampled(base, draws=draws, rate=rate)
             for delta in (1e-3, 1e-6):
                 at = accounting.epsilon([(true, rounds)], delta)
@@ -297,7 +299,7 @@ def test_optimal_composition_in_fractions(growth, delta, rounds):
 
 @pytest.mark.parametrize("rounds", [1, 10, 1000])
 @pytest.mark.parametrize("delta", [0.01, 1e-6])
-def test_composed_randomised_response_is_the_optimum(rounds, delta):
+def test_composed_randomized_response_is_the_optimum(rounds, delta):
     best = accounting.optimal_composition(0.1, 0, rounds, target_delta=delta)
     found = accounting.epsilon([(Pure(0.1), rounds)], delta)
     assert best * (1 - 1e-8) <= found <= best * (1 + 1e-3)
@@ -375,7 +377,7 @@ def weights(count, parts, rate):
 
 
 def answers(bits, weight, draws, growth):
-    """The law of randomised response on each bit drawn."""
+    """The law of randomized response on each bit drawn."""
     one = sum((w for bit, w in zip(bits, weight, strict=True) if bit), Fraction(0))
     says = one * growth / (1 + growth) + (1 - one) / (1 + growth)
     return [
@@ -387,8 +389,8 @@ def answers(bits, weight, draws, growth):
 @pytest.mark.parametrize(("count", "parts", "rate"), [(2, 4, "3/4"), (3, 6, "1/2"), (3, 4, "1/2")])
 @pytest.mark.parametrize("draws", [1, 2, 3])
 @pytest.mark.parametrize("growth", [2, 5])
-def test_no_neighbours_exceed_the_subsampled_curve(count, parts, rate, draws, growth):
-    """Every data set and neighbour, every pair of dense weights that the theorem allows."""
+def test_no_neighbors_exceed_the_subsampled_curve(count, parts, rate, draws, growth):
+    """Every data set and neighbor, every pair of dense weights that the theorem allows."""
     rate, growth = Fraction(rate), Fraction(growth)
     ratios = [Fraction(r) for r in ("1", "11/10", "3/2", "2", "3")]
     curve = {ratio: joint_convexity(growth, draws, rate, ratio) for ratio in ratios}
@@ -422,13 +424,13 @@ def test_no_neighbours_exceed_the_subsampled_curve(count, parts, rate, draws, gr
 
 def curve_of(base, b, e):
     """The curve of a base for b changed records, by its textbook formula."""
-    if isinstance(base, Gaussian):
+    if isinstance(base, GaussianMechanism):
         mu = b * base.mu
         return norm.cdf(mu / 2 - e / mu) - np.exp(e) * norm.cdf(-mu / 2 - e / mu)
     c = b * base.epsilon
     inside = np.minimum(e, c)
     fall = np.exp((inside - c) / 2)
-    if isinstance(base, Laplace):
+    if isinstance(base, LaplaceMechanism):
         return 1 - fall
     if isinstance(base, BoundedRange):
         return (1 - fall) ** 2 / (1 - np.exp(-c))
@@ -450,13 +452,13 @@ def round_curve(mechanism, losses):
 ROUNDS = [
     Subsampled(Pure(1), draws=20, rate=0.01),
     Subsampled(BoundedRange(2), draws=5, rate=0.1),
-    Subsampled(Gaussian(0.3), draws=20, rate=0.05),
-    Subsampled(Gaussian(3), draws=2, rate=0.01),
-    Subsampled(Laplace(0.5), draws=10, rate=0.3),
+    Subsampled(GaussianMechanism(0.3), draws=20, rate=0.05),
+    Subsampled(GaussianMechanism(3), draws=2, rate=0.01),
+    Subsampled(LaplaceMechanism(0.5), draws=10, rate=0.3),
     Subsampled(Approximate(0.5, 1e-3), draws=10, rate=0.1),
-    Subsampled(Gaussian(0.05), draws=60, rate=0.9),
+    Subsampled(GaussianMechanism(0.05), draws=60, rate=0.9),
     Subsampled(Pure(0.02), draws=400, rate=0.13),
-    Subsampled(Gaussian(0.5), draws=3, rate=1),
+    Subsampled(GaussianMechanism(0.5), draws=3, rate=1),
 ]
 
 
@@ -569,9 +571,9 @@ DESIGNS = [
 def test_minibatch_designs_of_the_theory(n, T, R, b, s):
     """Its noise is enough, and within a percent of the least that is."""
     rate = 1 / (0.014815 * n)
-    enough = Subsampled(Gaussian(2 / s), draws=b, rate=rate)
+    enough = Subsampled(GaussianMechanism(2 / s), draws=b, rate=rate)
     assert accounting.delta([(enough, R * T)], 0.5) <= 1e-4
-    less = Subsampled(Gaussian(2 / (0.99 * s)), draws=b, rate=rate)
+    less = Subsampled(GaussianMechanism(2 / (0.99 * s)), draws=b, rate=rate)
     assert accounting.delta([(less, R * T)], 0.5) > 1e-4
 
 
@@ -621,12 +623,12 @@ def peer():
 
 
 PEERS = [
-    [(Gaussian(1.0), 1)],
-    [(Gaussian(0.1), 100)],
-    [(Gaussian(0.5), 10)],
-    [(Laplace(1.0), 1)],
-    [(Laplace(0.1), 50)],
-    [(Laplace(0.5), 1), (Gaussian(0.05), 100)],
+    [(GaussianMechanism(1.0), 1)],
+    [(GaussianMechanism(0.1), 100)],
+    [(GaussianMechanism(0.5), 10)],
+    [(LaplaceMechanism(1.0), 1)],
+    [(LaplaceMechanism(0.1), 50)],
+    [(LaplaceMechanism(0.5), 1), (GaussianMechanism(0.05), 100)],
     [(DiscreteLaplace(0.5, 4), 5)],
     [(Approximate(0.2, 1e-8), 20)],
 ]
@@ -636,9 +638,9 @@ def composed_by_peer(peer, terms, pessimistic):
     whole = None
     for mechanism, rounds in terms:
         options = {"value_discretization_interval": 1e-4, "pessimistic_estimate": pessimistic}
-        if isinstance(mechanism, Gaussian):
+        if isinstance(mechanism, GaussianMechanism):
             each = peer.from_gaussian_mechanism(1 / mechanism.mu, **options)
-        elif isinstance(mechanism, Laplace):
+        elif isinstance(mechanism, LaplaceMechanism):
             each = peer.from_laplace_mechanism(1 / mechanism.epsilon, **options)
         elif isinstance(mechanism, DiscreteLaplace):
             parameter = mechanism.epsilon / mechanism.sensitivity
@@ -677,14 +679,14 @@ def test_between_the_estimates_of_dp_accounting(peer, terms):
 KINDS = [
     Pure(0.3),
     BoundedRange(0.5),
-    Gaussian(0.2),
-    Laplace(0.3),
+    GaussianMechanism(0.2),
+    LaplaceMechanism(0.3),
     DiscreteLaplace(0.3, 3),
     Approximate(0.1, 1e-9),
     Subsampled(Pure(1), draws=100, rate=1e-3),
     Subsampled(BoundedRange(1), draws=100, rate=1e-3),
-    Subsampled(Gaussian(0.5), draws=100, rate=1e-3),
-    Subsampled(Laplace(0.5), draws=10, rate=1e-2),
+    Subsampled(GaussianMechanism(0.5), draws=100, rate=1e-3),
+    Subsampled(LaplaceMechanism(0.5), draws=10, rate=1e-2),
     Subsampled(Approximate(0.5, 1e-8), draws=10, rate=1e-2),
     ZCDP(0.02),
     Subsampled(ZCDP(0.1), draws=100, rate=1e-3),
@@ -706,7 +708,9 @@ def test_monotone_and_consistent(mechanism):
 
 
 @pytest.mark.parametrize(
-    "base", [Pure(1), BoundedRange(1), Gaussian(0.5), Laplace(1), ZCDP(0.1)], ids=repr
+    "base",
+    [Pure(1), BoundedRange(1), GaussianMechanism(0.5), LaplaceMechanism(1), ZCDP(0.1)],
+    ids=repr,
 )
 def test_larger_rates_and_samples_cost_more(base):
     rates = [Subsampled(base, draws=50, rate=rate) for rate in (1e-5, 1e-3, 0.02, 0.3, 1)]
@@ -720,14 +724,14 @@ def test_larger_rates_and_samples_cost_more(base):
 
 
 def test_counts_and_lists_say_the_same():
-    one = accounting.epsilon([(Gaussian(0.1), 3), Pure(0.1), Pure(0.1)], 1e-6)
-    assert one == accounting.epsilon([Gaussian(0.1)] * 3 + [(Pure(0.1), 2)], 1e-6)
+    one = accounting.epsilon([(GaussianMechanism(0.1), 3), Pure(0.1), Pure(0.1)], 1e-6)
+    assert one == accounting.epsilon([GaussianMechanism(0.1)] * 3 + [(Pure(0.1), 2)], 1e-6)
     assert accounting.delta(Pure(0.5), 0.1) == accounting.delta([Pure(0.5)], 0.1)
 
 
 @pytest.mark.parametrize("rounds", [10**6, 10**9, 10**12])
 def test_many_rounds(rounds):
-    each = Gaussian(0.5 / math.sqrt(rounds))
+    each = GaussianMechanism(0.5 / math.sqrt(rounds))
     exact = accounting.gaussian_epsilon(0.5, 1e-6)
     assert sure(accounting.epsilon([(each, rounds)], 1e-6), exact, above=0.1)
 
@@ -736,13 +740,13 @@ def test_many_rounds(rounds):
     ("mechanism", "delta"),
     [
         (Pure(50), 1e-6),
-        (Gaussian(30), 1e-6),
-        (Gaussian(1e-9), 1e-12),
+        (GaussianMechanism(30), 1e-6),
+        (GaussianMechanism(1e-9), 1e-12),
         (Subsampled(Pure(20), draws=10**6, rate=1e-9), 1e-6),
-        (Subsampled(Gaussian(6), draws=1000, rate=1e-12), 1e-9),
+        (Subsampled(GaussianMechanism(6), draws=1000, rate=1e-12), 1e-9),
         (Subsampled(Pure(0.1), draws=10**9, rate=2e-7), 1e-6),
-        (Gaussian(0.1), 1e-200),
-        (Gaussian(0.1), 1e-300),
+        (GaussianMechanism(0.1), 1e-200),
+        (GaussianMechanism(0.1), 1e-300),
     ],
     ids=repr,
 )
@@ -802,9 +806,9 @@ def test_large_losses_are_not_lost(epsilon):
 @pytest.mark.parametrize(
     ("mechanisms", "epsilon", "least", "most"),
     [
-        (Gaussian(40.0), 10.0, 1, 1),
+        (GaussianMechanism(40.0), 10.0, 1, 1),
         (ZCDP(700.0), 700.0, 0.5, 1),
-        ([(Gaussian(0.1), 10**15)], 1.0, 1, 1),
+        ([(GaussianMechanism(0.1), 10**15)], 1.0, 1, 1),
         ([(ZCDP(0.1), 1 << 53)], 1e3, 1, 1),
         ([(DiscreteLaplace(0.3, 3), 1 << 53)], 1e3, 0.999, 1),
         (Subsampled(Approximate(20.0, 1e-7), draws=3, rate=0.2), 25.0, 1e-9, 0.2),
@@ -822,13 +826,13 @@ def test_losses_beyond_every_window_have_a_delta(mechanisms, epsilon, least, mos
 @pytest.mark.parametrize(
     ("mechanisms", "most"),
     [
-        (Gaussian(40.0), 1.1e3),
-        ([(Gaussian(0.1), 10**15)], 6e12),
+        (GaussianMechanism(40.0), 1.1e3),
+        ([(GaussianMechanism(0.1), 10**15)], 6e12),
         (ZCDP(700.0), 1e3),
         (BoundedRange(1e-16), 1e-16),
         (BoundedRange(1e-300), 1e-15),
-        (Gaussian(1e-300), 1e-15),
-        ([(Gaussian(1e300), 1 << 53)], math.inf),
+        (GaussianMechanism(1e-300), 1e-15),
+        ([(GaussianMechanism(1e300), 1 << 53)], math.inf),
     ],
     ids=repr,
 )
@@ -849,7 +853,7 @@ def test_what_fails_for_sure_has_no_epsilon():
 
 def test_renyi_divergences_in_closed_form():
     for a in (1.5, 2, 7.5, 60, 3_000):
-        assert sure(accounting.renyi_divergence(Gaussian(0.3), a), a * 0.045, above=1e-9)
+        assert sure(accounting.renyi_divergence(GaussianMechanism(0.3), a), a * 0.045, above=1e-9)
         assert sure(accounting.renyi_divergence(ZCDP(0.02), a), a * 0.02, above=1e-9)
         high, low = math.exp(0.5) / (1 + math.exp(0.5)), 1 / (1 + math.exp(0.5))
         pure = np.logaddexp(
@@ -859,7 +863,7 @@ def test_renyi_divergences_in_closed_form():
         assert pure <= accounting.renyi_divergence(Pure(0.5), a) <= pure * (1 + 1e-9) + 1e-10
         up, down = math.log(a / (2 * a - 1)) + (a - 1) / 2, math.log((a - 1) / (2 * a - 1)) - a / 2
         laplace = np.logaddexp(up, down) / (a - 1)
-        assert sure(accounting.renyi_divergence(Laplace(0.5), a), laplace, above=1e-3)
+        assert sure(accounting.renyi_divergence(LaplaceMechanism(0.5), a), laplace, above=1e-3)
 
 
 def test_zcdp_and_renyi_conversions():
@@ -877,7 +881,7 @@ def test_zcdp_and_renyi_conversions():
     assert accounting.gaussian_epsilon(math.sqrt(2 * rho), delta) < accounting.zcdp_epsilon(
         rho, delta
     )
-    mixed = [(ZCDP(rho), 2), Gaussian(0.1)]
+    mixed = [(ZCDP(rho), 2), GaussianMechanism(0.1)]
     assert rdp(accounting.epsilon, mixed, delta) == pytest.approx(
         accounting.zcdp_epsilon(2 * rho + 0.005, delta), rel=1e-9
     )
@@ -887,30 +891,36 @@ def test_zcdp_and_renyi_conversions():
 
 
 def test_smallest_noise_is_the_analytic_gaussian():
-    found = accounting.smallest_noise(lambda sigma: Gaussian(1 / sigma), epsilon=1, delta=1e-6)
+    found = accounting.smallest_noise(
+        lambda sigma: GaussianMechanism(1 / sigma), epsilon=1, delta=1e-6
+    )
     assert sure(found, 1 / accounting.gaussian_mu(1, 1e-6), above=1e-4)
-    loose = accounting.smallest_noise(lambda s: Gaussian(1 / s), epsilon=90, delta=0.5, low=2)
+    loose = accounting.smallest_noise(
+        lambda s: GaussianMechanism(1 / s), epsilon=90, delta=0.5, low=2
+    )
     assert loose == 2
-    ten = accounting.smallest_noise(lambda s: Gaussian(1 / s), epsilon=1, delta=1e-6, rounds=10)
+    ten = accounting.smallest_noise(
+        lambda s: GaussianMechanism(1 / s), epsilon=1, delta=1e-6, rounds=10
+    )
     assert ten == pytest.approx(math.sqrt(10) * found, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [7, 8, 20, 1e4])
 def test_smallest_noise_starts_where_nothing_is_private(epsilon):
     def family(sigma):
-        return Gaussian(1 / sigma)
+        return GaussianMechanism(1 / sigma)
 
     found = accounting.smallest_noise(family, epsilon=epsilon, delta=1e-6)
     assert sure(found, 1 / accounting.gaussian_mu(epsilon, 1e-6), above=1e-2)
     for less in (
         lambda s: ZCDP(1 / (2 * s * s)),
-        lambda s: Subsampled(Gaussian(1 / s), draws=10, rate=0.01),
+        lambda s: Subsampled(GaussianMechanism(1 / s), draws=10, rate=0.01),
     ):
         at = accounting.smallest_noise(less, epsilon=epsilon, delta=1e-6)
         assert accounting.delta(less(at), epsilon) <= 1e-6
 
 
-def test_neighbouring_floats_end_a_search():
+def test_neighboring_floats_end_a_search():
     found = accounting.smallest_noise(lambda _: Pure(1), epsilon=2, delta=0.1, low=5e-324, high=1)
     assert found == 5e-324
     least, next_one = 5e-324, 1e-323
@@ -931,7 +941,7 @@ def test_rounds_of_what_may_fail():
 def test_largest_rounds_of_gaussians():
     mu = accounting.gaussian_mu(1, 1e-6)
     for each in (0.1, 0.01):
-        most = accounting.largest_rounds(Gaussian(each), epsilon=1, delta=1e-6)
+        most = accounting.largest_rounds(GaussianMechanism(each), epsilon=1, delta=1e-6)
         assert most == pytest.approx((mu / each) ** 2, abs=1)
         assert most <= (mu / each) ** 2
     assert accounting.largest_rounds(Pure(2), epsilon=1, delta=1e-6) == 0
@@ -943,7 +953,7 @@ def test_largest_rate_may_be_everything():
     assert found == 1
 
 
-@pytest.mark.parametrize("base", [Gaussian(0.447), ZCDP(0.1), Pure(0.1)])
+@pytest.mark.parametrize("base", [GaussianMechanism(0.447), ZCDP(0.1), Pure(0.1)])
 @pytest.mark.parametrize("rate", [None, 1.0, 0.1])
 def test_more_rounds_never_look_more_private(base, rate):
     # Losses of millions leave no grid of any use: their masses were too small for floats.
@@ -958,16 +968,16 @@ def test_no_rate_is_large_for_many_rounds():
     assert rate < 1e-4
 
 
-# Neighbours --------------------------------------------------------------------------------------
+# Neighbors --------------------------------------------------------------------------------------
 
 
 def test_relations_never_mix_silently():
-    added = Gaussian(0.1, neighbours="add_remove")
-    assert added.neighbours is Neighbours.ADD_REMOVE == "add_remove"
+    added = GaussianMechanism(0.1, neighbors="add_remove")
+    assert added.neighbors is Neighbors.ADD_REMOVE == "add_remove"
     with pytest.raises(ParameterError, match=r"add_remove, replace_one.*replace_one\(\)"):
         accounting.epsilon([added, Pure(0.1)], 1e-6)
     converted = accounting.replace_one(added)
-    assert converted == Gaussian(0.2)
+    assert converted == GaussianMechanism(0.2)
     assert accounting.epsilon([converted, Pure(0.1)], 1e-6) > 0
     with pytest.raises(ParameterError, match="under add_remove"):
         accounting.replace_one(converted)
@@ -975,7 +985,7 @@ def test_relations_never_mix_silently():
 
 def test_replacing_is_removing_and_adding():
     def convert(kind, *parameters):
-        return accounting.replace_one(kind(*parameters, neighbours="add_remove"))
+        return accounting.replace_one(kind(*parameters, neighbors="add_remove"))
 
     assert convert(Pure, 1) == Pure(2)
     assert convert(DiscreteLaplace, 1, 3) == DiscreteLaplace(2, 6)
@@ -999,21 +1009,21 @@ def test_rdp_says_that_it_loses():
 
 # Bad input ---------------------------------------------------------------------------------------
 
-GOOD = Gaussian(0.5)
+GOOD = GaussianMechanism(0.5)
 CALIBRATION = {"epsilon": 1, "delta": 1e-6}
 BAD = {
-    "mu nan": (lambda: Gaussian(math.nan), "mu"),
-    "mu text": (lambda: Gaussian("1"), "mu"),
-    "mu none": (lambda: Gaussian(None), "mu"),
+    "mu nan": (lambda: GaussianMechanism(math.nan), "mu"),
+    "mu text": (lambda: GaussianMechanism("1"), "mu"),
+    "mu none": (lambda: GaussianMechanism(None), "mu"),
     "epsilon negative": (lambda: Pure(-1), "epsilon"),
-    "epsilon infinite": (lambda: Laplace(math.inf), "epsilon"),
+    "epsilon infinite": (lambda: LaplaceMechanism(math.inf), "epsilon"),
     "epsilon zero": (lambda: BoundedRange(0), "epsilon"),
     "delta one": (lambda: Approximate(1, 1), "delta"),
     "delta zero": (lambda: Approximate(1, 0), "delta"),
     "rho": (lambda: ZCDP(-1), "rho"),
     "sensitivity float": (lambda: DiscreteLaplace(1, 1.5), "sensitivity"),
     "sensitivity huge": (lambda: DiscreteLaplace(1, 10**6), "sensitivity"),
-    "neighbours": (lambda: Pure(1, neighbours="both"), "neighbours"),
+    "neighbors": (lambda: Pure(1, neighbors="both"), "neighbors"),
     "rate": (lambda: Subsampled(GOOD, draws=1, rate=1.5), "rate"),
     "rate zero": (lambda: Subsampled(GOOD, draws=1, rate=0), "rate"),
     "draws float": (lambda: Subsampled(GOOD, draws=1.0, rate=0.1), "draws"),
@@ -1031,8 +1041,8 @@ BAD = {
     "base": (lambda: Subsampled(3, draws=1, rate=0.1), "base"),
     "base sampled": (lambda: Subsampled(KINDS[6], draws=1, rate=0.1), "base"),
     "base added": (
-        lambda: Subsampled(Pure(1, neighbours="add_remove"), draws=1, rate=0.1),
-        "neighbours = 'add_remove'",
+        lambda: Subsampled(Pure(1, neighbors="add_remove"), draws=1, rate=0.1),
+        "neighbors = 'add_remove'",
     ),
     "target epsilon": (lambda: accounting.delta(GOOD, -1), "epsilon"),
     "target epsilon nan": (lambda: accounting.delta(GOOD, math.nan), "epsilon"),
@@ -1065,7 +1075,9 @@ BAD = {
     "low": (lambda: accounting.smallest_noise(Pure, low=0, **CALIBRATION), "low"),
     "order of ends": (lambda: accounting.smallest_noise(Pure, low=2, high=1, **CALIBRATION), "low"),
     "high": (
-        lambda: accounting.smallest_noise(lambda s: Gaussian(1 / s), high=1, **CALIBRATION),
+        lambda: accounting.smallest_noise(
+            lambda s: GaussianMechanism(1 / s), high=1, **CALIBRATION
+        ),
         "high",
     ),
     "rate out of reach": (
@@ -1086,7 +1098,7 @@ def test_bad_input_names_the_argument(case):
 
 @pytest.mark.parametrize("epsilon", [705.0, 709.7, 711.0, 715.0])
 def test_two_replacements_with_an_epsilon_beyond_the_exponents_of_floats(epsilon):
-    base = Approximate(epsilon, 1e-310, neighbours="add_remove")
+    base = Approximate(epsilon, 1e-310, neighbors="add_remove")
     exact = Decimal.from_float(1e-310) * (1 + Decimal(epsilon).exp())
     if exact < 1:
         found = accounting.replace_one(base).delta
@@ -1106,9 +1118,9 @@ def test_gaussian_delta_bears_an_epsilon_that_rounding_moves_by_deviations(mu, e
 
 def test_a_subsample_shows_no_less_than_all_records_do():
     """Its own window leaves the range of floats; that of the whole does not."""
-    rest = Subsampled(Gaussian(4.22), draws=1, rate=4e-9)
-    sampled = [Subsampled(Gaussian(19.6), draws=25, rate=0.415), rest]
-    whole = [Subsampled(Gaussian(19.6), draws=25, rate=1.0), rest]
+    rest = Subsampled(GaussianMechanism(4.22), draws=1, rate=4e-9)
+    sampled = [Subsampled(GaussianMechanism(19.6), draws=25, rate=0.415), rest]
+    whole = [Subsampled(GaussianMechanism(19.6), draws=25, rate=1.0), rest]
     found = accounting.epsilon(sampled, 4.4e-4)
     assert found <= accounting.epsilon(whole, 4.4e-4) * (1 + 1e-3) < math.inf
     assert accounting.delta(sampled, found) <= 4.4e-4 * (1 + 1e-6)

@@ -21,8 +21,8 @@ from hdp_fast.accounting import (
     Approximate,
     BoundedRange,
     DiscreteLaplace,
-    Gaussian,
-    Laplace,
+    GaussianMechanism,
+    LaplaceMechanism,
     Pure,
     Subsampled,
 )
@@ -85,7 +85,17 @@ def times(coins):
 
 
 def mechanism(coins):
-    made = coins.choice([Pure, BoundedRange, Gaussian, Laplace, ZCDP, Approximate, DiscreteLaplace])
+    made = coins.choice(
+        [
+            Pure,
+            BoundedRange,
+            GaussianMechanism,
+            LaplaceMechanism,
+            ZCDP,
+            Approximate,
+            DiscreteLaplace,
+        ]
+    )
     if made is Approximate:
         base = made(anything(coins), some_fraction(coins))
     elif made is DiscreteLaplace:
@@ -105,7 +115,7 @@ def mixture(coins):
 
 
 def family(coins):
-    kind = coins.choice([Gaussian, Pure, ZCDP, Laplace])
+    kind = coins.choice([GaussianMechanism, Pure, ZCDP, LaplaceMechanism])
     return lambda noise: kind(1 / noise)
 
 

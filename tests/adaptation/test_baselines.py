@@ -5,15 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize
+from scipy import optimize
 
 import hdp_fast
 from hdp_fast import adaptation
-from hdp_fast.adaptation.baselines.polytopes import Polytope, minimise
+from hdp_fast.adaptation.baselines.polytopes import Polytope, minimize
 from hdp_fast.adaptation.baselines.reweighting import (
     kernel_width,
     match_kernel_means,
-    minimise_discrepancy,
+    minimize_discrepancy,
 )
 from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
 from hdp_fast.exceptions import BudgetExceeded, HdpFastError, ParameterError, ShapeError
@@ -25,7 +25,7 @@ NOT_PRIVATE = [
     adaptation.TargetOnly,
     adaptation.Pooled,
     adaptation.KernelMeanMatching,
-    adaptation.DiscrepancyMinimisation,
+    adaptation.DiscrepancyMinimization,
 ]
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "random_state": 3}
 
@@ -46,7 +46,7 @@ def bits(y):
 def lowest(polytope, costs):
     """The least inner product, by a linear program."""
     ones = np.ones((1, len(costs)))
-    found = linprog(
+    found = optimize.linprog(
         costs,
         A_ub=np.vstack([ones, -ones]),
         b_ub=[polytope.high, -polytope.low],
@@ -99,7 +99,7 @@ def test_descent_ends_within_the_gap_that_it_states():
     simplex, start = Polytope(1.0, 1.0, 1.0), np.full(5, 0.2)
     best = constrained(function, start, cap=1.0, low=1.0, high=1.0)
     for steps in (1, 5, 5000):
-        found = minimise(function, simplex, start, steps=steps, gap=1e-10)
+        found = minimize(function, simplex, start, steps=steps, gap=1e-10)
         assert found.value == function(found.weights)[0]
         assert found.value - found.gap <= best + 1e-9
     assert found.gap <= 1e-10
@@ -108,7 +108,7 @@ def test_descent_ends_within_the_gap_that_it_states():
 
 def constrained(function, start, *, cap, low, high):
     """The least value, by sequential quadratic programs."""
-    found = minimize(
+    found = optimize.minimize(
         function,
         start,
         jac=True,
@@ -216,7 +216,7 @@ def spectral(q, source, target):
 def test_discrepancies_in_one_dimension_have_a_closed_form():
     source = np.array([[1.0], [2.0], [3.0]])
     for target, least in (([[2.0]], 0.0), ([[5.0]], 16.0), ([[0.5]], 0.75)):
-        found = minimise_discrepancy(source, np.array(target), steps=2000, tolerance=1e-4)
+        found = minimize_discrepancy(source, np.array(target), steps=2000, tolerance=1e-4)
         assert found.value - found.gap - 1e-9 <= least <= found.value + 1e-9
         assert found.gap <= 1e-4 * spectral(np.full(3, 1 / 3), source, np.array(target))
 
@@ -225,7 +225,7 @@ def test_discrepancies_in_one_dimension_have_a_closed_form():
 def test_no_weights_on_a_grid_have_a_smaller_discrepancy(seed):
     coins = np.random.default_rng(seed)
     source, target = coins.standard_normal((3, 2)), coins.standard_normal((6, 2))
-    found = minimise_discrepancy(source, target, steps=3000, tolerance=1e-3)
+    found = minimize_discrepancy(source, target, steps=3000, tolerance=1e-3)
     assert found.value == pytest.approx(spectral(found.weights, source, target), rel=1e-9)
     shares = np.arange(201) / 200
     grid = min(
@@ -238,9 +238,9 @@ def test_no_weights_on_a_grid_have_a_smaller_discrepancy(seed):
     assert found.gap <= 1e-3 * spectral(np.full(3, 1 / 3), source, target) + 1e-9
 
 
-def test_equal_domains_need_no_discrepancy_minimised():
+def test_equal_domains_need_no_discrepancy_minimized():
     source = domains()[0]
-    found = minimise_discrepancy(source, source, steps=10, tolerance=0.01)
+    found = minimize_discrepancy(source, source, steps=10, tolerance=0.01)
     assert found.value == pytest.approx(0, abs=1e-12)
 
 
@@ -339,7 +339,13 @@ def test_noisy_descent_at_an_epsilon_that_asks_for_hardly_any_noise(epsilon):
 
 def test_noisy_descent_learns_where_there_is_no_need_for_noise():
     data = domains(10, 2000, 3)
-    options = {"radius": 3.0, "norm_bound": 3.0, "label_bound": 9.0, "steps": 400, "batch": 500}
+    options = {
+        "radius": 3.0,
+        "norm_bound": 3.0,
+        "label_bound": 9.0,
+        "steps": 400,
+        "batch_size": 500,
+    }
     model = adaptation.TargetSGD(epsilon=1e3, delta=1e-5, random_state=1, **options).fit(*data)
     best = adaptation.TargetOnly(l2=1e-9).fit(*data)
     errors = [np.mean((each.predict(data[2]) - data[3]) ** 2) for each in (model, best)]
@@ -357,10 +363,10 @@ def test_noisy_descent_learns_where_there_is_no_need_for_noise():
         (adaptation.KernelMeanMatching, {"slack": 1.0}, "slack = 1.0"),
         (adaptation.KernelMeanMatching, {"width": -1}, "width = -1"),
         (adaptation.KernelMeanMatching, {"landmarks": 0}, "landmarks = 0"),
-        (adaptation.DiscrepancyMinimisation, {"steps": 0}, "steps = 0"),
-        (adaptation.DiscrepancyMinimisation, {"tolerance": math.nan}, "tolerance = nan"),
+        (adaptation.DiscrepancyMinimization, {"steps": 0}, "steps = 0"),
+        (adaptation.DiscrepancyMinimization, {"tolerance": math.nan}, "tolerance = nan"),
         (adaptation.TargetSGD, {"epsilon": 0, "delta": 0.1}, "epsilon = 0"),
-        (adaptation.TargetSGD, {**PRIVATE, "batch": 0}, "batch = 0"),
+        (adaptation.TargetSGD, {**PRIVATE, "batch_size": 0}, "batch_size = 0"),
         (adaptation.TargetSGD, {**PRIVATE, "steps": 0}, "steps = 0"),
         (adaptation.TargetSGD, {**PRIVATE, "loss": "huber"}, "loss = 'huber'"),
     ],

@@ -180,7 +180,7 @@ def test_without_noise_fit_is_the_optimum():
     np.testing.assert_allclose(model.coef_, best, atol=1e-7)
 
 
-def neighbours(rng, shape):
+def neighbors(rng, shape):
     """Residuals and rows of a record and of what replaces it, many of them at the bounds."""
     for _ in range(2000):
         w = rng.normal(size=3)
@@ -205,7 +205,7 @@ def test_sensitivities_of_lemma_4_1_and_of_the_tight_variant_hold_and_are_reache
     for kappa_1 in (0.3, 100.0):
         tight = Weighing(cap, kappa_1, 0.0)
         s_tight = 4 * cap * 2.0 * math.sqrt(min(kappa_1, B))
-        for w, pair in neighbours(rng, shape):
+        for w, pair in neighbors(rng, shape):
             u = 1 / (cap * rng.choice([1, rng.random()]))
             away = [x @ w - y for x, y in pair]
             steep = [2 * p * x / u for p, (x, _) in zip(away, pair, strict=True)]
@@ -269,7 +269,7 @@ def test_noise_is_the_least_that_keeps_the_whole_promise(epsilon, delta):
         exact = least_noise(Privacy(epsilon, delta, "exact"), steps, 0.05)
         rho = exact.discrepancy**2 / 2 + steps / (2 * exact.multiple**2)
         assert 0.999 * epsilon < independent_epsilon(rho, delta) <= epsilon * (1 + 1e-9)
-        ideal = least_noise(Privacy(epsilon, delta, "idealised"), steps, 0.05)
+        ideal = least_noise(Privacy(epsilon, delta, "idealized"), steps, 0.05)
         mu = math.sqrt(ideal.discrepancy**2 + steps / ideal.multiple**2)
         assert 0.999 * delta < gaussian_delta(mu, epsilon) <= delta * (1 + 1e-6)
 
@@ -279,7 +279,7 @@ def printed_multiple(epsilon, delta, steps):
 
 
 def test_the_numbers_of_the_page_on_theory():
-    ours = least_noise(Privacy(1.0, 1e-6, "idealised"), 100, 0.05)
+    ours = least_noise(Privacy(1.0, 1e-6, "idealized"), 100, 0.05)
     assert ours.multiple == pytest.approx(4.33 * 10, rel=2e-3)
     # Printed, with half of epsilon for the steps.
     assert printed_multiple(0.5, 1e-6, 100) == pytest.approx(15.4 * 10, rel=5e-3)
@@ -293,12 +293,12 @@ def test_the_printed_noise_fails_where_the_paper_uses_it(epsilon, leaks):
     mu = math.sqrt(2 * 50) / printed_multiple(epsilon, 0.01, 50)
     assert gaussian_delta(mu, epsilon) == pytest.approx(leaks, rel=0.01)
     assert gaussian_delta(mu, epsilon) > 0.01
-    ours = least_noise(Privacy(epsilon, 0.01, "idealised"), 50, 0.05)
+    ours = least_noise(Privacy(epsilon, 0.01, "idealized"), 50, 0.05)
     mu = math.sqrt(ours.discrepancy**2 + 50 / ours.multiple**2)
     assert gaussian_delta(mu, epsilon) <= 0.01
 
 
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_noise_has_the_deviation_that_is_stated(numerics):
     noise, weighing = Noise(0.1, 3.0, numerics == "exact", 1.0), Weighing(0.1, 0.2, 0.0)
     Xs, ys, _, _ = problem(d=8)
@@ -317,7 +317,7 @@ def test_noise_has_the_deviation_that_is_stated(numerics):
 
 
 @pytest.mark.parametrize("variant", ["tight", "paper"])
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
     data = problem(m=30, n=20)
     settings = {
@@ -330,7 +330,7 @@ def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
     }
     model = ConvexAdaptation(**settings, variant=variant).fit(*data)
     privacy = Privacy(2.0, 1e-3, numerics)
-    factor = 1.0 if variant == "tight" else {"exact": JOINT_ROUNDED, "idealised": JOINT}[numerics]
+    factor = 1.0 if variant == "tight" else {"exact": JOINT_ROUNDED, "idealized": JOINT}[numerics]
     multiple = math.sqrt(factor * 7 / 0.95) / privacy.mu()
     steepest = 0.6 / 20 * 2 * (math.sqrt(0.05) if variant == "tight" else 2)
     assert model.noise_ == pytest.approx(2 * steepest * multiple, rel=1e-3)
@@ -584,7 +584,7 @@ def test_predictions_are_of_rows_within_the_bound():
 
 def test_exact_noise_is_accounted_by_its_own_curve():
     exact, ideal = (least_noise(Privacy(1.0, 1e-6, each), 9, 0.05) for each in
-                    ("exact", "idealised"))  # fmt: skip
+                    ("exact", "idealized"))  # fmt: skip
     assert 1.05 < exact.multiple / ideal.multiple < 1.1
     assert accounting.gaussian_mu(1.0, 1e-6) == pytest.approx(0.2367, rel=1e-4)
 

@@ -39,12 +39,12 @@ def differences(data, weights):
     return target - ((weights @ Xs.T - ys) ** 2).mean(axis=1)
 
 
-def disc(radius, centre=(0.0, 0.0), angles=4000, rings=60):
+def disc(radius, center=(0.0, 0.0), angles=4000, rings=60):
     """Points of a disc, its edge in particular."""
     turns = np.linspace(0, 2 * math.pi, angles, endpoint=False)
     edge = radius * np.column_stack([np.cos(turns), np.sin(turns)])
     inner = [edge[::20] * r for r in np.linspace(0, 1, rings)]
-    return np.concatenate([edge, *inner]) + np.array(centre)
+    return np.concatenate([edge, *inner]) + np.array(center)
 
 
 def exact_loss(X, y, w):
@@ -245,33 +245,33 @@ def test_float32_rows_are_taken_for_what_they_are():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_local_discrepancy_inside_the_ball_is_exact(method):
-    data, centre = problem(7), np.array([0.8, -0.5])
-    found = discrepancy(*data, radius=2, norm_bound=1, around=centre, local_radius=0.7,
+    data, center = problem(7), np.array([0.8, -0.5])
+    found = discrepancy(*data, radius=2, norm_bound=1, around=center, local_radius=0.7,
                         method=method)  # fmt: skip
-    greatest = np.abs(differences(data, disc(0.7, centre))).max()
+    greatest = np.abs(differences(data, disc(0.7, center))).max()
     assert found.exact
     assert greatest <= found.value + found.gap
     assert found.value <= greatest + 1e-5
-    assert np.linalg.norm(found.w - centre) <= 0.7 + 1e-12
+    assert np.linalg.norm(found.w - center) <= 0.7 + 1e-12
     assert found.gap < 1e-10
 
 
 @pytest.mark.parametrize("local", [0.3, 1.0, 1.9, 2.5, 5.0])
 def test_local_discrepancy_across_the_edge_bounds_the_intersection(local):
     for seed in range(4):
-        data, centre = problem(seed), np.array([1.2, 1.3])
-        found = discrepancy(*data, radius=2, norm_bound=1, around=centre, local_radius=local)
+        data, center = problem(seed), np.array([1.2, 1.3])
+        found = discrepancy(*data, radius=2, norm_bound=1, around=center, local_radius=local)
         points = disc(2.0)
-        inside = points[np.linalg.norm(points - centre, axis=1) <= local]
+        inside = points[np.linalg.norm(points - center, axis=1) <= local]
         assert np.abs(differences(data, inside)).max() <= found.value + found.gap
         # The ball is the least one: no farther out than either.
         wider = [discrepancy(*data, radius=2, norm_bound=1).value]
-        wider.append(discrepancy(*data, radius=9, around=centre, local_radius=local).value)
+        wider.append(discrepancy(*data, radius=9, around=center, local_radius=local).value)
         assert found.exact == (local == 5.0)
         if found.exact:
             assert found.value == pytest.approx(wider[0])
-        ball = posed(data, 2.0, 1.0, "target", centre, local).ball
-        assert (np.linalg.norm(inside - ball.centre, axis=1) <= ball.radius + 1e-12).all()
+        ball = posed(data, 2.0, 1.0, "target", center, local).ball
+        assert (np.linalg.norm(inside - ball.center, axis=1) <= ball.radius + 1e-12).all()
         assert ball.radius <= min(2.0, local) + 1e-12
 
 

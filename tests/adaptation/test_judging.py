@@ -84,7 +84,7 @@ def held_out(model, grid, given, **options):
 
 
 @pytest.mark.filterwarnings("error:invalid:RuntimeWarning", "error:overflow:RuntimeWarning")
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 @pytest.mark.parametrize("private", ["target", "source"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_held_out_record_moves_the_score_by_its_share(kind, private, numerics):

@@ -92,7 +92,7 @@ def test_gradients_are_finite_differences(loss, kappa_1):
 
 
 @pytest.mark.parametrize("kappa_1", [1e-3, 0.2, 3.0])
-def test_eliminated_weights_minimise_the_objective(kappa_1):
+def test_eliminated_weights_minimize_the_objective(kappa_1):
     """Each term by scipy over the weight itself."""
     X, y, w = records(40, 3, "squared")
     cap, offset = 0.25, 0.07

@@ -31,14 +31,14 @@ def composed_delta(noise, steps, epsilon):
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("epsilon", [0.5, 8.0, 2e3, 2e5, 1.131e6])
 def test_both_kinds_of_noise_together_keep_the_promise(epsilon, share, delta):
-    noise = least_noise(Privacy(epsilon, delta, "idealised"), 60, share)
+    noise = least_noise(Privacy(epsilon, delta, "idealized"), 60, share)
     # Sums of terms that nearly cancel: rounding shows where epsilon is large.
     assert composed_delta(noise, 60, epsilon) <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.05), (8.0, 0.5), (2e3, 0.9)])
 def test_fine_integers_cost_nothing(epsilon, share):
-    noise = least_noise(Privacy(epsilon, 1e-6, "idealised"), 60, share)
+    noise = least_noise(Privacy(epsilon, 1e-6, "idealized"), 60, share)
     mu = math.hypot(noise.discrepancy, math.sqrt(60) / noise.multiple)
     assert mu == pytest.approx(accounting.gaussian_mu(epsilon, 1e-6), rel=1e-4)
     assert composed_delta(noise, 60, epsilon) == pytest.approx(1e-6, rel=5e-2)

@@ -54,7 +54,7 @@ def data(seed=0, m=40, n=30, d=3, classes=2):
     return found
 
 
-def states(penalised=True, seed=0):
+def states(penalized=True, seed=0):
     Xs, ys, Xt, yt = data(seed)
     bends = Bends(2.0, 1.0, 0.25)
     return [

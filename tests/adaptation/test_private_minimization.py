@@ -1,4 +1,4 @@
-"""Private discrepancy minimisation: what a record moves, exact sums, and the release alone."""
+"""Private discrepancy minimization: what a record moves, exact sums, and the release alone."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ import pytest
 
 import hdp_fast
 from hdp_fast import _core, accounting
-from hdp_fast.adaptation import DiscrepancyMinimisation, PrivateDiscrepancyMinimisation, privacy
+from hdp_fast.adaptation import DiscrepancyMinimization, PrivateDiscrepancyMinimization, privacy
 from hdp_fast.adaptation.baselines.private_moments import Sums
 from hdp_fast.adaptation.privacy import Privacy, least_noise
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
@@ -53,7 +53,7 @@ def integers(matrix):
 
 
 def spent(rows, others, draws):
-    """rho of the release between neighbours: (change / deviation)**2 / 2 of all that has noise."""
+    """rho of the release between neighbors: (change / deviation)**2 / 2 of all that has noise."""
     draws.clear()
     one, other = (integers(Sums.of(X, 1.0, NOISE).noisy(NOISE, None)) for X in (rows, others))
     (above, pairs), (diagonal, d) = draws[:2]
@@ -69,7 +69,7 @@ def spent(rows, others, draws):
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_no_neighbours_spend_more_than_promised(draws, kind, d):
+def test_no_neighbors_spend_more_than_promised(draws, kind, d):
     coins = np.random.default_rng(d)
     promised = accounting.zcdp_rho(EXACT.epsilon, EXACT.delta)
     for scale in (0.1, 1.0, 1e3):
@@ -116,14 +116,14 @@ def test_much_noise_leaves_room_for_itself():
     assert noise.multiple * math.sqrt(2) * sums.norm**2 < 2**50
 
 
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
-def test_without_noise_it_is_discrepancy_minimisation(numerics):
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
+def test_without_noise_it_is_discrepancy_minimization(numerics):
     source, _, target, _ = data = domains()
     options = {"steps": 2000, "tolerance": 1e-3}
-    model = PrivateDiscrepancyMinimisation(
+    model = PrivateDiscrepancyMinimization(
         epsilon=1e7, delta=1e-5, numerics=numerics, random_state=1, **options
     ).fit(*data)
-    open_model = DiscrepancyMinimisation(**options).fit(*data)
+    open_model = DiscrepancyMinimization(**options).fit(*data)
     np.testing.assert_allclose(model.moment_, target.T @ target / 400, atol=1e-5)
     np.testing.assert_allclose(model.coef_, open_model.coef_, atol=2e-3)
     assert spectral(model, source, model.moment_) == pytest.approx(
@@ -140,7 +140,7 @@ def test_nothing_but_the_released_matrix_is_used():
     source = np.array([[0.1], [0.9]])
     target = np.full((5, 1), 0.6)
     for seed in range(20):
-        model = PrivateDiscrepancyMinimisation(
+        model = PrivateDiscrepancyMinimization(
             epsilon=2.0, delta=1e-3, random_state=seed, tolerance=1e-4, l2=1e-6
         ).fit(source, [0.1, 0.3], target)
         wanted = np.clip(model.moment_[0, 0], 0.01, 0.81)
@@ -150,9 +150,9 @@ def test_nothing_but_the_released_matrix_is_used():
         assert model.coef_[0] == pytest.approx((q * x) @ y / (q @ x**2 + 1e-6))
 
 
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_noise_is_what_the_promise_needs(numerics):
-    model = PrivateDiscrepancyMinimisation(**PRIVATE, norm_bound=2.0, numerics=numerics)
+    model = PrivateDiscrepancyMinimization(**PRIVATE, norm_bound=2.0, numerics=numerics)
     model.fit(*domains())
     mu = (
         math.sqrt(2 * accounting.zcdp_rho(1.0, 1e-5))
@@ -162,13 +162,13 @@ def test_noise_is_what_the_promise_needs(numerics):
     assert model.noise_ == pytest.approx(4 / (400 * mu), rel=1e-4)
     record = model.record_
     assert (record.epsilon, record.delta, record.numerics) == (1.0, 1e-5, numerics)
-    assert "PrivateDiscrepancyMinimisation" in record.mechanism
+    assert "PrivateDiscrepancyMinimization" in record.mechanism
 
 
 def test_labels_of_the_target_are_never_read():
     source, y_source, target, y_target = domains()
     models = [
-        PrivateDiscrepancyMinimisation(**PRIVATE).fit(source, y_source, target, *given)
+        PrivateDiscrepancyMinimization(**PRIVATE).fit(source, y_source, target, *given)
         for given in ((), (None,), (y_target,), (object(),))
     ]
     for model in models[1:]:
@@ -180,19 +180,19 @@ def test_private_rows_are_shrunk_and_public_ones_are_not():
     longer = target * np.where(np.linalg.norm(target, axis=1) > 0.999, 50, 1)[:, None]
     assert (longer != target).any()
     first, second = (
-        PrivateDiscrepancyMinimisation(**PRIVATE).fit(source, y_source, rows)
+        PrivateDiscrepancyMinimization(**PRIVATE).fit(source, y_source, rows)
         for rows in (target, longer)
     )
-    # Entries may be rounded to the other neighbour.
+    # Entries may be rounded to the other neighbor.
     np.testing.assert_allclose(first.moment_, second.moment_, atol=1e-5)
     scores = first.scores(np.array([[30.0, 0, 0], [0.5, 0, 0]]))
     np.testing.assert_allclose(scores, first.coef_[0] * np.array([1, 0.5]))
     with pytest.raises(ParameterError, match="X_source has a longer row"):
-        PrivateDiscrepancyMinimisation(**PRIVATE).fit(2 * source, y_source, target)
+        PrivateDiscrepancyMinimization(**PRIVATE).fit(2 * source, y_source, target)
 
 
 def test_what_is_learned_is_symmetric_and_read_only():
-    model = PrivateDiscrepancyMinimisation(**PRIVATE)
+    model = PrivateDiscrepancyMinimization(**PRIVATE)
     assert model.fit(*domains()) is model
     np.testing.assert_array_equal(model.moment_, model.moment_.T)
     assert model.weights_.min() >= 0
@@ -204,15 +204,15 @@ def test_what_is_learned_is_symmetric_and_read_only():
 
 def test_logistic_models_predict_bits():
     source, y_source, target, y_target = domains()
-    model = PrivateDiscrepancyMinimisation(**PRIVATE, loss="logistic")
+    model = PrivateDiscrepancyMinimization(**PRIVATE, loss="logistic")
     said = model.fit(source, (y_source > 0).astype(int), target).predict(target)
     assert said.dtype == np.uint8
     assert np.mean(said == (y_target > 0)) > 0.9
 
 
 def test_parameters_are_those_of_scikit_learn():
-    model = PrivateDiscrepancyMinimisation(**PRIVATE).fit(*domains())
-    again = PrivateDiscrepancyMinimisation(**model.get_params())
+    model = PrivateDiscrepancyMinimization(**PRIVATE).fit(*domains())
+    again = PrivateDiscrepancyMinimization(**model.get_params())
     assert again.get_params() == model.get_params()
     assert "private" not in model.get_params()
 
@@ -221,7 +221,7 @@ def test_one_thread_is_two_threads(monkeypatch):
     data, found = domains(n=5000), []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
-        found.append(PrivateDiscrepancyMinimisation(**PRIVATE).fit(*data).moment_)
+        found.append(PrivateDiscrepancyMinimization(**PRIVATE).fit(*data).moment_)
     np.testing.assert_array_equal(*found)
 
 
@@ -232,7 +232,7 @@ def test_the_budget_is_charged_before_any_coin(monkeypatch):
         assert budget.spent == (1.0, 1e-5)
         raise KeyboardInterrupt
 
-    model = PrivateDiscrepancyMinimisation(**PRIVATE, budget=budget)
+    model = PrivateDiscrepancyMinimization(**PRIVATE, budget=budget)
     with monkeypatch.context() as patch:
         patch.setattr(privacy, "discrete_gaussian", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -259,7 +259,7 @@ def test_the_budget_is_charged_before_any_coin(monkeypatch):
 )
 def test_bad_parameters_are_named_and_cost_nothing(options, message):
     budget = hdp_fast.Budget(1.0, 1e-5)
-    model = PrivateDiscrepancyMinimisation(**{**PRIVATE, "budget": budget, **options})
+    model = PrivateDiscrepancyMinimization(**{**PRIVATE, "budget": budget, **options})
     with pytest.raises(ParameterError, match=message):
         model.fit(*domains())
     assert budget.spent == (0, 0)
@@ -279,7 +279,7 @@ def test_bad_parameters_are_named_and_cost_nothing(options, message):
 def test_bad_records_are_named_and_cost_nothing(change, error, message):
     budget = hdp_fast.Budget(1.0, 1e-5)
     data = [change.get(place, given) for place, given in enumerate(domains())]
-    model = PrivateDiscrepancyMinimisation(**PRIVATE, budget=budget)
+    model = PrivateDiscrepancyMinimization(**PRIVATE, budget=budget)
     with pytest.raises(error, match=message):
         model.fit(*data)
     assert budget.spent == (0, 0)
@@ -287,5 +287,5 @@ def test_bad_records_are_named_and_cost_nothing(change, error, message):
 
 
 def test_one_record_of_either_domain_is_enough():
-    model = PrivateDiscrepancyMinimisation(**PRIVATE).fit([[0.5]], [0.25], [[0.3]])
+    model = PrivateDiscrepancyMinimization(**PRIVATE).fit([[0.5]], [0.25], [[0.3]])
     np.testing.assert_array_equal(model.weights_, [1.0])

@@ -34,7 +34,7 @@ def data(m=300, n=400, d=3):
 
 
 def exact_epsilon(rho, trials, delta):
-    """Of the greatest of K Gaussian values whose mean a neighbour moves by 1, each rho-zCDP.
+    """Of the greatest of K Gaussian values whose mean a neighbor moves by 1, each rho-zCDP.
 
     The generating function of K turns the distribution function of a trial into that of the best.
     """
@@ -81,7 +81,7 @@ def test_the_promise_is_the_theorem_at_its_best_orders():
     assert selection_epsilon(rho, trials=trials, delta=delta) == pytest.approx(found, rel=1e-3)
 
 
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_each_trial_may_spend_what_the_whole_allows(numerics):
     for epsilon, mean in ((0.3, 4.0), (2.0, 50.0)):
         each = _for_each(Privacy(epsilon, 1e-5, numerics), mean)

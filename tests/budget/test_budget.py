@@ -41,9 +41,9 @@ EYE = np.eye(4, dtype=np.uint8)
 ONES = np.ones(4, dtype=np.uint8)
 
 
-def record(epsilon, delta=0.0, neighbours="replace_one", mechanism="test"):
+def record(epsilon, delta=0.0, neighbors="replace_one", mechanism="test"):
     return PrivacyRecord(
-        mechanism=mechanism, source="s", neighbours=neighbours, epsilon=epsilon, delta=delta,
+        mechanism=mechanism, source="s", neighbors=neighbors, epsilon=epsilon, delta=delta,
         noise="none",
     )  # fmt: skip
 
@@ -193,7 +193,7 @@ def test_a_result_is_not_lost_when_its_commit_fails(path, caplog):
     assert budget.spent.epsilon == 0.4
 
 
-# Neighbour relations ----------------------------------------------------------------------------
+# Neighbor relations ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -201,14 +201,14 @@ def test_a_result_is_not_lost_when_its_commit_fails(path, caplog):
     [("replace_one", {"replace_one", "local"}), ("add_remove", {"add_remove"})],
 )
 def test_a_record_of_another_relation_is_refused(make, relation, accepted):
-    budget = make(5, neighbours=relation)
+    budget = make(5, neighbors=relation)
     for other in ("replace_one", "add_remove", "local"):
         if other in accepted:
-            pay_in = record(1, neighbours=other)
+            pay_in = record(1, neighbors=other)
             with budget.reserve(pay_in):
                 continue
         with pytest.raises(ParameterError, match=f"{other}.*{relation}"):
-            budget.reserve(record(1, neighbours=other))
+            budget.reserve(record(1, neighbors=other))
     assert budget.spent.epsilon == len(accepted)
 
 
@@ -331,7 +331,7 @@ def filled(budget):
 
 
 def test_records_hold_every_release_and_every_scope(make):
-    budget = filled(make(1, neighbours="replace_one"))
+    budget = filled(make(1, neighbors="replace_one"))
     lines = [(e.scope, e.state, e.record.mechanism, e.record.epsilon) for e in budget.records]
     assert lines == [
         ("", "committed", "test", 0.125),
@@ -348,7 +348,7 @@ def test_records_hold_every_release_and_every_scope(make):
 def test_json_holds_it_all(make):
     budget = filled(make(1, 0.5))
     exported = json.loads(budget.to_json())
-    assert exported["neighbours"] == "replace_one"
+    assert exported["neighbors"] == "replace_one"
     assert exported["limit"] == {"epsilon": 1, "delta": 0.5}
     assert exported["spent"] == budget.spent._asdict()
     assert exported["remaining"] == budget.remaining._asdict()
@@ -563,7 +563,7 @@ from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.exceptions import BudgetExceeded
 
 wanted = PrivacyRecord(
-    mechanism="race", source="s", neighbours="replace_one", epsilon=0.75, noise="n"
+    mechanism="race", source="s", neighbors="replace_one", epsilon=0.75, noise="n"
 )
 for line in sys.stdin:
     budget = Budget.open(line.strip(), epsilon=1)
@@ -710,11 +710,11 @@ def test_kill_at_random_moments_loses_no_release(path):
 
 
 def test_a_file_keeps_its_books(path):
-    filled(Budget.open(path, epsilon=1, delta=0.5, neighbours="replace_one"))
+    filled(Budget.open(path, epsilon=1, delta=0.5, neighbors="replace_one"))
     again = Budget.open(path)
     assert again.limit == (1, 0.5)
     assert again.spent.epsilon == 0.875
-    assert again.neighbours == "replace_one"
+    assert again.neighbors == "replace_one"
     assert len(again.records) == 5
     assert Budget.open(str(path), epsilon=1.0, delta=0.5).spent == again.spent
     assert os.listdir(path.parent) == [path.name]
@@ -726,7 +726,7 @@ def test_a_file_is_a_write_ahead_log_database(path):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_every_transaction_is_synchronised(path, monkeypatch):
+def test_every_transaction_is_synchronized(path, monkeypatch):
     said, connect = [], sqlite3.connect
 
     def traced(*args, **kw):
@@ -760,7 +760,7 @@ def test_three_selections_of_a_tenth_spend_no_more_than_three_tenths():
 
 
 @pytest.mark.parametrize(
-    "given", [{"epsilon": 2}, {"delta": 0.25}, {"epsilon": 1, "neighbours": "add_remove"}]
+    "given", [{"epsilon": 2}, {"delta": 0.25}, {"epsilon": 1, "neighbors": "add_remove"}]
 )
 def test_limits_that_differ_are_refused(path, given):
     Budget.open(path, epsilon=1, delta=0.5)
@@ -882,7 +882,7 @@ def test_there_must_be_a_file_or_an_epsilon(tmp_path):
     for path in (tmp_path / "no" / "folder", "a\0b", 3, None, tmp_path / ("x" * 300)):
         with pytest.raises(ParameterError, match="path = "):
             Budget.open(path, epsilon=1)
-    for bad in ({"epsilon": -1}, {"epsilon": 1, "delta": 2}, {"epsilon": 1, "neighbours": "x"}):
+    for bad in ({"epsilon": -1}, {"epsilon": 1, "delta": 2}, {"epsilon": 1, "neighbors": "x"}):
         with pytest.raises(ParameterError, match=list(bad)[-1]):
             Budget.open(tmp_path / "new", **bad)
     assert os.listdir(tmp_path) == []
@@ -991,11 +991,11 @@ REFUSED = {
         ParameterError,
         lambda b: learned(b, EYE.repeat(10**4, 0), epsilon=2, method="paper"),
     ),
-    "relation": (ParameterError, lambda b: learned(b, neighbours="add_remove")),
+    "relation": (ParameterError, lambda b: learned(b, neighbors="add_remove")),
     "scores": (ShapeError, lambda b: chosen(b, scores=[])),
     "sensitivity": (ParameterError, lambda b: chosen(b, sensitivity=0)),
     "monotonic": (ParameterError, lambda b: chosen(b, monotonic=2)),
-    "relation of scores": (ParameterError, lambda b: chosen(b, neighbours="add_remove")),
+    "relation of scores": (ParameterError, lambda b: chosen(b, neighbors="add_remove")),
     "too few agents": (
         AgentsExhausted,
         lambda b: parity.transfer(EYE, ONES, agents(5), epsilon=0.5, alpha=0.1, budget=b),

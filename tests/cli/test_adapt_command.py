@@ -24,21 +24,21 @@ NOBODY = ["--private", "none"]
 SEED = ["--seed", "1"]
 KINDS = {
     "size": {"kind": "number", "bounds": [-50, 100]},
-    "colour": {"kind": "category", "values": ["red", "blue"]},
+    "color": {"kind": "category", "values": ["red", "blue"]},
     "note": {"kind": "ignore"},
 }
 
 
 def rows(n, seed, slope=0.3):
     coins = np.random.default_rng(seed)
-    size, colour = coins.uniform(-50, 100, n).round(3), coins.choice(["red", "blue", "?"], n)
-    return size, colour, 20 + slope * size + 5 * (colour == "red") - 2 * (colour == "blue")
+    size, color = coins.uniform(-50, 100, n).round(3), coins.choice(["red", "blue", "?"], n)
+    return size, color, 20 + slope * size + 5 * (color == "red") - 2 * (color == "blue")
 
 
 def table_text(n, seed, slope=0.3, label=True):
     found = zip(*(column.tolist() for column in rows(n, seed, slope)), strict=True)
     lines = [f"{s},{c},x" + f",{price!r}" * label for s, c, price in found]
-    return "\n".join(["size,colour,note" + ",price" * label, *lines, ""])
+    return "\n".join(["size,color,note" + ",price" * label, *lines, ""])
 
 
 def schema_text(rule, columns=KINDS):
@@ -78,14 +78,14 @@ def read(path):
         return list(csv.DictReader(handle))
 
 
-def by_hand(model, size, colour):
+def by_hand(model, size, color):
     slopes = model["coefficients"]
-    known = {"red": slopes["colour=red"], "blue": slopes["colour=blue"], "?": 0.0}
-    return model["intercept"] + slopes["size"] * size + np.array([known[c] for c in colour])
+    known = {"red": slopes["color=red"], "blue": slopes["color=blue"], "?": 0.0}
+    return model["intercept"] + slopes["size"] * size + np.array([known[c] for c in color])
 
 
 def test_rows_are_scaled_by_the_schema_alone(folder):
-    (folder / "few.csv").write_text("size,colour\n100,red\n-50,blue\n25,?\n-999,red\nx,\n")
+    (folder / "few.csv").write_text("size,color\n100,red\n-50,blue\n25,?\n-999,red\nx,\n")
     features = ScaledFeatures(Schema.from_json((folder / "schema.json").read_text()))
     found = features.rows(read_table("few.csv"))
     expected = np.array([[1, 1, 0, 1], [-1, 0, 1, 1], [0, 0, 0, 1], [-1, 1, 0, 1], [-1, 0, 0, 1]])
@@ -100,7 +100,7 @@ def test_what_is_learned_speaks_of_the_table(capsys, folder):
     assert model["record"] is None
     assert model["noise"] == 0
     assert model["intercept"] == pytest.approx(20, abs=1e-4)
-    expected = {"size": 0.3, "colour=red": 5, "colour=blue": -2}
+    expected = {"size": 0.3, "color=red": 5, "color=blue": -2}
     assert model["coefficients"] == pytest.approx(expected, abs=1e-5)
     assert model["label"] == {"column": "price", "bounds": [0, 60]}
 
@@ -154,15 +154,15 @@ def test_formats_agree(capsys, folder, suffix):
 def test_a_third_file_is_predicted(capsys, folder):
     argv = ["--output", "model.json", "--predict", "third.csv", "--predictions", "out.csv"]
     model = run(capsys, *PRIVATE, *argv)
-    size, colour, price = rows(30, 3)
+    size, color, price = rows(30, 3)
     found = np.array([float(row["price"]) for row in read("out.csv")])
-    np.testing.assert_allclose(found, by_hand(model, size, colour), atol=1e-9)
+    np.testing.assert_allclose(found, by_hand(model, size, color), atol=1e-9)
     assert np.abs(found - price).mean() < 2
     assert [list(row.values())[:3] for row in read("out.csv")] == [
         list(row.values()) for row in read("third.csv")
     ]
     record = PrivacyRecord.from_json(json.dumps(model["record"]))
-    assert (record.epsilon, record.delta, record.neighbours) == (4, 1e-5, "replace_one")
+    assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-5, "replace_one")
     assert record.numerics == "exact"
     assert model["noise"] > 0
 
@@ -172,7 +172,7 @@ def test_a_label_that_is_there_is_kept(capsys, folder):
     assert found["column"] == "price_predicted"
     for row in read("target.predicted.csv"):
         assert float(row["price_predicted"]) == pytest.approx(float(row["price"]), abs=1e-3)
-    text = "size,colour,price,price_predicted\n1,red,2,3\n"
+    text = "size,color,price,price_predicted\n1,red,2,3\n"
     (folder / "both.csv").write_text(text)
     assert "rename one" in refused(capsys, *NOBODY, "--predict", "both.csv")
 
@@ -183,10 +183,10 @@ def test_labels_of_two_kinds(capsys, folder, private, loss):
     privacy = NOBODY if private == "none" else [*PRIVATE, "--private", private]
     argv = ["--schema", "binary.json", "--predict", "third.csv", "--loss", loss, *privacy]
     model = run(capsys, *argv)
-    size, colour, price = rows(30, 3)
+    size, color, price = rows(30, 3)
     said = np.array([int(row["price"]) for row in read("third.predicted.csv")])
     assert set(said) == {0, 1}
-    assert (said == (by_hand(model, size, colour) >= 0)).all()
+    assert (said == (by_hand(model, size, color) >= 0)).all()
     clear = np.abs(price - 25) > 6
     assert (said == (price > 25))[clear].all()
     assert model["label"] == {"column": "price", "above": 25}
@@ -219,7 +219,7 @@ def test_private_cells_move_no_message(capsys, folder):
     shown = []
     for old, new in (("red", "red"), ("red", "what?"), ("blue", ""), ("1", "x"), (",x,", ",x,-")):
         (folder / "cells.csv").write_text(table_text(400, 2).replace(old, new, 10**9))
-        header = "size,colour,note,price\n"
+        header = "size,color,note,price\n"
         body = (folder / "cells.csv").read_text().split("\n", 1)[1]
         (folder / "cells.csv").write_text(header + body)
         found = run(capsys, *PRIVATE, "--alpha", ".5", target="cells.csv")
@@ -299,9 +299,9 @@ def test_flags_that_are_missing(capsys, folder):
 
 def test_files_that_do_not_fit(capsys, folder):
     (folder / "other.csv").write_text("size,note,price\n1,x,2\n")
-    (folder / "unlabelled.csv").write_text("size,colour\n1,red\n")
-    (folder / "ragged.csv").write_text("size,colour,price\n1,red\n")
-    (folder / "empty.csv").write_text("size,colour,price\n")
+    (folder / "unlabeled.csv").write_text("size,color\n1,red\n")
+    (folder / "ragged.csv").write_text("size,color,price\n1,red\n")
+    (folder / "empty.csv").write_text("size,color,price\n")
     assert main(["budget", "ledger", "--epsilon", "9", "--delta", ".1"]) == 0
     capsys.readouterr()
     argv = [*PRIVATE, "--budget", "ledger", "--output", "model.json"]
@@ -309,18 +309,18 @@ def test_files_that_do_not_fit(capsys, folder):
         for name, message in (
             ("none.csv", "none.csv"),
             ("schema.json", "must end in"),
-            ("other.csv", "column = 'colour'"),
-            ("unlabelled.csv", "column = 'price'"),
+            ("other.csv", "column = 'color'"),
+            ("unlabeled.csv", "column = 'price'"),
             ("ragged.csv", "must have 3 values"),
             ("empty.csv", "at least one row"),
         ):
             assert message in refused(capsys, *argv, **{domain: name})
-    assert "column = 'colour'" in refused(capsys, *argv, "--predict", "other.csv")
+    assert "column = 'color'" in refused(capsys, *argv, "--predict", "other.csv")
     assert spent(capsys) == {"epsilon": 0, "delta": 0}
 
 
 def test_one_record_is_enough(capsys, folder):
-    (folder / "one.csv").write_text("size,colour,price\n1,red,30\n")
+    (folder / "one.csv").write_text("size,color,price\n1,red,30\n")
     run(capsys, *PRIVATE, target="one.csv")
     run(capsys, *PRIVATE, source="one.csv")
 
@@ -378,7 +378,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
 def test_a_table_in_words(capsys, folder):
     assert main(command(*PRIVATE)) == 0
     text = capsys.readouterr().out
-    for part in ("coefficients  {", "intercept", "record", '"colour=red"'):
+    for part in ("coefficients  {", "intercept", "record", '"color=red"'):
         assert part in text
 
 

@@ -95,7 +95,7 @@ def test_plan_of_the_main_example(capsys):
         ("--d", "0"),
         ("--d", "1.5"),
         ("--method", "magic"),
-        ("--neighbours", "none"),
+        ("--neighbors", "none"),
     ],
 )
 def test_plan_names_the_wrong_argument(capsys, option, value):
@@ -203,7 +203,7 @@ def test_a_command_that_fails_spends_nothing(capsys, npz, tmp_path):
     missing = ["parity", "learn", tmp_path / "none.npz", "--epsilon", "1", "--budget", path]
     fails(capsys, *missing)
     fails(capsys, "parity", "learn", npz, "--epsilon", "-1", "--budget", path)
-    relation = ["--neighbours", "add_remove"]
+    relation = ["--neighbors", "add_remove"]
     assert "replace_one" in fails(
         capsys, "parity", "learn", npz, "--epsilon", "1", "--budget", path, *relation
     )

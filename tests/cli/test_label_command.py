@@ -1,4 +1,4 @@
-"""hdp-fast label: from a private table and a public one to a labelled file and its record."""
+"""hdp-fast label: from a private table and a public one to a labeled file and its record."""
 
 import csv
 import gzip
@@ -30,23 +30,23 @@ NOTES = ['"a, b"', '"said ""no"""', '"two\nlines"', " spaced ", "é", ""]
 
 def rows(n, seed):
     coins = np.random.default_rng(seed)
-    size, colour = coins.uniform(0, 100, n), coins.choice(["red", "blue"], n)
-    return size, colour, np.where(size > 50, "yes", "no")
+    size, color = coins.uniform(0, 100, n), coins.choice(["red", "blue"], n)
+    return size, color, np.where(size > 50, "yes", "no")
 
 
-def table_text(n, seed, labelled):
-    size, colour, label = rows(n, seed)
-    lines = ["size,colour,note" + ",buys" * labelled]
+def table_text(n, seed, labeled):
+    size, color, label = rows(n, seed)
+    lines = ["size,color,note" + ",buys" * labeled]
     for i in range(n):
-        line = f"{size[i]:.6f},{colour[i]},{NOTES[i % len(NOTES)]}"
-        lines.append(line + f",{label[i]}" * labelled)
+        line = f"{size[i]:.6f},{color[i]},{NOTES[i % len(NOTES)]}"
+        lines.append(line + f",{label[i]}" * labeled)
     return "\r\n".join(lines) + "\r\n"
 
 
 def schema_text():
     columns = {
         "size": {"kind": "number", "bounds": [0, 100]},
-        "colour": {"kind": "category", "values": ["red", "blue"]},
+        "color": {"kind": "category", "values": ["red", "blue"]},
         "note": {"kind": "ignore"},
     }
     label = {"column": "buys", "positive": ["yes"]}
@@ -57,8 +57,8 @@ def schema_text():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, n, labelled in (("private", 600, True), ("public", 40, False)):
-        (tmp_path / f"{name}.csv").write_bytes(table_text(n, n, labelled).encode())
+    for name, n, labeled in (("private", 600, True), ("public", 40, False)):
+        (tmp_path / f"{name}.csv").write_bytes(table_text(n, n, labeled).encode())
     (tmp_path / "schema.json").write_text(schema_text())
     return tmp_path
 
@@ -83,7 +83,7 @@ def read(path):
 def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder):
     found = run(capsys, *SEED)
     public = (folder / "public.csv").read_text(encoding="utf-8")
-    made = folder / "public.labelled.csv"
+    made = folder / "public.labeled.csv"
     size, _, _ = rows(40, 40)
     texts = [row["buys"] for row in read(made)]
     assert texts == ["1" if x > 50 else "0" for x in size.round(6)]
@@ -95,16 +95,16 @@ def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder
         stripped = stripped.replace(f",{text}\r\n", "\r\n")
     assert stripped == (folder / "public.csv").read_bytes().decode()
     assert public.count("two") > 1
-    assert json.loads((folder / "public.labelled.csv.json").read_text()) == found
+    assert json.loads((folder / "public.labeled.csv.json").read_text()) == found
     counts = {"rows": 40, "answered": 40, "bottoms": 0, "unanswered": 0, "members": 60}
     assert {name: found[name] for name in counts} == counts
     record = PrivacyRecord.from_json(json.dumps(found["record"]))
-    assert (record.epsilon, record.delta, record.neighbours) == (20, 1e-3, "replace_one")
+    assert (record.epsilon, record.delta, record.neighbors) == (20, 1e-3, "replace_one")
     assert found["plan"]["members_paper"] > found["plan"]["members"]
 
 
-def converted(folder, suffix, labelled):
-    name, n = ("private", 600) if labelled else ("public", 40)
+def converted(folder, suffix, labeled):
+    name, n = ("private", 600) if labeled else ("public", 40)
     table = read_table(f"{name}.csv")
     columns = {k: np.array(c.texts)[c.codes] for k, c in table.columns.items()}
     columns["size"] = columns["size"].astype(float)
@@ -126,13 +126,13 @@ def converted(folder, suffix, labelled):
 def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
     # Twelve unsure members: labels and bottoms hang on the coins.
     argv = ["--members", "12", "--table", "hazard", "--unstable", "30", *SEED]
-    private, public = (converted(folder, suffix, labelled) for labelled in (True, False))
+    private, public = (converted(folder, suffix, labeled) for labeled in (True, False))
     run(capsys, *argv, "--output", "as.csv")
     found = run(capsys, *argv, private=private, public=public)
     labels = [row["buys"] for row in read("as.csv")]
     assert len(set(labels)) == 3
     table = read_table(found["output"])
-    assert found["output"] == f"public.labelled{suffix}"
+    assert found["output"] == f"public.labeled{suffix}"
     column = table.columns["buys"]
     assert [column.texts[code] for code in column.codes] == labels
     if suffix == ".npz":
@@ -153,7 +153,7 @@ def test_the_last_bottom_ends_the_answers(capsys, folder):
     argv = ["--table", "hazard", "--unstable", "2", "--members", "4", "--plot", "found.png"]
     argv += SEED
     found = run(capsys, *argv)
-    texts = [row["buys"] for row in read("public.labelled.csv")]
+    texts = [row["buys"] for row in read("public.labeled.csv")]
     assert (found["bottoms"], found["unstable_left"]) == (2, 0)
     assert found["answered"] + found["bottoms"] + found["unanswered"] == 40
     assert sum(text != "" for text in texts) == found["answered"]
@@ -180,22 +180,22 @@ def test_classes_instead_of_the_rule_and_a_label_that_is_there(capsys, folder):
     line = refused(capsys, *argv[:2], "--classes", "yes,never")
     assert "column 'buys' holds something else, but every row must hold one of --classes" in line
     assert "'no'" not in line
-    (folder / "public.csv").write_text("size,colour,buys,buys_private\n1,red,a,b\n")
+    (folder / "public.csv").write_text("size,color,buys,buys_private\n1,red,a,b\n")
     assert "rename one" in refused(capsys)
 
 
 def test_another_label_of_the_private_table(capsys, folder):
     schema = json.loads(schema_text())
-    del schema["columns"]["colour"]
+    del schema["columns"]["color"]
     (folder / "schema.json").write_text(json.dumps(schema))
-    found = run(capsys, "--label", "colour", "--classes", "red,blue", "--table", "hazard")
-    assert found["column"] == "colour_private"
+    found = run(capsys, "--label", "color", "--classes", "red,blue", "--table", "hazard")
+    assert found["column"] == "color_private"
     assert found["plan"]["table"] == "HazardTable"
 
 
 def test_rows_of_an_id_are_protected_together(capsys, folder):
     found = run(capsys, "--ids", "note", "--table", "vote")
-    assert found["record"]["neighbours"] == "add_remove"
+    assert found["record"]["neighbors"] == "add_remove"
     # Fewer records than members say nothing where their number is private.
     text = table_text(9, 9, True)
     (folder / "few.csv").write_text(text)
@@ -287,10 +287,10 @@ def test_too_few_records_say_what_helps(capsys, folder):
         (["--output", "public.csv"], "new file of its own, got public.csv"),
         (["--record", "schema.json"], "new file of its own, got schema.json"),
         (["--output", "x.csv", "--record", "x.csv"], "new file of its own"),
-        (["--plot", "public.labelled.csv"], "new file of its own"),
+        (["--plot", "public.labeled.csv"], "new file of its own"),
         (["--save", "none/x"], "existing directory"),
         (["--save", "schema.json"], "must be a whole file that save wrote"),
-        (["--estimator", "best"], "one of logistic, ridge, tree, forest, neighbours, naive-bayes"),
+        (["--estimator", "best"], "one of logistic, ridge, tree, forest, neighbors, naive-bayes"),
         (["--estimator", "no.such.Class"], "can be imported and made"),
         (["--estimator", "json.dumps"], "can be imported and made"),
         (["--estimator", "collections.OrderedDict"], "learner = "),
@@ -305,11 +305,11 @@ def test_files_that_do_not_fit(capsys, folder):
     assert "none.csv" in refused(capsys, public="none.csv")
     assert "must end in" in refused(capsys, public="schema.json")
     (folder / "other.csv").write_text("size,buys\n1,yes\n")
-    assert "column = 'colour'" in refused(capsys, private="other.csv")
-    assert "column = 'colour'" in refused(capsys, public="other.csv")
-    (folder / "public.labelled.csv").write_text("paid for")
+    assert "column = 'color'" in refused(capsys, private="other.csv")
+    assert "column = 'color'" in refused(capsys, public="other.csv")
+    (folder / "public.labeled.csv").write_text("paid for")
     assert "new file of its own" in refused(capsys)
-    np.savez("matrix.npz", size=[1.0], colour=["red"], buys=[[1.0]])
+    np.savez("matrix.npz", size=[1.0], color=["red"], buys=[[1.0]])
     assert "name of an array" in refused(capsys, public="matrix.npz")
     (folder / "kept.ledger").write_text("of another one")
     assert "kept.ledger" in refused(capsys, "--save", "kept", "--output", "new.csv")
@@ -402,7 +402,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert time.monotonic() - start < 1
     assert process.returncode == 130
     assert error == (
-        "hdp-fast: interrupted: public.labelled.csv is not written; "
+        "hdp-fast: interrupted: public.labeled.csv is not written; "
         "of the budget epsilon = 20 and delta = 0.001 are spent, "
         "before this run epsilon = 0 and delta = 0\n"
     )

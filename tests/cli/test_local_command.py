@@ -23,7 +23,7 @@ from hdp_fast.collection.reports import _REASONS, Collection
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
 MEAN = ["mean", "minutes", "--epsilon", "1", "--high", "120"]
-COLOURS = ["frequency", "colour", "--categories", "red, green,other", "--epsilon", "1"]
+COLOURS = ["frequency", "color", "--categories", "red, green,other", "--epsilon", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_a_mean_of_a_column(capsys):
     low, high = exact["interval"]
     assert low < 44 < high
     assert (exact["agents"], exact["record"]["epsilon"]) == (10_000, 50)
-    assert exact["record"]["neighbours"] == "local"
+    assert exact["record"]["neighbors"] == "local"
     # Ten deviations of 10,000 reports at epsilon 1.
     private = found(capsys, *goal, "--epsilon", "1")
     assert private["estimate"] == pytest.approx(44, abs=11)
@@ -91,9 +91,9 @@ def test_a_mean_of_a_column(capsys):
     ("name", "options", "kind"),
     [
         ("binary", [], "BinaryResponse"),
-        ("laplace", [], "Laplace"),
+        ("laplace", [], "LaplaceRandomizer"),
         ("piecewise", [], "Piecewise"),
-        ("gaussian", ["--delta", "1e-6"], "Gaussian"),
+        ("gaussian", ["--delta", "1e-6"], "GaussianRandomizer"),
         ("best", ["--delta", "1e-6"], "BinaryResponse"),
     ],
 )
@@ -104,12 +104,12 @@ def test_each_randomizer_of_a_mean(capsys, name, options, kind):
     assert made["randomizer"].startswith(kind)
     assert made["record"]["mechanism"] == f"local.{kind}"
     # At least six deviations of any of them: the Gaussian's is 3.5 / sqrt(4,000).
-    assert made["estimate"] == pytest.approx(0.25, abs=0.2 if kind == "Gaussian" else 0.1)
+    assert made["estimate"] == pytest.approx(0.25, abs=0.2 if kind == "GaussianRandomizer" else 0.1)
 
 
 @pytest.mark.parametrize("name", ["best", "kary", "hadamard"])
 def test_frequencies_of_a_column(capsys, name):
-    Path("v.csv").write_text("colour\n" + "red\ngreen\nred\nblue\n" * 500)
+    Path("v.csv").write_text("color\n" + "red\ngreen\nred\nblue\n" * 500)
     options = ["--categories", "red, green,other", "--randomizer", name]
     exact = found(capsys, "frequency", "v.csv", *CLEAR, *options)
     expected = {"red": 0.5, "green": 0.25, "other": 0.25}
@@ -189,9 +189,9 @@ def test_a_question_says_all_that_both_sides_need(capsys):
     assert (question.id, question.kind, question.categories) == ("minutes", "mean", None)
     assert question.randomizer == local.BinaryResponse(1.0, (0, 120))
     assert printed(capsys, "question", *MEAN) == Path("question.json").read_text()
-    colours = ask(capsys, *COLOURS)
-    assert (colours.kind, colours.categories) == ("frequency", ("red", "green", "other"))
-    assert colours.randomizer == local.KaryResponse(3, 1.0)
+    colors = ask(capsys, *COLOURS)
+    assert (colors.kind, colors.categories) == ("frequency", ("red", "green", "other"))
+    assert colors.randomizer == local.KaryResponse(3, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_device_with_a_state_answers_once(capsys, monkeypatch):
     assert stat.S_IMODE(Path("state").stat().st_mode) == 0o600
     ask(capsys, *COLOURS, path="other.json")
     other = printed(capsys, "randomize", "red", "--question", "other.json", "--state", "state")
-    assert json.loads(other)["question"] == "colour"
+    assert json.loads(other)["question"] == "color"
     assert printed(capsys, "randomize", "9", *options) == first
 
 
@@ -372,7 +372,7 @@ def test_a_device_spends_from_a_budget_once(capsys):
     capsys.readouterr()
     # What was refused is not in the state either.
     small = ["--state", "state", "--question", "other.json"]
-    assert json.loads(printed(capsys, "randomize", "red", *small))["question"] == "colour"
+    assert json.loads(printed(capsys, "randomize", "red", *small))["question"] == "color"
 
 
 # Collectors ---------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def test_what_spellings_of_json_a_client_may_use(capsys, monkeypatch):
 def test_categories_in_another_order_are_another_question(capsys, monkeypatch):
     question = ask(capsys, *COLOURS)
     lines = answers(capsys, monkeypatch, ["red"])
-    other = ask(capsys, "frequency", "colour", "--categories", "green,red,other", "--epsilon", "1")
+    other = ask(capsys, "frequency", "color", "--categories", "green,red,other", "--epsilon", "1")
     assert (other.id, other.randomizer) == (question.id, question.randomizer)
     assert collection(question, lines).counts()["accepted"] == 1
     assert collection(other, lines).counts()["wrong_question"] == 1

@@ -70,10 +70,10 @@ def test_schema_of_a_public_table(capsys, folder):
     assert main([*command, "--above", "0", "--cuts", "2", "--output", "made.json"]) == 0
     assert capsys.readouterr().out == ""
     assert Schema.from_json((folder / "made.json").read_text()).label.above == 0
-    assert main([*command[:3], "due", "--positive", "1", "--unlabelled"]) == 0
-    unlabelled = Schema.from_json(capsys.readouterr().out)
-    assert unlabelled.label.column == "due"
-    assert "buys" in unlabelled.columns
+    assert main([*command[:3], "due", "--positive", "1", "--unlabeled"]) == 0
+    unlabeled = Schema.from_json(capsys.readouterr().out)
+    assert unlabeled.label.column == "due"
+    assert "buys" in unlabeled.columns
     assert "--label" in fails(capsys, "schema", "public.csv", "--positive", "1")
     assert "--positive" in fails(capsys, *command)
     assert "not allowed" in fails(capsys, *command, "--positive", "1", "--above", "2")

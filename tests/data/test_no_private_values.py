@@ -45,7 +45,7 @@ def filled(like, value, dtype):
 
 
 def with_one(like, value, dtype):
-    """The values with a private one that its neighbours do not explain."""
+    """The values with a private one that its neighbors do not explain."""
     found = np.array(like, dtype)
     found.flat[found.size // 2] = value
     return found

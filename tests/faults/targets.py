@@ -103,7 +103,7 @@ def voter(X, y):
     return lambda Q: np.ones(len(Q), int)
 
 
-def labelled(X, y, Q):
+def labeled(X, y, Q):
     made = PrivateLabeler(
         voter, **PROMISE, queries=1000, unstable=1, classes=[0, 1], members=2, table="vote"
     )
@@ -120,12 +120,12 @@ def learned(X, y):
 
 
 def descended(X, y):
-    made = learners.PrivateSGD("logistic", steps=4, noise=1.0)
+    made = learners.PrivateSGD("logistic", steps=4, noise_multiplier=1.0)
     return made.learn(X, y, **SEED).weights
 
 
 def descended_on(indices):
-    made = learners.PrivateSGD("logistic", steps=4, noise=1.0)
+    made = learners.PrivateSGD("logistic", steps=4, noise_multiplier=1.0)
     return made.learn_indices(UNIT, Y, indices, **SEED).weights
 
 
@@ -195,7 +195,9 @@ TARGETS = {
     "hadamard sample": Target(
         lambda u: local.HadamardResponse(9, 1.0).sample(u, **SEED), {"u": Y.astype(int)}
     ),
-    "laplace sample": Target(lambda u: local.Laplace(1.0).sample(u, **SEED), {"u": HALVES}),
+    "laplace sample": Target(
+        lambda u: local.LaplaceRandomizer(1.0).sample(u, **SEED), {"u": HALVES}
+    ),
     "piecewise sample": Target(lambda u: local.Piecewise(1.0).sample(u, **SEED), {"u": HALVES}),
     "mean reports": Target(
         lambda reports: BINARY.aggregate().add(reports).to_json(), {"reports": Y.astype(int)}
@@ -257,7 +259,7 @@ TARGETS = {
     "descent on": Target(descended_on, {"indices": np.arange(4)}),
     "separator": Target(separated, {"X": REALS, "y": Y}),
     "separator on": Target(separated_on, {"indices": np.arange(9)}),
-    "labeler": Target(labelled, {"X": REALS, "y": Y, "Q": REALS[:3]}),
+    "labeler": Target(labeled, {"X": REALS, "y": Y, "Q": REALS[:3]}),
     "soft labeler": Target(scored, {"X": REALS, "y": Y, "Q": REALS[:3]}),
     "adaptation": Target(adapted, DOMAINS),
     "discrepancy": Target(measured, DOMAINS),

@@ -91,7 +91,7 @@ kernel = lambda: (gf2.solve(A, b).nullspace(), gf2.BitMatrix.from_dense(A)[1:].t
 """,
     "parity": """
 X, y = coins.integers(0, 2, (100_000, 100), dtype=np.uint8), np.zeros(100_000, np.uint8)
-kernel = lambda: parity.learn(X, y, epsilon=1, method="batches", neighbours="add_remove")
+kernel = lambda: parity.learn(X, y, epsilon=1, method="batches", neighbors="add_remove")
 """,
     "conjunctions": """
 X, y = coins.integers(0, 2, (10_000, 100), dtype=np.uint8), np.zeros(10_000, np.uint8)

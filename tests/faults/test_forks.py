@@ -35,10 +35,10 @@ def masked():
 def remote():
     made = local.RemoteAgents(lambda text, k: np.zeros(k, np.uint8), epsilon=1.0, count=200)
 
-    class Learned:
+    class ExponentialResult:
         hypothesis = "h"
 
-    return made, lambda: made.test(Learned(), 3)
+    return made, lambda: made.test(ExponentialResult(), 3)
 
 
 @pytest.mark.parametrize("population", [simulated, masked, remote])

@@ -76,7 +76,7 @@ def weights_updated_and_drawn_from():
 def weights_learned_from():
     n = 20_000
     made = DenseWeights(n, 0.1, 0.1)
-    learner = PrivateSGD("logistic", steps=50, noise=1.0)
+    learner = PrivateSGD("logistic", steps=50, noise_multiplier=1.0)
     rows, labels = np.ones((n, 3)) / 2, np.zeros(n, np.uint8)
 
     def learn():
@@ -98,7 +98,7 @@ def agents():
 def remote_agents():
     asked = []
 
-    class Learned:
+    class ExponentialResult:
         hypothesis = "h"
 
     def ask(text, k):
@@ -106,7 +106,7 @@ def remote_agents():
         return np.zeros(k, np.uint8)
 
     made = local.RemoteAgents(ask, epsilon=1.0, count=300)
-    granted(lambda: made.test(Learned(), 1), 300)
+    granted(lambda: made.test(ExponentialResult(), 1), 300)
     assert sum(asked) == 300
 
 

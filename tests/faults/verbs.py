@@ -16,7 +16,7 @@ from hdp_fast.collection.questions import Question, mean_question
 from hdp_fast.collection.reports import read_collection, report_lines
 
 COST = PrivacyRecord(
-    mechanism="test", source="s", neighbours="replace_one", epsilon=0.01, noise="none"
+    mechanism="test", source="s", neighbors="replace_one", epsilon=0.01, noise="none"
 )
 
 

@@ -45,7 +45,7 @@ SEEN = [0.0]
 
 @dataclass
 class Case:
-    """A learner and its neighbours.
+    """A learner and its neighbors.
 
     records: from whether the row is replaced to (X, y); queries: the points asked.
     """

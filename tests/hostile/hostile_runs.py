@@ -1,4 +1,4 @@
-"""Runs of a hostile learner on neighbours, and how many votes of a query the replaced row moves.
+"""Runs of a hostile learner on neighbors, and how many votes of a query the replaced row moves.
 
 The votes are private: they are caught by replacing a private method of the ensemble.
 """
@@ -147,7 +147,7 @@ def snapshot(value):
 
 
 def votes(case, labeler, where, replaced):
-    """Votes (members, queries) for one of the neighbours, what has changed, and what went wrong."""
+    """Votes (members, queries) for one of the neighbors, what has changed, and what went wrong."""
     X, y = case.records(replaced)
     Q, before = snapshot(case.queries), shared_state()
     kept = [snapshot(value) for value in (X, y, Q)]

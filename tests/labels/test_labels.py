@@ -36,7 +36,7 @@ from hdp_fast.exceptions import (
     ShapeError,
 )
 from hdp_fast.labels import (
-    Labels,
+    LabelResult,
     PrivateLabeler,
     PrivateLearner,
     SoftLabeler,
@@ -327,7 +327,7 @@ def test_nothing_public_depends_on_the_records(table):
     names = {field.name for field in dataclasses.fields(answer)}
     assert names == {"labels", "is_bottom", "unstable_left", "queries_left", "record"}
     assert vars(answer).keys() == names
-    assert isinstance(answer, Labels)
+    assert isinstance(answer, LabelResult)
     assert not hasattr(made[0], "__getstate__") or isinstance(answer.record, PrivacyRecord)
 
 
@@ -425,13 +425,13 @@ def test_a_budget_is_charged_once_by_fit_alone():
     assert [entry.record for entry in budget.records] == [made.record_]
     with pytest.raises(InsufficientSamples, match="600 records, but 601 members"):
         fitted(budget=budget, members=601)
-    with pytest.raises(ParameterError, match="neighbours = 'add_remove'"):
+    with pytest.raises(ParameterError, match="neighbors = 'add_remove'"):
         fitted(budget=budget, ids=np.arange(600))
     with pytest.raises(BudgetExceeded):
         fitted(budget=Budget(19, 0.01))
     assert budget.spent == (20, 1e-3)
-    people = Budget(20, 1e-3, neighbours="add_remove")
-    assert fitted(budget=people, ids=np.arange(600)).record_.neighbours == "add_remove"
+    people = Budget(20, 1e-3, neighbors="add_remove")
+    assert fitted(budget=people, ids=np.arange(600)).record_.neighbors == "add_remove"
     assert people.spent == (20, 1e-3)
 
 
@@ -1198,7 +1198,7 @@ def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
     """Gradients of 1 and -1 in one dimension move weights apart as far as anything does."""
     n, passes, eta = 12, 3, 0.2
     points, orders = np.ones((n, 1)), [np.arange(n)] * passes
-    given = {"passes": passes, "step_size": eta, "batch": batch}
+    given = {"passes": passes, "step_size": eta, "batch_size": batch}
     run = functools.partial(
         descended, penalty=penalty, gradient=lambda w, x: x, orders=orders, **given
     )
@@ -1208,7 +1208,7 @@ def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
         other[j] = -1
         squares.append((run(points) - run(other)) ** 2)
     bound = sgd_stability(
-        chunk=n, lipschitz=1, smoothness=penalty or 1e-9, convexity=penalty, **given
+        chunk=n, clip_norm=1, smoothness=penalty or 1e-9, strong_convexity=penalty, **given
     )
     assert bound == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9)
 
@@ -1227,7 +1227,7 @@ def test_sgd_on_a_logistic_loss_is_at_least_as_stable_as_promised(penalty):
         step_size=eta,
         penalty=penalty,
         gradient=gradient,
-        batch=batch,
+        batch_size=batch,
         orders=orders,
     )
     query, squares = np.array([0.6, 0.8]), []
@@ -1245,10 +1245,10 @@ def test_sgd_on_a_logistic_loss_is_at_least_as_stable_as_promised(penalty):
         passes,
         n,
         step_size=eta,
-        lipschitz=1,
+        clip_norm=1,
         smoothness=0.25 + penalty,
-        convexity=penalty,
-        batch=batch,
+        strong_convexity=penalty,
+        batch_size=batch,
         slope=0.25,
     )
     assert 0.02 * bound < math.sqrt(np.mean(squares)) < bound
@@ -1256,7 +1256,7 @@ def test_sgd_on_a_logistic_loss_is_at_least_as_stable_as_promised(penalty):
 
 def test_one_pass_of_short_steps_lets_members_agree_on_many_bins():
     """Steps of 1 / n': a = 1 / (2 n'), and bins of width 4 a sqrt(2 n')."""
-    a = sgd_stability(1, 10_000, step_size=1e-4, lipschitz=1, smoothness=0.25, slope=0.25)
+    a = sgd_stability(1, 10_000, step_size=1e-4, clip_norm=1, smoothness=0.25, slope=0.25)
     assert a == pytest.approx(0.5e-4)
     assert soft_bins(a, 10_000) == math.floor(1 / (2 * math.sqrt(2) / 100))
 
@@ -1265,16 +1265,16 @@ def test_one_pass_of_short_steps_lets_members_agree_on_many_bins():
     ("call", "rule"),
     [
         (
-            lambda: sgd_stability(1, 9, step_size=9, lipschitz=1, smoothness=1),
+            lambda: sgd_stability(1, 9, step_size=9, clip_norm=1, smoothness=1),
             "step_size = 9, but it must be at most 2 / .smoothness",
         ),
         (
-            lambda: sgd_stability(1, 9, step_size=1, lipschitz=1, smoothness=1, convexity=2),
-            "convexity = 2",
+            lambda: sgd_stability(1, 9, step_size=1, clip_norm=1, smoothness=1, strong_convexity=2),
+            "strong_convexity = 2",
         ),
-        (lambda: sgd_stability(0, 9, step_size=1, lipschitz=1, smoothness=1), "passes = 0"),
+        (lambda: sgd_stability(0, 9, step_size=1, clip_norm=1, smoothness=1), "passes = 0"),
         (
-            lambda: sgd_stability(1, 9, step_size=1, lipschitz=1, smoothness=1, batch=10),
+            lambda: sgd_stability(1, 9, step_size=1, clip_norm=1, smoothness=1, batch_size=10),
             "batch = 10",
         ),
         (lambda: unstable_queries(0, error=0.1), "queries = 0"),
@@ -1390,7 +1390,7 @@ def test_sample_sizes_hold_the_inequalities_they_rest_on(vc, alpha, beta):
 
 
 def threshold(X, y):
-    """The least point that is labelled 1, which makes no error on the chunk."""
+    """The least point that is labeled 1, which makes no error on the chunk."""
     least = X[y == 1, 0].min(initial=2.0)
     return lambda Q: (Q[:, 0] >= least).astype(int)
 

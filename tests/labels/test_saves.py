@@ -182,7 +182,7 @@ def test_a_handler_that_looks_at_a_budget_inside_a_call_is_refused(monkeypatch):
     budget = Budget(epsilon=1.0)
     raised, restore = in_a_handler(monkeypatch, ledger._Books, "charge", lambda: repr(budget.spent))
     record = PrivacyRecord(
-        mechanism="test", source="s", neighbours="replace_one", epsilon=0.5, noise="none"
+        mechanism="test", source="s", neighbors="replace_one", epsilon=0.5, noise="none"
     )
     with budget.reserve(record):
         pass

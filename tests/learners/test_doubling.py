@@ -201,7 +201,7 @@ def test_the_record_and_the_budget_say_what_was_spent():
     X, y = np.zeros((6, 1), np.uint8), np.zeros(6, np.uint8)
     budget = Budget(1.0)
     record = tiny(0.75).learn(X, y, budget=budget).record
-    assert (record.epsilon, record.delta, record.neighbours) == (0.75, 0, "replace_one")
+    assert (record.epsilon, record.delta, record.neighbors) == (0.75, 0, "replace_one")
     assert record.mechanism == "learners.DoublingLearner"
     assert budget.spent.epsilon == 0.75
     assert tiny(0.75).privacy.epsilon == 0.75

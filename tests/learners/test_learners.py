@@ -16,12 +16,12 @@ from hdp_fast import accounting, gf2, learners
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.learners import (
-    Chosen,
     ConjunctionList,
     Conjunctions,
     ExponentialLearner,
     Features,
     Halfspaces,
+    HypothesisResult,
     Labelings,
     Parities,
     SparseHalfspaces,
@@ -500,7 +500,7 @@ def test_prepared_records_are_read_alike(hypotheses):
     assert hypotheses.errors(prepared, y).tolist() == hypotheses.errors(X, y).tolist()
     learned = learner.learn(prepared, y, random_state=0)
     chosen = learner.restore(json.dumps(learned.hypothesis))
-    assert isinstance(learned, Chosen)
+    assert isinstance(learned, HypothesisResult)
     assert chosen.hypothesis == learned.hypothesis
     assert chosen.predict(prepared).tolist() == learned.predict(X).tolist()
     with pytest.raises(ShapeError):
@@ -530,12 +530,12 @@ def all_errors(hypotheses, n):
         yield Counter(chosen), tuple(hypotheses.errors(X, y).tolist())
 
 
-def neighbouring_errors(hypotheses, neighbours, most=3):
-    """Pairs of error vectors of neighbouring data sets of at most `most` records."""
+def neighboring_errors(hypotheses, neighbors, most=3):
+    """Pairs of error vectors of neighboring data sets of at most `most` records."""
     by_size = [list(all_errors(hypotheses, n)) for n in range(most + 1)]
     pairs = set()
     for n in range(1, most + 1):
-        others = by_size[n] if neighbours == "replace_one" else by_size[n - 1]
+        others = by_size[n] if neighbors == "replace_one" else by_size[n - 1]
         for one, errors in by_size[n]:
             for other, changed in others:
                 if (one - other).total() == 1:
@@ -544,13 +544,13 @@ def neighbouring_errors(hypotheses, neighbours, most=3):
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", ["stumps", "parities"])
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_privacy_by_enumeration(mechanism, name, neighbours, epsilon):
-    rate = selection_rate(float(epsilon), 1, neighbours == "add_remove")
-    assert rate == (epsilon if neighbours == "add_remove" else epsilon / 2)
-    pairs = neighbouring_errors(TINY[name], neighbours)
+def test_privacy_by_enumeration(mechanism, name, neighbors, epsilon):
+    rate = selection_rate(float(epsilon), 1, neighbors == "add_remove")
+    assert rate == (epsilon if neighbors == "add_remove" else epsilon / 2)
+    pairs = neighboring_errors(TINY[name], neighbors)
     law = {
         errors: LAWS[mechanism]([-count for count in errors], rate)
         for errors in {errors for errors, _ in pairs}
@@ -567,21 +567,21 @@ def test_privacy_by_enumeration(mechanism, name, neighbours, epsilon):
 
 def test_one_record_changes_no_count_by_more_than_one():
     for hypotheses in TINY.values():
-        for neighbours, allowed in ("replace_one", {-1, 0, 1}), ("add_remove", {0, 1}):
-            for one, other in neighbouring_errors(hypotheses, neighbours, most=2):
-                sign = 1 if sum(one) >= sum(other) or neighbours == "replace_one" else -1
+        for neighbors, allowed in ("replace_one", {-1, 0, 1}), ("add_remove", {0, 1}):
+            for one, other in neighboring_errors(hypotheses, neighbors, most=2):
+                sign = 1 if sum(one) >= sum(other) or neighbors == "replace_one" else -1
                 changes = {sign * (a - b) for a, b in zip(one, other, strict=True)}
                 assert changes <= allowed
 
 
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("mechanism", LAWS)
-def test_learn_draws_from_the_law(mechanism, neighbours):
+def test_learn_draws_from_the_law(mechanism, neighbors):
     """Frequencies within six standard deviations of the law of its scores."""
     X, y = np.array([[0, 0], [1, 0], [1, 1], [1, 1]]), [0, 1, 1, 0]
     hypotheses, epsilon, runs = TINY["parities"], Fraction(1), 4_000
-    learner = ExponentialLearner(hypotheses, epsilon=1, mechanism=mechanism, neighbours=neighbours)
-    rate = epsilon if neighbours == "add_remove" else epsilon / 2
+    learner = ExponentialLearner(hypotheses, epsilon=1, mechanism=mechanism, neighbors=neighbors)
+    rate = epsilon if neighbors == "add_remove" else epsilon / 2
     law = LAWS[mechanism]([-int(e) for e in hypotheses.errors(X, y)], rate)
     coins = np.random.default_rng(5)
     found = Counter(learner.learn(X, y, random_state=coins).index for _ in range(runs))
@@ -609,13 +609,13 @@ def test_the_record_and_the_privacy_say_what_was_spent():
         ),
     ):
         learner = ExponentialLearner(
-            Stumps(4), epsilon=0.5, mechanism=mechanism, neighbours="add_remove"
+            Stumps(4), epsilon=0.5, mechanism=mechanism, neighbors="add_remove"
         )
-        assert learner.privacy == kind(0.5, neighbours="add_remove")
-        assert learner.with_epsilon(2).privacy == kind(2.0, neighbours="add_remove")
-        budget = Budget(1, neighbours="add_remove")
+        assert learner.privacy == kind(0.5, neighbors="add_remove")
+        assert learner.with_epsilon(2).privacy == kind(2.0, neighbors="add_remove")
+        budget = Budget(1, neighbors="add_remove")
         record = learner.learn(X, y, budget=budget).record
-        assert (record.epsilon, record.delta, record.neighbours) == (0.5, 0, "add_remove")
+        assert (record.epsilon, record.delta, record.neighbors) == (0.5, 0, "add_remove")
         assert mechanism in record.mechanism
         assert record.numerics == "exact"
         assert budget.spent.epsilon == 0.5
@@ -671,18 +671,18 @@ def test_the_papers_sample_sizes():
     assert MILLION.paper_sample_size(0.05, 0.05, 0.5).printed == 40_347
 
 
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("epsilon", [0.05, 1, 4])
 @pytest.mark.parametrize("alpha", [0.01, 0.2, 0.9])
 @pytest.mark.parametrize("opt", [None, 0.0, 0.02, 0.7])
-def test_sample_size_is_the_best_exponent_of_the_worst_difference(neighbours, epsilon, alpha, opt):
+def test_sample_size_is_the_best_exponent_of_the_worst_difference(neighbors, epsilon, alpha, opt):
     """Against a grid over t of -ln E exp(-t Z) for Z = 1, -1 or 0 and the worst chance of -1."""
-    most = epsilon if neighbours == "add_remove" else epsilon / 2
+    most = epsilon if neighbors == "add_remove" else epsilon / 2
     low = (1 - alpha) / 2 if opt is None else min(opt, (1 - alpha) / 2)
     t = np.linspace(0, most, 20_001)[1:]
     mean = low * np.exp(t) + (low + alpha) * np.exp(-t) + 1 - 2 * low - alpha
     want = math.log(99 / 0.05) / np.max(-np.log(mean))
-    learner = of_size(100, neighbours=neighbours)
+    learner = of_size(100, neighbors=neighbors)
     got = learner.sample_size(alpha, 0.05, epsilon, agnostic=opt is None, opt=opt or 0)
     assert want * (1 - 1e-6) <= got <= want * (1 + 1e-6) + 1
 
@@ -775,7 +775,7 @@ def test_a_huge_epsilon_needs_as_few_records_as_no_privacy():
 def test_vc_sample_size_refuses_what_the_learner_does():
     settings = {"vc": 1, "domain": 9, "alpha": 0.1, "beta": 0.1, "epsilon": 1.0}
     bad = {"vc": -1, "domain": 0, "alpha": 0, "beta": 1, "epsilon": 0}
-    for name, value in {**bad, "opt": 1, "agnostic": 2, "neighbours": "local"}.items():
+    for name, value in {**bad, "opt": 1, "agnostic": 2, "neighbors": "local"}.items():
         with pytest.raises(ParameterError, match=name):
             learners.vc_sample_size(**{**settings, name: value})
 

@@ -29,12 +29,12 @@ def records(n, d, seed=0, dtype=np.float64):
 
 
 def settings(learner):
-    names = ["loss", "batch", "radius", "row_bound", "lipschitz", "threshold"]
-    return {name: getattr(learner, name) for name in [*names, "l1", "l2", "convexity"]}
+    names = ["loss", "batch_size", "radius", "norm_bound", "clip_norm", "threshold"]
+    return {name: getattr(learner, name) for name in [*names, "l1", "l2", "strong_convexity"]}
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("extra", [{}, {"l1": 0.05}, {"l2": 0.3}, {"convexity": 0.5}])
+@pytest.mark.parametrize("extra", [{}, {"l1": 0.05}, {"l2": 0.3}, {"strong_convexity": 0.5}])
 @pytest.mark.parametrize(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
 def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
     X, y = records(500, d, dtype=dtype)
@@ -42,10 +42,10 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
     learner = PrivateSGD(
         loss,
         steps=60,
-        batch=batch,
+        batch_size=batch,
         radius=2.0,
-        row_bound=0.9,
-        lipschitz=0.7,
+        norm_bound=0.9,
+        clip_norm=0.7,
         threshold=0.4,
         **extra,
     )
@@ -58,7 +58,7 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
 
 def objective(learner, X, labels):
     """The mean loss by its textbook formula."""
-    rows = X * np.minimum(1, learner.row_bound / np.linalg.norm(X, axis=1))[:, None]
+    rows = X * np.minimum(1, learner.norm_bound / np.linalg.norm(X, axis=1))[:, None]
     formulas = {
         "hinge": lambda s: np.maximum(0, 1 - labels * s),
         "logistic": lambda s: np.log1p(np.exp(-labels * s)),
@@ -81,7 +81,13 @@ def test_converges_to_the_optimum(loss, penalty, numerics):
     X, y = records(400, 4)
     noise = None if numerics == "none" else 0.5
     learner = PrivateSGD(
-        loss, steps=40_000, batch=10, radius=3.0, threshold=0.5, noise=noise, **penalty
+        loss,
+        steps=40_000,
+        batch_size=10,
+        radius=3.0,
+        threshold=0.5,
+        noise_multiplier=noise,
+        **penalty,
     )
     value = objective(learner, X, 2.0 * y - 1)
     ball = {"type": "ineq", "fun": lambda w: 9 - w @ w}
@@ -98,7 +104,7 @@ def test_losses_are_shares_of_the_largest():
     X, y = records(300, 5)
     X[3] *= 100
     for loss in LOSSES:
-        learner = PrivateSGD(loss, steps=50, radius=2.0, row_bound=1.5, threshold=0.3)
+        learner = PrivateSGD(loss, steps=50, radius=2.0, norm_bound=1.5, threshold=0.3)
         model = learner.learn(X, y, random_state=2)
         losses = model.losses(X, y)
         assert losses.min() >= 0
@@ -118,13 +124,19 @@ def test_real_labels_are_clipped():
     X, _ = records(300, 3)
     y = X @ [1.0, 2.0, -1.0]
     learner = PrivateSGD(
-        "squared", steps=20_000, batch=20, radius=3, row_bound=4, label_bound=9.0, lipschitz=5.0
+        "squared",
+        steps=20_000,
+        batch_size=20,
+        radius=3,
+        norm_bound=4,
+        label_bound=9.0,
+        clip_norm=5.0,
     )
     np.testing.assert_allclose(learner.learn(X, y, random_state=1).weights, [1, 2, -1], atol=0.05)
-    clipped = dataclasses.replace(learner, label_bound=0.5, steps=50, lipschitz=None)
+    clipped = dataclasses.replace(learner, label_bound=0.5, steps=50, clip_norm=None)
     one = clipped.learn(X, y, random_state=1).weights
     assert (one == clipped.learn(X, np.clip(y, -0.5, 0.5), random_state=1).weights).all()
-    assert clipped.lipschitz == (3 * 4 + 0.5) * 4
+    assert clipped.clip_norm == (3 * 4 + 0.5) * 4
 
 
 # One step from zero rows shows the noise itself: the second model, half of the mean of two.
@@ -133,7 +145,9 @@ def released(learner, X, runs):
     labels = np.ones(len(X), np.uint8)
     found = np.array(
         [
-            learner.learn_indices(X, labels, [0] * (2 * learner.batch), random_state=seed).weights
+            learner.learn_indices(
+                X, labels, [0] * (2 * learner.batch_size), random_state=seed
+            ).weights
             for seed in range(runs)
         ]
     )
@@ -147,7 +161,13 @@ def test_noise_has_the_stated_variance(numerics, batch):
     d, runs, noise = 200, 300, 3.0
     X = np.zeros((2, d))
     learner = PrivateSGD(
-        "logistic", steps=2, batch=batch, radius=1e9, lipschitz=0.5, noise=noise, convexity=1
+        "logistic",
+        steps=2,
+        batch_size=batch,
+        radius=1e9,
+        clip_norm=0.5,
+        noise_multiplier=noise,
+        strong_convexity=1,
     )
     learner = dataclasses.replace(learner, numerics=numerics)
     values = released(learner, X, runs) * batch / (noise * 0.5)
@@ -164,10 +184,10 @@ def test_noise_has_the_stated_variance(numerics, batch):
 def test_exact_gradients_are_rounded_ones():
     """With noise far below a unit of the grid's own size only the rounding is left."""
     X, y = records(50, 6)
-    exact = PrivateSGD("logistic", steps=30, batch=7, radius=2.0, noise=1e-9)
+    exact = PrivateSGD("logistic", steps=30, batch_size=7, radius=2.0, noise_multiplier=1e-9)
     indices = np.arange(30 * 7) % 50
     found = exact.learn_indices(X, y, indices).weights
-    plain = dataclasses.replace(exact, noise=None).learn_indices(X, y, indices).weights
+    plain = dataclasses.replace(exact, noise_multiplier=None).learn_indices(X, y, indices).weights
     assert 0 < np.abs(found - plain).max() < 1e-5
 
 
@@ -180,9 +200,9 @@ def integer_sums(learner, X, y, indices):
     With convexity 1 and no ball in the way the models are 0, -s g, -s g - s h / 2, where g and h
     are the sums and s the unit over the batch; all in integers of Python, exact.
     """
-    d, batch = X.shape[1], learner.batch
+    d, batch = X.shape[1], learner.batch_size
     own = UNITS * float(np.finfo(X.dtype).eps) * (d / 32 + 4)
-    unit = learner.lipschitz / (UNITS - math.sqrt(d) / 2 - 1 - own) / batch
+    unit = learner.clip_norm / (UNITS - math.sqrt(d) / 2 - 1 - own) / batch
     short = dataclasses.replace(learner, steps=2)
     first = 2 * short.learn_indices(X, y, indices[: 2 * batch]).weights
     both = 3 * learner.learn_indices(X, y, indices).weights
@@ -196,13 +216,13 @@ def integer_sums(learner, X, y, indices):
 @pytest.mark.parametrize(
     ("d", "batch", "dtype"), [(1, 3, np.float64), (5, 4, np.float32), (40, 2500, np.float64)]
 )
-def test_neighbours_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, dtype):
+def test_neighbors_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, dtype):
     """Whatever record takes the place of one, and at whichever model: 2 K for each of its draws."""
     rng = np.random.default_rng(3)
     real = loss in ("squared", "huber")
     learner = PrivateSGD(
-        loss, steps=3, batch=batch, radius=1e9, noise=1e-30, convexity=1.0, lipschitz=0.3,
-        label_bound=2.0 if real else None,
+        loss, steps=3, batch_size=batch, radius=1e9, noise_multiplier=1e-30, strong_convexity=1.0,
+        clip_norm=0.3, label_bound=2.0 if real else None,
     )  # fmt: skip
     scales = [0.0, 1e-40, 1e-6, 0.3, 1.0, 30.0, 1e15]
     closest = 0.0
@@ -223,7 +243,7 @@ def test_neighbours_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, 
         moved = sum((a - b) ** 2 for a, b in zip(some[1], other[1], strict=True))
         assert moved <= (2 * 2 * UNITS) ** 2
         closest = max(closest, moved / (2 * 2 * UNITS) ** 2)
-        single = integer_sums(dataclasses.replace(learner, batch=1), X, y, np.array([0, 0, 0]))
+        single = integer_sums(dataclasses.replace(learner, batch_size=1), X, y, np.array([0, 0, 0]))
         assert all(sum(a * a for a in sums) <= UNITS**2 for sums in single)
     assert closest > 0.99, "the bound should be sharp"
 
@@ -232,7 +252,9 @@ def test_neighbours_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, 
 @pytest.mark.parametrize("batch", [1, 5000])
 def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
     X, y = records(20_000, 9)
-    learner = PrivateSGD("hinge", steps=20, batch=batch, noise=2.0, numerics=numerics)
+    learner = PrivateSGD(
+        "hinge", steps=20, batch_size=batch, noise_multiplier=2.0, numerics=numerics
+    )
     found = []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
@@ -250,7 +272,7 @@ def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_strange_records_are_refused_or_learned_from(loss, noise, numerics, dtype):
     X, y = records(40, 3, dtype=dtype)
-    learner = PrivateSGD(loss, steps=20, batch=3, noise=noise, numerics=numerics)
+    learner = PrivateSGD(loss, steps=20, batch_size=3, noise_multiplier=noise, numerics=numerics)
     weights = DenseWeights(40, 0.5, 0.1)
     for wrong in (np.nan, np.inf, -np.inf):
         bad = X.copy()
@@ -288,7 +310,7 @@ def test_draws_follow_the_weights():
     n, batch = 20, 200_000
     weights = DenseWeights(n, 0.3, 1.0)
     weights.update(np.linspace(0, 1, n))
-    learner = PrivateSGD("logistic", steps=2, batch=batch, radius=1e6)
+    learner = PrivateSGD("logistic", steps=2, batch_size=batch, radius=1e6)
     for given, expected in [(weights, weights._probabilities()), (None, np.full(n, 1 / n))]:
         X, y = np.eye(n), np.ones(n, np.uint8)
         if given is None:
@@ -318,21 +340,21 @@ def test_models_are_restored_from_json():
     assert (learner.learn(prepared, y, random_state=1).weights == model.weights).all()
 
 
-@pytest.mark.parametrize("numerics", ["exact", "idealised"])
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
-    learner = PrivateSGD("hinge", steps=3, batch=20, numerics=numerics)
+    learner = PrivateSGD("hinge", steps=3, batch_size=20, numerics=numerics)
     made = learner.calibrated(epsilon=1e4, delta=0.01, n=200)
     assert accounting.delta(made.composition(1 / 200), 1e4) <= 0.01
-    assert made.noise < 1
+    assert made.noise_multiplier < 1
 
 
 def test_accounting_is_that_of_theory():
     """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
     for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:
-        learner = PrivateSGD("hinge", steps=steps, batch=batch, numerics="idealized")
+        learner = PrivateSGD("hinge", steps=steps, batch_size=batch, numerics="idealized")
         found = learner.calibrated(epsilon=0.5, delta=1e-4, n=10**6, kappa=0.014815, rounds=rounds)
-        assert found.noise == pytest.approx(noise, rel=0.01)
-        assert found.step == accounting.Gaussian(2 / found.noise)
+        assert found.noise_multiplier == pytest.approx(noise, rel=0.01)
+        assert found.step == accounting.GaussianMechanism(2 / found.noise_multiplier)
         spent = accounting.epsilon(
             found.composition(DenseWeights(10**6, 0.014815, 0.1).rate, rounds=rounds), 1e-4
         )
@@ -343,17 +365,19 @@ def test_accounting_is_that_of_theory():
 
 def test_the_step_of_exact_noise_is_its_own_zcdp():
     """(2 K)**2 / (2 (noise K)**2) = 2 / noise**2."""
-    assert PrivateSGD("hinge", steps=1, noise=4.0).step.rho == pytest.approx(2 / 16, rel=1e-12)
+    assert PrivateSGD("hinge", steps=1, noise_multiplier=4.0).step.rho == pytest.approx(
+        2 / 16, rel=1e-12
+    )
     with pytest.raises(ParameterError, match="there is no guarantee"):
         PrivateSGD("hinge", steps=1).composition(0.1)
 
 
-def test_exact_and_idealised_guarantees_stand_side_by_side():
-    learner = PrivateSGD("hinge", steps=100, batch=100, noise=8.0, delta=1e-5)
+def test_exact_and_idealized_guarantees_stand_side_by_side():
+    learner = PrivateSGD("hinge", steps=100, batch_size=100, noise_multiplier=8.0, delta=1e-5)
     found = learner.guarantees(n=10_000, kappa=0.5, rounds=3)
     plain = dataclasses.replace(learner, numerics="idealized")
     rate = DenseWeights(10_000, 0.5, 0.1).rate
-    subsampled = accounting.Subsampled(accounting.Gaussian(2 / 8), draws=100, rate=rate)
+    subsampled = accounting.Subsampled(accounting.GaussianMechanism(2 / 8), draws=100, rate=rate)
     assert plain.composition(rate, rounds=3) == [(subsampled, 300)]
     assert found.idealized == pytest.approx(accounting.epsilon([(subsampled, 300)], 1e-5), rel=1e-4)
     assert found.idealized < found.exact < 2 * found.idealized
@@ -367,7 +391,7 @@ def test_exact_and_idealised_guarantees_stand_side_by_side():
 def test_records_of_any_layout_are_read_and_left_as_they_are(change):
     X, y = records(200, 6)
     X = np.rint(X * 8)
-    learner = PrivateSGD("logistic", steps=50, batch=5, row_bound=2.0)
+    learner = PrivateSGD("logistic", steps=50, batch_size=5, norm_bound=2.0)
     expected = learner.learn(X, y, random_state=1).weights
     for given in (change(X), X.astype(np.int16), X.astype(np.float32)):
         kept = given.copy()
@@ -383,36 +407,40 @@ def test_learns_inside_transfer_from_shifted_records(numerics):
     """Ten rounds at epsilon 1, whose record says what kind of noise it had."""
     X, y = records(50_000, 5)
     target, labels = records(20_000, 5, seed=1)
-    learner = PrivateSGD("logistic", steps=20, batch=200, radius=5.0, numerics=numerics)
+    learner = PrivateSGD("logistic", steps=20, batch_size=200, radius=5.0, numerics=numerics)
     run = SubsampleTestReweigh(
         learner, alpha=0.2, beta=0.05, epsilon=1.0, delta=1e-6, kappa=0.2, rounds=10, eta=0.3
     ).fit(X, y, Agents(target, labels, epsilon=2.0), random_state=1)
     assert run.result_.record.epsilon == 1
-    assert run.result_.record.numerics == ("exact" if numerics == "exact" else "idealised")
+    assert run.result_.record.numerics == ("exact" if numerics == "exact" else "idealized")
     assert (run.result_.predict(target) != labels).mean() < 0.25
 
 
 def test_a_run_states_what_it_costs_and_is_charged():
     X, y = records(2000, 3)
-    learner = PrivateSGD("logistic", steps=20, batch=20, numerics="idealized")
+    learner = PrivateSGD("logistic", steps=20, batch_size=20, numerics="idealized")
     learner = learner.calibrated(epsilon=1.0, delta=1e-5, n=2000)
     budget = Budget(1.0, 1e-5)
     record = learner.learn(X, y, budget=budget).record
     assert 0.99 < record.epsilon <= 1
-    assert (record.delta, record.numerics) == (1e-5, "idealised")
-    assert record.neighbours == "replace_one"
+    assert (record.delta, record.numerics) == (1e-5, "idealized")
+    assert record.neighbors == "replace_one"
     with pytest.raises(BudgetExceeded):
         learner.learn(X, y, budget=budget)
     with pytest.raises(ParameterError, match="only a private run"):
-        dataclasses.replace(learner, noise=None).learn(X, y, budget=Budget(1.0))
+        dataclasses.replace(learner, noise_multiplier=None).learn(X, y, budget=Budget(1.0))
 
 
 def test_what_cannot_run_is_refused_before_it_is_charged():
     X, y = records(50, 2)
     budget = Budget(1e6, 0.5)
-    for wrong in ({"noise": 2.0**29}, {"radius": 1e200, "row_bound": 1e200}, {"noise": 1e-160}):
+    for wrong in (
+        {"noise_multiplier": 2.0**29},
+        {"radius": 1e200, "norm_bound": 1e200},
+        {"noise_multiplier": 1e-160},
+    ):
         with pytest.raises(ParameterError, match=f"{min(wrong)} = .*, but"):
-            PrivateSGD(**{"loss": "squared", "steps": 9, "noise": 5.0, **wrong}).learn(
+            PrivateSGD(**{"loss": "squared", "steps": 9, "noise_multiplier": 5.0, **wrong}).learn(
                 X, y, budget=budget
             )
         assert not any(budget.spent)
@@ -420,7 +448,7 @@ def test_what_cannot_run_is_refused_before_it_is_charged():
 
 def test_a_run_that_needs_no_epsilon_states_hardly_any():
     """(0, 1e-6)-DP already: 9 draws that change with probability 1e-6, each hardly noticed."""
-    learner = PrivateSGD("hinge", steps=9, noise=50.0)
+    learner = PrivateSGD("hinge", steps=9, noise_multiplier=50.0)
     rate = 1e-6
     assert accounting.delta(learner.composition(rate), 0.0) < 1e-6
     X = np.ones((10**6, 1), np.float32)
@@ -433,26 +461,26 @@ def test_a_run_that_needs_no_epsilon_states_hardly_any():
     [
         ({"loss": "cubic"}, "loss = 'cubic'"),
         ({"steps": 0}, "steps = 0"),
-        ({"batch": 1 << 33}, "batch = "),
+        ({"batch_size": 1 << 33}, "batch_size = "),
         ({"radius": math.inf}, "radius = inf"),
-        ({"row_bound": 0}, "row_bound = 0"),
-        ({"lipschitz": -1}, "lipschitz = -1"),
-        ({"noise": 0}, "noise = 0"),
+        ({"norm_bound": 0}, "norm_bound = 0"),
+        ({"clip_norm": -1}, "clip_norm = -1"),
+        ({"noise_multiplier": 0}, "noise_multiplier = 0"),
         ({"numerics": "float"}, "numerics = 'float'"),
         ({"label_bound": 2.0}, "label_bound = 2.0"),
         ({"threshold": 0}, "threshold = 0"),
         ({"radius": 1e31}, "radius = 1e"),
-        ({"row_bound": 1e-31}, "row_bound = 1e-31"),
-        ({"lipschitz": 1e-200}, "lipschitz = 1e-200"),
-        ({"lipschitz": 0}, "lipschitz = 0"),
-        ({"noise": 1e-200}, "noise = 1e-200"),
-        ({"noise": 2.0**29}, "noise = 536870912.0"),
-        ({"loss": "squared", "radius": 1e20, "row_bound": 1e20}, "lipschitz = 1e"),
+        ({"norm_bound": 1e-31}, "norm_bound = 1e-31"),
+        ({"clip_norm": 1e-200}, "clip_norm = 1e-200"),
+        ({"clip_norm": 0}, "clip_norm = 0"),
+        ({"noise_multiplier": 1e-200}, "noise_multiplier = 1e-200"),
+        ({"noise_multiplier": 2.0**29}, "noise_multiplier = 536870912.0"),
+        ({"loss": "squared", "radius": 1e20, "norm_bound": 1e20}, "clip_norm = 1e"),
         ({"loss": "huber", "label_bound": 1e-31}, "label_bound = 1e-31"),
         ({"l2": 1e300}, "l2 = 1e"),
-        ({"convexity": 1e-300}, "convexity = 1e-300"),
+        ({"strong_convexity": 1e-300}, "strong_convexity = 1e-300"),
         ({"l1": -1}, "l1 = -1"),
-        ({"convexity": math.nan}, "convexity = nan"),
+        ({"strong_convexity": math.nan}, "strong_convexity = nan"),
         ({"delta": 0}, "delta = 0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every data set of a few records and every neighbour, by the law of what a run releases.
+"""Every data set of a few records and every neighbor, by the law of what a run releases.
 
 Chances are sums of products of a dozen floats, and noise is cut where 1e-17 of it is left: what is
 found is wrong by less than 1e-12. The noisy sums are looked at; the model is made of them.
@@ -31,7 +31,7 @@ class Case:
     Attributes:
         tiny: the run; rows are as long as its longest gradient, or empty.
         n, noise: of the run; noise in longest gradients.
-        tight: the share of the promise that some neighbours reach at some epsilon.
+        tight: the share of the promise that some neighbors reach at some epsilon.
         kappa: of weights that have taken in one loss of 0 or 1 of each record; None for none.
     """
 
@@ -54,7 +54,9 @@ class Case:
 
     def promises(self, rate=None, **changes):
         """The accountant's delta at every epsilon."""
-        learner = PrivateSGD("hinge", steps=self.tiny.sums, batch=self.tiny.batch, noise=self.noise)
+        learner = PrivateSGD(
+            "hinge", steps=self.tiny.sums, batch_size=self.tiny.batch, noise_multiplier=self.noise
+        )
         terms = dataclasses.replace(learner, **changes).composition(rate or self.rate)
         return np.array([accounting.delta(terms, epsilon) for epsilon in EPSILONS])
 
@@ -92,7 +94,7 @@ def cases(which=lambda run: True):
 
 @functools.cache
 def divergences(run):
-    """The largest hockey-stick divergence of any neighbours, both ways, at each epsilon."""
+    """The largest hockey-stick divergence of any neighbors, both ways, at each epsilon."""
     longest, losses = run.tiny.longest, (0,) if run.kappa is None else (0, 1)
     rows = [(sign * longest, y) for sign, y in itertools.product(ROWS, LABELS)]
     records = sorted(itertools.product(rows, losses))
@@ -111,7 +113,7 @@ def divergences(run):
 
 
 @cases()
-def test_no_neighbours_tell_more_than_is_promised(run):
+def test_no_neighbors_tell_more_than_is_promised(run):
     found, promised = divergences(run), run.promises()
     assert (found <= promised + ERROR).all(), found / promised
     assert (found / promised).max() >= run.tight, "the test should be able to fail"
@@ -119,7 +121,7 @@ def test_no_neighbours_tell_more_than_is_promised(run):
 
 @cases()
 def test_half_the_sensitivity_is_too_little(run):
-    assert (divergences(run) > 1.1 * run.promises(noise=2.0 * run.noise)).any()
+    assert (divergences(run) > 1.1 * run.promises(noise_multiplier=2.0 * run.noise)).any()
 
 
 @cases(lambda run: run.n > 1)
@@ -129,7 +131,7 @@ def test_the_rate_of_twice_the_records_is_too_small(run):
 
 @cases(lambda run: run.tiny.batch > 1)
 def test_a_draw_less_is_too_few(run):
-    assert (divergences(run) > 1.1 * run.promises(batch=1)).any()
+    assert (divergences(run) > 1.1 * run.promises(batch_size=1)).any()
 
 
 @cases(lambda run: run.tiny.sums * run.tiny.longest == 1 and run.kappa is None)

@@ -27,11 +27,11 @@ def people(n, d, seed=0):
 
 
 def clipped_gradients(learner, X, y, weights):
-    rows = X * np.minimum(1, learner.row_bound / np.linalg.norm(X, axis=1))[:, None]
+    rows = X * np.minimum(1, learner.norm_bound / np.linalg.norm(X, axis=1))[:, None]
     factors = reference.slopes(learner.loss, rows @ weights, 2.0 * y - 1, learner.threshold)
     gradients = factors[:, None] * rows
     lengths = np.maximum(np.linalg.norm(gradients, axis=1), 1e-300)
-    return gradients * np.minimum(1, learner.lipschitz / lengths)[:, None]
+    return gradients * np.minimum(1, learner.clip_norm / lengths)[:, None]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -54,7 +54,7 @@ def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
     X, y = people(count, d)
     X += 0.3
     learner = PrivateSGD(
-        loss, steps=1, batch=count, row_bound=0.9, lipschitz=0.3, radius=2, threshold=0.4
+        loss, steps=1, batch_size=count, norm_bound=0.9, clip_norm=0.3, radius=2, threshold=0.4
     )
     agents, rng = Agents(X, y, epsilon=2.0), np.random.default_rng(1)
     weights = np.linspace(0.5, -1, d)
@@ -75,7 +75,7 @@ def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
 def test_a_single_estimate_has_the_stated_norm(d, share):
     """E|v_1| by its integral: 1, 2 / pi, 1 / 2, 4 / (3 pi)."""
     agents, rng = Agents(np.ones((5, d)), [1] * 5, epsilon=1.0), np.random.default_rng(0)
-    learner = PrivateSGD("logistic", steps=1, lipschitz=0.25)
+    learner = PrivateSGD("logistic", steps=1, clip_norm=0.25)
     found = descent._norm(agents) * descent._asked(learner, agents, np.zeros(d), rng, rng)
     assert np.linalg.norm(found) == pytest.approx(0.25 / (math.tanh(0.5) * share), rel=1e-12)
 
@@ -96,7 +96,7 @@ def heard(agents, learner, weights, seed=0):
     agents.ask = listening
     public = np.random.default_rng(seed)
     descent._asked(learner, agents, weights, public, np.random.default_rng(seed + 1))
-    directions = np.random.default_rng(seed).normal(size=(learner.batch, agents.d))
+    directions = np.random.default_rng(seed).normal(size=(learner.batch_size, agents.d))
     return directions, seen["true"], seen["said"]
 
 
@@ -105,7 +105,7 @@ def test_an_answer_is_private_whatever_the_gradient(epsilon):
     """Exact fractions: an answer is 1 with probability p truth + (1 - p) lie, p in [0, 1]."""
     X, y = people(2_000, 3)
     X *= np.geomspace(1e-200, 1e200, len(X))[:, None]
-    learner = PrivateSGD("hinge", steps=1, batch=len(X), lipschitz=0.3)
+    learner = PrivateSGD("hinge", steps=1, batch_size=len(X), clip_norm=0.3)
     true = heard(Agents(X, y, epsilon=epsilon), learner, np.array([0.3, 0, 0]))[1]
     assert {0.0, 0.5, 1.0} < set(true)
     truth = Fraction(_core.truth_probability(epsilon), 2**64)
@@ -120,7 +120,7 @@ def test_an_answer_is_private_whatever_the_gradient(epsilon):
 def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
     count, epsilon = 200_000, 1.0
     X = np.tile([0.6, 0.8], (count, 1))
-    learner = PrivateSGD("hinge", steps=1, batch=count)
+    learner = PrivateSGD("hinge", steps=1, batch_size=count)
     directions, true, said = heard(
         Agents(X, np.ones(count, int), epsilon=epsilon), learner, np.zeros(2)
     )
@@ -134,7 +134,7 @@ def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
 def test_converges_as_promised(loss):
     X, y = people(200_000, 3)
     X *= 1 / np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
-    learner = PrivateSGD(loss, steps=4_000, batch=50, radius=2.0)
+    learner = PrivateSGD(loss, steps=4_000, batch_size=50, radius=2.0)
     agents = Agents(X, y, epsilon=2.0)
     model = learn_by_descent(learner, agents, random_state=3)
     margins = lambda w: (2.0 * y - 1) * (X @ w)  # noqa: E731
@@ -161,20 +161,20 @@ def test_penalties_and_ball_are_those_of_private_sgd():
     np.testing.assert_allclose(far, np.array([29.9, -39.9]) / math.hypot(29.9, 39.9) / 2)
     agents = Agents(*people(10, 2), epsilon=1.0)
     for convexity, length in [(4.0, 0.25), (0.0, 1 / math.sqrt(1 + (3 - 1) / 1))]:
-        chosen = dataclasses.replace(learner, convexity=convexity)
+        chosen = dataclasses.replace(learner, strong_convexity=convexity)
         assert descent._first_length(chosen, math.sqrt(3)) == pytest.approx(length)
-    strong = dataclasses.replace(learner, steps=10, convexity=0.2)
+    strong = dataclasses.replace(learner, steps=10, strong_convexity=0.2)
     assert np.isfinite(learn_by_descent(strong, agents).weights).all()
 
 
 def test_agents_are_asked_once_and_their_record_is_kept():
     X, y = people(1_000, 4)
     agents = Agents(X, y, epsilon=0.7)
-    learner = PrivateSGD("logistic", steps=30, batch=20)
+    learner = PrivateSGD("logistic", steps=30, batch_size=20)
     model = learn_by_descent(learner, agents)
     assert agents.remaining == 400
     assert (model.record.epsilon, model.record.delta) == (pytest.approx(0.7), 0)
-    assert model.record.neighbours == "local"
+    assert model.record.neighbors == "local"
     assert (
         model.record.rng
         != learn_by_descent(
@@ -188,7 +188,7 @@ def test_agents_are_asked_once_and_their_record_is_kept():
 
 def test_a_seed_repeats_a_run_and_no_seed_does_not():
     X, y = people(300, 4)
-    learner = PrivateSGD("logistic", steps=30, batch=10)
+    learner = PrivateSGD("logistic", steps=30, batch_size=10)
 
     def run(state):
         return learn_by_descent(learner, Agents(X, y, epsilon=1.0), random_state=state).weights
@@ -202,7 +202,7 @@ def test_a_seed_repeats_a_run_and_no_seed_does_not():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strange_records_are_learned_from(loss):
     X, y = people(60, 3)
-    learner = PrivateSGD(loss, steps=20, batch=3)
+    learner = PrivateSGD(loss, steps=20, batch_size=3)
     for rows in (X * 0, X * 1e300, X * 1e-300, X.astype(np.float32), np.rint(X).astype(int)):
         model = learn_by_descent(learner, Agents(rows, y, epsilon=1.0))
         assert np.isfinite(model.weights).all()
@@ -218,7 +218,9 @@ def test_strange_records_are_learned_from(loss):
 def test_labels_0_and_1_are_numbers_to_a_learner_of_real_labels():
     """Records of a single feature 1: the best weight is the mean label."""
     y = np.arange(100_000) % 4 == 0
-    learner = PrivateSGD("squared", steps=2_000, batch=50, label_bound=1.0, convexity=1.0)
+    learner = PrivateSGD(
+        "squared", steps=2_000, batch_size=50, label_bound=1.0, strong_convexity=1.0
+    )
     model = learn_by_descent(learner, Agents(np.ones((100_000, 1)), y, epsilon=3.0))
     assert model.weights[0] == pytest.approx(0.25, abs=0.06)
 
@@ -241,7 +243,11 @@ def test_nobody_is_asked_with_a_bad_argument():
         (("hinge", agents), ParameterError, "learner = 'hinge'"),
         ((learner, [1]), ParameterError, "agents = list"),
         ((learner, remote), ParameterError, "agents = RemoteAgents"),
-        ((PrivateSGD("hinge", steps=5, noise=2.0), agents), ParameterError, "learner.noise = 2.0"),
+        (
+            (PrivateSGD("hinge", steps=5, noise_multiplier=2.0), agents),
+            ParameterError,
+            "learner.noise_multiplier = 2.0",
+        ),
         ((learner, Agents(np.ones((9, 0)), y[:9], epsilon=1.0)), ShapeError, "0 features"),
         ((PrivateSGD("hinge", steps=51), agents), AgentsExhausted, "51 steps of 1 need 51"),
         ((learner, Agents([["a"]] * 9, y[:9], epsilon=1.0)), ParameterError, "real numbers"),

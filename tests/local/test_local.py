@@ -1,4 +1,4 @@
-"""Randomised response, agents who answer once, and what their answers tell."""
+"""Randomized response, agents who answer once, and what their answers tell."""
 
 import copy
 import itertools
@@ -43,7 +43,7 @@ def labels(X, y):
     return y
 
 
-# Randomised response ------------------------------------------------------------------------------
+# Randomized response ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-9, 0.1, 0.5, 1.0, 10.0, 43.0, 44.5, 60.0, 700.0])
@@ -282,7 +282,7 @@ def test_agents_describe_themselves():
     assert (len(agents), agents.remaining, agents.d, agents.epsilon) == (1234, 200, ID_BITS, 0.5)
     assert repr(agents) == "Agents(12 features, epsilon=0.5, 1,034 of 1,234 asked)"
     record = agents.record()
-    assert (record.neighbours, record.epsilon, record.delta) == ("local", 0.5, 0.0)
+    assert (record.neighbors, record.epsilon, record.delta) == ("local", 0.5, 0.0)
 
 
 def test_seeded_answers_repeat():
@@ -313,7 +313,7 @@ def halfspaces(d):
 
 
 def remote(agents):
-    """The same agents at the other end of a wire: each reads the JSON and randomises its answer."""
+    """The same agents at the other end of a wire: each reads the JSON and randomizes its answer."""
 
     def ask(text, count):
         says = predictor(text)
@@ -344,7 +344,7 @@ def test_a_test_tells_who_is_wrong_when_nobody_lies(bits, far):
             call()
 
 
-def test_a_test_randomises_as_ask_does():
+def test_a_test_randomizes_as_ask_does():
     learned = Wrong(np.zeros(500, int))
     told = numbered(500).test(learned, 500, random_state=3)
     assert np.array_equal(told, numbered(500).ask(labels, 500, random_state=3))
@@ -392,7 +392,7 @@ def test_remote_agents_see_the_hypothesis_and_nothing_else():
     assert (len(agents), agents.remaining, agents.epsilon) == (1_234, 1_200, 0.5)
     assert repr(agents) == "RemoteAgents(epsilon=0.5, 34 of 1,234 asked)"
     record = agents.record(random_state=1)
-    assert (record.neighbours, record.epsilon, record.rng) == ("local", 0.5, "the agents' own")
+    assert (record.neighbors, record.epsilon, record.rng) == ("local", 0.5, "the agents' own")
     assert copy.deepcopy(agents) is copy.copy(agents) is agents
     with pytest.raises(TypeError, match="RemoteAgents can't be pickled"):
         pickle.dumps(agents)

@@ -77,7 +77,7 @@ def test_the_domain_holds_every_example_once():
         assert len(np.unique(X, axis=0)) == len(X)
 
 
-def test_examples_are_uniform_and_labelled_by_their_concept():
+def test_examples_are_uniform_and_labeled_by_their_concept():
     concept = MaskedParity([1, 0, 1, 1], 1)
     X, y = local.uniform_examples(concept, 40_000, 5)
     assert np.array_equal(y, concept.predict(X))

@@ -270,7 +270,7 @@ def test_a_curator_charges_once():
     for _ in range(4):
         oracle.query(label, 0.1)
     assert budget.spent.epsilon == 1
-    assert (oracle.record.epsilon, oracle.record.neighbours) == (1, "replace_one")
+    assert (oracle.record.epsilon, oracle.record.neighbors) == (1, "replace_one")
     with pytest.raises(BudgetExceeded):
         curator(epsilon=1.5, budget=budget)
 
@@ -465,7 +465,7 @@ def test_bad_local_oracles_are_refused(change):
 # Several questions to one agent -------------------------------------------------------------------
 
 
-def test_each_question_is_randomised_by_its_share():
+def test_each_question_is_randomized_by_its_share():
     n, shares = 100_000, [0.2, 0.5, 1.3]
     agents = Agents(np.zeros((n, 1), int), np.ones(n, int), epsilon=2.0)
     told = agents.ask_several([label] * 3, n, shares=shares, random_state=1)
@@ -557,7 +557,7 @@ def test_an_adaptive_algorithm_runs_on_agents():
     assert len(run.answers) == 6
     each = local.agents_per_query(tau=0.1, beta=0.01, queries=6, epsilon=2.0)
     assert run.agents == 6 * each == len(agents) - agents.remaining
-    assert (run.agents_record.epsilon, run.agents_record.neighbours) == (2.0, "local")
+    assert (run.agents_record.epsilon, run.agents_record.neighbors) == (2.0, "local")
 
 
 def shuffled(count):

@@ -21,10 +21,10 @@ from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.local import (
     Aggregate,
     BinaryResponse,
-    Gaussian,
+    GaussianRandomizer,
     HadamardResponse,
     KaryResponse,
-    Laplace,
+    LaplaceRandomizer,
     Piecewise,
     best_randomizer,
     randomizer_of,
@@ -40,11 +40,11 @@ WIDE = (-2.0, 6.0)
 MEANS = [
     BinaryResponse(1.0),
     BinaryResponse(0.3, WIDE),
-    Laplace(1.0),
-    Laplace(5.0, WIDE),
-    Gaussian(1.0, 1e-6),
-    Gaussian(4.0, 1e-3, WIDE),
-    Gaussian.printed(2.0, 1e-6),
+    LaplaceRandomizer(1.0),
+    LaplaceRandomizer(5.0, WIDE),
+    GaussianRandomizer(1.0, 1e-6),
+    GaussianRandomizer(4.0, 1e-3, WIDE),
+    GaussianRandomizer.printed(2.0, 1e-6),
     Piecewise(0.5),
     Piecewise(4.0, WIDE),
 ]
@@ -78,7 +78,7 @@ def values_of(randomizer):
     """Values of all kinds, for a mean the ends, grid points and what lies between."""
     if isinstance(randomizer, KaryResponse | HadamardResponse):
         return np.arange(randomizer.k)
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     return low + (high - low) * np.array([0.0, 2.0**-12, 0.1, 1 / 3, 0.5, 0.75, 0.999, 1.0])
 
 
@@ -150,7 +150,7 @@ def test_between_grid_points_the_law_is_the_mixture(randomizer):
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 1 / 3, 1.0, 8.0, 59.0])
 def test_laplace_noise_is_large_enough(epsilon):
-    log2_steps, scale = Laplace(epsilon)._grid
+    log2_steps, scale = LaplaceRandomizer(epsilon)._grid
     # Shifted by all steps, a discrete Laplace law changes by exp(steps / scale) and no more.
     assert 2**log2_steps / scale <= min(Fraction(epsilon), Fraction(repr(epsilon)))
     assert 2**log2_steps / scale >= Fraction(epsilon) * (1 - Fraction(1, 10**5))
@@ -158,7 +158,7 @@ def test_laplace_noise_is_large_enough(epsilon):
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_laplace_reports_differ_by_epsilon_on_a_grid_of_values(epsilon):
-    made = Laplace(epsilon)
+    made = LaplaceRandomizer(epsilon)
     logs = made.log_probability(outcomes(made)[::7], values_of(made)[:, None])
     worst = (logs.max(axis=0) - logs.min(axis=0)).max()
     assert epsilon * (1 - 1e-5) <= worst <= epsilon + 1e-9
@@ -173,7 +173,7 @@ GAUSSIANS = [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (4.0, 1e-9), (9.0, 1e-4)]
 
 @pytest.mark.parametrize(("epsilon", "delta"), GAUSSIANS)
 def test_the_delta_of_gaussian_reports_is_the_promised_one(epsilon, delta):
-    made = Gaussian(epsilon, delta)
+    made = GaussianRandomizer(epsilon, delta)
     laws = law(made, values_of(made))
     worst = max(hockey_stick(p, q, epsilon) for p, q in itertools.permutations(laws, 2))
     assert delta * 0.999 <= worst <= delta
@@ -200,19 +200,19 @@ def test_the_continuous_gaussian_would_not_be_private():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(7.90, 1e-2), (8.98, 1e-4), (9.72, 1e-6)])
 def test_the_printed_gaussian_is_refused_where_it_breaks_its_promise(epsilon, delta):
-    made = Gaussian.printed(epsilon, delta)
+    made = GaussianRandomizer.printed(epsilon, delta)
     assert made.variance() == pytest.approx(2 * math.log(2 / delta) / epsilon**2, rel=1e-5)
     laws = law(made, [0.0, 1.0])
     assert hockey_stick(*laws, epsilon) <= delta
     with pytest.raises(ParameterError, match="printed noise has a delta of"):
-        Gaussian.printed(epsilon + 0.03, delta)
+        GaussianRandomizer.printed(epsilon + 0.03, delta)
 
 
 @each
 def test_the_record_says_what_protects(randomizer):
     record = randomizer.record()
     assert (record.epsilon, record.delta) == (randomizer.epsilon, randomizer.delta)
-    assert record.neighbours == "local"
+    assert record.neighbors == "local"
     assert record.mechanism == f"local.{type(randomizer).__name__}"
     assert PrivacyRecord.from_json(record.to_json()) == record
     assert "seed" in randomizer.record(random_state=1).rng
@@ -238,7 +238,7 @@ def test_what_is_never_reported_has_probability_zero(randomizer):
 @each_mean
 def test_contributions_to_a_mean_are_unbiased_with_the_stated_variance(randomizer):
     least, more = map(float, randomizer._line)
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     contributions = low + (high - low) * (outcomes(randomizer) - least) / more
     values = values_of(randomizer)
     means, squares = (law(randomizer, values) @ contributions**power for power in (1, 2))
@@ -274,7 +274,12 @@ TABLE = {
 
 @pytest.mark.parametrize("epsilon", TABLE)
 def test_variances_are_those_of_the_published_formulas(epsilon):
-    kinds = [BinaryResponse, Laplace, Piecewise, functools.partial(Gaussian, delta=1e-6)]
+    kinds = [
+        BinaryResponse,
+        LaplaceRandomizer,
+        Piecewise,
+        functools.partial(GaussianRandomizer, delta=1e-6),
+    ]
     found = [kind(epsilon).variance() for kind in kinds]
     assert found == pytest.approx(TABLE[epsilon], rel=2e-3)
 
@@ -306,7 +311,7 @@ def misfit(randomizer, u, claimed=None, draws=100_000, seed=0):
     counts = np.bincount(reports.astype(np.int64) - randomizer.report_range[0])
     chances = law(claimed or randomizer, [u])[0]
     counts = np.pad(counts, (0, chances.size - counts.size))
-    # Neighbouring outcomes in groups, so that noise over thousands of integers fills its cells.
+    # Neighboring outcomes in groups, so that noise over thousands of integers fills its cells.
     group = max(1, chances.size // 200)
     starts = np.arange(0, chances.size, group)
     counts, chances = (np.add.reduceat(side, starts) for side in (counts, chances))
@@ -353,7 +358,7 @@ def test_bits_are_answered_as_numbers_are():
 
 @each_mean
 def test_no_number_is_an_error(randomizer):
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     strange = [math.nan, -math.inf, -1e308, math.inf, 1e308]
     near = [low, low, low, high, high]
     assert np.array_equal(
@@ -411,7 +416,7 @@ each_held = pytest.mark.parametrize(
 def test_whatever_a_device_holds_is_reported_as_a_number_in_range(randomizer, value, number):
     """No exception and, as all warnings are errors here, no warning."""
     is_mean = randomizer in MEANS
-    low, high = randomizer.loss_range if is_mean else (0, randomizer.k - 1)
+    low, high = randomizer.bounds if is_mean else (0, randomizer.k - 1)
     default = low if is_mean else high
     counts_as = default if number is None else min(max(number, low), high)
     expected = randomizer.sample([counts_as] * 40, random_state=1)
@@ -456,7 +461,7 @@ def failure(randomizer, population, agents, alpha):
     size = 1 << math.ceil(math.log2(agents * chances.size))
     sums = np.fft.irfft(np.fft.rfft(chances, size) ** agents, size)
     least, more = map(float, randomizer._line)
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     totals = np.arange(size) + agents * (randomizer.report_range[0] + first)
     estimates = low + (high - low) * (totals / agents - least) / more
     mean = sum(value * share for value, share in population.items())
@@ -468,7 +473,7 @@ def failure(randomizer, population, agents, alpha):
     [
         (BinaryResponse(1.0, WIDE), 1.6),
         (BinaryResponse(4.0, WIDE), 1.6),
-        (Laplace(4.0, WIDE), 2.4),
+        (LaplaceRandomizer(4.0, WIDE), 2.4),
         (Piecewise(1.0, WIDE), 1.2),
         (Piecewise(4.0, WIDE), 0.8),
     ],
@@ -604,7 +609,7 @@ def test_json_and_pickle_bring_back_the_same(randomizer):
 
 @each_mean
 def test_means_are_estimated(randomizer):
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     values = low + (high - low) * np.random.default_rng(3).random(20_000) ** 2
     found = randomizer.aggregate(randomizer.sample(values, random_state=1)).estimate(1e-6)
     assert low <= found.low < found.value < found.high <= high
@@ -642,17 +647,17 @@ def test_sums_of_huge_reports_do_not_wrap():
     assert doubled.estimate(0.1).value == found.estimate(0.1).value == 1.0
 
 
-def randomised(randomizer, seed):
+def randomized(randomizer, seed):
     values = np.random.default_rng(seed).random(1000)
     return randomizer.aggregate(randomizer.sample(values, random_state=seed))
 
 
 def test_processes_add_up():
-    made = Laplace(1.0)
-    alone = sum(randomised(made, seed) for seed in range(4))
+    made = LaplaceRandomizer(1.0)
+    alone = sum(randomized(made, seed) for seed in range(4))
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        spread = sum(pool.map(functools.partial(randomised, made), range(4)))
+        spread = sum(pool.map(functools.partial(randomized, made), range(4)))
     assert spread == alone
     assert spread.reports == 4000
 
@@ -660,10 +665,10 @@ def test_processes_add_up():
 def test_a_dask_cluster_adds_up():
     distributed = pytest.importorskip("distributed")
     made = BinaryResponse(1.0)
-    alone = sum(randomised(made, seed) for seed in range(8))
+    alone = sum(randomized(made, seed) for seed in range(8))
     how = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**how) as cluster, distributed.Client(cluster) as client:
-        parts = client.map(functools.partial(randomised, made), range(8))
+        parts = client.map(functools.partial(randomized, made), range(8))
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [client.submit(operator.add, *pair) for pair in pairs]
@@ -687,7 +692,7 @@ COUNTED = KaryResponse(3, 1.0)
         *[(lambda e=e: HadamardResponse(5, e), "epsilon") for e in (0, None, 1e-10)],
         *[(lambda k=k: KaryResponse(k, 1), "k = ") for k in (1, 0, -3, 2.5, "x", 2**24 + 1, True)],
         *[
-            (lambda r=r: Laplace(1, r), "loss_range")
+            (lambda r=r: LaplaceRandomizer(1, r), "bounds")
             for r in (
                 (1, 1),
                 (2, 1),
@@ -699,9 +704,9 @@ COUNTED = KaryResponse(3, 1.0)
                 (0, 5e-324),
             )
         ],
-        *[(lambda d=d: Gaussian(1, d), "delta") for d in (0, 1, -1, math.nan, 1e-250)],
-        (lambda: Gaussian(1e-6, 1e-9), "nothing but noise"),
-        (lambda: Gaussian(1, 0.1, calibration="best"), "calibration"),
+        *[(lambda d=d: GaussianRandomizer(1, d), "delta") for d in (0, 1, -1, math.nan, 1e-250)],
+        (lambda: GaussianRandomizer(1e-6, 1e-9), "nothing but noise"),
+        (lambda: GaussianRandomizer(1, 0.1, calibration="best"), "calibration"),
         (lambda: MADE.sample(0.5), r"u has shape \(\)"),
         (lambda: MADE.sample(np.array([[0.5]])), "u has shape"),
         (lambda: MADE.sample(np.array(["a"])), "u has dtype"),
@@ -723,7 +728,7 @@ COUNTED = KaryResponse(3, 1.0)
         (lambda: MADE.aggregate([0, 2]), r"reports holds 2.*\[0, 1\]"),
         (lambda: MADE.aggregate([-1, 0]), "reports holds -1"),
         (lambda: COUNTED.aggregate([3]), "reports holds 3"),
-        (lambda: Laplace(1).aggregate([2**62]), "reports holds"),
+        (lambda: LaplaceRandomizer(1).aggregate([2**62]), "reports holds"),
         (lambda: MADE.aggregate([0.0]), "reports has dtype"),
         (lambda: MADE.aggregate([[0]]), "reports has shape"),
         (lambda: MADE.aggregate().estimate(0.1), "reports = 0"),
@@ -787,7 +792,7 @@ def test_a_refused_part_counts_nothing(randomizer):
 def test_frozen_and_explained():
     with pytest.raises(AttributeError):
         MADE.epsilon = 2.0
-    assert repr(MADE).startswith("BinaryResponse(epsilon=1.0, loss_range=(0.0, 1.0)): one bit")
+    assert repr(MADE).startswith("BinaryResponse(epsilon=1.0, bounds=(0.0, 1.0)): one bit")
     assert "3 reports of BinaryResponse" in repr(MADE.aggregate([0, 1, 1]))
     assert hash(KaryResponse(3, 1)) == hash(COUNTED)
     assert MADE.aggregate() != 3

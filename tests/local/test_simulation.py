@@ -1,4 +1,4 @@
-"""Local randomisers simulated by statistical queries: exact laws under adversarial answers."""
+"""Local randomizers simulated by statistical queries: exact laws under adversarial answers."""
 
 import copy
 import dataclasses
@@ -19,7 +19,7 @@ from hdp_fast.local.queries.local_protocol import Ratio, _chances
 
 
 class Table:
-    """A finite randomiser: row u holds the probabilities of the reports on input u."""
+    """A finite randomizer: row u holds the probabilities of the reports on input u."""
 
     delta = 0.0
 
@@ -77,7 +77,7 @@ def distance(some, other):
     return float(np.abs(np.asarray(some) - other).sum() / 2)
 
 
-# One randomiser -----------------------------------------------------------------------------------
+# One randomizer -----------------------------------------------------------------------------------
 
 # Mostly or only of inputs on which the reports of the reference are rare: there errors count most.
 PROBLEMS = [
@@ -269,7 +269,7 @@ def test_the_reference_changes_the_candidates_and_not_the_law():
     assert laws[0] == pytest.approx(laws[1])
 
 
-# Several randomisers on one entry -----------------------------------------------------------------
+# Several randomizers on one entry -----------------------------------------------------------------
 
 
 def joint_laws(randomizers, weights, beta, signs):
@@ -338,7 +338,7 @@ def check_joint(randomizers, weights, beta, truth, patterns):
     assert len(randomizers) * most(phi) <= 0.93 * beta or phi == 1 / 3
 
 
-def test_three_randomisers_on_one_entry():
+def test_three_randomizers_on_one_entry():
     randomizers, weights = [response(0.4), kary(3, 0.5), response(0.6)], [1, 3]
     randomizers[1] = Table(randomizers[1].rows[:2])
     coins = np.random.default_rng(6)
@@ -373,7 +373,7 @@ def test_reports_of_one_entry_agree():
     assert different < 80
 
 
-def test_randomisers_of_an_entry_may_look_at_different_parts():
+def test_randomizers_of_an_entry_may_look_at_different_parts():
     entry = SimulatedEntry(oracle_of([0, 0, 0, 1]), beta=0.2, applications=2, random_state=0)
     assert entry.apply(kary(4, 9.0), held) == 3
     assert entry.apply(response(6.0), label) == 1
@@ -414,7 +414,7 @@ def test_an_entry_that_fails_stays_as_it_was():
 # On agents ----------------------------------------------------------------------------------------
 
 
-def test_a_randomiser_is_simulated_on_agents_whose_own_is_another():
+def test_a_randomizer_is_simulated_on_agents_whose_own_is_another():
     """Local to SQ to local: both directions at once."""
     plan = local.plan_simulation(response(1.0).epsilon, beta=0.5)
     needed = 2 * local.agents_per_query(tau=plan.tau, beta=0.05, queries=2, epsilon=2.0)
@@ -454,13 +454,13 @@ def test_the_experiment_keeps_its_bounds(tmp_path):
     [
         (local.BinaryResponse(1.0), [0.0, 0.3, 1.0]),
         (local.Piecewise(0.8), [0.1, 0.5]),
-        (local.Laplace(0.5), [0.0, 0.9]),
+        (local.LaplaceRandomizer(0.5), [0.0, 0.9]),
         (local.KaryResponse(5, 1.2), [0, 3, 4]),
         (local.HadamardResponse(5, 1.2), [0, 3, 4]),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_randomisers_of_the_package_are_simulated_exactly(randomizer, inputs):
+def test_randomizers_of_the_package_are_simulated_exactly(randomizer, inputs):
     """Their own probabilities, mixed, are those of the candidates times their chances."""
     low, high = randomizer.report_range
     reports = np.unique(np.linspace(low, high, 40).astype(int))

@@ -1,7 +1,7 @@
 """Privacy and utility of the PARITY mechanisms, by exact enumeration of tiny instances.
 
 Every data set of the sizes below is visited, those that no hypothesis fits included, with every
-neighbour. All ratios are rational, and exp(epsilon) is replaced by a rational bound.
+neighbor. All ratios are rational, and exp(epsilon) is replaced by a rational bound.
 """
 
 import itertools
@@ -72,7 +72,7 @@ def test_exp_bounds_enclose_the_exponential(epsilon):
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
-def test_every_pair_of_neighbours_is_within_epsilon(name, epsilon, relation):
+def test_every_pair_of_neighbors_is_within_epsilon(name, epsilon, relation):
     limit, _ = parity.exp_bounds(epsilon)
     for d, n in SIZES:
         ratio = parity.epsilon_of(MECHANISMS[name](d, epsilon, relation), d, n, relation)
@@ -174,7 +174,7 @@ def test_batches_by_position_are_not_private_when_records_are_added():
 
     _, limit = parity.exp_bounds(Fraction(1, 2))
     assert parity.epsilon_of(law, 1, 3, "add_remove") > limit
-    assert len(list(parity.neighbours_of(three, 1, "add_remove"))) == 3 + 4 * 4
+    assert len(list(parity.neighbors_of(three, 1, "add_remove"))) == 3 + 4 * 4
 
 
 @pytest.mark.parametrize(("d", "n", "k", "test_size"), [(1, 3, 2, 1), (1, 4, 2, 2), (2, 2, 1, 1)])
@@ -352,7 +352,7 @@ def test_uniform_target_size_suffices_exactly(b):
         lambda: parity.distribution_loop([], 1, Fraction(1, 2), Fraction(0)),
         lambda: parity.distribution_batches([], 1, Fraction(1), Fraction(1), 0, "replace_one"),
         lambda: parity.distribution_paper([], 1, Fraction(1), 1, 1),
-        lambda: list(parity.neighbours_of([], 1, "swap")),
+        lambda: list(parity.neighbors_of([], 1, "swap")),
         lambda: parity.worst_ratio(Fraction(1, 2), "replace_one"),
         lambda: parity.rounded_rate(Fraction(0), "replace_one", g=STOP),
         lambda: parity.rounded_bottom(Fraction(1), "swap"),

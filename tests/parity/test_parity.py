@@ -21,8 +21,8 @@ RELATIONS = ["replace_one", "add_remove"]
 # The printed mechanism has a proof for replaced records only.
 RUNS = [("loop", "replace_one"), ("loop", "add_remove"), ("batches", "replace_one")]
 RUNS += [("batches", "add_remove"), ("paper", "replace_one")]
-# Sizes are ceilings of floats that the twin gets from another minimiser and another logarithm:
-# where the real number is next to an integer, the last digit decides between two neighbours.
+# Sizes are ceilings of floats that the twin gets from another minimizer and another logarithm:
+# where the real number is next to an integer, the last digit decides between two neighbors.
 ROUNDING = 1
 
 
@@ -43,7 +43,7 @@ def check_sizes(found, expected, records_in_step):
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 4.0])
 def test_loop_plans_agree_with_the_twin(epsilon, relation):
     for d, alpha, beta in itertools.product([1, 2, 33, 10_000], [0.01, 0.1, 0.49], [0.2, 0.001]):
-        found = parity.plan(d, alpha=alpha, beta=beta, epsilon=epsilon, neighbours=relation)
+        found = parity.plan(d, alpha=alpha, beta=beta, epsilon=epsilon, neighbors=relation)
         expected = reference.plan_loop(d, alpha, beta, float(epsilon), relation)
         check_sizes(found, expected, 1)
         assert found.n_paper_valid is expected.n_paper_valid
@@ -58,7 +58,7 @@ def test_loop_plans_agree_with_the_twin(epsilon, relation):
 def test_batch_plans_agree_with_the_twin(targets, relation):
     d, alpha, beta, epsilon = targets
     found = parity.plan(
-        d, alpha=alpha, beta=beta, epsilon=epsilon, method="batches", neighbours=relation
+        d, alpha=alpha, beta=beta, epsilon=epsilon, method="batches", neighbors=relation
     )
     expected = reference.plan_batches(*targets, relation)
     assert found.k == expected.k
@@ -85,7 +85,7 @@ def test_paper_plans_agree_with_the_twin(targets):
 @pytest.mark.parametrize("beta", [0.1, 0.3])
 @pytest.mark.parametrize("epsilon", [0.5, 0.51])
 def test_the_papers_proof_covers_what_the_twin_says(epsilon, beta, relation):
-    found = parity.plan(9, alpha=0.1, beta=beta, epsilon=epsilon, neighbours=relation)
+    found = parity.plan(9, alpha=0.1, beta=beta, epsilon=epsilon, neighbors=relation)
     assert (
         found.n_paper_valid is reference.plan_paper(9, 0.1, beta, epsilon, relation).n_paper_valid
     )
@@ -120,7 +120,7 @@ def test_plans_from_chi2_agree_with_the_twin(method, relation):
             agents_epsilon=1,
             chi2=chi2,
             method=method,
-            neighbours=relation,
+            neighbors=relation,
         ).curator
         silent = planned.g if method == "loop" else planned.c**planned.k
         failure = (beta / 2 - silent) / (1 - silent)
@@ -156,8 +156,8 @@ def test_sizes_grow_with_chi2_as_the_waiting_times_do(method):
 
 def test_transfer_plans_share_beta():
     targets = {"alpha": 0.1, "beta": 0.02, "epsilon": 0.7}
-    planned = parity.plan_transfer(30, **targets, agents_epsilon=2, neighbours="add_remove")
-    curator = parity.plan(30, alpha=0.1, beta=0.01, epsilon=0.7, neighbours="add_remove")
+    planned = parity.plan_transfer(30, **targets, agents_epsilon=2, neighbors="add_remove")
+    curator = parity.plan(30, alpha=0.1, beta=0.01, epsilon=0.7, neighbors="add_remove")
     agents = local.agents_needed(alpha=0.1, beta=0.01, epsilon=2)
     assert planned == parity.TransferPlan(curator, agents, 0.1, 0.02)
 
@@ -167,7 +167,7 @@ def test_transfer_plans_share_beta():
 
 def promised(d, method, relation, *, beta=0.05):
     """The weakest promise that rules every wrong parity out where bits are uniform."""
-    return parity.plan(d, alpha=0.45, beta=beta, epsilon=0.5, method=method, neighbours=relation)
+    return parity.plan(d, alpha=0.45, beta=beta, epsilon=0.5, method=method, neighbors=relation)
 
 
 def examples(n, d, *, intercept=0, seed=0):
@@ -222,7 +222,7 @@ def mask(result):
 @pytest.mark.parametrize(("method", "relation"), RUNS)
 def test_a_seed_repeats_whatever_the_threads_and_the_arm(method, relation, arm, monkeypatch):
     X, y = wide()
-    options = {"epsilon": 0.5, "method": method, "neighbours": relation}
+    options = {"epsilon": 0.5, "method": method, "neighbors": relation}
     results = [parity.learn(X, y, **options, random_state=seed) for seed in range(3)]
     assert any(result.released for result in results)
     monkeypatch.setenv("HDP_FAST_ISA", arm)
@@ -256,7 +256,7 @@ def test_labels_that_no_parity_fits_are_an_ordinary_run(method, relation, planne
     plan = promised(7, method, relation, beta=0.2) if planned else None
     X, _, _ = examples(plan.n if planned else 9, 6)
     y = bits(np.random.default_rng(3), len(X))
-    options = {"method": method, "neighbours": relation, "plan": plan, "affine": True}
+    options = {"method": method, "neighbors": relation, "plan": plan, "affine": True}
     with caplog.at_level(logging.DEBUG):
         results = [parity.learn(X, y, epsilon=0.5, **options) for _ in range(10)]
     assert caplog.records == []
@@ -291,7 +291,7 @@ def test_results_and_records_have_public_fields_only():
         assert set(vars(result.record)) == {
             "mechanism",
             "source",
-            "neighbours",
+            "neighbors",
             "epsilon",
             "delta",
             "noise",
@@ -305,10 +305,10 @@ def test_results_and_records_have_public_fields_only():
 def test_the_record_says_what_was_run(method, relation):
     X, y, _ = examples(40, 4)
     for state, rng in (None, "operating system"), (1, "test stream"):
-        options = {"method": method, "neighbours": relation, "random_state": state}
+        options = {"method": method, "neighbors": relation, "random_state": state}
         record = parity.learn(X, y, epsilon=np.float64(0.25), **options).record
         assert record.mechanism == f"parity.learn, method={method}"
-        assert (record.neighbours, record.epsilon, record.delta) == (relation, 0.25, 0)
+        assert (record.neighbors, record.epsilon, record.delta) == (relation, 0.25, 0)
         assert (type(record.epsilon), record.numerics) == (float, "exact")
         assert rng in record.rng
 
@@ -320,7 +320,7 @@ def test_a_plan_stands_in_for_what_is_not_said():
         for beta in 0.05, 0.9:
             result = parity.learn(X, y, epsilon=0.5, beta=beta, plan=planned)
             assert result.record.mechanism.endswith(method)
-            assert result.record.neighbours == relation
+            assert result.record.neighbors == relation
             assert result.alpha == planned.alpha
 
 
@@ -330,7 +330,7 @@ def test_a_plan_stands_in_for_what_is_not_said():
         ({"epsilon": 0.25}, "epsilon"),
         ({"epsilon": "0.5"}, "epsilon"),
         ({"method": "batches"}, "method"),
-        ({"neighbours": "add_remove"}, "neighbours"),
+        ({"neighbors": "add_remove"}, "neighbors"),
         ({"affine": True}, "plan"),
         ({"X": np.zeros((2_000, 7), int)}, "plan"),
         ({"plan": "loop"}, "plan"),
@@ -391,7 +391,7 @@ def test_without_a_plan_alpha_is_the_least_that_the_records_promise(method, epsi
 def test_alpha_does_not_tell_a_private_number_of_records():
     X, y, _ = examples(5_000, 4)
     planned = promised(4, "loop", "add_remove")
-    assert parity.learn(X, y, epsilon=0.5, neighbours="add_remove").alpha is None
+    assert parity.learn(X, y, epsilon=0.5, neighbors="add_remove").alpha is None
     assert parity.learn(X, y, epsilon=0.5, plan=planned).alpha == planned.alpha
 
 
@@ -402,7 +402,7 @@ TRANSFER = {"epsilon": 4.0, "alpha": 0.1, "beta": 0.1}
 
 
 def people(count, *, flips=0.0, epsilon=2.0, seed=0):
-    """Agents with mostly zeros, labelled by the secret of source() but for some flipped labels."""
+    """Agents with mostly zeros, labeled by the secret of source() but for some flipped labels."""
     rng = np.random.default_rng([6, seed])
     X = (rng.random((count, D)) < 0.3).astype(np.uint8)
     y = (X @ source()[2] & 1).astype(np.uint8) ^ (rng.random(count) < flips)
@@ -466,8 +466,8 @@ def test_agents_are_left_alone_without_a_release():
 def test_both_sides_have_a_record():
     X, y, _ = source()
     result = parity.transfer(X, y, people(900, epsilon=3), **TRANSFER, random_state=0)
-    assert (result.record.epsilon, result.record.neighbours) == (4, "replace_one")
-    assert (result.agents_record.epsilon, result.agents_record.neighbours) == (3, "local")
+    assert (result.record.epsilon, result.record.neighbors) == (4, "replace_one")
+    assert (result.agents_record.epsilon, result.agents_record.neighbors) == (3, "local")
 
 
 @pytest.mark.parametrize(
@@ -512,14 +512,14 @@ def test_agents_whose_features_are_no_bits_are_refused_unasked():
 
 @pytest.mark.parametrize("chi2", [None, 0.4])
 def test_a_plan_of_both_sides_is_followed(chi2):
-    options = {"neighbours": "add_remove", "method": "batches"}
+    options = {"neighbors": "add_remove", "method": "batches"}
     planned = parity.plan_transfer(D, **TRANSFER, agents_epsilon=2, chi2=chi2, **options)
     X, y, secret = source(planned.curator.n)
     for plan in planned, planned.curator:
         agents = people(planned.agents)
         results = [parity.transfer(X, y, agents, **TRANSFER, plan=plan, random_state=1)]
         assert results[0].mask.tolist() == secret.tolist()
-        assert results[0].record.neighbours == "add_remove"
+        assert results[0].record.neighbors == "add_remove"
         assert "batches" in results[0].record.mechanism
         assert agents.remaining == 0
     with pytest.raises(InsufficientSamples, match=f"{planned.curator.n:,}"):

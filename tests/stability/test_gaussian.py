@@ -52,7 +52,7 @@ def changed(counts):
 
 @pytest.mark.parametrize("gap", [0, 1, 3])
 @pytest.mark.parametrize(("members", "labels"), [(1, 2), (3, 3), (2, 4)])
-def test_answers_of_neighbours_are_as_close_as_zcdp_says(members, labels, gap):
+def test_answers_of_neighbors_are_as_close_as_zcdp_says(members, labels, gap):
     sigma = Fraction(3, 2)
     masses = gaussian_masses(sigma, 15)
     laws = {counts: gaussian_vote_law(counts, gap, masses) for counts in elections(members, labels)}

@@ -42,7 +42,7 @@ def test_without_delta_the_scale_is_that_of_basic_composition():
 
 
 @pytest.mark.parametrize(("T", "epsilon", "delta"), [(1, 1.5, 0.0), (2, 1.5, 0.02), (2, 1.0, 0.0)])
-def test_no_pair_of_neighbouring_values_exceeds_delta(T, epsilon, delta):
+def test_no_pair_of_neighboring_values_exceeds_delta(T, epsilon, delta):
     scale = float(stability.laplace_scale(T, epsilon=epsilon, delta=delta))
     laws = {
         values: reference.above_threshold_law(values, 0, scale, T)
@@ -75,7 +75,7 @@ def test_labels_that_differ_at_distance_zero_add_no_more_than_their_half(T, epsi
     for steps in itertools.product(pairs, repeat=3):
         here = reference.above_threshold_law(tuple(a for a, _ in steps), w, scale, T)
         there = reference.above_threshold_law(tuple(b for _, b in steps), w, scale, T)
-        # Answers that tell a winner which the neighbour does not have.
+        # Answers that tell a winner which the neighbor does not have.
         told = [i for i, step in enumerate(steps) if step == (0, 0)]
         secret = {a for a in here if any(i < len(a) and a[i] for i in told)}
         kept = {a: p for a, p in there.items() if a not in secret}

@@ -47,7 +47,7 @@ def floats(table):
     return [float(p) for p in table.probabilities]
 
 
-def neighbours(levels):
+def neighbors(levels):
     return [pair for a, b in itertools.pairwise(levels) for pair in ((a, b), (b, a))]
 
 
@@ -97,10 +97,10 @@ def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreeme
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
-    found = reference.adversary_delta(neighbours(floats(table)), m, T, epsilon)
+    found = reference.adversary_delta(neighbors(floats(table)), m, T, epsilon)
     assert delta / 10 < found <= delta
     table = vote(m, epsilon, delta)
-    found = reference.adversary_delta(neighbours(two_sided(table)), m, None, epsilon)
+    found = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
     assert delta / 10 < found <= delta
 
 
@@ -108,7 +108,7 @@ def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
 def test_longer_steps_are_broken_by_an_adversary_and_refused(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
     levels = floats(table)
-    found = reference.adversary_delta(neighbours([1.0, *levels[1::3]]), m, T, epsilon)
+    found = reference.adversary_delta(neighbors([1.0, *levels[1::3]]), m, T, epsilon)
     assert found > delta
     fields = json.loads(table.to_json())
     fields["words"] = fields["words"][::3]
@@ -132,7 +132,7 @@ def test_no_step_is_too_long_for_its_proof(gap, delta):
 
 def test_a_bottom_more_than_T_breaks_the_promise():
     table = hazard(1, 3, 1.0, 0.02)
-    pairs = neighbours(floats(table))
+    pairs = neighbors(floats(table))
     assert reference.adversary_delta(pairs, 3, 1, 1.0) <= 0.02
     assert reference.adversary_delta(pairs, 4, 2, 1.0) > 0.02
 
@@ -145,7 +145,7 @@ def exact_epsilon(table, order, each):
         levels = [number(p.numerator) / number(p.denominator) for p in table.probabilities]
         hazards = isinstance(table, HazardTable)
         A = ((1 - a) * levels[1].ln() - B) if hazards else number(0)
-        for p, q in neighbours(levels[1:] if hazards else levels):
+        for p, q in neighbors(levels[1:] if hazards else levels):
             tail = (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
             assert hazards or p * (p / q) ** (a - 1) + tail <= B.exp()
             A = max(A, (p * (p / q) ** (a - 1) / (B.exp() - tail)).ln()) if hazards else A
@@ -161,7 +161,7 @@ def test_the_certified_epsilon_is_that_of_long_decimals():
     grid = [(a, b) for a in np.geomspace(10, 60, 25) for b in np.geomspace(1e-3, 5e-2, 25)]
     scores = {}
     levels = np.array(floats(table))
-    p, q = np.array(neighbours(levels[1:])).T
+    p, q = np.array(neighbors(levels[1:])).T
     for a, b in grid:
         room = np.exp(b) - (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
         if room.min() > 0:
@@ -178,7 +178,7 @@ def test_the_certified_epsilon_is_that_of_long_decimals():
 def test_the_certified_epsilon_of_votes_is_that_of_long_decimals():
     table = vote(100)
     best = math.inf
-    p, q = np.array(neighbours(floats(table))).T
+    p, q = np.array(neighbors(floats(table))).T
     for order in np.geomspace(5, 100, 40):
         r, s, rise = 1 - p, 1 - q, order - 1
         sums = p * (p / q) ** rise + r * (r / s) ** rise
@@ -305,7 +305,7 @@ def test_far_in_a_long_batch_the_last_bottom_ends_it():
 
 
 @pytest.mark.parametrize("counts", [(2, 2, 0), (3, 2, 1), (2, 3, 1), (1, 2, 2), (0, 3, 2)])
-def test_a_label_never_differs_between_neighbours(counts):
+def test_a_label_never_differs_between_neighbors(counts):
     table = hazard(10**6, 10**6, 50.0)
     for i in range(3):
         for j in range(3):
@@ -358,7 +358,7 @@ def test_scores_that_are_none_vote_somewhere_and_nobody_is_told():
 
 
 def test_margins_cannot_win_the_second_time():
-    # With two bins one shifted bin is eligible: its centre is the answer, whoever votes.
+    # With two bins one shifted bin is eligible: its center is the answer, whoever votes.
     session = hazard(3, 20).session()
     halves = np.where(np.arange(10_000) % 2 == 0, 0.1, 0.9)
     assert session.answer_scores(halves, 2) == 0.5
@@ -387,7 +387,7 @@ def test_a_session_is_paid_for_once_and_is_never_copied():
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(session)
     assert (session.record.epsilon, session.record.delta) == (1.0, 1e-6)
-    assert session.record.neighbours == "replace_one"
+    assert session.record.neighbors == "replace_one"
     assert "test stream" in hazard().session(random_state=3).record.rng
 
 

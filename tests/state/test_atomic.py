@@ -161,7 +161,7 @@ def test_a_name_is_on_the_disk_before_anybody_relies_on_it(write, path, monkeypa
     assert said[:3] == ["file", "name", "folder"]
 
 
-def test_a_folder_that_cannot_be_synchronised_is_no_error(path, monkeypatch):
+def test_a_folder_that_cannot_be_synchronized_is_no_error(path, monkeypatch):
     fsync = os.fsync
 
     def refuses(handle, number):

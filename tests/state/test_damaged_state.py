@@ -139,7 +139,7 @@ def test_an_empty_state_of_a_device_is_not_a_new_one(path):
 
 COLUMNS = {
     "ledger": {
-        "ledger": ["key", "neighbours"],
+        "ledger": ["key", "neighbors"],
         "account": ["kind", "name", "time", "epsilon", "delta", "spent_epsilon", "spent_delta"],
         "entry": ["account", "time", "state", "record"],
     },

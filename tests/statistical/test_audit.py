@@ -1,4 +1,4 @@
-"""Audits of every mechanism on its worst neighbours, and of a broken twin of each.
+"""Audits of every mechanism on its worst neighbors, and of a broken twin of each.
 
 No lower bound may exceed what is promised (false alarm 1e-6 a mechanism); the bound of the twin,
 which has less noise or a coin less than it should, must. Coins come from the operating system.
@@ -22,7 +22,7 @@ from hdp_fast import accounting, gf2, local, noise, parity
 from hdp_fast.adaptation import (
     ConvexAdaptation,
     NonConvexAdaptation,
-    PrivateDiscrepancyMinimisation,
+    PrivateDiscrepancyMinimization,
     release_discrepancy,
 )
 from hdp_fast.audit import lower_bound
@@ -47,8 +47,8 @@ class Audit:
     Attributes:
         name: shown in the table.
         promised: epsilon.
-        mechanism: called with data or neighbour.
-        data, neighbour: on which some outcome's probabilities differ most.
+        mechanism: called with data or neighbor.
+        data, neighbor: on which some outcome's probabilities differ most.
         twin: the same with less noise, whose bound must exceed promised.
         broken: what is wrong with the twin.
         tight: the share of promised that the bound reaches, but for five standard deviations.
@@ -61,7 +61,7 @@ class Audit:
     promised: float
     mechanism: Callable[[Any], Any]
     data: Any
-    neighbour: Any
+    neighbor: Any
     twin: Callable[[Any], Any]
     broken: str
     tight: float
@@ -71,7 +71,7 @@ class Audit:
 
     def bound(self, mechanism, runs):
         return lower_bound(
-            mechanism, self.data, self.neighbour, delta=self.delta, event=self.event, runs=runs,
+            mechanism, self.data, self.neighbor, delta=self.delta, event=self.event, runs=runs,
             confidence=1 - FALSE_ALARM, threads=1,
         )  # fmt: skip
 
@@ -175,7 +175,7 @@ def reports(randomizer):
 
 
 def gaussian_epsilon(sigma, delta):
-    """The epsilon that discrete Gaussian noise has at delta where neighbours differ by 1."""
+    """The epsilon that discrete Gaussian noise has at delta where neighbors differ by 1."""
     masses = {x: float(p) for x, p in gaussian_masses(sigma, 40).items()}
 
     def excess(epsilon):
@@ -205,7 +205,7 @@ def whole_run(tiny):
 
 
 # A record of which every gradient is the longest and no other has a part in its direction; the
-# neighbour has the other label, hence the opposite gradient.
+# neighbor has the other label, hence the opposite gradient.
 CANARY = np.eye(2)
 DENSITY, STEP = 0.75, 1.0
 
@@ -265,7 +265,7 @@ def models_of(run, label):
     agents = local.Agents(CANARY[:1], [1], epsilon=1.0)
     run.fit(CANARY, canary_labels(label), agents)
     models = run.result_.hypothesis["hypotheses"]
-    return sum(each["weights"][0] for each in models) / run.learner.noise
+    return sum(each["weights"][0] for each in models) / run.learner.noise_multiplier
 
 
 def released_discrepancy(**noise):
@@ -294,7 +294,7 @@ def off_diagonal(moment):
 
 def moment(told, epsilon, **settings):
     """A part of the released matrix of a target; weights and model are not searched for."""
-    model = PrivateDiscrepancyMinimisation(epsilon=epsilon, delta=0.01, tolerance=1.0, **settings)
+    model = PrivateDiscrepancyMinimization(epsilon=epsilon, delta=0.01, tolerance=1.0, **settings)
     return lambda target: told(model.fit(np.eye(2), [0, 0], target).moment_)
 
 
@@ -314,7 +314,7 @@ called = partial(
 )  # fmt: skip
 # Where there is a third of the noise that epsilon = 2 needs.
 LESS = accounting.zcdp_epsilon(9 * accounting.zcdp_rho(2.0, 0.01), 0.01)
-LESS_IDEALISED = accounting.gaussian_epsilon(3 * accounting.gaussian_mu(2.0, 0.01), 0.01)
+LESS_IDEALIZED = accounting.gaussian_epsilon(3 * accounting.gaussian_mu(2.0, 0.01), 0.01)
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
@@ -322,7 +322,9 @@ LOOP_REMOVED = Setting("loop", 1.0, "add_remove", g=0.04)
 PAPER = Setting("paper", 0.5, c=0.5, k=1, test_size=0)
 TRANSFER = Tiny(2, kappa=1.0, eta=1.0, epsilon=2.0)
 # Where steps shrink what was learned, the model is nearly the mean of all noisy sums.
-SGD = PrivateSGD("hinge", steps=8, batch=2, radius=0.9, l2=100.0, noise=8.0, delta=0.01)
+SGD = PrivateSGD(
+    "hinge", steps=8, batch_size=2, radius=0.9, l2=100.0, noise_multiplier=8.0, delta=0.01
+)
 IDEALIZED = replace(SGD, numerics="idealized")
 SHORT = replace(SGD, steps=4)
 # One label that contradicts all others makes their opposite likelier, and answers rarer: the ratio
@@ -331,7 +333,7 @@ MANY, FEWER = ((1, 0),) * 4, ((1, 0),) * 3
 
 AUDITS = [
     Audit(
-        "randomised response", 1.0, response(1.0), [1], [0],
+        "randomized response", 1.0, response(1.0), [1], [0],
         response(2.0), "half the noise", 0.85,
     ),
     Audit(
@@ -396,8 +398,8 @@ AUDITS = [
         )
         for kind, tight, more in [
             (local.BinaryResponse, 0.85, {}),
-            (local.Laplace, 0.75, {}),
-            (local.Gaussian, 0.6, {"delta": 0.01}),
+            (local.LaplaceRandomizer, 0.75, {}),
+            (local.GaussianRandomizer, 0.6, {"delta": 0.01}),
             (local.Piecewise, 0.8, {}),
             (local.KaryResponse, 0.75, {"k": 3}),
             (local.HadamardResponse, 0.75, {"k": 3}),
@@ -427,16 +429,17 @@ AUDITS = [
     # step that the mean of the models leaves out.
     Audit(
         "SGD, exact", descent_epsilon(SGD), descent(SGD), 1, 0,
-        descent(replace(SGD, noise=1.0)), "an eighth of the noise", 0.09, delta=0.01,
+        descent(replace(SGD, noise_multiplier=1.0)), "an eighth of the noise", 0.09, delta=0.01,
     ),
     Audit(
-        "SGD, idealised", descent_epsilon(IDEALIZED), descent(IDEALIZED), 1, 0,
-        descent(replace(IDEALIZED, noise=2.0)), "a quarter of the noise", 0.14, delta=0.01,
+        "SGD, idealized", descent_epsilon(IDEALIZED), descent(IDEALIZED), 1, 0,
+        descent(replace(IDEALIZED, noise_multiplier=2.0)), "a quarter of the noise", 0.14,
+        delta=0.01,
     ),
     Audit(
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
-        whole_descent(replace(SHORT, noise=0.8), 2), "a tenth of the noise", 0.02, delta=0.01,
-        runs=5_000, event=lambda part: part > 0.005,
+        whole_descent(replace(SHORT, noise_multiplier=0.8), 2), "a tenth of the noise", 0.02,
+        delta=0.01, runs=5_000, event=lambda part: part > 0.005,
     ),
     Audit(
         "discrepancy", 1.0, released_discrepancy(epsilon=1.0), [-1, 1, 1, 1], [-1, -1, 1, 1],
@@ -456,11 +459,11 @@ AUDITS = [
         event=lambda value: value > 0,
     ),
     Audit(
-        "convex adaptation, idealised", 1.0, convex(1.0, numerics="idealised"), 1, -1,
-        convex(20.0, numerics="idealised"), "noise for twenty times epsilon", 0.0, delta=0.01,
+        "convex adaptation, idealized", 1.0, convex(1.0, numerics="idealized"), 1, -1,
+        convex(20.0, numerics="idealized"), "noise for twenty times epsilon", 0.0, delta=0.01,
         runs=3_000, event=lambda value: value > 0,
     ),
-    # Half of the budget is for u, and the losses of both neighbours are the same.
+    # Half of the budget is for u, and the losses of both neighbors are the same.
     Audit(
         "convex adaptation, paper", 1.0, printed(1.0), 1, -1,
         printed(30.0), "noise for thirty times epsilon", 0.0,
@@ -482,8 +485,8 @@ AUDITS = [
         event=lambda value: value > 0.65,
     ),
     Audit(
-        "private DM, idealised", 2.0, moment(off_diagonal, 2.0, numerics="idealised"), *DIAGONALS,
-        moment(off_diagonal, LESS_IDEALISED, numerics="idealised"), "a third of the noise", 0.2,
+        "private DM, idealized", 2.0, moment(off_diagonal, 2.0, numerics="idealized"), *DIAGONALS,
+        moment(off_diagonal, LESS_IDEALIZED, numerics="idealized"), "a third of the noise", 0.2,
         delta=0.01, runs=6_000, event=lambda value: value > 0.65,
     ),
     Audit(

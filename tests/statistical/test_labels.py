@@ -1,4 +1,4 @@
-"""Whole labelers, training included, audited on neighbours whose votes are close."""
+"""Whole labelers, training included, audited on neighbors whose votes are close."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Randomised responses against their exact law, with coins of the operating system."""
+"""Randomized responses against their exact law, with coins of the operating system."""
 
 import itertools
 import math
@@ -75,7 +75,7 @@ DISTANCES = [1, 2, 8, 64, 1000, CHUNK, 2 * CHUNK]
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1.0])
-def test_neighbouring_answers_are_independent(epsilon):
+def test_neighboring_answers_are_independent(epsilon):
     law, cases = pair_law(1 - truth(epsilon)), []
     for distance in DISTANCES:
         answers = local.randomized_response(np.zeros(COUNT, np.uint8), epsilon=epsilon)
@@ -97,7 +97,7 @@ def test_a_few_repeated_coins_would_be_seen(distance):
     assert misfits([Case(pairs(answers, distance), pair_law(1 - truth(1.0)))])
 
 
-def test_agents_answer_by_randomised_response_and_their_mean_is_estimated_without_bias():
+def test_agents_answer_by_randomized_response_and_their_mean_is_estimated_without_bias():
     epsilon, rng = 0.7, np.random.default_rng(1)
     X, y = rng.integers(0, 2, (COUNT, 1), np.uint8), (rng.random(COUNT) < 0.3).astype(np.uint8)
     agents = local.Agents(X, y, epsilon=epsilon)

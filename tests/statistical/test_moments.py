@@ -17,7 +17,7 @@ COLUMNS, RELEASES = 300, 8
 CELLS = np.linspace(-3, 3, 25)
 DEVIATIONS = {
     "exact": BOUND**2 / math.sqrt(2 * accounting.zcdp_rho(EPSILON, DELTA)),
-    "idealised": BOUND**2 / accounting.gaussian_mu(EPSILON, DELTA),
+    "idealized": BOUND**2 / accounting.gaussian_mu(EPSILON, DELTA),
 }
 
 

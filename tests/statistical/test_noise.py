@@ -54,7 +54,7 @@ def window_law(p):
 
 
 @pytest.mark.parametrize("p", [0.5, Fraction(1, 3), 0.01])
-def test_neighbouring_draws_are_independent(p):
+def test_neighboring_draws_are_independent(p):
     law, cases = window_law(Fraction(p)), []
     for gap in (1, 2, 64, 1000, CHUNK):
         cases.append(Case(windows(noise.bernoulli(p, COUNT), gap), law))
@@ -106,11 +106,11 @@ def test_a_solution_that_is_too_likely_would_be_seen():
     counts = drawn(solution, 20_000)
     law = dict.fromkeys(counts, Fraction(1, 4))
     assert misfits([Case(counts, law)]) == []
-    favoured = next(iter(counts))
+    favored = next(iter(counts))
     for other in counts:
-        moved = counts[other] // 10 if other != favoured else 0
+        moved = counts[other] // 10 if other != favored else 0
         counts[other] -= moved
-        counts[favoured] += moved
+        counts[favored] += moved
     assert misfits([Case(counts, law)])
 
 

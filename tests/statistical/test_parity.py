@@ -29,7 +29,7 @@ class Setting:
 
     method: str
     epsilon: float
-    neighbours: str = "replace_one"
+    neighbors: str = "replace_one"
     g: float | None = None
     c: float | None = None
     k: int | None = None
@@ -38,7 +38,7 @@ class Setting:
     def plan(self, unknowns):
         planned = parity.plan(
             unknowns, alpha=0.4, beta=0.5, epsilon=self.epsilon, method=self.method,
-            neighbours=self.neighbours,
+            neighbors=self.neighbors,
         )  # fmt: skip
         return replace(planned, n=0, g=self.g, c=self.c, k=self.k, test_size=self.test_size)
 
@@ -50,10 +50,10 @@ class Setting:
             g = exact.round_up(Fraction(self.g))
             return exact.distribution_loop(records, d, self.rate(), g)
         c = exact.round_up(Fraction(self.c))
-        return exact.distribution_batches(records, d, self.rate(), c, self.k, self.neighbours)
+        return exact.distribution_batches(records, d, self.rate(), c, self.k, self.neighbors)
 
     def rate(self):
-        return rounded_down(exact.rate(self.epsilon, self.neighbours, c=self.c, g=self.g))
+        return rounded_down(exact.rate(self.epsilon, self.neighbors, c=self.c, g=self.g))
 
     def counts(self, records, d, draws=DRAWS, affine=False):
         X = [[x >> j & 1 for j in range(d)] for x, _ in records]
@@ -86,14 +86,14 @@ def number(mask, intercept):
     return sum(bit << j for j, bit in enumerate(mask)) | intercept << len(mask)
 
 
-def best_c(epsilon, neighbours):
+def best_c(epsilon, neighbors):
     """The c of the largest rate."""
-    return float(exact.rounded_bottom(Fraction(epsilon), neighbours))
+    return float(exact.rounded_bottom(Fraction(epsilon), neighbors))
 
 
-def base(epsilon, neighbours="replace_one"):
+def base(epsilon, neighbors="replace_one"):
     """One batch: the base learner, whose bounds a single record attains."""
-    return Setting("batches", epsilon, neighbours, c=best_c(epsilon, neighbours), k=1)
+    return Setting("batches", epsilon, neighbors, c=best_c(epsilon, neighbors), k=1)
 
 
 LOOPS = [
@@ -126,7 +126,7 @@ CHOSEN = [
 
 
 def named(setting):
-    return f"{setting.method}-{setting.epsilon:g}-{setting.neighbours}"
+    return f"{setting.method}-{setting.epsilon:g}-{setting.neighbors}"
 
 
 DATA_SETS = SMALLEST + CHOSEN
@@ -248,5 +248,5 @@ def test_parameters_do_not_depend_on_a_private_number_of_records(method, monkeyp
     monkeypatch.setattr(_core, "ParityTask", task)
     for n in range(12):
         X = np.zeros((n, 3), np.uint8)
-        parity.learn(X, X[:, 0], epsilon=1.0, beta=0.5, method=method, neighbours="add_remove")
+        parity.learn(X, X[:, 0], epsilon=1.0, beta=0.5, method=method, neighbors="add_remove")
     assert len({(g, c, k) for _, _, g, c, k, _, _ in used}) == 1

@@ -9,10 +9,10 @@ from frequencies import FALSE_ALARM, Case, misfits, power, two_sided
 
 from hdp_fast.local import (
     BinaryResponse,
-    Gaussian,
+    GaussianRandomizer,
     HadamardResponse,
     KaryResponse,
-    Laplace,
+    LaplaceRandomizer,
     Piecewise,
 )
 
@@ -24,11 +24,11 @@ CELLS = 300
 MEANS = [
     BinaryResponse(0.5),
     BinaryResponse(3.0, (-2.0, 6.0)),
-    Laplace(0.01),
-    Laplace(1.0),
-    Laplace(20.0),
-    Gaussian(1.0, 1e-6),
-    Gaussian(8.0, 1e-3),
+    LaplaceRandomizer(0.01),
+    LaplaceRandomizer(1.0),
+    LaplaceRandomizer(20.0),
+    GaussianRandomizer(1.0, 1e-6),
+    GaussianRandomizer(8.0, 1e-3),
     Piecewise(0.1),
     Piecewise(2.0),
     Piecewise(6.0),
@@ -48,7 +48,7 @@ PLACES = [0.0, 2.0**-20, 1 / 3, 0.5, 1 - 2.0**-20, 1.0]
 def values_of(randomizer):
     if isinstance(randomizer, KaryResponse | HadamardResponse):
         return [0, 1, randomizer.k // 2, randomizer.k - 1]
-    low, high = randomizer.loss_range
+    low, high = randomizer.bounds
     return [low + (high - low) * place for place in PLACES]
 
 
@@ -81,7 +81,7 @@ def test_reports_follow_log_probability(randomizer):
     assert misfits(cases) == []
 
 
-@pytest.mark.parametrize("kind", [BinaryResponse, Laplace, Piecewise])
+@pytest.mark.parametrize("kind", [BinaryResponse, LaplaceRandomizer, Piecewise])
 def test_an_epsilon_three_percent_larger_would_be_seen(kind):
     pairs = []
     for u in (0.0, 1.0):
@@ -89,7 +89,9 @@ def test_an_epsilon_three_percent_larger_would_be_seen(kind):
     assert power(pairs, COUNT) > 0.999
 
 
-@pytest.mark.parametrize("randomizer", [BinaryResponse(1.0), Laplace(1.0), Piecewise(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "randomizer", [BinaryResponse(1.0), LaplaceRandomizer(1.0), Piecewise(1.0)], ids=str
+)
 def test_numbers_that_differ_little_are_rounded_at_their_own_rate(randomizer):
     """A third and a number close to it, told apart by the mean of many reports."""
     least, more = randomizer._line

@@ -50,10 +50,10 @@ def learner_of(tiny):
     return PrivateSGD(
         tiny.loss,
         steps=tiny.sums + 1,
-        batch=tiny.batch,
-        lipschitz=1.0,
-        noise=float(tiny.sigma / UNITS),
-        convexity=1 / (tiny.pace * tiny.batch * SCALE**2),
+        batch_size=tiny.batch,
+        clip_norm=1.0,
+        noise_multiplier=float(tiny.sigma / UNITS),
+        strong_convexity=1 / (tiny.pace * tiny.batch * SCALE**2),
         radius=min(tiny.radius, 1e9) * SCALE,
     )
 
@@ -116,7 +116,7 @@ def as_kind(kind, tiny):
 
 BROKEN = {
     "a tenth less noise": lambda tiny, chances: (replace(tiny, sigma=tiny.sigma * 9 / 10), chances),
-    "a draw more": lambda tiny, chances: (replace(tiny, batch=tiny.batch + 1), chances),
+    "a draw more": lambda tiny, chances: (replace(tiny, batch_size=tiny.batch + 1), chances),
     "draws without replacement": lambda tiny, _: (as_kind(WithoutReplacement, tiny), EVEN),
     "even draws": lambda tiny, _: (tiny, EVEN),
     "weights without projection": lambda tiny, _: (tiny, UNPROJECTED),
@@ -155,8 +155,8 @@ def test_noise_of_every_coordinate_is_its_own():
     """Sums of two of three gradients of any length, two coordinates each."""
     sigma, scale = Fraction(5, 4), (UNITS - math.sqrt(2) / 2 - 1) / 0.3
     learner = PrivateSGD(
-        "logistic", steps=2, batch=2, lipschitz=0.3, noise=float(sigma / UNITS), convexity=1e-3,
-        radius=1e6,
+        "logistic", steps=2, batch_size=2, clip_norm=0.3, noise_multiplier=float(sigma / UNITS),
+        strong_convexity=1e-3, radius=1e6,
     )  # fmt: skip
     X, y, unit = learner.prepare(LONG), np.ones(3, np.uint8), 1e3 / (2 * 2 * scale)
     found = Counter(
@@ -178,7 +178,12 @@ def test_noise_of_every_coordinate_is_its_own():
 def test_noise_of_many_draws_follows_the_law_of_few(sigma, columns):
     """So many columns and steps that the noise comes from tables."""
     learner = PrivateSGD(
-        "hinge", steps=2, lipschitz=1.0, noise=float(sigma / UNITS), convexity=1e-3, radius=1e6
+        "hinge",
+        steps=2,
+        clip_norm=1.0,
+        noise_multiplier=float(sigma / UNITS),
+        strong_convexity=1e-3,
+        radius=1e6,
     )
     X, y = learner.prepare(np.zeros((1, columns))), np.ones(1, np.uint8)
     unit = 1e3 / (2 * (UNITS - math.sqrt(columns) / 2 - 1))

@@ -50,7 +50,7 @@ def test_the_other_label_mirrors_the_votes():
         assert two_sided(zeros, COUNT, VOTE.probabilities[3]) > FALSE_ALARM / 2
 
 
-def test_a_neighbouring_level_would_be_seen():
+def test_a_neighboring_level_would_be_seen():
     (found,) = frequency(VOTE, 3)
     assert two_sided(found, COUNT, VOTE.probabilities[4]) < FALSE_ALARM
 

@@ -1,7 +1,7 @@
-"""Audits of sessions on neighbouring votes, and of a broken twin of each.
+"""Audits of sessions on neighboring votes, and of a broken twin of each.
 
 Each mechanism says whether an event happened that tells much, found on other runs. Where what is
-answered is impossible on the neighbour, its probability is below delta, and the bound is 0 unless
+answered is impossible on the neighbor, its probability is below delta, and the bound is 0 unless
 the promise is broken.
 """
 
@@ -96,12 +96,12 @@ def unhalved(votes):
     return sum(votes) // 2 + gap, sum(votes) // 2 - gap
 
 
-# The values of the data are above those of the neighbour, but for those where a bottom is expected.
+# The values of the data are above those of the neighbor, but for those where a bottom is expected.
 VALUES, NEIGHBOUR = np.tile([1, 1, 1, 0], 16), np.tile([0, 0, 0, 1], 16)
 
 
 def agreement(answers):
-    """Answers that the data make likelier, less those that the neighbour does."""
+    """Answers that the data make likelier, less those that the neighbor does."""
     above = np.array(answers) >= 1
     return int(np.sum(np.where(above == VALUES[: len(above)], 1, -1)))
 

@@ -61,7 +61,7 @@ def str_run():
 
 def sgd(**changes):
     """A learner of a few steps."""
-    return learners.PrivateSGD("logistic", steps=2, noise=1.0, **changes)
+    return learners.PrivateSGD("logistic", steps=2, noise_multiplier=1.0, **changes)
 
 
 RECORDS = {"X": BITS, "y": LABELS}
@@ -74,9 +74,9 @@ STEPS = {**PRIVACY, "steps": 2}
 ADAPTING = {
     "ConvexAdaptation": lambda: adaptation.ConvexAdaptation(**STEPS),
     "NonConvexAdaptation": lambda: adaptation.NonConvexAdaptation(**STEPS),
-    "TargetSGD": lambda: adaptation.TargetSGD(**STEPS, batch=1, numerics="idealised"),
-    "PrivateDiscrepancyMinimisation": lambda: adaptation.PrivateDiscrepancyMinimisation(**STEPS),
-    "DiscrepancyMinimisation": lambda: adaptation.DiscrepancyMinimisation(steps=2),
+    "TargetSGD": lambda: adaptation.TargetSGD(**STEPS, batch_size=1, numerics="idealized"),
+    "PrivateDiscrepancyMinimization": lambda: adaptation.PrivateDiscrepancyMinimization(**STEPS),
+    "DiscrepancyMinimization": lambda: adaptation.DiscrepancyMinimization(steps=2),
     "KernelMeanMatching": lambda: adaptation.KernelMeanMatching(steps=2),
     "Pooled": adaptation.Pooled,
     "SourceOnly": adaptation.SourceOnly,
@@ -84,9 +84,9 @@ ADAPTING = {
 }
 RANDOMIZERS = {
     "BinaryResponse": local.BinaryResponse(1.0),
-    "Laplace": local.Laplace(1.0),
+    "Laplace": local.LaplaceRandomizer(1.0),
     "Piecewise": local.Piecewise(1.0),
-    "Gaussian": local.Gaussian(1.0, 1e-3),
+    "Gaussian": local.GaussianRandomizer(1.0, 1e-3),
     "KaryResponse": local.KaryResponse(4, 1.0),
     "HadamardResponse": local.HadamardResponse(4, 1.0),
 }
@@ -109,7 +109,7 @@ SHARED = {
     "GaussianSession.answer": ("counts",),
     "AboveThreshold.answer": ("values",),
     "StableRelease.release": ("counts",),
-    "lower_bound": ("data", "neighbour"),
+    "lower_bound": ("data", "neighbor"),
 }
 
 DOORS = {
@@ -134,7 +134,7 @@ DOORS = {
         sgd().learn, {"X": NUMBERS.astype(np.float32), "y": LABELS}, XY
     ),
     "PrivateSGD.learn, squared": Door(
-        learners.PrivateSGD("squared", steps=2, noise=1.0, label_bound=1.0).learn,
+        learners.PrivateSGD("squared", steps=2, noise_multiplier=1.0, label_bound=1.0).learn,
         {"X": NUMBERS, "y": SIGNS},
         XY,
     ),
@@ -187,7 +187,7 @@ DOORS = {
             fresh(make, "fit"),
             CLASSES if name == "NonConvexAdaptation" else DOMAINS,
             # It does not look at the target's labels.
-            tuple(DOMAINS)[: 3 if name == "PrivateDiscrepancyMinimisation" else 4],
+            tuple(DOMAINS)[: 3 if name == "PrivateDiscrepancyMinimization" else 4],
         )
         for name, make in ADAPTING.items()
     },

@@ -19,8 +19,8 @@ from hdp_fast.accounting import (
     Approximate,
     BoundedRange,
     DiscreteLaplace,
-    Gaussian,
-    Laplace,
+    GaussianMechanism,
+    LaplaceMechanism,
     Pure,
     Subsampled,
 )
@@ -57,7 +57,7 @@ class Law:
 def worst_pair(base, size):
     """Positive losses of a base when `size` records change, P and Q of each, and what is infinite.
 
-    Randomised response; the same, that says all with a probability that adds up over the records;
+    Randomized response; the same, that says all with a probability that adds up over the records;
     and all integers with noise of masses proportional to r^|z|, moved by `steps`.
     """
     epsilon = size * Decimal(base.epsilon)
@@ -135,8 +135,8 @@ def some_base(coins, least=LEAST, most=MOST, kinds=range(7)):
         lambda: Approximate(size, failing),
         lambda: DiscreteLaplace(size, coins.randint(1, 3)),
         lambda: BoundedRange(size),
-        lambda: Gaussian(size),
-        lambda: Laplace(size),
+        lambda: GaussianMechanism(size),
+        lambda: LaplaceMechanism(size),
         lambda: ZCDP(size),
     ][coins.choice(kinds)]()
 
@@ -200,7 +200,7 @@ def weaker(mechanism, factor, coins):
         if coins.random() < 0.3:
             return replace(mechanism, draws=mechanism.draws + 1)
         return replace(mechanism, base=weaker(mechanism.base, factor, coins))
-    names = {Gaussian: "mu", ZCDP: "rho"}
+    names = {GaussianMechanism: "mu", ZCDP: "rho"}
     name = names.get(type(mechanism), "epsilon")
     if isinstance(mechanism, Approximate) and coins.random() < 0.5:
         return replace(mechanism, delta=min(0.9, mechanism.delta * factor))

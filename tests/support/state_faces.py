@@ -17,7 +17,7 @@ from hdp_fast.labels.usage import Spent
 from hdp_fast.transfer.checkpoint import Journal
 
 RECORD = PrivacyRecord(
-    mechanism="test", source="s", neighbours="replace_one", epsilon=0.125, noise="none"
+    mechanism="test", source="s", neighbors="replace_one", epsilon=0.125, noise="none"
 )
 SETTINGS = {"plan": {"rounds": 4}, "learner": "a", "coins": None, "run": "b", "seed": None}
 SETTINGS |= {"finalists": [1, 4], "answered before": 0, "salt": "c", "digest": "d"}

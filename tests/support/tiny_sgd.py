@@ -44,9 +44,9 @@ class Tiny:
         reach = int(9 * self.sigma) + 2 + self.batch * min(self.longest, 20)
         return np.arange(-reach, reach + 1)
 
-    def noise(self, centres):
-        """Chances of all sums, (..., sums), of discrete Gaussian noise around centres (...)."""
-        far = (self.sums_of_noise - np.asarray(centres)[..., None]) ** 2
+    def noise(self, centers):
+        """Chances of all sums, (..., sums), of discrete Gaussian noise around centers (...)."""
+        far = (self.sums_of_noise - np.asarray(centers)[..., None]) ** 2
         all_far = np.arange(-int(12 * self.sigma) - 3, int(12 * self.sigma) + 4) ** 2
         scale = 2 * float(self.sigma) ** 2
         return np.exp(-far / scale) / np.exp(-all_far / scale).sum()

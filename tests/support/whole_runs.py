@@ -113,7 +113,7 @@ def _round(tiny, records, mu):
     return (chances / chances.sum(axis=0)) @ mu[draws].prod(axis=1)
 
 
-def neighbours(n):
+def neighbors(n):
     """All pairs that differ in one record, both ways."""
     for records in itertools.product(RECORDS, repeat=n):
         for i, other in itertools.product(range(n), RECORDS):
@@ -122,10 +122,10 @@ def neighbours(n):
 
 
 def divergences(tiny, epsilons, drawn=projected):
-    """The largest hockey-stick divergence of any neighbours, at each epsilon."""
+    """The largest hockey-stick divergence of any neighbors, at each epsilon."""
     data = itertools.product(RECORDS, repeat=tiny.n)
     laws = {records: list(law(tiny, records, drawn).values()) for records in data}
-    pairs = list(neighbours(tiny.n))
+    pairs = list(neighbors(tiny.n))
     some = np.array([laws[records] for records, _ in pairs])
     other = np.array([laws[records] for _, records in pairs])
     return [np.maximum(some - math.exp(e) * other, 0).sum(axis=1).max() for e in epsilons]

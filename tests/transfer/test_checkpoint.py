@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdp_fast import AgentsExhausted, Budget, CheckpointError, ParameterError, _core, transfer
+from hdp_fast import AgentsExhausted, Budget, CheckpointError, ParameterError, _core
 from hdp_fast.learners import ExponentialLearner, Stumps
 from hdp_fast.local import Agents
-from hdp_fast.transfer import estimator, SubsampleTestReweigh
+from hdp_fast.transfer import SubsampleTestReweigh, estimator
 from hdp_fast.transfer.checkpoint import Journal
 from hdp_fast.transfer.run import DenseWeights, Rounds
 

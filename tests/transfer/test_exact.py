@@ -1,4 +1,4 @@
-"""Whole private runs on a few records, enumerated over all data sets, neighbours and draws.
+"""Whole private runs on a few records, enumerated over all data sets, neighbors and draws.
 
 Probabilities are sums of at most 64 products of a dozen floats: wrong by less than 1e-13.
 """
@@ -15,7 +15,7 @@ from hdp_fast.weights import DenseWeights
 EPSILONS = (0.0, 0.1, 0.25, 0.5, 1.0, 1.5)
 ERROR = 1e-12
 
-# Name: setting, the share of the promise that some neighbours reach at some epsilon.
+# Name: setting, the share of the promise that some neighbors reach at some epsilon.
 SETTINGS = {
     "uniform, two": (Tiny(2, 1.0, 1.0, 1.0), 0.8),
     "uniform, three": (Tiny(3, 1.0, 4.0, 1.0), 0.78),
@@ -41,7 +41,7 @@ def one_thread(monkeypatch):
 
 @pytest.mark.parametrize("drawn", [projected, compiled])
 @pytest.mark.parametrize(("tiny", "tight"), SETTINGS.values(), ids=SETTINGS)
-def test_no_neighbours_tell_more_than_is_promised(tiny, tight, drawn):
+def test_no_neighbors_tell_more_than_is_promised(tiny, tight, drawn):
     promised = np.array([tiny.promise(epsilon) for epsilon in EPSILONS])
     found = np.array(divergences(tiny, EPSILONS, drawn))
     assert (found <= promised + ERROR).all(), found / promised

@@ -196,7 +196,7 @@ class Unknown(ExponentialLearner):
         ({"learner": None}, "learner = None"),
         ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
         ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(3), neighbours="add_remove")}, "add_remove"),
+        ({"learner": ExponentialLearner(Stumps(3), neighbors="add_remove")}, "add_remove"),
     ],
     ids=str,
 )
@@ -359,13 +359,13 @@ def test_the_printed_records_of_algorithm_4():
 
 
 def test_records_follow_from_the_noise_of_a_learner_with_steps():
-    learner = PrivateSGD("hinge", steps=100, batch=1000, noise=47.65, delta=1e-4)
+    learner = PrivateSGD("hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4)
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
     found = plan(learner, **given)
     # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.
     assert found.n == pytest.approx(10**6, rel=2e-3)
     own = learner.calibrated(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
-    assert own.noise == pytest.approx(47.65, rel=1e-4)
+    assert own.noise_multiplier == pytest.approx(47.65, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
         (Steps(), {"n": None}, "n = None.*steps"),
         (Steps(), {"n": None, "chi2": 0.2}, "n = None.*steps"),
         (Steps(steps=0), {}, "learner.steps = 0"),
-        (Steps(batch=1.5), {}, "learner.batch"),
+        (Steps(batch_size=1.5), {}, "learner.batch_size"),
         (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrated"),
     ],
 )

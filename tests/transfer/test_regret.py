@@ -71,7 +71,7 @@ def best(costs, kappa):
 
 
 def comparators(costs, kappa, eta, last):
-    """The last weights are the worst: they minimise u . costs + KL(u || uniform) / eta."""
+    """The last weights are the worst: they minimize u . costs + KL(u || uniform) / eta."""
     yield from (best(costs, kappa), best(-costs, kappa), np.full(N, 1 / N), last)
     exponents = -eta * (costs - costs.min())
     for factor in (0.25, 0.5, 1, 2):

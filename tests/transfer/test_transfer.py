@@ -107,17 +107,17 @@ def test_result_says_what_was_promised_and_what_measured():
     assert "not fitted" in repr(SubsampleTestReweigh(LEARNER, **PRIVATE))
     assert model.record_ == model.result_.record
     assert (model.record_.epsilon, model.record_.delta) == (1.0, 1e-6)
-    assert model.record_.neighbours == "replace_one"
+    assert model.record_.neighbors == "replace_one"
     assert model.record_.numerics == "exact"
     assert model.result_.agents_record.epsilon == 2.0
 
 
 def test_numerics_are_exact_only_where_the_learner_says_so():
     class Other(ExponentialLearner):
-        numerics = "idealised"
+        numerics = "idealized"
 
     other = Other(Stumps(D))
-    assert fitted(learner=other, rounds=2).record_.numerics == "idealised"
+    assert fitted(learner=other, rounds=2).record_.numerics == "idealized"
 
 
 def test_private_runs_show_no_weights():
@@ -289,7 +289,7 @@ class Lying(ExponentialLearner):
         ({"learner": "svm"}, "learner = 'svm'"),
         ({"learner": len}, "learner = <built-in"),
         ({"learner": Lying(Stumps(D), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(D), neighbours="add_remove")}, "add_remove"),
+        ({"learner": ExponentialLearner(Stumps(D), neighbors="add_remove")}, "add_remove"),
         ({"learner": ExponentialLearner(Stumps(D + 1))}, "X has shape"),
     ],
     ids=str,
@@ -566,7 +566,7 @@ class Walk:
     """Noisy coordinate counts on draws of its own: composed as stochastic gradients are."""
 
     steps: int = 5
-    batch: int = 40
+    batch_size: int = 40
     noise: float | None = None
     share: float = 1.0
 
@@ -578,7 +578,9 @@ class Walk:
         rate = 1 / (kappa * (1 - 2.0**-12) * n) * (1 + 1e-12)
 
         def family(noise):
-            return accounting.Subsampled(accounting.ZCDP(2 / noise**2), draws=self.batch, rate=rate)
+            return accounting.Subsampled(
+                accounting.ZCDP(2 / noise**2), draws=self.batch_size, rate=rate
+            )
 
         found = accounting.smallest_noise(
             family, epsilon=epsilon, delta=delta, rounds=rounds * self.steps
@@ -589,7 +591,7 @@ class Walk:
         total = np.zeros(D)
         for step in range(self.steps):
             coins = None if random_state is None else random_state + step
-            drawn = weights.draw(self.batch, random_state=coins)
+            drawn = weights.draw(self.batch_size, random_state=coins)
             total += (X[drawn] == y[drawn, None]).sum(axis=0)
         if self.noise is not None:
             total += noise.discrete_gaussian(self.noise, D, random_state=random_state)

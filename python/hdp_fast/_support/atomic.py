@@ -22,7 +22,7 @@ Writer = Callable[[IO[bytes]], object]
 
 _SUFFIX = ".hdp_fast.tmp"
 _SCRATCH = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(_SUFFIX)}", re.DOTALL)
-# Some file systems cannot synchronise a folder; there is nothing that could be done about it.
+# Some file systems cannot synchronize a folder; there is nothing that could be done about it.
 _NO_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 
 
@@ -107,7 +107,7 @@ def _written(target: Path, write: Writer, mode: int) -> Iterator[str]:
 
 @contextmanager
 def _working_in(folder: Path) -> Iterator[None]:
-    """Holds a folder against those who tidy up, having tidied up; synchronises it at the end."""
+    """Holds a folder against those who tidy up, having tidied up; synchronizes it at the end."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         leftovers = _scratch_files(folder)
@@ -117,7 +117,7 @@ def _working_in(folder: Path) -> Iterator[None]:
                     os.unlink(scratch)
         _locked(handle, fcntl.LOCK_SH)
         yield
-        _synchronise(handle)
+        _synchronize(handle)
     finally:
         os.close(handle)
 
@@ -140,7 +140,7 @@ def _scratch_files(folder: Path) -> list[str]:
         ]
 
 
-def _synchronise(handle: int) -> None:
+def _synchronize(handle: int) -> None:
     """A file that is lost on a power failure would take what was spent with it."""
     try:
         os.fsync(handle)

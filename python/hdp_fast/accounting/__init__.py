@@ -1,6 +1,6 @@
 """Guarantees as functions: what mechanisms reveal, alone and together, and what they may cost.
 
-A mechanism is described by its guarantee for one record under an explicit neighbour relation; no
+A mechanism is described by its guarantee for one record under an explicit neighbor relation; no
 data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
 itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
 side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
@@ -13,8 +13,8 @@ from .mechanisms import (
     Approximate,
     BoundedRange,
     DiscreteLaplace,
-    Gaussian,
-    Laplace,
+    GaussianMechanism,
+    LaplaceMechanism,
     Mechanism,
     Pure,
     Subsampled,
@@ -35,17 +35,17 @@ from .mechanisms import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from .neighbors import Neighbours
+from .neighbors import Neighbors
 
 __all__ = [
     "ZCDP",
     "Approximate",
     "BoundedRange",
     "DiscreteLaplace",
-    "Gaussian",
-    "Laplace",
+    "GaussianMechanism",
+    "LaplaceMechanism",
     "Mechanism",
-    "Neighbours",
+    "Neighbors",
     "Pure",
     "Subsampled",
     "basic_composition",

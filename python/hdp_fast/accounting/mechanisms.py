@@ -14,7 +14,7 @@ from typing import Any, Literal
 from .. import _core
 from .._support.validate import count, fraction, number, positive, shown
 from ..exceptions import ParameterError
-from .neighbors import Neighbours, relation
+from .neighbors import Neighbors, relation
 
 Accountant = Literal["pld", "rdp"]
 _Description = tuple[str, float, float, int, float]
@@ -34,14 +34,14 @@ class Mechanism(ABC):
     """Any mechanism below; not to be made itself.
 
     Attributes:
-        neighbours: which data sets its guarantee speaks of.
+        neighbors: which data sets its guarantee speaks of.
     """
 
-    neighbours: Neighbours = dataclasses.field(default=Neighbours.REPLACE_ONE, kw_only=True)
+    neighbors: Neighbors = dataclasses.field(default=Neighbors.REPLACE_ONE, kw_only=True)
 
     def __post_init__(self) -> None:
         """Refuse what no mechanism could be."""
-        object.__setattr__(self, "neighbours", relation(self.neighbours))
+        object.__setattr__(self, "neighbors", relation(self.neighbors))
         for name in ("epsilon", "delta", "mu", "rho", "rate"):
             if hasattr(self, name):
                 object.__setattr__(self, name, number(name, getattr(self, name)))
@@ -52,18 +52,18 @@ class Mechanism(ABC):
         """Kind, one or two parameters, draws and rate, as the compiled module takes them."""
 
     def __repr__(self) -> str:
-        fields = [field.name for field in dataclasses.fields(self) if field.name != "neighbours"]
+        fields = [field.name for field in dataclasses.fields(self) if field.name != "neighbors"]
         values = [f"{name}={getattr(self, name)!r}" for name in fields]
-        return f"{type(self).__name__}({', '.join(values)}, neighbours={str(self.neighbours)!r})"
+        return f"{type(self).__name__}({', '.join(values)}, neighbors={str(self.neighbors)!r})"
 
 
 @dataclass(frozen=True, repr=False)
 class Pure(Mechanism):
-    """A pure epsilon-DP mechanism; the worst case is randomised response.
+    """A pure epsilon-DP mechanism; the worst case is randomized response.
 
     Attributes:
         epsilon: above 0.
-        neighbours: which data sets the guarantee speaks of.
+        neighbors: which data sets the guarantee speaks of.
     """
 
     epsilon: float
@@ -74,7 +74,7 @@ class Pure(Mechanism):
 
 @dataclass(frozen=True, repr=False)
 class BoundedRange(Mechanism):
-    """A mechanism whose log-ratios between neighbours lie in some interval of length epsilon.
+    """A mechanism whose log-ratios between neighbors lie in some interval of length epsilon.
 
     The exact exponential mechanism with probabilities proportional to e^(epsilon * score / 2) for
     scores of sensitivity 1. Not permute-and-flip, nor noisy maxima with other noise: those are
@@ -82,7 +82,7 @@ class BoundedRange(Mechanism):
 
     Attributes:
         epsilon: length of the interval, above 0.
-        neighbours: which data sets the guarantee speaks of.
+        neighbors: which data sets the guarantee speaks of.
     """
 
     epsilon: float
@@ -92,14 +92,14 @@ class BoundedRange(Mechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Mechanism):
+class GaussianMechanism(Mechanism):
     """Continuous Gaussian noise, or any mechanism that is mu-Gaussian differentially private.
 
     The discrete Gaussian is not dominated by it: that is ZCDP(mu**2 / 2).
 
     Attributes:
         mu: sensitivity / standard deviation, above 0; the sensitivity is that of the relation.
-        neighbours: which data sets the sensitivity speaks of.
+        neighbors: which data sets the sensitivity speaks of.
     """
 
     mu: float
@@ -109,14 +109,14 @@ class Gaussian(Mechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Mechanism):
+class LaplaceMechanism(Mechanism):
     """Continuous Laplace noise on a real statistic.
 
     Integer-valued Laplace noise is not dominated by it: that is DiscreteLaplace.
 
     Attributes:
         epsilon: sensitivity / scale, above 0.
-        neighbours: which data sets the sensitivity speaks of.
+        neighbors: which data sets the sensitivity speaks of.
     """
 
     epsilon: float
@@ -132,7 +132,7 @@ class DiscreteLaplace(Mechanism):
     Attributes:
         epsilon: sensitivity / scale, above 0.
         sensitivity: an integer from 1, where it is as private as Pure(epsilon), to 4096.
-        neighbours: which data sets the sensitivity speaks of.
+        neighbors: which data sets the sensitivity speaks of.
     """
 
     epsilon: float
@@ -154,7 +154,7 @@ class Approximate(Mechanism):
     Attributes:
         epsilon: above 0.
         delta: strictly between 0 and 1.
-        neighbours: which data sets the guarantee speaks of.
+        neighbors: which data sets the guarantee speaks of.
     """
 
     epsilon: float
@@ -174,7 +174,7 @@ class ZCDP(Mechanism):
 
     Attributes:
         rho: (sensitivity / sigma)**2 / 2 for Gaussian noise, above 0.
-        neighbours: which data sets the guarantee speaks of.
+        neighbors: which data sets the guarantee speaks of.
     """
 
     rho: float
@@ -198,7 +198,7 @@ class Subsampled(Mechanism):
         draws: how many records are drawn, at least 1.
         rate: largest probability of any record in one draw, in (0, 1]; below 1, draws * rate must
             be at most 10,000.
-        neighbours: replace_one; nothing else is known to hold.
+        neighbors: replace_one; nothing else is known to hold.
     """
 
     base: Mechanism
@@ -212,10 +212,10 @@ class Subsampled(Mechanism):
         if isinstance(self.base, Subsampled):
             rule = "mechanisms can be subsampled only once"
             raise ParameterError(f"base = {self.base!r}, but {rule}")
-        for held in (self.base.neighbours, relation(self.neighbours)):
-            if held is not Neighbours.REPLACE_ONE:
+        for held in (self.base.neighbors, relation(self.neighbors)):
+            if held is not Neighbors.REPLACE_ONE:
                 rule = "subsampling with replacement is accounted under replace_one only"
-                raise ParameterError(f"neighbours = {str(held)!r}, but {rule}")
+                raise ParameterError(f"neighbors = {str(held)!r}, but {rule}")
         object.__setattr__(self, "draws", _count("draws", self.draws))
         super().__post_init__()
 
@@ -231,11 +231,11 @@ def delta(mechanisms: Mechanisms, epsilon: float, *, accountant: Accountant = "p
     """The delta of mechanisms run on the same data, each chosen with all earlier results in view.
 
     mechanisms: one, or a sequence of mechanisms and (mechanism, count) pairs, all under the same
-    neighbour relation. epsilon: at least 0. accountant: "pld", or "rdp", which is looser: for
+    neighbor relation. epsilon: at least 0. accountant: "pld", or "rdp", which is looser: for
     subsampled pure learners it can take up to twice the epsilon, and warns.
 
-    Guarantee: the composition is (epsilon, delta)-DP under the mechanisms' neighbour relation;
-        discretisation, truncation, rounding and the transforms' error are added to delta (for the
+    Guarantee: the composition is (epsilon, delta)-DP under the mechanisms' neighbor relation;
+        discretization, truncation, rounding and the transforms' error are added to delta (for the
         transforms by the bound of the textbook algorithm with slack, which the crate is not
         proved to meet).
     Raises: ParameterError.
@@ -326,7 +326,7 @@ def pure_epsilon(mechanism: Mechanism) -> float:
     base, draws, rate = mechanism, 1, 1.0
     if isinstance(mechanism, Subsampled):
         base, draws, rate = mechanism.base, mechanism.draws, mechanism.rate
-    if not isinstance(base, Pure | BoundedRange | Laplace | DiscreteLaplace):
+    if not isinstance(base, Pure | BoundedRange | LaplaceMechanism | DiscreteLaplace):
         return math.inf
     if rate == 1 or base.epsilon > _LARGEST_EXPONENT:
         return _rounded_up(draws * Fraction(base.epsilon))
@@ -344,7 +344,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     Cost: constant.
     Source: Balle and Wang 2018, Theorem 8.
     """
-    return _core.gaussian_delta(Gaussian(mu).mu, _epsilon(epsilon, zero=True))
+    return _core.gaussian_delta(GaussianMechanism(mu).mu, _epsilon(epsilon, zero=True))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -357,7 +357,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     Cost: constant.
     Source: Balle and Wang 2018, Theorem 8.
     """
-    return _core.gaussian_epsilon(Gaussian(mu).mu, fraction("delta", delta))
+    return _core.gaussian_epsilon(GaussianMechanism(mu).mu, fraction("delta", delta))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -402,7 +402,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def renyi_divergence(mechanism: Mechanism, order: float) -> float:
-    """A bound on the Renyi divergence of a mechanism between neighbours.
+    """A bound on the Renyi divergence of a mechanism between neighbors.
 
     mechanism: any; order: above 1, finite. Infinite for Approximate and for what is above the
     order that makes it so; of Subsampled and Gaussian noise on a subsample, events of probability
@@ -454,7 +454,7 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
     Cost: constant.
     Source: group privacy; Dwork and Roth 2014, Theorem 2.2.
     """
-    if not isinstance(mechanism, Mechanism) or mechanism.neighbours is not Neighbours.ADD_REMOVE:
+    if not isinstance(mechanism, Mechanism) or mechanism.neighbors is not Neighbors.ADD_REMOVE:
         raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be one under add_remove")
     twice: dict[str, Any] = {
         name: factor * getattr(mechanism, name)
@@ -468,7 +468,7 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
         grown = math.exp(exponent) if exponent < 0 else 1.0
         margin = 1e-15 * (4 + mechanism.epsilon - log_delta)
         twice["delta"] = (mechanism.delta + grown) * (1 + margin)
-    return dataclasses.replace(mechanism, neighbours=Neighbours.REPLACE_ONE, **twice)
+    return dataclasses.replace(mechanism, neighbors=Neighbors.REPLACE_ONE, **twice)
 
 
 def smallest_noise(
@@ -591,13 +591,13 @@ def _bisected(good: float, bad: float, holds: Callable[[float], bool]) -> float:
     while max(good, bad) > (1 + _TOLERANCE) * min(good, bad):
         middle = math.sqrt(good) * math.sqrt(bad)
         if not min(good, bad) < middle < max(good, bad):
-            break  # neighbouring numbers, among the least of all
+            break  # neighboring numbers, among the least of all
         good, bad = (middle, bad) if holds(middle) else (good, middle)
     return good
 
 
 def _terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[_Description, int]]:
-    """Distinct mechanisms with their counts, all under one neighbour relation."""
+    """Distinct mechanisms with their counts, all under one neighbor relation."""
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         raise ParameterError(
@@ -610,8 +610,8 @@ def _terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[_Description, 
             rule = "each must be a mechanism or a pair of a mechanism and a count"
             raise ParameterError(f"mechanisms holds {shown(each)}, but {rule}")
         rounds[mechanism] = rounds.get(mechanism, 0) + _count("rounds", times)
-    if len({mechanism.neighbours for mechanism in rounds}) > 1:
-        held = ", ".join(sorted({str(mechanism.neighbours) for mechanism in rounds}))
+    if len({mechanism.neighbors for mechanism in rounds}) > 1:
+        held = ", ".join(sorted({str(mechanism.neighbors) for mechanism in rounds}))
         rule = "all must be under the same relation; replace_one() converts from add_remove"
         raise ParameterError(f"mechanisms are under {held}, but {rule}")
     if accountant == "rdp" and any(isinstance(each, Subsampled) for each in rounds):

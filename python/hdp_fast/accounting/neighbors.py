@@ -8,10 +8,10 @@ from .._support.validate import shown
 from ..exceptions import ParameterError
 
 
-class Neighbours(StrEnum):
+class Neighbors(StrEnum):
     """The relation between data sets that a guarantee makes indistinguishable.
 
-    Members are equal to their names in lower case, which every argument `neighbours` takes, too.
+    Members are equal to their names in lower case, which every argument `neighbors` takes, too.
 
     Attributes:
         REPLACE_ONE: one record replaced by another; the number of records is public.
@@ -24,13 +24,13 @@ class Neighbours(StrEnum):
     LOCAL = "local"
 
 
-def relation(value: object) -> Neighbours:
+def relation(value: object) -> Neighbors:
     """The relation of that name.
 
     Raises: ParameterError if there is none.
     """
     try:
-        return Neighbours(value)  # type: ignore[arg-type]
+        return Neighbors(value)  # type: ignore[arg-type]
     except ValueError:
-        rule = f"it must be one of {', '.join(Neighbours)}"
-        raise ParameterError(f"neighbours = {shown(value)}, but {rule}") from None
+        rule = f"it must be one of {', '.join(Neighbors)}"
+        raise ParameterError(f"neighbors = {shown(value)}, but {rule}") from None

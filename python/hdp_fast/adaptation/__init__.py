@@ -6,21 +6,21 @@ discrepancy: how differently the two judge linear predictors, with a certified g
 release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
 the source should get; learning_bound: what a weighted sample says of the target;
 classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
-KernelMeanMatching, DiscrepancyMinimisation, and under privacy TargetSGD and
-PrivateDiscrepancyMinimisation, are what adaptation is measured against.
+KernelMeanMatching, DiscrepancyMinimization, and under privacy TargetSGD and
+PrivateDiscrepancyMinimization, are what adaptation is measured against.
 """
 
 from __future__ import annotations
 
 from .._support.lazy import list_only
 from .baselines.nonprivate import (
-    DiscrepancyMinimisation,
+    DiscrepancyMinimization,
     KernelMeanMatching,
     Pooled,
     SourceOnly,
     TargetOnly,
 )
-from .baselines.private_minimization import PrivateDiscrepancyMinimisation
+from .baselines.private_minimization import PrivateDiscrepancyMinimization
 from .baselines.target_sgd import TargetSGD
 from .bounds import LearningBound, learning_bound, suggested_alpha
 from .convex import ConvexAdaptation
@@ -28,23 +28,23 @@ from .discrepancies.classification import DiscrepancyLowerBound, classification_
 from .discrepancies.exact import Discrepancy, discrepancy
 from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
 from .nonconvex import NonConvexAdaptation
-from .tuning import Tuned, selection_epsilon, tune
+from .tuning import TuningResult, selection_epsilon, tune
 
 __all__ = [
     "ConvexAdaptation",
     "Discrepancy",
     "DiscrepancyLowerBound",
-    "DiscrepancyMinimisation",
+    "DiscrepancyMinimization",
     "KernelMeanMatching",
     "LearningBound",
     "NonConvexAdaptation",
     "Pooled",
-    "PrivateDiscrepancyMinimisation",
+    "PrivateDiscrepancyMinimization",
     "ReleasedDiscrepancy",
     "SourceOnly",
     "TargetOnly",
     "TargetSGD",
-    "Tuned",
+    "TuningResult",
     "classification_discrepancy",
     "discrepancy",
     "learning_bound",

@@ -114,7 +114,7 @@ _MOST_STEPS = 1 << 40
 class ConvexAdaptation(BoundedEstimator):
     """Linear regression for a target, learned from source and target by one convex problem.
 
-    Minimises, over |w| <= radius and weights q_i up to alpha / m for the m records of the source
+    Minimizes, over |w| <= radius and weights q_i up to alpha / m for the m records of the source
     and (1 - alpha) / n for the n of the target, sum q_i (l_i + d 1[i in source]) + kappa_1 (sum
     cap_i**2 / q_i - 1) + kappa_2 |q|_2 + kappa_inf |q|_inf, where l_i = (w . x_i - y_i)**2 and d is
     the released discrepancy: records that do not fit weigh less.
@@ -137,7 +137,7 @@ class ConvexAdaptation(BoundedEstimator):
         and T steps add up to one Gaussian budget (proved). "exact": private features are
         rounded to integers, as are the coefficients that weigh them; sums of products are exact,
         and discrete Gaussian noise is added to them; accounted by zero-concentrated DP. That the
-        discrepancy is exact enough is measured, as release_discrepancy says. "idealised": Gaussian
+        discrepancy is exact enough is measured, as release_discrepancy says. "idealized": Gaussian
         noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
         noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
         (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or
@@ -162,7 +162,7 @@ class ConvexAdaptation(BoundedEstimator):
         feature_map: None, or a public function from arrays of the source's records (k, p) to arrays
             (k, d) in the target's space. It must treat every record alone: private ones are given
             to it one at a time, after a record of zeros, and count as zero where it fails.
-        numerics: "exact" or "idealised".
+        numerics: "exact" or "idealized".
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible test stream that protects nobody who knows it.
         budget: charged before any coin is drawn.

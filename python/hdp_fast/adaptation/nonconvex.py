@@ -48,7 +48,7 @@ class NonConvexAdaptation(Estimator):
         or gets noise: each is a function of its own record, of the released predictors and, for
         lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
         does. "exact" adds discrete Gaussian noise to sums of integers, as ConvexAdaptation;
-        "idealised" Gaussian noise in floats. What a callable returns is clipped; what is not
+        "idealized" Gaussian noise in floats. What a callable returns is clipped; what is not
         finite counts as the largest loss, and as a gradient of zero, and so does a private record
         at which it fails, silently. That it treats every record alone and keeps nothing is its
         author's promise, which nobody can check. The number of the iterate is drawn before the
@@ -82,7 +82,7 @@ class NonConvexAdaptation(Estimator):
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
         feature_map: as ConvexAdaptation.
-        numerics: "exact" or "idealised".
+        numerics: "exact" or "idealized".
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible test stream that protects nobody who knows it.
         budget: charged before any coin is drawn.

@@ -18,10 +18,10 @@ from ..noise import discrete_gaussian
 from ..record import PrivacyRecord, rng_of
 from .discrepancies.private import STEPS
 
-Numerics = Literal["exact", "idealised"]
+Numerics = Literal["exact", "idealized"]
 Coins = np.random.Generator | None
 
-_NUMERICS = ("exact", "idealised")
+_NUMERICS = ("exact", "idealized")
 # Sums of integers stay below 2**53, where floats hold them exactly, and noise below what is drawn.
 _MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 40, 52, 48, 16
 # What a coefficient can be, on the coarsest grid.
@@ -39,7 +39,7 @@ class Privacy(NamedTuple):
     Attributes:
         epsilon: above 0; infinity protects nobody.
         delta: in (0, 1).
-        numerics: "exact" noise on integers, or "idealised" in floats.
+        numerics: "exact" noise on integers, or "idealized" in floats.
     """
 
     epsilon: float
@@ -221,7 +221,7 @@ def record_of(
     return PrivacyRecord(
         mechanism=mechanism,
         source=source,
-        neighbours="replace_one",
+        neighbors="replace_one",
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         noise=f"{kind}, {noise.multiple:g} sensitivities on each step",

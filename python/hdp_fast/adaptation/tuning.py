@@ -41,7 +41,7 @@ _OF_RECORDS = ("norm_bound", "loss", "classes", "mu")
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TuningResult:
     """What tuning chose.
 
     Attributes:
@@ -101,7 +101,7 @@ def tune(
     method: Method = "private_selection",
     trials: float | None = None,
     validation: float = 0.2,
-) -> Tuned:
+) -> TuningResult:
     """Choose hyperparameters on a part of the target that is not learned from.
 
     estimator: ConvexAdaptation, or NonConvexAdaptation without a callable; its epsilon and delta
@@ -139,7 +139,7 @@ def tune(
     record = PrivacyRecord(
         mechanism=f"adaptation.tune, {type(estimator).__name__}, {mean:g} trials on average",
         source="Papernot and Steinke 2022, Theorem 2",
-        neighbours="replace_one",
+        neighbors="replace_one",
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         noise=f"as {type(estimator).__name__} at epsilon = {each.epsilon:g}, for each trial",
@@ -254,9 +254,9 @@ def _best_of_many(
     each: Privacy,
     stop: float,
     coins: Coins,
-) -> Tuned:
+) -> TuningResult:
     """The best of a geometric number of trials."""
-    best: Tuned | None = None
+    best: TuningResult | None = None
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=coins))]
         own = {"epsilon": each.epsilon, "budget": None, **_mapped_already(coins)}
@@ -266,14 +266,14 @@ def _best_of_many(
             noise = Noise(0.0, 1 / each.mu(), each.exact, each.epsilon)
         score = _score(fitted, split, noise, coins)
         if best is None or score < best.score:
-            best = Tuned(_restored(fitted, estimator), chosen, score, None)
+            best = TuningResult(_restored(fitted, estimator), chosen, score, None)
         if bernoulli(stop, random_state=coins):
             return best
 
 
 def _openly(
     estimator: Tunable, candidates: Sequence[Mapping[str, Any]], split: _Split, coins: Coins
-) -> Tuned:
+) -> TuningResult:
     """The best of all, judged without noise."""
     if estimator.budget is not None:
         raise ParameterError("budget is given, but only private tuning can be charged to one")
@@ -284,7 +284,7 @@ def _openly(
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
         score = _score(fitted, split, None, None)
-        found.append(Tuned(_restored(fitted, estimator), chosen, score, fitted.record_))
+        found.append(TuningResult(_restored(fitted, estimator), chosen, score, fitted.record_))
     return min(found, key=lambda each: each.score)
 
 

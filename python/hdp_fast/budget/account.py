@@ -20,7 +20,7 @@ from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .ledger import ROOT, Account, Amount, FileLedger, Ledger, Row, create_ledger
 
-Neighbours = Literal["replace_one", "add_remove"]
+Neighbors = Literal["replace_one", "add_remove"]
 
 # The records that a budget of each relation can take. One local answer is one record's: replacing
 # the record changes the law of that answer alone, by exp(epsilon) at most; removing it would show.
@@ -153,7 +153,7 @@ def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared
 class Budget(_Shared):
     """A limit on all that is released about the same records.
 
-    epsilon: above 0 and finite; delta: in [0, 1); neighbours: "replace_one" or "add_remove", the
+    epsilon: above 0 and finite; delta: in [0, 1); neighbors: "replace_one" or "add_remove", the
     relation that the whole is to hold for. The budget is in memory, for one process;
     Budget.open(path) is for many, and survives them.
 
@@ -166,16 +166,14 @@ class Budget(_Shared):
         the other relation is refused, since its epsilon means something else; a "local" one
         (epsilon per answer, an answer from each record) counts as "replace_one".
     Raises: ParameterError.
-    Cost: microseconds in memory, about a millisecond and two synchronised writes in a file.
+    Cost: microseconds in memory, about a millisecond and two synchronized writes in a file.
     Source: basic composition of adaptively chosen mechanisms (Dwork et al. 2006; Rogers et al.
         2016, Privacy Odometers and Filters).
     """
 
-    def __init__(
-        self, epsilon: float, delta: float = 0.0, *, neighbours: Neighbours = "replace_one"
-    ):
+    def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Neighbors = "replace_one"):
         limit = _limit(epsilon, delta)
-        self._ledger = Ledger(limit, _relation(neighbours))
+        self._ledger = Ledger(limit, _relation(neighbors))
         self._account = ROOT
 
     @classmethod
@@ -185,13 +183,13 @@ class Budget(_Shared):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        neighbours: Neighbours | None = None,
+        neighbors: Neighbors | None = None,
     ) -> Budget:
         """Open a budget in a file, or make one if there is none and epsilon is given.
 
         path: an SQLite file of one name on a local disk (a network drive is refused where Linux
         says that it is one), in a folder that can be written. A new one has mode 0600; the mode of
-        an existing one is kept. epsilon, delta, neighbours: of a new budget, 0 and "replace_one"
+        an existing one is kept. epsilon, delta, neighbors: of a new budget, 0 and "replace_one"
         where they are None; those of an existing one must agree where they are given.
 
         Raises: ParameterError when there is no file and no epsilon, when the limits differ, and
@@ -202,16 +200,16 @@ class Budget(_Shared):
         """
         if epsilon is not None:
             limit = _limit(epsilon, 0.0 if delta is None else delta)
-            relation = _relation("replace_one" if neighbours is None else neighbours)
+            relation = _relation("replace_one" if neighbors is None else neighbors)
             create_ledger(path, limit, relation)
         budget = cls._view(FileLedger(path), ROOT)
         budget._require("epsilon", epsilon if epsilon is None else number("epsilon", epsilon))
         budget._require("delta", delta if delta is None else number("delta", delta))
-        budget._require("neighbours", neighbours)
+        budget._require("neighbors", neighbors)
         return budget
 
     def _require(self, name: str, given: object) -> None:
-        found = {**self.limit._asdict(), "neighbours": self.neighbours}[name]
+        found = {**self.limit._asdict(), "neighbors": self.neighbors}[name]
         if given is not None and given != found:
             rule = f"the budget in the file has {found!r}"
             raise ParameterError(f"{name} = {shown(given)}, but {rule}")
@@ -223,9 +221,9 @@ class Budget(_Shared):
         return _downwards(account.spent + room)
 
     @property
-    def neighbours(self) -> str:
+    def neighbors(self) -> str:
         """The relation that the guarantee holds for."""
-        return self._ledger.neighbours
+        return self._ledger.neighbors
 
     @property
     def path(self) -> Path | None:
@@ -242,7 +240,7 @@ class Budget(_Shared):
         releases = [_release(row, scopes[row.account]) for row in rows if row.account in scopes]
         inner = [accounts[number] for number in scopes if number != self._account]
         totals = [
-            _set_aside(scope, scopes[scope.parent], self.neighbours)
+            _set_aside(scope, scopes[scope.parent], self.neighbors)
             for scope in inner
             if scope.kind != "part" and scope.charge.epsilon
         ]
@@ -256,7 +254,7 @@ class Budget(_Shared):
         that raised or died may have shown something.
 
         Raises: BudgetExceeded with what is spent, requested and allowed, ParameterError for a
-            record of another neighbour relation. Nothing is spent then.
+            record of another neighbor relation. Nothing is spent then.
         Cost: as the class.
         Source: as the class.
         """
@@ -265,9 +263,9 @@ class Budget(_Shared):
             raise ParameterError(
                 f"record = {shown(record)}, but it must be a hdp_fast.PrivacyRecord"
             )
-        if record.neighbours not in _COVERED[self.neighbours]:
-            rule = f"the budget is for {self.neighbours}, of which its epsilon says nothing"
-            raise ParameterError(f"neighbours = {record.neighbours!r}, but {rule}")
+        if record.neighbors not in _COVERED[self.neighbors]:
+            rule = f"the budget is for {self.neighbors}, of which its epsilon says nothing"
+            raise ParameterError(f"neighbors = {record.neighbors!r}, but {rule}")
         return Reservation(self._ledger, self._ledger.reserve(self._account, record), record)
 
     def sequential(self, epsilon: float, delta: float = 0.0, *, name: str | None = None) -> Budget:
@@ -311,7 +309,7 @@ class Budget(_Shared):
         spent, limit = accounts[self._account].spent, accounts[self._account].spent + room
         entries = self._entries(accounts, rows)
         summary = {
-            "neighbours": self.neighbours,
+            "neighbors": self.neighbors,
             "limit": _downwards(limit)._asdict(),
             "spent": _upwards(spent)._asdict(),
             "remaining": _downwards(room)._asdict(),
@@ -325,7 +323,7 @@ class Budget(_Shared):
         if limit.delta:
             text += f", delta {_of(spent.delta, limit.delta)}"
         where = "in memory" if self.path is None else str(self.path)
-        return f"Budget({text}, {self.neighbours}, {where})"
+        return f"Budget({text}, {self.neighbors}, {where})"
 
     def _repr_html_(self) -> str:
         head = _html_row("th", ("time (UTC)", "scope", "mechanism", "epsilon", "delta", "state"))
@@ -391,11 +389,11 @@ def _limit(epsilon: float, delta: float) -> Amount:
     return Amount.of(positive("epsilon", epsilon), fraction("delta", delta, zero=True))
 
 
-def _relation(neighbours: str) -> str:
-    if not isinstance(neighbours, str) or neighbours not in _COVERED:
+def _relation(neighbors: str) -> str:
+    if not isinstance(neighbors, str) or neighbors not in _COVERED:
         rule = f"it must be one of {', '.join(_COVERED)}"
-        raise ParameterError(f"neighbours = {shown(neighbours)}, but {rule}")
-    return neighbours
+        raise ParameterError(f"neighbors = {shown(neighbors)}, but {rule}")
+    return neighbors
 
 
 def _name(name: str | None) -> str | None:
@@ -433,7 +431,7 @@ def _set_aside(scope: Account, path: str, relation: str) -> Entry:
     record = PrivacyRecord(
         mechanism=f"budget.{scope.kind}, name={scope.name}",
         source=f"{'basic' if scope.kind == 'sequential' else 'parallel'} composition",
-        neighbours=relation,  # type: ignore[arg-type]
+        neighbors=relation,  # type: ignore[arg-type]
         epsilon=epsilon,
         delta=delta,
         noise="that of the releases inside",

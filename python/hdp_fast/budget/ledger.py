@@ -34,7 +34,7 @@ _KIND = Kind(
     application=b"HDPb",
     version=1,
     schema=(
-        "CREATE TABLE ledger (key TEXT NOT NULL, neighbours TEXT NOT NULL)",
+        "CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL)",
         """CREATE TABLE account (
     id INTEGER PRIMARY KEY,
     parent INTEGER REFERENCES account,
@@ -158,16 +158,16 @@ class _Books:
 
     def name(self) -> tuple[str, str]:
         """The key of the ledger, which no other has, and the relation that it is for."""
-        key, neighbours = self._one("SELECT key, neighbours FROM ledger")
-        return key, neighbours
+        key, neighbors = self._one("SELECT key, neighbors FROM ledger")
+        return key, neighbors
 
     def _one(self, query: str, *values: object) -> tuple[Any, ...]:
         (row,) = self._rows(query, *values)
         return row
 
-    def found(self, key: str, neighbours: str, limit: Amount) -> None:
+    def found(self, key: str, neighbors: str, limit: Amount) -> None:
         """Fills the books of a new ledger."""
-        self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbours)
+        self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbors)
         self.add(None, "budget", "", limit)
 
     def add(self, parent: int | None, kind: str, name: str, limit: Amount | None) -> int:
@@ -253,15 +253,15 @@ class Ledger:
 
     path: Path | None = None
 
-    def __init__(self, limit: Amount, neighbours: str):
-        self.key, self.neighbours = secrets.token_hex(16), neighbours
+    def __init__(self, limit: Amount, neighbors: str):
+        self.key, self.neighbors = secrets.token_hex(16), neighbors
         self._process = os.getpid()
         memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, memory.close)
         self._memory = Statements(memory, nullcontext)
         for statement in _KIND.schema:
             self._memory.write(statement)
-        _Books(self._memory).found(self.key, neighbours, limit)
+        _Books(self._memory).found(self.key, neighbors, limit)
 
     @contextmanager
     def _transaction(self) -> Iterator[_Books]:
@@ -331,7 +331,7 @@ class FileLedger(Ledger):
         self.path = self._file.path
         if not os.path.exists(self.path):
             raise self._file.refusal("it must be a budget file; give epsilon to make a new one")
-        self.key, self.neighbours = _verified(self._file)
+        self.key, self.neighbors = _verified(self._file)
 
     @contextmanager
     def _transaction(self) -> Iterator[_Books]:
@@ -342,7 +342,7 @@ class FileLedger(Ledger):
             yield books
 
 
-def create_ledger(path: str | os.PathLike[str], limit: Amount, neighbours: str) -> None:
+def create_ledger(path: str | os.PathLike[str], limit: Amount, neighbors: str) -> None:
     """Makes a file, unless there is one, or another process makes it meanwhile.
 
     Raises: ParameterError when it cannot be written.
@@ -351,7 +351,7 @@ def create_ledger(path: str | os.PathLike[str], limit: Amount, neighbours: str) 
     if not os.path.exists(file.path):
         with _LOCK.held():
             key = secrets.token_hex(16)
-            file.create(lambda statements: _Books(statements).found(key, neighbours, limit))
+            file.create(lambda statements: _Books(statements).found(key, neighbors, limit))
 
 
 def _verified(file: StateFile) -> tuple[str, str]:
@@ -367,10 +367,10 @@ def _verified(file: StateFile) -> tuple[str, str]:
             accounts = books.accounts()
             _check_tree(accounts)
             _check_sums(accounts, books.rows())
-            key, neighbours = books.name()
-            if neighbours not in RELATIONS:
+            key, neighbors = books.name()
+            if neighbors not in RELATIONS:
                 raise ValueError("it is for no known relation")
-            return key, neighbours
+            return key, neighbors
 
 
 def _check_tree(accounts: dict[int, Account]) -> None:

@@ -155,9 +155,7 @@ def _add_mechanism(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.add_argument("--epsilon", type=float, required=True, help="privacy of the records")
     parser.add_argument("--beta", type=float, default=0.05, help="failure probability")
     parser.add_argument("--method", choices=("loop", "batches", "paper"), default="loop")
-    parser.add_argument(
-        "--neighbours", choices=("replace_one", "add_remove"), default="replace_one"
-    )
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"), default="replace_one")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=command)
 
@@ -166,7 +164,7 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
     parser.add_argument("--epsilon", type=float, help="limit of all releases together")
     parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
-    parser.add_argument("--neighbours", choices=("replace_one", "add_remove"))
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"))
     parser.add_argument("--json", action="store_true", help="print JSON, with every release")
     parser.set_defaults(command=_budget)
 
@@ -189,7 +187,7 @@ def _bench(arguments: argparse.Namespace) -> None:
 
 
 def _budget(arguments: argparse.Namespace) -> None:
-    limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbours")}
+    limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbors")}
     summary = json.loads(Budget.open(arguments.file, **limits).to_json())
     if not arguments.json:
         summary["records"] = len(summary["records"])
@@ -244,10 +242,10 @@ def _transfer(arguments: argparse.Namespace) -> None:
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in ("epsilon", "beta", "method", "neighbours")}
+    return {name: getattr(arguments, name) for name in ("epsilon", "beta", "method", "neighbors")}
 
 
-def _hypothesis(result: parity.ParityResult | parity.TransferResult) -> dict[str, Any]:
+def _hypothesis(result: parity.ParityResult | parity.ParityTransferResult) -> dict[str, Any]:
     """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
     mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
     return {"released": result.released, "mask": mask, "intercept": result.intercept}

@@ -8,13 +8,13 @@ from typing import Any
 from .._support.validate import shown
 from ..exceptions import ParameterError
 
-# A chunk may hold fewer records than scikit-learn's five neighbours.
+# A chunk may hold fewer records than scikit-learn's five neighbors.
 _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic": ("sklearn.linear_model.LogisticRegression", {"max_iter": 1000}),
     "ridge": ("sklearn.linear_model.RidgeClassifier", {}),
     "tree": ("sklearn.tree.DecisionTreeClassifier", {}),
     "forest": ("sklearn.ensemble.RandomForestClassifier", {}),
-    "neighbours": ("sklearn.neighbors.KNeighborsClassifier", {"n_neighbors": 1}),
+    "neighbors": ("sklearn.neighbors.KNeighborsClassifier", {"n_neighbors": 1}),
     "naive-bayes": ("sklearn.naive_bayes.GaussianNB", {}),
 }
 RULE = f"{', '.join(_KNOWN)}, or a class as package.module.Class"

@@ -20,7 +20,7 @@ from ..data.schema import Ignore, Schema
 from ..data.table import Table, read_table
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError
 from ..labels import ensemble
-from ..labels.labeler import Labels, PrivateLabeler
+from ..labels.labeler import LabelResult, PrivateLabeler
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
@@ -59,7 +59,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
     add("--plan", action="store_true", help="print how many members are needed, and stop")
-    add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labelled...]")
+    add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
     add("--save", type=Path, metavar="FILE", help="keep the members, or go on with those in it")
@@ -71,7 +71,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--queries", type=int, metavar="M", help="rows that may be labelled [those of PUBLIC]")
+    add("--queries", type=int, metavar="M", help="rows that may be labeled [those of PUBLIC]")
     add("--unstable", type=int, metavar="T", help="empty labels that end it [5%% of M, plus 1]")
     add("--members", type=int, metavar="K", help="as many as --beta needs, if not given")
     add("--beta", type=float, help="probability of less than promised [.05]")
@@ -91,7 +91,7 @@ class _Places:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is to be labelled and how, all of it public.
+    """What is to be labeled and how, all of it public.
 
     Attributes:
         schema: of the features.
@@ -99,7 +99,7 @@ class _Task:
         label: the column of PRIVATE they stand in.
         column: the column they are written to, which PUBLIC lacks.
         points: the features of PUBLIC.
-        append: makes the labelled file of texts.
+        append: makes the labeled file of texts.
     """
 
     schema: Schema
@@ -149,7 +149,7 @@ def _places(arguments: argparse.Namespace) -> _Places:
     """Raises: ParameterError, ImportError: before answers are paid for that could not be kept."""
     suffix = suffix_of(arguments.public)
     stem = arguments.public.name.removesuffix(suffix)
-    output = arguments.output or arguments.public.with_name(f"{stem}.labelled{suffix}")
+    output = arguments.output or arguments.public.with_name(f"{stem}.labeled{suffix}")
     if not output.name.endswith(suffix):
         rule = f"it must end in {suffix}, as PUBLIC does"
         raise ParameterError(f"--output = {shown(str(output))}, but {rule}")
@@ -249,7 +249,7 @@ def _train(
 
 
 def _deliver(
-    places: _Places, task: _Task, labeler: PrivateLabeler, found: Labels, as_json: bool
+    places: _Places, task: _Task, labeler: PrivateLabeler, found: LabelResult, as_json: bool
 ) -> None:
     summary = _summary(places, task, labeler, found)
     texts = [*found.labels.tolist(), *[""] * (len(task.points) - len(found.labels))]
@@ -268,7 +268,7 @@ def _deliver(
 
 
 def _summary(
-    places: _Places, task: _Task, labeler: PrivateLabeler, found: Labels
+    places: _Places, task: _Task, labeler: PrivateLabeler, found: LabelResult
 ) -> dict[str, Any]:
     bottoms = int(np.count_nonzero(found.is_bottom))
     kept = f"column {task.label!r} of PUBLIC is kept, and was not used"

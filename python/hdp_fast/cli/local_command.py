@@ -27,19 +27,19 @@ from .collect_command import (
 from .output import check_output, deliver, record_of
 from .table_commands import FILE_HELP
 
-_ESTIMATE_TEXT = """Estimate the mean of a column from randomised reports. A simulation: each row of
-VALUES plays an agent, who reports its number once, randomised. Privacy: each row is protected by
+_ESTIMATE_TEXT = """Estimate the mean of a column from randomized reports. A simulation: each row of
+VALUES plays an agent, who reports its number once, randomized. Privacy: each row is protected by
 epsilon and delta against whoever sees what is printed or written. --low and --high are public and
 must not be read off VALUES; a number outside counts as the nearer end. The interval is for the
 population that the rows were drawn from."""
-_FREQUENCY_TEXT = """Estimate how frequent each category is, from randomised reports. A simulation:
-each row of VALUES plays an agent, who reports its category once, randomised. Privacy: each row is
+_FREQUENCY_TEXT = """Estimate how frequent each category is, from randomized reports. A simulation:
+each row of VALUES plays an agent, who reports its category once, randomized. Privacy: each row is
 protected by epsilon against whoever sees what is printed or written. The categories are public and
 must not be read off VALUES; a text that is none of them counts as the last. An estimate may be
 negative, and they may not add up to 1; none is off by more than half_width, but for beta."""
 _MASKED_TEXT = """Learn MASKED-PARITY, which takes two rounds of questions, from simulated agents.
 A concept and its agents are drawn at random, as many as are proved to suffice, and the learned
-concept is compared with it. Privacy: each agent answers one question by randomised response."""
+concept is compared with it. Privacy: each agent answers one question by randomized response."""
 
 
 def add_local(parser: argparse.ArgumentParser) -> None:

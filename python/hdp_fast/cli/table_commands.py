@@ -28,7 +28,7 @@ The file must be PUBLIC: all of this is read off it, unprotected. Of private dat
 by hand, from a codebook or from what everybody knows."""
 _TRANSFER_TEXT = """Learn from the records of SOURCE a hypothesis that is good on the population of
 TARGET (Subsample-Test-Reweigh). TARGET is a simulation: each of its rows plays an agent, who
-answers one question by randomised response, or none. Privacy: SOURCE is protected by (epsilon,
+answers one question by randomized response, or none. Privacy: SOURCE is protected by (epsilon,
 delta) for each row, whatever is printed or written; each row of TARGET by the agents' epsilon. The
 schema is public and must not be made from either file. With --non-private SOURCE is not protected
 at all, and the learner is scikit-learn's logistic regression. With --chi2 the error is promised;
@@ -46,7 +46,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     rule.add_argument("--label-bounds", **between, help="the label is a number between them")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
-    parser.add_argument("--unlabelled", action="store_true", help="PUBLIC lacks the label's column")
+    parser.add_argument("--unlabeled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
     parser.set_defaults(command=_schema)
 
@@ -100,8 +100,8 @@ def _schema(arguments: argparse.Namespace) -> None:
     )
     check_output(arguments)
     table = read_table(arguments.public)
-    labelled = not arguments.unlabelled
-    schema = Schema.from_public(table, label, cuts=arguments.cuts, labelled=labelled)
+    labeled = not arguments.unlabeled
+    schema = Schema.from_public(table, label, cuts=arguments.cuts, labeled=labeled)
     text = schema.to_json()
     if arguments.output is None:
         say(text)
@@ -204,7 +204,7 @@ def _agents(table: Table, schema: Schema, arguments: argparse.Namespace) -> loca
     return local.Agents(X, y, epsilon=arguments.agents_epsilon)
 
 
-def _summary(result: transfer.Result, schema: Schema) -> dict[str, Any]:
+def _summary(result: transfer.TransferResult, schema: Schema) -> dict[str, Any]:
     tested = result.tested
     hypothesis = result.hypothesis
     return {

@@ -20,7 +20,7 @@ from ..local.randomizers.binary import BinaryResponse
 from ..local.randomizers.choice import best_randomizer
 from ..local.randomizers.frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
 from ..local.randomizers.mean import MeanRandomizer
-from ..local.randomizers.noisy import Gaussian, Laplace
+from ..local.randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 from ..local.randomizers.piecewise import Piecewise
 
 _FORM = {"format": "hdp_fast.question", "version": 1}
@@ -162,8 +162,12 @@ def mean_question(
         rule = "gaussian needs it, best may use it, no other randomizer does"
         raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
     if delta is not None:
-        return Question(name, Gaussian(epsilon, delta, (low, high)))
-    kinds: dict[str, Any] = {"binary": BinaryResponse, "laplace": Laplace, "piecewise": Piecewise}
+        return Question(name, GaussianRandomizer(epsilon, delta, (low, high)))
+    kinds: dict[str, Any] = {
+        "binary": BinaryResponse,
+        "laplace": LaplaceRandomizer,
+        "piecewise": Piecewise,
+    }
     return Question(name, kinds[randomizer](epsilon, (low, high)))
 
 

@@ -30,7 +30,7 @@ _CSV = "table of 0 and 1 separated by commas, in UTF-8"
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Labelled examples read from a file.
+    """Labeled examples read from a file.
 
     Attributes:
         X: the features, a 0/1 array (m, d) or a BitMatrix of that shape.
@@ -129,7 +129,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     path: a regular file to create or replace, which keeps its mode; data: its content.
 
     Raises: ParameterError when it can't be written; the old file is then left as it was.
-    Cost: O(len(data)), synchronised to the disk, and its directory, too.
+    Cost: O(len(data)), synchronized to the disk, and its directory, too.
     Source: write under another name in the same directory, then rename.
     """
     check_writable(path)

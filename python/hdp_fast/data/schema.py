@@ -159,7 +159,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Schema:
-    """How the rows of a table become labelled features.
+    """How the rows of a table become labeled features.
 
     Attributes:
         label: which rows have label 1, or its bounds where it is a number.
@@ -326,14 +326,14 @@ class Schema:
 
     @classmethod
     def from_public(
-        cls, table: Table, label: Label, *, cuts: int = 4, labelled: bool = True
+        cls, table: Table, label: Label, *, cuts: int = 4, labeled: bool = True
     ) -> Schema:
         """A schema from a PUBLIC table: what it holds may be known to everybody.
 
         table: its columns of numbers get their least and largest as bounds, and cut points at equal
         shares of the rows; columns of at most 64 texts get them
         as categories; constant columns and those of more texts are ignored. label: its column is no
-        feature. cuts: how many cut points at most, at least 1. labelled: whether the table must
+        feature. cuts: how many cut points at most, at least 1. labeled: whether the table must
         have the label's column, which a misspelt name would make a feature of.
 
         Raises: ParameterError when no column can be a feature or the label's is missing.
@@ -342,7 +342,7 @@ class Schema:
         """
         if count("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
-        if labelled:
+        if labeled:
             table.column(label.column)
         features = {name: c for name, c in table.columns.items() if name != label.column}
         return cls(label, {name: _guess(column, cuts) for name, column in features.items()})

@@ -1,4 +1,4 @@
-"""Blocks of real files as examples, labelled with one bit of their CRC-32.
+"""Blocks of real files as examples, labeled with one bit of their CRC-32.
 
 At a fixed length a CRC is an affine function over GF(2): the label is a parity of some of the
 block's bits, plus a constant.

@@ -285,7 +285,7 @@ def _uniform_blocks(options: Options) -> tuple[gf2.BitMatrix, Bits]:
 
 
 def _compare(
-    result: parity.TransferResult,
+    result: parity.ParityTransferResult,
     data: _Data,
     targets: gf2.BitMatrix,
     target_labels: Bits,

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from .._support.lazy import list_only
 from .label_plans import sgd_stability, soft_bins, unstable_queries
-from .labeler import Labels, PrivateLabeler
+from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
 from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
-from .soft_labeler import Scores, SoftLabeler
+from .soft_labeler import ScoreResult, SoftLabeler
 
 __all__ = [
-    "Labels",
+    "LabelResult",
     "LearningPlan",
     "PrivateLabeler",
     "PrivateLearner",
-    "Scores",
+    "ScoreResult",
     "SoftLabeler",
     "pac_sample_size",
     "plan_answers",

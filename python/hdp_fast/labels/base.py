@@ -54,10 +54,12 @@ class Fitted:
 
     @property
     def table(self) -> Table:
+        """The table of coins, or the noisy counts, that answers."""
         return self.ensemble.table
 
     @property
     def members(self) -> int:
+        """How many members vote."""
         return len(self.ensemble.members)
 
     def asked(self, Q: Any) -> Any:
@@ -158,7 +160,8 @@ class Labeler(ABC):
         self.diagnose = diagnose
 
     @abstractmethod
-    def plan(self) -> VotePlan: ...
+    def plan(self) -> VotePlan:
+        """The plan of these parameters, made without data."""
 
     def _sizes(self) -> tuple[int, int]:
         """T and m of the tables, named as the labeler has them."""
@@ -301,7 +304,7 @@ class Labeler(ABC):
             record,
             mechanism=f"labels.{type(self).__name__}, {type(table).__name__}, {limits}, k={k}",
             source=record.source if isinstance(table, GaussianVote) else self._source,
-            neighbours="add_remove" if identified else "replace_one",
+            neighbors="add_remove" if identified else "replace_one",
             rng=rng_of(random_state),
         )
 

@@ -86,26 +86,26 @@ def sgd_stability(
     chunk: int,
     *,
     step_size: float,
-    lipschitz: float,
+    clip_norm: float,
     smoothness: float,
-    convexity: float = 0.0,
-    batch: int = 1,
+    strong_convexity: float = 0.0,
+    batch_size: int = 1,
     slope: float = 1.0,
 ) -> float:
     """The stability of scores by SGD in whole passes over a chunk, as soft_bins takes it.
 
     passes: each uses every record once, in any order that does not depend on the records. chunk:
-    records of each member, n'. step_size: of all steps. lipschitz: bounds the norm of every
-    record's gradient, without what all records share, such as a penalty. smoothness, convexity: of
-    the objective of one record with all of that, which must be convex, or strongly convex. batch:
-    by which a step divides its sum of gradients, a last and smaller one as well. slope: by how
-    much the score of a query may change when the weights move by 1: R / 4 for the logistic
-    function of the product with a query of norm R.
+    records of each member, n'. step_size: of all steps. clip_norm: bounds the norm of every
+    record's gradient, without what all records share, such as a penalty. smoothness,
+    strong_convexity: of the objective of one record with all of that, which must be convex, or
+    strongly convex. batch_size: by which a step divides its sum of gradients, a last and smaller
+    one as well. slope: by how much the score of a query may change when the weights move by 1: R /
+    4 for the logistic function of the product with a query of norm R.
 
-    A gradient step brings two weight vectors together by 1 - step_size convexity, or at least not
-    apart. The step with the record that was replaced moves them apart by 2 step_size lipschitz /
-    batch. In the root of the mean square over all records that passes add up to what is returned.
-    A projection on a convex set, and the mean of all iterates, change no more.
+    A gradient step brings two weight vectors together by 1 - step_size strong_convexity, or at
+    least not apart. The step with the record that was replaced moves them apart by 2 step_size
+    clip_norm / batch. In the root of the mean square over all records that passes add up to what is
+    returned. A projection on a convex set, and the mean of all iterates, change no more.
 
     Returns a, in units of the score.
 
@@ -116,14 +116,17 @@ def sgd_stability(
         the mean square that Definition 5.7 asks for.
     """
     E, n = sized("passes", passes, _MOST), sized("chunk", chunk, _MOST)
-    b, eta = sized("batch", batch, n), positive("step_size", step_size)
-    rough, curved = positive("smoothness", smoothness), at_least_zero("convexity", convexity)
+    b, eta = sized("batch_size", batch_size, n), positive("step_size", step_size)
+    rough, curved = (
+        positive("smoothness", smoothness),
+        at_least_zero("strong_convexity", strong_convexity),
+    )
     if curved > rough:
-        raise ParameterError(f"convexity = {curved:g}, but it must be at most smoothness")
+        raise ParameterError(f"strong_convexity = {curved:g}, but it must be at most smoothness")
     if eta * (rough + curved) > 2:
-        rule = f"2 / (smoothness + convexity) = {2 / (rough + curved):g}"
+        rule = f"2 / (smoothness + strong_convexity) = {2 / (rough + curved):g}"
         raise ParameterError(f"step_size = {eta:g}, but it must be at most {rule}")
-    apart = 2 * eta * positive("lipschitz", lipschitz) / b * positive("slope", slope)
+    apart = 2 * eta * positive("clip_norm", clip_norm) / b * positive("slope", slope)
     # Whole batches alone: fewer steps bound more.
     steps = n // b
     within = _powers(_lost(eta * curved, 2), steps) / steps

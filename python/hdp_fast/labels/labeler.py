@@ -24,7 +24,7 @@ TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labels:
+class LabelResult:
     """Answers to queries.
 
     Attributes:
@@ -86,7 +86,7 @@ class PrivateLabeler(Labeler):
         record is replaced; with ids, when all records of one id are added or removed, whatever
         their number. Exact coins. Holds if a member depends on its own chunk, its seed and the
         queries alone: as above, unless the learner keeps something. What public facts are, such as
-        the shape and the dtypes of X, is the same for neighbours. diagnose=True: none.
+        the shape and the dtypes of X, is the same for neighbors. diagnose=True: none.
     Raises: nothing until fit.
     Cost: none until fit.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
@@ -207,7 +207,7 @@ class PrivateLabeler(Labeler):
         y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
         or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
         record moves. budget: charged epsilon and delta once, here, before any training; one of
-        neighbours="add_remove" with ids. random_state: None draws from the operating system; an int
+        neighbors="add_remove" with ids. random_state: None draws from the operating system; an int
         or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
         where joblib's backend gives all results at once, it moves at the end.
 
@@ -224,7 +224,7 @@ class PrivateLabeler(Labeler):
         labels = ensemble.labels(y, int(records.shape[0]), classes)
         return self._trained(records, labels, ids, budget, random_state, progress)
 
-    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> Labels:
+    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> LabelResult:
         """Ask for the labels of public points.
 
         Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
@@ -250,7 +250,7 @@ class PrivateLabeler(Labeler):
         )
         is_bottom = codes < 0
         values = np.where(is_bottom, ensemble.marker(self.bottom, classes), classes[codes])
-        return Labels(
+        return LabelResult(
             labels=values,
             is_bottom=is_bottom,
             unstable_left=unstable,

@@ -16,7 +16,7 @@ from ..data.records import features, own, row_count, rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
 from . import ensemble, members
-from .labeler import Labels, PrivateLabeler
+from .labeler import LabelResult, PrivateLabeler
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 
@@ -45,7 +45,7 @@ class PrivateLearner:
         record_: what protects the records, or their labels.
     """
 
-    labels_: Labels
+    labels_: LabelResult
     model_: Any
     used_: int
     record_: PrivacyRecord | None
@@ -86,7 +86,7 @@ class PrivateLearner:
         Raises: ShapeError, ParameterError; InsufficientSamples; BudgetExceeded for more points than
             the labeler may be asked; ImportError without tqdm where progress is wanted: all of
             them before any training. What final raises comes after labels_ is there, and so does
-            InsufficientSamples where no point was labelled.
+            InsufficientSamples where no point was labeled.
         Cost: the labeler's training and answers, and the final model's training.
         Source: as the class.
         """

@@ -23,7 +23,7 @@ from .._support.validate import shown
 from ..data.records import own, own_array, row_count
 from ..exceptions import ParameterError
 
-Labels = NDArray[Any]
+LabelResult = NDArray[Any]
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class _Bytes:
 class Chunk(_Private):
     """The records of one member and their labels; private."""
 
-    labels: Labels
+    labels: LabelResult
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class _Constant:
     def __init__(self, label: Any):
         self._label = label
 
-    def predict(self, Q: Any) -> Labels:
+    def predict(self, Q: Any) -> LabelResult:
         return np.full(row_count(Q), self._label)
 
 
@@ -123,14 +123,16 @@ def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
     return Member(*turn.take(work, "training"))
 
 
-def learnt(learner: Any, X: Any, y: Labels) -> Any:
+def learnt(learner: Any, X: Any, y: LabelResult) -> Any:
     """What it makes of public points, in the open; its own seeds stand."""
     if not hasattr(learner, "fit"):
         return learner(X, y)
     return _fitted(fresh(learner), X, y)
 
 
-def votes(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[np.uint8], str]:
+def votes(
+    member: Member, Q: Any, classes: LabelResult, turn: Turn
+) -> tuple[NDArray[np.uint8], str]:
     """The index of the label that a member gives each query, and what went wrong.
 
     The first label stands where it fails or says something else.
@@ -232,7 +234,7 @@ def _dumps(value: Any) -> bytes:
     return pickle.dumps(value)
 
 
-def _trained(learner: Any, X: Any, y: Labels, seed: int) -> Any:
+def _trained(learner: Any, X: Any, y: LabelResult, seed: int) -> Any:
     if not hasattr(learner, "fit"):
         # A callable may have a state, and what a function returns may be the same each time.
         model = copy.deepcopy(learner)
@@ -257,7 +259,7 @@ def _apart(predictor: Any) -> Any:
     return predictor
 
 
-def _fitted(model: Any, X: Any, y: Labels) -> Any:
+def _fitted(model: Any, X: Any, y: LabelResult) -> Any:
     found = model.fit(X, y)
     return found if hasattr(found, "predict") else model
 

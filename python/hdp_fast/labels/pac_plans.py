@@ -19,7 +19,7 @@ class LearningPlan:
     """What a labeler needs for answers that are right, or a model that is.
 
     Attributes:
-        queries: public points to be labelled, m.
+        queries: public points to be labeled, m.
         unstable: T, which unstable queries do not reach.
         table: the one of those that fit that needs fewer members.
         k: members.
@@ -53,7 +53,7 @@ def plan_answers(
 ) -> LearningPlan:
     """Records for so many answers of a PrivateLabeler with two classes.
 
-    vc: VC dimension of the class that members minimise the empirical error over, at least 1.
+    vc: VC dimension of the class that members minimize the empirical error over, at least 1.
     queries: m, points of the distribution of the records. alpha: how far members may be above opt.
     beta: failure probability of everything together, a quarter for the training of all members, a
     quarter for the number of unstable queries, half for the table's coins. opt: the least error of

@@ -21,11 +21,11 @@ from .base import Fitted, Labeler
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class ScoreResult:
     """Answers to queries for soft labels.
 
     Attributes:
-        scores: of the first queries, as many as were answered before the labeler ended: the centre
+        scores: of the first queries, as many as were answered before the labeler ended: the center
             of a bin, NaN where the answer is bottom.
         is_bottom: where it is, bool.
         unstable_left: bottoms until the labeler ends.
@@ -142,7 +142,7 @@ class SoftLabeler(Labeler):
 
     def score(
         self, Q: Any, bins: int, *, bottoms: int | None = None, progress: bool = False
-    ) -> Scores:
+    ) -> ScoreResult:
         """Ask for the scores of public points.
 
         Q, bottoms, progress: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 / bins; another
@@ -162,7 +162,7 @@ class SoftLabeler(Labeler):
         values, (unstable, queries) = fitted.answers(
             lambda session: session.answer_scores(found, bins), found.shape[1], limit
         )
-        return Scores(
+        return ScoreResult(
             scores=values,
             is_bottom=np.isnan(values),
             unstable_left=unstable,

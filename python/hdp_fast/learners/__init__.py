@@ -9,36 +9,36 @@ Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn Private
 from .._core import Features
 from .._support.lazy import list_only
 from .bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
-from .doubling import Doubled, DoublingLearner, DoublingRound
-from .exponential import ExponentialLearner, Learned, PaperSampleSize, vc_sample_size
+from .doubling import DoublingLearner, DoublingResult, DoublingRound
+from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .halfspaces import Halfspaces
-from .hypotheses import Chosen, Hypotheses
+from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
-from .separator import LinearSeparator, Separated
+from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD, SGDGuarantees
 
 __all__ = [
-    "Chosen",
     "ConjunctionList",
     "Conjunctions",
-    "Doubled",
     "DoublingLearner",
+    "DoublingResult",
     "DoublingRound",
     "ExponentialLearner",
+    "ExponentialResult",
     "Features",
     "Halfspaces",
     "Hypotheses",
+    "HypothesisResult",
     "Labelings",
-    "Learned",
     "LinearModel",
     "LinearSeparator",
     "PaperSampleSize",
     "Parities",
     "PrivateSGD",
     "SGDGuarantees",
-    "Separated",
+    "SeparatorResult",
     "SparseHalfspaces",
     "Stumps",
     "cut",

@@ -22,7 +22,7 @@ from ..budget.account import Budget, spend
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 from .exponential import ExponentialLearner
-from .hypotheses import Chosen, Hypotheses, store
+from .hypotheses import Hypotheses, HypothesisResult, store
 
 _MOST = 1 << 62
 # Chernoff's bound holds at each of these rates, as shares of epsilon; the best of them serves.
@@ -51,7 +51,7 @@ class DoublingRound(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Doubled:
+class DoublingResult:
     """What DoublingLearner releases.
 
     Attributes:
@@ -61,7 +61,7 @@ class Doubled:
         record: what protects them.
     """
 
-    learned: Chosen | None
+    learned: HypothesisResult | None
     place: int | None
     records: int
     record: PrivacyRecord
@@ -141,7 +141,7 @@ class DoublingLearner:
         *,
         random_state: RandomState = None,
         budget: Budget | None = None,
-    ) -> Doubled:
+    ) -> DoublingResult:
         """Choose and test, round by round.
 
         X, y: as errors of the classes, in an order that tells nothing; n >= the records of the
@@ -191,7 +191,7 @@ class DoublingLearner:
         labels: NDArray[np.uint8],
         coins: np.random.Generator | None,
         record: PrivacyRecord,
-    ) -> Doubled:
+    ) -> DoublingResult:
         used = 0
         for place, learn, test, threshold in rounds:
             start, middle, used = used, used + learn, used + learn + test
@@ -204,15 +204,15 @@ class DoublingLearner:
             wrong = learned.predict(_part(records, middle, used)) != labels[middle:used]
             lost = noise.discrete_laplace(1 / Fraction(self.epsilon), random_state=coins)
             if int(wrong.sum()) + int(lost) <= threshold:
-                chosen = Chosen(learned.index, learned.hypothesis, self.classes[place])
-                return Doubled(chosen, place, used, record)
-        return Doubled(None, None, used, record)
+                chosen = HypothesisResult(learned.index, learned.hypothesis, self.classes[place])
+                return DoublingResult(chosen, place, used, record)
+        return DoublingResult(None, None, used, record)
 
     def _record(self, random_state: RandomState) -> PrivacyRecord:
         return PrivacyRecord(
             mechanism="learners.DoublingLearner",
             source=_SOURCE,
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=self.epsilon,
             noise="permute-and-flip, and discrete Laplace on the errors of each test",
             rng=rng_of(random_state),

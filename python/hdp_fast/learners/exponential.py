@@ -16,13 +16,13 @@ from .._support.random_state import check_random_state
 from .._support.types import RandomState
 from .._support.validate import array, fraction, integers, positive, shown
 from ..accounting.mechanisms import BoundedRange, Pure
-from ..accounting.neighbors import Neighbours, relation
+from ..accounting.neighbors import Neighbors, relation
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .descriptions import Hypothesis, flag
-from .hypotheses import Chosen, Hypotheses, store
+from .hypotheses import Hypotheses, HypothesisResult, store
 from .labelings import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
@@ -32,7 +32,7 @@ _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Learned(Chosen):
+class ExponentialResult(HypothesisResult):
     """What ExponentialLearner releases: a hypothesis, and what protects the records.
 
     Attributes:
@@ -71,7 +71,7 @@ class ExponentialLearner:
         >>> learner.sample_size(alpha=0.05, beta=0.05, agnostic=False)  # if one of them never errs
         605
 
-    Guarantee: learn is pure epsilon-DP for the given neighbour relation, exact coins; the
+    Guarantee: learn is pure epsilon-DP for the given neighbor relation, exact coins; the
         exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
         (A record changes each error count by at most 1; under "add_remove" none the other way.)
 
@@ -79,7 +79,7 @@ class ExponentialLearner:
         hypotheses: one of the classes of this module.
         epsilon: privacy parameter, above 0.
         mechanism: "exponential", or "permute_and_flip", which is never worse on its own.
-        neighbours: "replace_one" or "add_remove" of a record.
+        neighbors: "replace_one" or "add_remove" of a record.
 
     Raises: ParameterError.
     Cost: none until learn.
@@ -90,7 +90,7 @@ class ExponentialLearner:
     _: dataclasses.KW_ONLY
     epsilon: float = 1.0
     mechanism: Selection = "exponential"
-    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    neighbors: Neighbors = Neighbors.REPLACE_ONE
 
     def __post_init__(self) -> None:
         """Refuse what is no learner."""
@@ -102,7 +102,7 @@ class ExponentialLearner:
         if self.mechanism not in ("exponential", "permute_and_flip"):
             rule = "it must be one of exponential, permute_and_flip"
             raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
-        store(self, epsilon=positive("epsilon", self.epsilon), neighbours=_central(self.neighbours))
+        store(self, epsilon=positive("epsilon", self.epsilon), neighbors=_central(self.neighbors))
 
     @property
     def numerics(self) -> Literal["exact"]:
@@ -113,7 +113,7 @@ class ExponentialLearner:
     def privacy(self) -> BoundedRange | Pure:
         """The mechanism as accounting takes it."""
         kind = BoundedRange if self.mechanism == "exponential" else Pure
-        return kind(self.epsilon, neighbours=self.neighbours)
+        return kind(self.epsilon, neighbors=self.neighbors)
 
     def with_epsilon(self, epsilon: float) -> ExponentialLearner:
         """The same learner with another privacy parameter.
@@ -133,7 +133,7 @@ class ExponentialLearner:
         *,
         random_state: RandomState = None,
         budget: Budget | None = None,
-    ) -> Learned:
+    ) -> ExponentialResult:
         """Choose a hypothesis by its errors on the records.
 
         X, y: as errors of the class. random_state: None draws from the operating system; an int or
@@ -150,13 +150,13 @@ class ExponentialLearner:
         check_random_state(random_state)
         record = self._record(random_state)
         scores = -self.hypotheses.errors(X, y)
-        monotonic = self.neighbours == Neighbours.ADD_REMOVE
+        monotonic = self.neighbors == Neighbors.ADD_REMOVE
         rate = selection_rate(self.epsilon, 1, monotonic).as_integer_ratio()
         method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
         with spend(budget, record):
             index = _core.select(method, scores, rate, random_state)
         hypothesis = self.hypotheses.hypothesis(index)
-        return Learned(index, hypothesis, self.hypotheses, record)
+        return ExponentialResult(index, hypothesis, self.hypotheses, record)
 
     def learn_indices(
         self,
@@ -165,7 +165,7 @@ class ExponentialLearner:
         indices: NDArray[np.int64],
         *,
         random_state: RandomState = None,
-    ) -> Learned:
+    ) -> ExponentialResult:
         """The same on some of the records, one as often as it is named.
 
         X: as prepare returned it; y: uint8 (n,); indices: int64 (m,), from 0 to n - 1;
@@ -185,7 +185,7 @@ class ExponentialLearner:
         drawn = X._take(chosen) if isinstance(X, Features) else X[chosen]
         return self.learn(drawn, labels[chosen], random_state=random_state)
 
-    def restore(self, hypothesis: Hypothesis | str) -> Chosen:
+    def restore(self, hypothesis: Hypothesis | str) -> HypothesisResult:
         """What learn had chosen, from the description that it released.
 
         hypothesis: of a hypothesis of the class, a dict or its JSON.
@@ -195,7 +195,7 @@ class ExponentialLearner:
         Source: none.
         """
         index = self.hypotheses.index(hypothesis)
-        return Chosen(index, self.hypotheses.hypothesis(index), self.hypotheses)
+        return HypothesisResult(index, self.hypotheses.hypothesis(index), self.hypotheses)
 
     def prepare(self, X: Any) -> Any:
         """The records in the form that learn and predict read fastest.
@@ -234,7 +234,7 @@ class ExponentialLearner:
             Kasiviswanathan et al., Theorem 3.4.
         """
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
-        rate = _exponent(alpha, epsilon, self.neighbours, agnostic, opt)
+        rate = _exponent(alpha, epsilon, self.neighbors, agnostic, opt)
         return _records(len(self.hypotheses), rate, beta)
 
     def paper_sample_size(
@@ -264,7 +264,7 @@ class ExponentialLearner:
         return PrivacyRecord(
             mechanism=f"learners.ExponentialLearner, mechanism={self.mechanism}",
             source="Kasiviswanathan et al., What Can We Learn Privately?, Theorem 3.4",
-            neighbours=self.neighbours.value,
+            neighbors=self.neighbors.value,
             epsilon=self.epsilon,
             noise="coins of probability exp(-rate (errors - least errors))",
             numerics=self.numerics,
@@ -288,7 +288,7 @@ def vc_sample_size(
     epsilon: float,
     agnostic: bool = True,
     opt: float = 0.0,
-    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+    neighbors: Neighbors = Neighbors.REPLACE_ONE,
 ) -> int:
     """Records that are enough for any class of a VC dimension on a finite domain.
 
@@ -314,26 +314,26 @@ def vc_sample_size(
     Source: Kasiviswanathan et al., Corollary 3.6, with the number of labelings itself in place of
         its order and the exponent of sample_size.
     """
-    epsilon, neighbours = positive("epsilon", epsilon), _central(neighbours)
-    rate = _exponent(alpha, epsilon, neighbours, agnostic, opt)
+    epsilon, neighbors = positive("epsilon", epsilon), _central(neighbors)
+    rate = _exponent(alpha, epsilon, neighbors, agnostic, opt)
     return _records(sauer_bound(domain, vc), rate, beta)
 
 
-def _central(neighbours: Neighbours) -> Neighbours:
-    found = relation(neighbours)
-    if found == Neighbours.LOCAL:
+def _central(neighbors: Neighbors) -> Neighbors:
+    found = relation(neighbors)
+    if found == Neighbors.LOCAL:
         rule = "it must be one of replace_one, add_remove"
-        raise ParameterError(f"neighbours = {str(found)!r}, but {rule}")
+        raise ParameterError(f"neighbors = {str(found)!r}, but {rule}")
     return found
 
 
 def _exponent(
-    alpha: float, epsilon: float, neighbours: Neighbours, agnostic: bool, opt: float
+    alpha: float, epsilon: float, neighbors: Neighbors, agnostic: bool, opt: float
 ) -> float:
     """How fast the chance of a hypothesis worse by alpha falls with each record."""
     alpha, opt = fraction("alpha", alpha), fraction("opt", opt, zero=True)
     flag("agnostic", agnostic)
-    most = epsilon if neighbours == Neighbours.ADD_REMOVE else epsilon / 2
+    most = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
     # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
     wide = (1 - alpha) / 2
     low = wide if agnostic else min(opt, wide)

@@ -127,7 +127,7 @@ class Hypotheses(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class HypothesisResult:
     """A hypothesis of a class, ready to predict.
 
     Attributes:
@@ -158,11 +158,13 @@ def store(instance: object, **values: Any) -> None:
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, which nobody may write to any more."""
     values.flags.writeable = False
     return values
 
 
 def first(matches: NDArray[np.bool_]) -> int | None:
+    """The first place that is true, or None."""
     return int(matches.argmax()) if matches.any() else None
 
 

@@ -35,14 +35,14 @@ class LinearLoss:
     Attributes:
         name: as PrivateSGD takes it.
         threshold: of "huber".
-        row_bound: records are shrunk to this norm.
+        norm_bound: records are shrunk to this norm.
         label_bound: None for labels 0 and 1, else real labels are clipped to it.
         largest: the largest loss of any model in the ball on any record within the bounds.
     """
 
     name: str
     threshold: float
-    row_bound: float
+    norm_bound: float
     label_bound: float | None
     largest: float
 
@@ -72,7 +72,7 @@ class LinearModel:
         """The inner product of the weights with every record, shrunk to the row bound.
 
         X: finite real numbers (m, d), or what prepare made of them; float32 is multiplied as such.
-        Returns float64 (m,), at most radius * row_bound in magnitude, up to rounding.
+        Returns float64 (m,), at most radius * norm_bound in magnitude, up to rounding.
 
         Raises: ShapeError, ParameterError.
         Cost: a pass over X.
@@ -80,7 +80,7 @@ class LinearModel:
         """
         rows = looked_at(X)
         given = as_given(rows, np.zeros(len(rows)))
-        return _core.linear_scores(given, self.loss.row_bound, self.weights)
+        return _core.linear_scores(given, self.loss.norm_bound, self.weights)
 
     def predict(self, X: Any) -> NDArray[np.uint8]:
         """1 where the score is at least 0.
@@ -106,7 +106,7 @@ class LinearModel:
         loss, rows = self.loss, looked_at(X)
         given = as_given(rows, labels_of(y, len(rows), loss.label_bound))
         law = (loss.name, loss.threshold)
-        return _core.linear_losses(given, loss.row_bound, self.weights, law, loss.largest)
+        return _core.linear_losses(given, loss.norm_bound, self.weights, law, loss.largest)
 
 
 def looked_at(X: Any) -> Rows:

@@ -20,7 +20,7 @@ from .descriptions import flag
 
 
 @dataclass(frozen=True, eq=False)
-class Separated:
+class SeparatorResult:
     """What LinearSeparator learns: 1 where weights times the record plus bias is at least 0.
 
     Attributes:
@@ -105,7 +105,9 @@ class LinearSeparator:
         self.intercept, self.warm = bool(intercept), bool(warm)
         self._forget()
 
-    def learn(self, X: ArrayLike, y: ArrayLike, *, random_state: RandomState = None) -> Separated:
+    def learn(
+        self, X: ArrayLike, y: ArrayLike, *, random_state: RandomState = None
+    ) -> SeparatorResult:
         """Learn from all records, from a cold start.
 
         X: finite real numbers (m, d), m and d at least 1; y: 0/1 (m,). random_state: accepted as
@@ -124,7 +126,7 @@ class LinearSeparator:
 
     def learn_indices(
         self, X: ArrayLike, y: ArrayLike, indices: ArrayLike, random_state: RandomState = None
-    ) -> Separated:
+    ) -> SeparatorResult:
         """Learn from some of the records, read where they are.
 
         X, y: as learn, (n, d) and (n,). indices: integers from 0 to n - 1, at least one; a record
@@ -158,7 +160,7 @@ class LinearSeparator:
         labels: Bits,
         rows: NDArray[np.int64],
         start: NDArray[np.float64] | None,
-    ) -> Separated:
+    ) -> SeparatorResult:
         entries = np.ascontiguousarray(records).reshape(-1)
         margin = math.inf if self.margin is None else self.margin
         settings = self.cost, margin, self.intercept
@@ -166,7 +168,7 @@ class LinearSeparator:
             entries, records.shape[1], labels, rows, start, settings
         )
         weights.flags.writeable = False
-        return Separated(weights, bias, errors)
+        return SeparatorResult(weights, bias, errors)
 
     def _forget(self) -> None:
         self._seen = None

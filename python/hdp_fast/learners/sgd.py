@@ -23,7 +23,7 @@ from .._support.validate import (
     sized,
     within,
 )
-from ..accounting.mechanisms import ZCDP, Gaussian, Mechanism, Subsampled
+from ..accounting.mechanisms import ZCDP, GaussianMechanism, Mechanism, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError
@@ -34,10 +34,10 @@ from .hypotheses import read_only, store
 from .linear_model import LinearLoss, LinearModel, Rows, as_given, labels_of, looked_at
 
 Loss = Literal["hinge", "logistic", "squared", "huber"]
-Numerics = Literal["exact", "idealized", "idealised"]
+Numerics = Literal["exact", "idealized", "idealized"]
 
 _LOSSES = ("hinge", "logistic", "squared", "huber")
-_NUMERICS = ("exact", "idealized", "idealised")
+_NUMERICS = ("exact", "idealized", "idealized")
 
 # Below what the core draws exactly, and far above what leaves anything to learn from.
 _LARGEST_NOISE = 2.0**28
@@ -65,39 +65,42 @@ class SGDGuarantees(NamedTuple):
 class PrivateSGD:
     """Projected stochastic gradient descent on the mean loss of a linear model, with noise.
 
-    Step r = 1, 2, ... draws `batch` records with replacement, adds up the gradients of their
-    losses, each clipped to norm L = lipschitz, adds noise of standard deviation noise * L to each
-    coordinate, divides by `batch` and goes against the result, from 0, by 2 radius / (G sqrt(r)),
-    G**2 = L**2 (1 + d (noise / batch)**2), or by 1 / (convexity r), then back into the ball.
-    The mean of the models before each step is the result. All settings are public; none may be
-    chosen by looking at private records. Numbers but 0 lie in [1e-30, 1e30], noise below 2**28.
+    Step r = 1, 2, ... draws `batch_size` records with replacement, adds up the gradients of their
+    losses, each clipped to norm L = clip_norm, adds noise of standard deviation noise_multiplier *
+    L to each coordinate, divides by `batch_size` and goes against the result, from 0, by 2 radius /
+    (G sqrt(r)), G**2 = L**2 (1 + d (noise_multiplier / batch_size)**2), or by 1 / (strong_convexity
+    r), then back into the ball. The mean of the models before each step is the result. All settings
+    are public; none may be chosen by looking at private records. Numbers but 0 lie in [1e-30,
+    1e30], noise_multiplier below 2**28.
 
     Guarantee: composition(1 / n) under replace_one for learn, for learn_weighted a rate of the
         weights. "exact" rounds each clipped gradient to integers of norm at most K = 2**20, so that
         a changed draw moves a sum by at most 2 K, and adds discrete Gaussian noise of sigma =
-        noise * K, exactly drawn: 2 / noise**2-zCDP for a changed draw (proved; checked in integers
-        for every gradient). "idealized" adds Gaussian numbers in floats: its guarantee would hold
-        for real numbers. Running time is not protected. noise=None protects nobody.
+        noise_multiplier * K, exactly drawn: 2 / noise_multiplier**2-zCDP for a changed draw
+        (proved; checked in integers for every gradient). "idealized" adds Gaussian numbers in
+        floats: its guarantee would hold for real numbers. Running time is not protected.
+            noise_multiplier=None protects nobody.
 
     Attributes:
         loss: "hinge" or "logistic" of label times score; "squared", (score - label)**2 / 2, or
             "huber", the same but linear beyond a difference of `threshold`.
         steps: at least 1.
-        batch: records drawn in a step, with replacement, at least 1.
+        batch_size: records drawn in a step, with replacement, at least 1.
         radius: of the ball around 0 that holds all weights; its diameter D is twice that.
-        row_bound: records are shrunk to this norm, X itself stays as it is. An intercept is a
+        norm_bound: records are shrunk to this norm, X itself stays as it is. An intercept is a
             constant column of X, and shrinks with its row. Records whose squared norm is out of
             range in their precision (norms beyond 1e-19 and 1e19 in float32) count as zero.
-        lipschitz: bound L on the norm of a gradient; None means the loss's own.
-        noise: standard deviation in units of L, on the sum over a batch; None for no privacy.
-        numerics: "exact", or "idealized", which is faster; kept as "idealised", as in records.
+        clip_norm: bound L on the norm of a gradient; None means the loss's own.
+        noise_multiplier: standard deviation in units of L, on the sum over a batch; None for no
+            privacy.
+        numerics: "exact", or "idealized", which is faster; kept as "idealized", as in records.
         label_bound: None for labels 0 and 1, which stand for -1 and 1; a number c for real labels,
             clipped to [-c, c], of "squared" and "huber".
         threshold: of "huber".
         l1: weight of a penalty sum |w_j|: soft thresholds after each step.
         l2: weight of a penalty |w|**2 / 2.
-        convexity: lambda where the objective is known to be lambda-strongly convex, 0 for the other
-            steps; None means l2.
+        strong_convexity: lambda where the objective is known to be lambda-strongly convex, 0 for
+            the other steps; None means l2.
         delta: at which learn states its epsilon.
 
     Raises: ParameterError.
@@ -110,17 +113,17 @@ class PrivateSGD:
     loss: Loss
     _: dataclasses.KW_ONLY
     steps: int
-    batch: int = 1
+    batch_size: int = 1
     radius: float = 1.0
-    row_bound: float = 1.0
-    lipschitz: float | None = None
-    noise: float | None = None
+    norm_bound: float = 1.0
+    clip_norm: float | None = None
+    noise_multiplier: float | None = None
     numerics: Numerics = "exact"
     label_bound: float | None = None
     threshold: float = 1.0
     l1: float = 0.0
     l2: float = 0.0
-    convexity: float | None = None
+    strong_convexity: float | None = None
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -133,22 +136,22 @@ class PrivateSGD:
         if self.label_bound is not None and not real:
             rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
             raise ParameterError(f"label_bound = {shown(self.label_bound)}, but {rule}")
-        for name in ("radius", "row_bound", "threshold"):
+        for name in ("radius", "norm_bound", "threshold"):
             store(self, **{name: within(name, getattr(self, name))})
-        for name, most in (("noise", _LARGEST_NOISE), ("label_bound", MOST)):
+        for name, most in (("noise_multiplier", _LARGEST_NOISE), ("label_bound", MOST)):
             if getattr(self, name) is not None:
                 store(self, **{name: within(name, getattr(self, name), most)})
-        convexity = self.l2 if self.convexity is None else self.convexity
+        strong_convexity = self.l2 if self.strong_convexity is None else self.strong_convexity
         store(
             self,
-            numerics="exact" if self.numerics == "exact" else "idealised",
+            numerics="exact" if self.numerics == "exact" else "idealized",
             steps=sized("steps", self.steps, 1 << 53),
-            batch=sized("batch", self.batch, 1 << 32),
+            batch_size=sized("batch_size", self.batch_size, 1 << 32),
             l1=at_least_zero("l1", self.l1),
             l2=at_least_zero("l2", self.l2),
-            convexity=at_least_zero("convexity", convexity),
+            strong_convexity=at_least_zero("strong_convexity", strong_convexity),
             delta=fraction("delta", self.delta),
-            lipschitz=within("lipschitz", self._steepest()),
+            clip_norm=within("clip_norm", self._steepest()),
         )
 
     @property
@@ -159,7 +162,7 @@ class PrivateSGD:
     @property
     def linear_loss(self) -> LinearLoss:
         """The loss that its models state, with the learner's bounds."""
-        bounds = (self.row_bound, self.label_bound, self.largest_loss)
+        bounds = (self.norm_bound, self.label_bound, self.largest_loss)
         return LinearLoss(self.loss, self.threshold, *bounds)
 
     @property
@@ -168,10 +171,12 @@ class PrivateSGD:
 
         Raises: ParameterError without noise.
         """
-        if self.noise is None:
-            raise ParameterError("noise = None, but only noise protects: there is no guarantee")
-        mu = 2 / self.noise
-        return ZCDP(mu**2 / 2) if self.numerics == "exact" else Gaussian(mu)
+        if self.noise_multiplier is None:
+            raise ParameterError(
+                "noise_multiplier = None, but only noise protects: there is no guarantee"
+            )
+        mu = 2 / self.noise_multiplier
+        return ZCDP(mu**2 / 2) if self.numerics == "exact" else GaussianMechanism(mu)
 
     def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
         """What `rounds` runs cost, as accounting.epsilon and accounting.delta take it.
@@ -186,7 +191,7 @@ class PrivateSGD:
         Source: Kohen and Sheffet, Appendix A, sharpened: b changed draws of a batch move the sum by
             at most 2 b L, and accounting.Subsampled mixes over b.
         """
-        subsampled = Subsampled(self.step, draws=self.batch, rate=rate)
+        subsampled = Subsampled(self.step, draws=self.batch_size, rate=rate)
         return [(subsampled, self.steps * sized("rounds", rounds, 1 << 40))]
 
     def learn(
@@ -207,16 +212,16 @@ class PrivateSGD:
         Guarantee: composition(1 / n); the model's record states its epsilon at delta.
         Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget
             spent; MemoryError, for batches of billions after it is spent.
-        Cost: steps * batch rows read in random order; a pass over X unless it is prepared.
+        Cost: steps * batch_size rows read in random order; a pass over X unless it is prepared.
         Source: as the class.
         """
         check_random_state(random_state)
         rows = looked_at(X)
         labels = labels_of(y, len(rows), self.label_bound)
-        if self.noise is None:
+        if self.noise_multiplier is None:
             if budget is not None:
                 rule = "only a private run can be charged to a budget"
-                raise ParameterError(f"noise = None, but {rule}")
+                raise ParameterError(f"noise_multiplier = None, but {rule}")
             return self._learned(rows, labels, None, random_state)
         record = self._record(len(rows), random_state)
         with spend(budget, record):
@@ -245,9 +250,9 @@ class PrivateSGD:
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None
     ) -> LinearModel:
-        """Learn from these draws, whoever made them: the first `batch` are the first step's.
+        """Learn from these draws, whoever made them: the first `batch_size` are the first step's.
 
-        X, y, random_state: as learn. indices: integers from 0 to n - 1, (steps * batch,).
+        X, y, random_state: as learn. indices: integers from 0 to n - 1, (steps * batch_size,).
 
         Raises: as learn.
         Cost: as learn.
@@ -308,11 +313,11 @@ class PrivateSGD:
         chosen = self.delta if delta is None else fraction("delta", delta)
         steps = self.steps * sized("rounds", rounds, 1 << 40)
 
-        def family(noise: float) -> Mechanism:
-            return dataclasses.replace(self, noise=noise).composition(rate)[0][0]
+        def family(multiplier: float) -> Mechanism:
+            return dataclasses.replace(self, noise_multiplier=multiplier).composition(rate)[0][0]
 
         try:
-            noise = accounting.smallest_noise(
+            multiplier = accounting.smallest_noise(
                 family,
                 epsilon=wanted,
                 delta=chosen,
@@ -324,10 +329,11 @@ class PrivateSGD:
             # All arguments have been checked: what is left is noise that is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
-        found = dataclasses.replace(self, noise=noise, delta=chosen)
+        found = dataclasses.replace(self, noise_multiplier=multiplier, delta=chosen)
         # The search for an epsilon ends above it: a budget of the given one must be enough.
         while accounting.epsilon(found.composition(rate, rounds=rounds), chosen) > wanted:
-            found = dataclasses.replace(found, noise=positive("noise", found.noise) * _STRETCH)
+            smallest = positive("noise_multiplier", found.noise_multiplier)
+            found = dataclasses.replace(found, noise_multiplier=smallest * _STRETCH)
         return found
 
     def records_needed(
@@ -349,7 +355,7 @@ class PrivateSGD:
         """
         rate = accounting.largest_rate(
             self.step,
-            draws=self.batch,
+            draws=self.batch_size,
             rounds=self.steps * sized("rounds", rounds, 1 << 40),
             epsilon=epsilon,
             delta=self.delta if delta is None else delta,
@@ -364,7 +370,7 @@ class PrivateSGD:
         kappa: float | None = None,
         rounds: int = 1,
     ) -> SGDGuarantees:
-        """The epsilon of `rounds` runs with exact and with idealised noise, side by side.
+        """The epsilon of `rounds` runs with exact and with idealized noise, side by side.
 
         n, delta, kappa, rounds: as calibrated.
 
@@ -386,24 +392,24 @@ class PrivateSGD:
     def _bounds(self) -> tuple[float, float]:
         """The largest loss and its steepest slope in the score."""
         label = 1.0 if self.label_bound is None else self.label_bound
-        largest = self.radius * self.row_bound
+        largest = self.radius * self.norm_bound
         return _core.loss_bounds((self.loss, self.threshold), largest, label)
 
     def _steepest(self) -> Any:
-        return self._bounds()[1] * self.row_bound if self.lipschitz is None else self.lipschitz
+        return self._bounds()[1] * self.norm_bound if self.clip_norm is None else self.clip_norm
 
     def _learned(
         self, rows: Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
         kind = "exact" if self.numerics == "exact" else "idealized"
-        noise = ("none", 0.0) if self.noise is None else (kind, self.noise)
+        noise = ("none", 0.0) if self.noise_multiplier is None else (kind, self.noise_multiplier)
         found = _core.sgd_learn(
             as_given(rows, labels),
             draws,
             (self.loss, self.threshold),
-            (self.steps, self.batch),
-            (self.radius, self.row_bound, float(self.lipschitz or 0)),
-            (self.l1, self.l2, float(self.convexity or 0)),
+            (self.steps, self.batch_size),
+            (self.radius, self.norm_bound, float(self.clip_norm or 0)),
+            (self.l1, self.l2, float(self.strong_convexity or 0)),
             (noise[0], noise[1].as_integer_ratio()),
             random_state,
         )
@@ -413,15 +419,15 @@ class PrivateSGD:
         epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)
         if epsilon == math.inf:
             rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
-            raise ParameterError(f"noise = {self.noise}, but {rule}")
+            raise ParameterError(f"noise = {self.noise_multiplier}, but {rule}")
         kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
-            mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch} uniform draws",
+            mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch_size} uniform draws",
             source="Kohen and Sheffet, Algorithm 3; accounting.Subsampled",
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
-            noise=f"{kind}, {self.noise:g} Lipschitz constants on each sum",
-            numerics="exact" if self.numerics == "exact" else "idealised",
+            noise=f"{kind}, {self.noise_multiplier:g} Lipschitz constants on each sum",
+            numerics="exact" if self.numerics == "exact" else "idealized",
             rng=rng_of(random_state),
         )

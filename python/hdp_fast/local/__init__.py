@@ -1,4 +1,4 @@
-"""The local model: people who each answer one randomised question, and nobody twice."""
+"""The local model: people who each answer one randomized question, and nobody twice."""
 
 from .._support.lazy import list_only
 from .agents import Agents, RemoteAgents
@@ -11,18 +11,18 @@ from .masked_parity.concepts import (
     uniform_examples,
 )
 from .masked_parity.learning import (
-    LearnedMaskedParity,
     MaskedParityNeeds,
+    MaskedParityResult,
     learn_masked_parity,
     learn_masked_parity_weakly,
     masked_parity_agents,
 )
 from .masked_parity.oracles import EvasiveOracle, MaskedParityAgents
 from .queries.curator import CuratorOracle, records_needed
-from .queries.from_agents import LocalSQOracle, SimulatedSQ, agents_per_query, simulate_sq
+from .queries.from_agents import LocalSQOracle, SQSimulationResult, agents_per_query, simulate_sq
 from .queries.local_protocol import (
-    Simulated,
     SimulationPlan,
+    SimulationResult,
     TransparentRandomizer,
     plan_simulation,
     simulate_local,
@@ -35,9 +35,9 @@ from .randomizers.binary import BinaryResponse
 from .randomizers.choice import best_randomizer
 from .randomizers.frequency import FrequencyAggregate, HadamardResponse, KaryResponse
 from .randomizers.mean import MeanAggregate
-from .randomizers.noisy import Gaussian, Laplace
+from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 from .randomizers.piecewise import Piecewise
-from .response import Voted, learn_by_votes, randomized_response, votes_needed
+from .response import VotingResult, learn_by_votes, randomized_response, votes_needed
 
 __all__ = [
     "Agents",
@@ -49,27 +49,27 @@ __all__ = [
     "EvasiveOracle",
     "ExactOracle",
     "FrequencyAggregate",
-    "Gaussian",
+    "GaussianRandomizer",
     "HadamardResponse",
     "KaryResponse",
-    "Laplace",
-    "LearnedMaskedParity",
+    "LaplaceRandomizer",
     "LocalSQOracle",
     "MaskedParity",
     "MaskedParityAgents",
     "MaskedParityNeeds",
+    "MaskedParityResult",
     "MeanAggregate",
     "Piecewise",
     "Randomizer",
     "RealValued",
     "RemoteAgents",
     "SQOracle",
-    "Simulated",
+    "SQSimulationResult",
     "SimulatedEntry",
-    "SimulatedSQ",
     "SimulationPlan",
+    "SimulationResult",
     "TransparentRandomizer",
-    "Voted",
+    "VotingResult",
     "WeakMaskedParity",
     "agents_needed",
     "agents_per_query",

@@ -29,7 +29,7 @@ from .visits import questions_of, shares_of
 
 Question = Callable[[Any, Bits], ArrayLike]
 
-SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomised response for their Gaussian)"
+SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomized response for their Gaussian)"
 
 
 class Testable(Protocol):
@@ -66,10 +66,12 @@ class Population(Single, ABC):
         return self._size - self._asked
 
     @abstractmethod
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits: ...
+    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+        """Whether the hypothesis is wrong about the next agents, each answer randomized."""
 
     @abstractmethod
-    def record(self, random_state: RandomState = None) -> PrivacyRecord: ...
+    def record(self, random_state: RandomState = None) -> PrivacyRecord:
+        """What protects each agent."""
 
     def pass_over(self, count: int) -> None:
         """Count the next agents as asked without asking them: an earlier run did.
@@ -165,7 +167,7 @@ class Agents(Population):
         which it cannot change; returns their true answers, bits or floats in [0, 1], (count,);
         others are clipped, and what is not finite or no number counts as 0. It runs in silence:
         its warnings, prints and logs could tell of a record. count: how many to ask, at least 0.
-        Returns uint8 (count,), each answer randomised, a fraction rounded to a bit before.
+        Returns uint8 (count,), each answer randomized, a fraction rounded to a bit before.
 
         Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
             but its own.
@@ -219,11 +221,12 @@ class Agents(Population):
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
 
-        learned: anything with predict(X) -> 0/1 (count,), such as learners.Learned; it sees the
-        features of those agents. Where it has losses(X, y) -> floats in [0, 1], they are asked for
+        learned: anything with predict(X) -> 0/1 (count,), such as learners.ExponentialResult; it
+        sees the features of those agents. Where it has losses(X, y) -> floats in [0, 1], they are
+        asked for
         these: each rounds its loss to 1 with the loss as the probability, so that estimate_mean
         estimates the mean loss. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
-        an error, each answer randomised.
+        an error, each answer randomized.
 
         Guarantee: as ask.
         Raises: as ask; ShapeError when predict or losses return anything but one number an agent.
@@ -284,14 +287,14 @@ class RemoteAgents(Population):
 
     ask: called with a hypothesis as JSON and a number k >= 1; asks k agents that it never asked
     before whether the hypothesis is wrong about them, and returns their k answers, 0/1, each
-    already randomised by the agent (randomized_response; predictor of hdp_fast.learners reads the
-    JSON). epsilon: of the agents' randomisers, above 0. count: how many agents there are.
+    already randomized by the agent (randomized_response; predictor of hdp_fast.learners reads the
+    JSON). epsilon: of the agents' randomizers, above 0. count: how many agents there are.
 
     No record ever reaches this object. A copy is the very same object, pickling raises, and so does
     a test in a forked child.
 
-    Guarantee: that of the agents' own randomisers, which this side cannot check: pure epsilon-DP
-        for each agent if they are binary randomised response with this epsilon.
+    Guarantee: that of the agents' own randomizers, which this side cannot check: pure epsilon-DP
+        for each agent if they are binary randomized response with this epsilon.
     Raises: ParameterError.
     Cost: none until asked.
     Source: Warner 1965; Kohen and Sheffet, Section 3.
@@ -306,7 +309,8 @@ class RemoteAgents(Population):
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them.
 
-        learned: anything with .hypothesis, a dict that JSON can carry, such as learners.Learned.
+        learned: anything with .hypothesis, a dict that JSON can carry, such as
+            learners.ExponentialResult.
         count: how many to ask, at least 0; ask is not called for 0. random_state: not used, the
         coins are the agents'. Returns uint8 (count,), what they answered.
 
@@ -359,12 +363,13 @@ def _json(hypothesis: Any) -> str:
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
+    """The record of agents who each answer by binary randomized response."""
     return PrivacyRecord(
         mechanism=mechanism,
         source=SOURCE,
-        neighbours="local",
+        neighbors="local",
         epsilon=epsilon,
-        noise="binary randomised response",
+        noise="binary randomized response",
         rng=rng_of(random_state),
     )
 

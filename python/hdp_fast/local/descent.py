@@ -23,33 +23,33 @@ def learn_by_descent(
 ) -> LinearModel:
     """Learn a linear model from agents alone, without a curator, by descent on their gradients.
 
-    Step r = 1, 2, ... shows the model to the next `batch` agents, each with a direction v of its
-    own, drawn uniformly from the unit sphere for everybody to see. Where g is the gradient of an
-    agent's loss, clipped to norm L = lipschitz, its true answer is 1 with probability (1 + |g| / L)
-    / 2 if v and g lie on the same side and (1 - |g| / L) / 2 if not; it tells this bit by
-    randomised response. Then (2 answer - 1) v L / (a c) has mean g and norm L / (a c), where a =
+    Step r = 1, 2, ... shows the model to the next `batch_size` agents, each with a direction v of
+    its own, drawn uniformly from the unit sphere for everybody to see. Where g is the gradient of
+    an agent's loss, clipped to norm L = clip_norm, its true answer is 1 with probability (1 + |g| /
+    L) / 2 if v and g lie on the same side and (1 - |g| / L) / 2 if not; it tells this bit by
+    randomized response. Then (2 answer - 1) v L / (a c) has mean g and norm L / (a c), where a =
     tanh(epsilon / 2), as the coins have it, and c = E|v_1| = Gamma(d / 2) / (sqrt(pi) Gamma((d +
     1) / 2)), about sqrt(2 / (pi d)). The mean over the batch is what PrivateSGD's step goes
-    against, with G**2 = L**2 (1 + (1 / (a c)**2 - 1) / batch); the mean of the models before each
-    step is the result.
+    against, with G**2 = L**2 (1 + (1 / (a c)**2 - 1) / batch_size); the mean of the models before
+    each step is the result.
 
-    learner: its noise must be None, since the agents protect themselves; numerics and delta play no
-    part. steps * batch agents are asked, in their order, which must tell nothing about them; a
-    batch well below 1 / (a c)**2 costs no accuracy. agents: simulated ones, of finite real numbers;
-    labels 0 and 1 are numbers to a learner with a label_bound. random_state: None draws from the
-    operating system; an int or a Generator makes a reproducible test stream that protects nobody
-    who knows it.
+    learner: its noise_multiplier must be None, since the agents protect themselves; numerics and
+    delta play no part. steps * batch_size agents are asked, in their order, which must tell nothing
+    about them; a batch well below 1 / (a c)**2 costs no accuracy. agents: simulated ones, of finite
+    real numbers; labels 0 and 1 are numbers to a learner with a label_bound. random_state: None
+    draws from the operating system; an int or a Generator makes a reproducible test stream that
+    protects nobody who knows it.
 
     Guarantee: pure agents.epsilon-DP, locally, for each agent: v and the model depend on no record
-        of its own, and one bit told by randomised response is all that it says (proved; exact
+        of its own, and one bit told by randomized response is all that it says (proved; exact
         coins, whatever the rounding of v). Agents drawn independently, no penalties and gradients
         that need no clipping: the expected excess of the mean loss over that of the best model in
         the ball is at most 3 radius G / sqrt(steps) (proved for real numbers).
-    Raises: ShapeError, ParameterError, and AgentsExhausted when fewer than steps * batch agents are
-        left; nobody has been asked then.
+    Raises: ShapeError, ParameterError, and AgentsExhausted when fewer than steps * batch_size
+        agents are left; nobody has been asked then.
     Cost: O(d) an agent and a few calls a step; a pass over all features first.
     Source: Duchi, Jordan and Wainwright 2013, Local Privacy and Statistical Minimax Rates, the
-        half-space randomiser of the ball, its two coins made one bit; Kohen and Sheffet, Section
+        half-space randomizer of the ball, its two coins made one bit; Kohen and Sheffet, Section
         1.1 (stochastic gradients in the local model).
     """
     _check(learner, agents)
@@ -62,7 +62,7 @@ def learn_by_descent(
     for number in range(1, learner.steps + 1):
         total += weights
         gradient = scale * _asked(learner, agents, weights, public, coins)
-        length = first / (number if learner.convexity else math.sqrt(number))
+        length = first / (number if learner.strong_convexity else math.sqrt(number))
         weights = _moved(learner, weights, gradient, length)
     weights = read_only(total / learner.steps)
     return LinearModel(weights, learner.linear_loss, agents.record(random_state))
@@ -71,17 +71,17 @@ def learn_by_descent(
 def _check(learner: Any, agents: Any) -> None:
     if not isinstance(learner, PrivateSGD):
         raise ParameterError(f"learner = {shown(learner)}, but it must be a learners.PrivateSGD")
-    if learner.noise is not None:
+    if learner.noise_multiplier is not None:
         rule = "it must be None: each agent's answer is noise enough"
-        raise ParameterError(f"learner.noise = {learner.noise}, but {rule}")
+        raise ParameterError(f"learner.noise_multiplier = {learner.noise_multiplier}, but {rule}")
     if not isinstance(agents, Agents):
         rule = "it must be local.Agents, who can be asked for more than their errors"
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
     if not agents.d:
         raise ShapeError("agents have 0 features, but a linear model needs one")
-    wanted = learner.steps * learner.batch
+    wanted = learner.steps * learner.batch_size
     if wanted > agents.remaining:
-        rule = f"{learner.steps:,} steps of {learner.batch:,} need {wanted:,}"
+        rule = f"{learner.steps:,} steps of {learner.batch_size:,} need {wanted:,}"
         raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
 
 
@@ -93,14 +93,14 @@ def _norm(agents: Agents) -> float:
 
 
 def _first_length(learner: PrivateSGD, norm: float) -> float:
-    if learner.convexity:
-        return 1 / learner.convexity
-    spread = 1 + (norm**2 - 1) / learner.batch
-    return 2 * learner.radius / (_lipschitz(learner) * math.sqrt(spread))
+    if learner.strong_convexity:
+        return 1 / learner.strong_convexity
+    spread = 1 + (norm**2 - 1) / learner.batch_size
+    return 2 * learner.radius / (_clip_norm(learner) * math.sqrt(spread))
 
 
-def _lipschitz(learner: PrivateSGD) -> float:
-    return float(learner.lipschitz or 0)
+def _clip_norm(learner: PrivateSGD) -> float:
+    return float(learner.clip_norm or 0)
 
 
 def _asked(
@@ -111,14 +111,14 @@ def _asked(
     coins: np.random.Generator | None,
 ) -> Floats:
     """The mean of the next agents' answers along their directions, (d,)."""
-    directions = public.standard_normal((learner.batch, agents.d))
+    directions = public.standard_normal((learner.batch_size, agents.d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
 
     def question(X: Any, y: Bits) -> Floats:
         return _sides(learner, weights, directions, X, y)
 
-    said = agents.ask(question, learner.batch, random_state=coins)
-    mean: Floats = (2.0 * said - 1) @ directions * (_lipschitz(learner) / learner.batch)
+    said = agents.ask(question, learner.batch_size, random_state=coins)
+    mean: Floats = (2.0 * said - 1) @ directions * (_clip_norm(learner) / learner.batch_size)
     return mean
 
 
@@ -127,16 +127,16 @@ def _sides(learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: 
     rows = looked_at(X)
     given = as_given(rows, labels_of(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
-        given, learner.row_bound, weights, (learner.loss, learner.threshold)
+        given, learner.norm_bound, weights, (learner.loss, learner.threshold)
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)
     # The kernel takes a row of no finite norm for zero.
     entries = np.where(np.isfinite(squares)[:, None], rows.entries, 0)
     norms = np.sqrt(np.where(np.isfinite(squares), squares, 0))
-    lengths = np.abs(slopes) * np.minimum(norms, learner.row_bound)
+    lengths = np.abs(slopes) * np.minimum(norms, learner.norm_bound)
     side = np.sign(slopes) * np.sign(np.einsum("ij,ij->i", directions, entries))
-    probabilities: Floats = (1 + side * np.minimum(lengths / _lipschitz(learner), 1)) / 2
+    probabilities: Floats = (1 + side * np.minimum(lengths / _clip_norm(learner), 1)) / 2
     return probabilities
 
 

@@ -1,4 +1,4 @@
-"""Means from randomised answers, and how many answers a mean needs."""
+"""Means from randomized answers, and how many answers a mean needs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TOO_MANY = f"need more than {MOST_AGENTS:.0e} agents, but be larger"
 def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
     """How many agents estimate a mean in [0, 1] to within alpha, but for probability beta.
 
-    alpha: in (0, 1); beta: in (0, 1); epsilon: of each agent's randomised response, above 0.
+    alpha: in (0, 1); beta: in (0, 1); epsilon: of each agent's randomized response, above 0.
 
     Raises: ParameterError.
     Cost: constant.
-    Source: Hoeffding's inequality for the randomised answers, N = ln(2 / beta) / (2 (alpha
+    Source: Hoeffding's inequality for the randomized answers, N = ln(2 / beta) / (2 (alpha
         tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
     """
     failure = fraction("beta", beta)
@@ -43,7 +43,7 @@ def needed_for(width: float, failure: float, epsilon: float, *, times: int = 1, 
 
 
 def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:
-    """The mean of the agents' true answers, from their randomised ones.
+    """The mean of the agents' true answers, from their randomized ones.
 
     answers: 0/1 (N,), N >= 1, as Agents.ask returned them; beta: probability with which the
     interval may miss the population's mean; epsilon: that of the answers.
@@ -51,7 +51,7 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     Guarantee: post-processing; the interval holds for every N (no normal approximation).
     Raises: ParameterError, ShapeError.
     Cost: O(N).
-    Source: unbiased inversion of randomised response; Hoeffding's inequality.
+    Source: unbiased inversion of randomized response; Hoeffding's inequality.
     """
     failure, edge = fraction("beta", beta), advantage(epsilon)
     said = bits("answers", answers)

@@ -1,4 +1,4 @@
-"""Randomised response, and learning by agents' votes."""
+"""Randomized response, and learning by agents' votes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._support.validate import count as checked_count
 from .._support.validate import fraction, shown
 from ..budget.account import Budget, spend
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..learners.hypotheses import Chosen, Hypotheses
+from ..learners.hypotheses import Hypotheses, HypothesisResult
 from ..record import PrivacyRecord
 from .agents import Agents, Population, RemoteAgents, advantage, record_of
 from .estimation import MOST_AGENTS, TOO_MANY, estimate_mean
@@ -30,7 +30,7 @@ def randomized_response(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> Bits:
-    """Binary randomised response: each bit is told truly or flipped.
+    """Binary randomized response: each bit is told truly or flipped.
 
     bits: 0/1 array (n,), or floats in [0, 1], each of which is first rounded to 1 with exactly
     itself as the probability, so that estimate_mean estimates their mean; epsilon: above 0; a bit
@@ -57,7 +57,7 @@ def randomized_response(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Voted(Chosen):
+class VotingResult(HypothesisResult):
     """What learn_by_votes releases.
 
     Attributes:
@@ -104,7 +104,7 @@ def learn_by_votes(
     *,
     beta: float = 0.05,
     random_state: RandomState = None,
-) -> Voted:
+) -> VotingResult:
     """Learn from agents alone, without a curator: the rival of hybrid learning.
 
     Every agent left is asked about one hypothesis only, whether it is wrong about them, and the
@@ -128,12 +128,12 @@ def learn_by_votes(
     share, more = divmod(asked, len(hypotheses))
     best, most_right, index = np.empty(0, np.uint8), -1.0, 0
     for i, hypothesis in enumerate(hypotheses):
-        chosen = Chosen(i, hypothesis, hypotheses)
+        chosen = HypothesisResult(i, hypothesis, hypotheses)
         answers = agents.test(chosen, share + (i < more), random_state=coins)
         right = 1 - float(answers.mean())
         if right > most_right:
             best, most_right, index = answers, right, i
-    return Voted(
+    return VotingResult(
         index,
         hypotheses.hypothesis(index),
         hypotheses,

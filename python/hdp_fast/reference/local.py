@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 
 
 def mixed(laws: Sequence[Law], place: Fraction) -> Law:
-    """The law at a place between whole ones, rounded to its neighbours so that the mean is it."""
+    """The law at a place between whole ones, rounded to its neighbors so that the mean is it."""
     start = min(math.floor(place), len(laws) - 2)
     rest = place - start
     return [(1 - rest) * p + rest * q for p, q in zip(laws[start], laws[start + 1], strict=True)]
 
 
 def binary_law(place: Fraction, truth: Fraction) -> Law:
-    """Of binary randomised response to a number at that place in [0, 1]."""
+    """Of binary randomized response to a number at that place in [0, 1]."""
     return mixed([[truth, 1 - truth], [1 - truth, truth]], place)
 
 

@@ -5,7 +5,7 @@ is a hypothesis r, also a bit mask, that predicts parity(r & x), or BOT. Every d
 found by summing over all subsamples with fractions.Fraction, so the privacy of a mechanism is a
 finite check here. Costs are exponential: tiny instances only.
 
-Neighbours are "replace_one" (one record substituted, n public) or "add_remove" (one record more
+Neighbors are "replace_one" (one record substituted, n public) or "add_remove" (one record more
 or less). The planners use floating point: they choose sample sizes and carry no privacy.
 """
 
@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 Record = tuple[int, int]
-Neighbours = Literal["replace_one", "add_remove"]
+Neighbors = Literal["replace_one", "add_remove"]
 Distribution = dict[int | None, Fraction]
 
 BOT = None
@@ -36,9 +36,9 @@ def _require(condition: bool, rule: str) -> None:
         raise ValueError(rule)
 
 
-def _require_relation(neighbours: str) -> None:
-    rule = f"neighbours must be 'replace_one' or 'add_remove', got {neighbours!r}"
-    _require(neighbours in ("replace_one", "add_remove"), rule)
+def _require_relation(neighbors: str) -> None:
+    rule = f"neighbors must be 'replace_one' or 'add_remove', got {neighbors!r}"
+    _require(neighbors in ("replace_one", "add_remove"), rule)
 
 
 def _require_probabilities(**values: Fraction | float) -> None:
@@ -89,7 +89,7 @@ def distribution_base(records: Sequence[Record], d: int, p: Fraction, c: Fractio
     the sample contradicts itself, else a hypothesis uniform among those that agree with it.
 
     Args: records, (x, y) pairs; d, features; p, sampling rate; c, probability of a free BOT.
-    Guarantee: pure epsilon-DP iff worst_ratio(p, neighbours, c=c) <= exp(epsilon).
+    Guarantee: pure epsilon-DP iff worst_ratio(p, neighbors, c=c) <= exp(epsilon).
     Raises: ValueError if p or c is not a probability or a record is outside the domain.
     Cost: 2**n (n + 2**d) fraction operations.
     Source: Kasiviswanathan et al., Section 4, algorithm A (there c = 1/2, p = epsilon / 4).
@@ -111,7 +111,7 @@ def distribution_loop(records: Sequence[Record], d: int, p: Fraction, g: Fractio
     output is the law of one try, BOT replaced by the stop, conditioned on its ending the loop.
 
     Args: records, (x, y) pairs; d, features; p, sampling rate; g > 0, probability of stopping.
-    Guarantee: pure epsilon-DP if worst_ratio(p, neighbours, g=g) <= exp(epsilon).
+    Guarantee: pure epsilon-DP if worst_ratio(p, neighbors, g=g) <= exp(epsilon).
     Raises: ValueError if g = 0, p or g is no probability, or a record is outside the domain.
     Cost: as distribution_base.
     Source: extends Kasiviswanathan et al., Section 4 (their amplified A* without a test set).
@@ -137,7 +137,7 @@ def _first_released(batches: Sequence[Distribution], d: int) -> Distribution:
 
 
 def distribution_batches(
-    records: Sequence[Record], d: int, p: Fraction, c: Fraction, k: int, neighbours: Neighbours
+    records: Sequence[Record], d: int, p: Fraction, c: Fraction, k: int, neighbors: Neighbors
 ) -> Distribution:
     """Output distribution of the first hypothesis that A(c, p) releases on k disjoint batches.
 
@@ -151,10 +151,10 @@ def distribution_batches(
     Cost: k 2**(n / k) 2**d, or (2**n + k**n k) 2**d when batches are random.
     Source: replaces the test set of Kasiviswanathan et al., Section 4, algorithm A*.
     """
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     _require(k >= 1, f"k must be at least 1, got {k}")
     n = len(records)
-    if neighbours == "replace_one":
+    if neighbors == "replace_one":
         parts = [records[j * n // k : (j + 1) * n // k] for j in range(k)]
         return _first_released([distribution_base(part, d, p, c) for part in parts], d)
     of_subset = [
@@ -250,20 +250,20 @@ def all_datasets(d: int, n: int) -> Iterator[tuple[Record, ...]]:
     return itertools.product(itertools.product(range(1 << d), (0, 1)), repeat=n)
 
 
-def neighbours_of(
-    records: Sequence[Record], d: int, neighbours: Neighbours
+def neighbors_of(
+    records: Sequence[Record], d: int, neighbors: Neighbors
 ) -> Iterator[tuple[Record, ...]]:
-    """Every neighbour of a data set: substitutions, or all removals and then all insertions.
+    """Every neighbor of a data set: substitutions, or all removals and then all insertions.
 
-    Args: records, (x, y) pairs; d, features; neighbours, the relation.
+    Args: records, (x, y) pairs; d, features; neighbors, the relation.
     Raises: ValueError if the relation is unknown.
     Cost: yields about 2**(d + 1) n tuples.
     Source: definition; "replace_one" is the relation of Kasiviswanathan et al.
     """
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     base = tuple(records)
     domain = list(itertools.product(range(1 << d), (0, 1)))
-    if neighbours == "replace_one":
+    if neighbors == "replace_one":
         for i, z in itertools.product(range(len(base)), domain):
             if z != base[i]:
                 yield (*base[:i], z, *base[i + 1 :])
@@ -297,9 +297,9 @@ def epsilon_of(
     distribution: Callable[[tuple[Record, ...]], Mapping[int | None, Fraction]],
     d: int,
     n: int,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
 ) -> Fraction | float:
-    """exp(epsilon), exactly: the largest probability ratio over all neighbouring data sets.
+    """exp(epsilon), exactly: the largest probability ratio over all neighboring data sets.
 
     Under "add_remove" a pair is n records and the same without one of them. The logarithm is left
     to the caller, since it is not rational.
@@ -315,7 +315,7 @@ def epsilon_of(
     largest: Fraction | float = Fraction(1)
     seen: set[frozenset[tuple[Fraction, ...]]] = set()
     for records in all_datasets(d, n):
-        for other in neighbours_of(records, d, neighbours):
+        for other in neighbors_of(records, d, neighbors):
             if len(other) > n:
                 break
             first, second = law(records), law(other)
@@ -352,7 +352,7 @@ def exp_bounds(x: Fraction, bits: int = 256) -> tuple[Fraction, Fraction]:
 
 def worst_ratio(
     p: Fraction,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     *,
     c: Fraction | None = None,
     g: Fraction | None = None,
@@ -366,24 +366,24 @@ def worst_ratio(
     LOOP all is divided by v + N with v = g / (1 - g), where N = 1 - b is at least (1 - p) N_0.
     Under "add_remove" one side is at a, b and N_0 themselves.
 
-    Args: p in [0, 1), sampling rate; neighbours, the relation; exactly one of c, g, positive.
+    Args: p in [0, 1), sampling rate; neighbors, the relation; exactly one of c, g, positive.
     Guarantee: exact supremum for A(c, p) (reached by n = 1); upper bound for LOOP.
     Raises: ValueError if p, c or g is out of range, or not exactly one of c and g is given.
     Cost: a few fraction operations.
     Source: Kasiviswanathan et al., Lemma 4.2, with the bound on BOT tightened.
     """
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     _require(0 <= p < 1, f"p must lie in [0, 1), got {p}")
     up, down = 1 + p, 1 / Fraction(1 - p)
     if c is not None and g is None:
         _require(0 < c <= 1, f"c must lie in (0, 1], got {c}")
-        hypothesis = up * down if neighbours == "replace_one" else max(up, down)
+        hypothesis = up * down if neighbors == "replace_one" else max(up, down)
         return max(hypothesis, 1 - p + p / Fraction(c))
     if g is not None and c is None:
         _require(0 < g < 1, f"g must lie in (0, 1), got {g}")
         v = g / Fraction(1 - g)
         growth = up * (v + 1) / (v + 1 - p)
-        return growth * down if neighbours == "replace_one" else max(growth, down)
+        return growth * down if neighbors == "replace_one" else max(growth, down)
     raise ValueError("exactly one of c and g must be given")
 
 
@@ -398,24 +398,24 @@ def round_up(x: Fraction) -> Fraction:
     return Fraction(math.ceil(Fraction(x) * 2**RATE_BITS), 2**RATE_BITS)
 
 
-def rounded_bottom(epsilon: Fraction, neighbours: Neighbours) -> Fraction:
+def rounded_bottom(epsilon: Fraction, neighbors: Neighbors) -> Fraction:
     """The best c of A(c, p), 1 / (exp(epsilon) + 2) or + 1 for "add_remove", rounded up to 2**-64.
 
-    Args: epsilon > 0, a rational (a float is taken at its exact value); neighbours, the relation.
+    Args: epsilon > 0, a rational (a float is taken at its exact value); neighbors, the relation.
     Guarantee: at least the real number.
     Raises: ValueError if epsilon <= 0 or the relation is unknown.
     Cost: one exp_bounds.
     Source: the c at which both constraints of worst_ratio meet.
     """
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     _require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
     lower, _ = exp_bounds(Fraction(epsilon))
-    return round_up(1 / (lower + (2 if neighbours == "replace_one" else 1)))
+    return round_up(1 / (lower + (2 if neighbors == "replace_one" else 1)))
 
 
 def rounded_rate(
     epsilon: Fraction,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     *,
     c: Fraction | None = None,
     g: Fraction | None = None,
@@ -424,9 +424,9 @@ def rounded_rate(
 
     Round c or g first (round_up), then ask for p.
 
-    Args: epsilon > 0, a rational (a float is taken at its exact value); neighbours, the relation;
+    Args: epsilon > 0, a rational (a float is taken at its exact value); neighbors, the relation;
         exactly one of c (A) and g (LOOP).
-    Guarantee: worst_ratio(p, neighbours, c or g) <= a rational lower bound of exp(epsilon).
+    Guarantee: worst_ratio(p, neighbors, c or g) <= a rational lower bound of exp(epsilon).
     Raises: ValueError if epsilon <= 0, c or g is out of range or not exactly one is given.
     Cost: 64 evaluations of worst_ratio, which grows with p.
     Source: rounding rule of the compiled mechanisms.
@@ -436,7 +436,7 @@ def rounded_rate(
     low, high = 0, 2**RATE_BITS
     while high - low > 1:
         middle = (low + high) // 2
-        if worst_ratio(Fraction(middle, 2**RATE_BITS), neighbours, c=c, g=g) <= limit:
+        if worst_ratio(Fraction(middle, 2**RATE_BITS), neighbors, c=c, g=g) <= limit:
             low = middle
         else:
             high = middle
@@ -444,22 +444,22 @@ def rounded_rate(
 
 
 def rate(
-    epsilon: float, neighbours: Neighbours, *, c: float | None = None, g: float | None = None
+    epsilon: float, neighbors: Neighbors, *, c: float | None = None, g: float | None = None
 ) -> float:
     """Sampling rate p of A(c, p), or of LOOP with stop probability g, in floating point.
 
     With neither c nor g it is that of A at its best c.
 
-    Args: epsilon > 0; neighbours, the relation; at most one of c and g, both in (0, 1).
+    Args: epsilon > 0; neighbors, the relation; at most one of c and g, both in (0, 1).
     Guarantee: none, the last digits are rounded; rounded_rate is the private one.
     Raises: ValueError if epsilon <= 0, the relation is unknown, or both c and g are given.
     Cost: constant.
     Source: worst_ratio = exp(epsilon) solved for p.
     """
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     _require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
     _require(c is None or g is None, "c and g must not both be given")
-    growth, replace = math.exp(epsilon), neighbours == "replace_one"
+    growth, replace = math.exp(epsilon), neighbors == "replace_one"
     if g is None:
         largest = math.tanh(epsilon / 2) if replace else -math.expm1(-epsilon)
         return largest if c is None else min(largest, c * math.expm1(epsilon) / (1 - c))
@@ -500,7 +500,7 @@ def _require_targets(d: int, alpha: float, beta: float, epsilon: float) -> None:
     _require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
 
 
-def _minimise(values: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
+def _minimize(values: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
     """Minimum of a quasiconvex function, by grids that close in on their best point."""
     for _ in range(8):
         grid = np.linspace(low, high, 41)
@@ -530,7 +530,7 @@ def samples_for_error(d: int, alpha: float, p: float, failure: float) -> int:
         gain = -np.log1p(-p * alpha * (2 - 2**s))
         return ((d - 1) * (1 - s) * math.log(2) - math.log(failure)) / gain
 
-    return math.ceil(_minimise(needed, 0.0, 1 - 1e-9))
+    return math.ceil(_minimize(needed, 0.0, 1 - 1e-9))
 
 
 def _paper_sizes(d: int, alpha: float, beta: float, epsilon: float) -> tuple[int, int, int]:
@@ -545,7 +545,7 @@ def _paper_sizes(d: int, alpha: float, beta: float, epsilon: float) -> tuple[int
 
 def _plan(
     targets: tuple[int, float, float, float],
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     *,
     n: int,
     p: float,
@@ -557,14 +557,14 @@ def _plan(
     _, _, beta, epsilon = targets
     paper_k, paper_size, test_size = _paper_sizes(*targets)
     # Lemma 4.2 needs epsilon <= 1/2, Lemma 4.6 beta < 1/4; positions move under "add_remove".
-    covered = neighbours == "replace_one" and epsilon <= 0.5 and beta < 0.25
+    covered = neighbors == "replace_one" and epsilon <= 0.5 and beta < 0.25
     return Plan(n, p, g, c, k, batch_size, paper_k * paper_size + test_size, covered)
 
 
-def plan_loop(d: int, alpha: float, beta: float, epsilon: float, neighbours: Neighbours) -> Plan:
+def plan_loop(d: int, alpha: float, beta: float, epsilon: float, neighbors: Neighbors) -> Plan:
     """Smallest n for LOOP to err by <= alpha with probability 1 - beta, over g = .1 .. .9 beta.
 
-    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbours, the relation.
+    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbors, the relation.
     Guarantee: utility on realizable data; privacy is that of rounded_rate.
     Raises: ValueError if an argument is out of range.
     Cost: nine samples_for_error.
@@ -574,26 +574,26 @@ def plan_loop(d: int, alpha: float, beta: float, epsilon: float, neighbours: Nei
     plans = []
     for tenths in range(1, 10):
         g = beta * tenths / 10
-        p = rate(epsilon, neighbours, g=g)
+        p = rate(epsilon, neighbors, g=g)
         n = samples_for_error(d, alpha, p, (beta - g) / (1 - g))
-        plans.append(_plan((d, alpha, beta, epsilon), neighbours, n=n, p=p, g=g))
+        plans.append(_plan((d, alpha, beta, epsilon), neighbors, n=n, p=p, g=g))
     return min(plans, key=lambda plan: plan.n)
 
 
-def plan_batches(d: int, alpha: float, beta: float, epsilon: float, neighbours: Neighbours) -> Plan:
+def plan_batches(d: int, alpha: float, beta: float, epsilon: float, neighbors: Neighbors) -> Plan:
     """Smallest n for the first release of k batches to err by <= alpha w.p. 1 - beta, over k and c.
 
     Under "add_remove" a record lands in the sample of a given batch with probability p / k, so n
     follows from that rate and batches have no fixed size.
 
-    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbours, the relation.
+    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbors, the relation.
     Guarantee: utility on realizable data; privacy is that of rounded_rate.
     Raises: ValueError if an argument is out of range.
     Cost: up to 1,000 samples_for_error for each of about log(1 / beta) values of k.
     Source: see distribution_batches; failure <= c**k + (1 - c**k) b.
     """
     _require_targets(d, alpha, beta, epsilon)
-    replace = neighbours == "replace_one"
+    replace = neighbors == "replace_one"
     largest = 1 / (math.exp(epsilon) + (2 if replace else 1))
     grid = [largest, *(c for c in np.geomspace(1e-3, 1, 1000).tolist() if c < largest)]
     fewest = math.ceil(math.log(beta) / math.log(largest))
@@ -602,29 +602,29 @@ def plan_batches(d: int, alpha: float, beta: float, epsilon: float, neighbours: 
     for k, c in itertools.product(range(1, fewest + 2), grid):
         bottom = c**k
         if bottom < beta:
-            p = rate(epsilon, neighbours, c=c)
+            p = rate(epsilon, neighbors, c=c)
             failure = (beta - bottom) / (1 - bottom)
             size = samples_for_error(d, alpha, p if replace else p / k, failure)
             plans.append((k * size if replace else size, k, c, p))
     n, k, c, p = min(plans)
     batch_size = n // k if replace else None
-    return _plan((d, alpha, beta, epsilon), neighbours, n=n, p=p, c=c, k=k, batch_size=batch_size)
+    return _plan((d, alpha, beta, epsilon), neighbors, n=n, p=p, c=c, k=k, batch_size=batch_size)
 
 
-def plan_paper(d: int, alpha: float, beta: float, epsilon: float, neighbours: Neighbours) -> Plan:
+def plan_paper(d: int, alpha: float, beta: float, epsilon: float, neighbors: Neighbors) -> Plan:
     """Sizes of the printed A*, its constants mended; n - k batch_size rows are the test set.
 
-    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbours, the relation.
+    Args: d, features; alpha in (0, 1/2]; beta in (0, 1); epsilon > 0; neighbors, the relation.
     Guarantee: n_paper_valid says whether the paper's proof covers the arguments.
     Raises: ValueError if an argument is out of range.
     Cost: constant.
     Source: Kasiviswanathan et al., Section 4, A* and Lemmas 4.1, 4.6; k there needs log_{4/3}.
     """
     _require_targets(d, alpha, beta, epsilon)
-    _require_relation(neighbours)
+    _require_relation(neighbors)
     k, batch_size, test_size = _paper_sizes(d, alpha, beta, epsilon)
     n, p = k * batch_size + test_size, epsilon / 4
-    return _plan((d, alpha, beta, epsilon), neighbours, n=n, p=p, c=0.5, k=k, batch_size=batch_size)
+    return _plan((d, alpha, beta, epsilon), neighbors, n=n, p=p, c=0.5, k=k, batch_size=batch_size)
 
 
 def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
@@ -653,7 +653,7 @@ def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
         return bounds
 
     pole = -math.log1p(-float(q.min()))
-    return math.ceil(_minimise(bound, 1e-6 * pole, (1 - 1e-6) * pole)) - 1
+    return math.ceil(_minimize(bound, 1e-6 * pole, (1 - 1e-6) * pole)) - 1
 
 
 def failure_probability(

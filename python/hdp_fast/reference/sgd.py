@@ -26,34 +26,38 @@ def learn(
     indices: NDArray[np.int64],
     *,
     loss: str,
-    batch: int,
+    batch_size: int,
     radius: float,
-    row_bound: float,
-    lipschitz: float,
+    norm_bound: float,
+    clip_norm: float,
     threshold: float = 1.0,
     l1: float = 0.0,
     l2: float = 0.0,
-    convexity: float = 0.0,
-    noise: float = 0.0,
+    strong_convexity: float = 0.0,
+    noise_multiplier: float = 0.0,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of the models before each step; X (n, d), indices (steps * batch,). Returns (d,)."""
+    """Mean of the models before each step; X (n, d), indices by steps. Returns (d,)."""
     d = X.shape[1]
     w, total = np.zeros(d), np.zeros(d)
-    bound = lipschitz * np.sqrt(1 + d * (noise / batch) ** 2)
-    steps = indices.reshape(-1, batch)
+    bound = clip_norm * np.sqrt(1 + d * (noise_multiplier / batch_size) ** 2)
+    steps = indices.reshape(-1, batch_size)
     for number, rows in enumerate(steps, 1):
         total += w
         B = X[rows]
         norms = np.sqrt(np.einsum("ij,ij->i", B, B))
-        B = B * (row_bound / np.maximum(norms, row_bound))[:, None]
+        B = B * (norm_bound / np.maximum(norms, norm_bound))[:, None]
         factors = slopes(loss, B @ w, labels[rows], threshold)
-        lengths = np.abs(factors) * np.minimum(norms, row_bound)
-        gradient = (factors * (lipschitz / np.maximum(lengths, lipschitz))) @ B
-        if rng is not None and noise:
-            gradient = gradient + rng.normal(0, noise * lipschitz, d)
-        step = 1 / (convexity * number) if convexity else 2 * radius / (bound * np.sqrt(number))
-        w = w - step * (gradient / batch + l2 * w)
+        lengths = np.abs(factors) * np.minimum(norms, norm_bound)
+        gradient = (factors * (clip_norm / np.maximum(lengths, clip_norm))) @ B
+        if rng is not None and noise_multiplier:
+            gradient = gradient + rng.normal(0, noise_multiplier * clip_norm, d)
+        step = (
+            1 / (strong_convexity * number)
+            if strong_convexity
+            else 2 * radius / (bound * np.sqrt(number))
+        )
+        w = w - step * (gradient / batch_size + l2 * w)
         if l1:
             w = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)
         norm = np.linalg.norm(w)

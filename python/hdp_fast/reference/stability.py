@@ -50,7 +50,7 @@ def adversary_delta(
 ) -> float:
     """The exact delta at epsilon of answers to queries that an adversary chooses one by one.
 
-    pairs: what a query may be on two neighbours: the probabilities of heads, of which there may be
+    pairs: what a query may be on two neighbors: the probabilities of heads, of which there may be
     so many `bottoms`. Every strategy is tried.
     """
     first, second = np.array(pairs).T

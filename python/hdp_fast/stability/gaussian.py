@@ -202,7 +202,7 @@ class GaussianSession(Once):
         record = PrivacyRecord(
             mechanism=f"stability.GaussianVote, m={vote.m}",
             source=_SOURCE,
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=vote.epsilon,
             delta=vote.delta,
             noise=f"discrete Gaussian, sigma {float(vote.sigma):g}, on the count of each label",

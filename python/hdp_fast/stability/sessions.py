@@ -148,7 +148,7 @@ class Session(Once):
         scores: (k,) for one query, or (k, m), in [0, 1]. bins: 2 to 65,536, of width gamma = 1 /
         bins. The histogram of the scores is the first query; after a bottom the histogram over the
         bins shifted by gamma / 2 is a second one, where votes on the margins are for no bin that
-        can win. Returns the centre of the winning bin as a float, NaN for bottom; for m queries
+        can win. Returns the center of the winning bin as a float, NaN for bottom; for m queries
         float64 (answered,). A score outside [0, 1] falls into the nearest bin, NaN into the first.
 
         Guarantee: as the class; a soft label uses up to two of the m queries and of the T bottoms.
@@ -169,9 +169,10 @@ class Session(Once):
             left = (self._bottoms, self._queries)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
             self._bottoms, self._queries = bottoms, rest
-        # Even codes are bins, centred half a width above their edge; odd ones bins half a width on.
-        centres = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size
-        found = np.where(codes < 0, np.nan, centres)
+        # Even codes are bins, centered half a width above their edge; odd ones bins half a width
+        # on.
+        centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size
+        found = np.where(codes < 0, np.nan, centers)
         return float(found[0]) if given.ndim == 1 else found
 
     def _answer_pairs(self, found: NDArray[np.uint32]) -> int | Integers:

@@ -90,7 +90,7 @@ class AboveThreshold(_Comparisons):
     rounded up. Never copied, pickled or used in a forked child, as Session.
 
     Guarantee: (epsilon, delta)-DP for all answers together, whoever chooses the queries, if each
-        changes by at most 1 between neighbours, when one record is replaced; exact coins. The
+        changes by at most 1 between neighbors, when one record is replaced; exact coins. The
         noisy threshold never leaves the object. The running time is not protected.
     Raises: ParameterError, BudgetExceeded.
     Cost: constant.
@@ -113,7 +113,7 @@ class AboveThreshold(_Comparisons):
         record = PrivacyRecord(
             mechanism=f"stability.AboveThreshold, T={T}",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 1, with exactly T bottoms",
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=epsilon,
             delta=delta,
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
@@ -143,7 +143,7 @@ class OnlineQueryRelease(_Comparisons):
     comparisons, the other for a label at distance 0.
 
     Distances are compared with a threshold w as AboveThreshold does it. Within the answers up to a
-    bottom at most one query can have different winners on two neighbours before it is a bottom or a
+    bottom at most one query can have different winners on two neighbors before it is a bottom or a
     label that should not have been told; hence T tests matter, not m, and w is the smallest integer
     with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
 
@@ -170,7 +170,7 @@ class OnlineQueryRelease(_Comparisons):
         record = PrivacyRecord(
             mechanism=f"stability.OnlineQueryRelease, T={T}",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 3, mended",
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=epsilon,
             delta=delta,
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
@@ -270,7 +270,7 @@ class StableRelease:
         return PrivacyRecord(
             mechanism="stability.StableRelease",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact distance",
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=self._epsilon,
             delta=self._delta,
             noise=f"discrete Laplace, scale 1 / {self._epsilon:g}",

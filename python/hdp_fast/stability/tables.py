@@ -83,7 +83,7 @@ class Table:
 
         Returns the epsilon at delta that the table certainly has, at most the promised one. No
         table can be made without this proof. It shares nothing with the search: for every order and
-        charge of a query it finds the charge of a bottom that all neighbouring levels, 0 and 1
+        charge of a query it finds the charge of a bottom that all neighboring levels, 0 and 1
         included, allow; every error of rounding is counted against the table.
 
         Raises: ParameterError if there were no proof.
@@ -152,7 +152,7 @@ class Table:
         record = PrivacyRecord(
             mechanism=f"stability.{type(self).__name__}, {bottoms}m={self._m}",
             source=_SOURCE,
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=self.epsilon,
             delta=self.delta,
             noise=f"{self._yielding} with a probability that falls with the distance",
@@ -244,7 +244,7 @@ class VoteTable(Table):
     Guarantee: as HazardTable.
     Raises: nothing.
     Cost: 8 bytes a level.
-    Source: randomised response whose bias follows the votes (hdp_fast's own), in the place of
+    Source: randomized response whose bias follows the votes (hdp_fast's own), in the place of
         Bassily, Thakkar and Thakurta 2018, Algorithm 4, for binary labels.
     """
 

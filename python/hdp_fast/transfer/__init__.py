@@ -10,14 +10,14 @@ from .._support.lazy import list_only
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import PaperPlan, Plan, plan
-from .run import Result, Tested
+from .run import RoundResult, TransferResult
 
 __all__ = [
     "PaperPlan",
     "Plan",
-    "Result",
+    "RoundResult",
     "SubsampleTestReweigh",
-    "Tested",
+    "TransferResult",
     "chi2_finite",
     "chi2_gaussians",
     "plan",

@@ -30,7 +30,7 @@ from .adapters import Learner, adapted
 from .checkpoint import Journal
 from .learner_epsilon import composes, round_cost
 from .planning import Output, Plan, Schedule, plan
-from .run import Result, Rounds, is_oracle
+from .run import Rounds, TransferResult, is_oracle
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -62,7 +62,7 @@ class SubsampleTestReweigh:
         plan_: the parameters of the run.
     """
 
-    result_: Result
+    result_: TransferResult
     record_: PrivacyRecord | None
     plan_: Plan
 
@@ -300,11 +300,11 @@ class SubsampleTestReweigh:
         return PrivacyRecord(
             mechanism=f"transfer.SubsampleTestReweigh, run {run}",
             source=_SOURCE,
-            neighbours="replace_one",
+            neighbors="replace_one",
             epsilon=found.epsilon,
             delta=found.delta,
             noise="the learner's, on records drawn from kappa-dense weights",
-            numerics=getattr(self.learner, "numerics", "idealised"),
+            numerics=getattr(self.learner, "numerics", "idealized"),
             rng=rng_of(random_state),
         )
 

@@ -48,13 +48,13 @@ def steps_of(learner: Any) -> tuple[int, int]:
     """
     # Asked of its class: without noise there may be no step to show.
     _check_names(type(learner), ("learn_weighted", "step", "calibrated"))
-    _check_names(learner, ("steps", "batch"))
+    _check_names(learner, ("steps", "batch_size"))
     counts = (
         checked_count("learner.steps", learner.steps),
-        checked_count("learner.batch", learner.batch),
+        checked_count("learner.batch_size", learner.batch_size),
     )
     if not all(counts):
-        shape = f"learner.steps = {counts[0]} and learner.batch = {counts[1]}"
+        shape = f"learner.steps = {counts[0]} and learner.batch_size = {counts[1]}"
         raise ParameterError(f"{shape}, but both must be at least 1")
     return counts
 
@@ -63,8 +63,8 @@ def round_cost(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
     """What is composed in a round, and how often, where no record is drawn more often than rate."""
     if not composes(learner):
         return Subsampled(check_private(learner), draws=draws, rate=rate), 1
-    steps, batch = steps_of(learner)
-    return Subsampled(_mechanism("learner.step", learner.step), draws=batch, rate=rate), steps
+    steps, batch_size = steps_of(learner)
+    return Subsampled(_mechanism("learner.step", learner.step), draws=batch_size, rate=rate), steps
 
 
 def _check_names(learner: Any, names: tuple[str, ...]) -> None:

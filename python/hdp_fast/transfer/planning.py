@@ -165,7 +165,7 @@ def plan(
     Cost: a few seconds, for the search of the learner's own epsilon; no data.
     Source: Kohen and Sheffet, Algorithm 2 and Theorems 4.2, 4.3; fewer records by advanced joint
         convexity and privacy-loss distributions, fewer rounds by the step size 3 alpha / 2, fewer
-        agents by binary randomised response and fewer tests.
+        agents by binary randomized response and fewer tests.
     """
     alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
     opt = fraction("opt", opt, zero=True)

@@ -27,7 +27,7 @@ Stopped = Literal["accepted", "rounds"]
 
 
 @dataclass(frozen=True)
-class Tested:
+class RoundResult:
     """What the agents said of one hypothesis.
 
     Attributes:
@@ -47,7 +47,7 @@ class Tested:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class TransferResult:
     """What SubsampleTestReweigh releases.
 
     Attributes:
@@ -64,8 +64,8 @@ class Result:
     """
 
     hypothesis: dict[str, Any] | None
-    tested: Tested
-    estimates: tuple[Tested, ...]
+    tested: RoundResult
+    estimates: tuple[RoundResult, ...]
     stopped: Stopped
     rounds: int
     plan: Plan
@@ -91,7 +91,7 @@ class Result:
         utility = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
         rounds = f"{self.rounds:,} of {self.plan.rounds:,} rounds ({self.stopped})"
         private = "not private" if self.record is None else f"epsilon={self.record.epsilon:g}"
-        return f"Result({error}, {utility}, {rounds}, {private})"
+        return f"TransferResult({error}, {utility}, {rounds}, {private})"
 
 
 class Rounds:
@@ -118,9 +118,9 @@ class Rounds:
         self._finalists: list[int] = journal.settings["finalists"]
         self._latest: tuple[int, Learnt] | None = None
         self._kept: dict[int, Learnt] = {}
-        self._tested: dict[int, tuple[Tested, Learnt]] = {}
+        self._tested: dict[int, tuple[RoundResult, Learnt]] = {}
 
-    def finished(self, X: NDArray[Any], y: Bits, agents: Any, bar: Any) -> Result:
+    def finished(self, X: NDArray[Any], y: Bits, agents: Any, bar: Any) -> TransferResult:
         """Runs what is left.
 
         Raises: AgentsExhausted, and whatever learner and agents raise; calling again goes on.
@@ -171,11 +171,11 @@ class Rounds:
         for offset, number in enumerate(self._finalists):
             self._test(place + offset, number, self._kept[number], agents)
 
-    def _test(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> Tested:
+    def _test(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
         """The agents' word on a hypothesis; they are asked only once."""
         if place not in self._tested:
             if place in self.journal.answers:
-                found = Tested(*self.journal.answers[place])
+                found = RoundResult(*self.journal.answers[place])
             elif is_oracle(agents):
                 found = _queried(number, learnt, agents, self.plan.alpha)
                 self.journal.answered(place, dataclasses.astuple(found))
@@ -184,7 +184,7 @@ class Rounds:
             self._tested[place] = (found, learnt)
         return self._tested[place][0]
 
-    def _asked(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> Tested:
+    def _asked(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
         size, beta = self.plan.agents_per_test, self.plan.beta / self.plan.tests
         if agents.remaining < size:
             left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
@@ -192,16 +192,16 @@ class Rounds:
         self.journal.asking(place, size)
         answers = agents.test(learnt, size, random_state=self._coins("agents", place))
         estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
-        found = Tested(number, *estimate, size)
+        found = RoundResult(number, *estimate, size)
         self.journal.answered(place, dataclasses.astuple(found))
         return found
 
     def _best(self) -> int:
         return min(self._tested, key=lambda place: self._tested[place][0].value)
 
-    def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> Result:
+    def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> TransferResult:
         tested, learnt = self._tested[place]
-        return Result(
+        return TransferResult(
             hypothesis=learnt.hypothesis,
             tested=tested,
             estimates=tuple(self._tested[key][0] for key in sorted(self._tested)),
@@ -246,11 +246,11 @@ def is_oracle(agents: Any) -> bool:
     return not isinstance(agents, local.Agents | local.RemoteAgents)
 
 
-def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> Tested:
+def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> RoundResult:
     value = float(oracle.query(lambda X, y: _losses(learnt, X, y).astype(np.float64), tau))
     if not 0 <= value <= 1:
         raise ParameterError(f"oracle answered {value}, but a mean loss lies in [0, 1]")
-    return Tested(number, value, max(value - tau, 0.0), min(value + tau, 1.0), 0)
+    return RoundResult(number, value, max(value - tau, 0.0), min(value + tau, 1.0), 0)
 
 
 def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:

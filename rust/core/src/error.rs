@@ -12,7 +12,7 @@ pub enum Error {
     /// Fewer records than the plan needs.
     InsufficientSamples(String),
     /// The caller asked to stop.
-    Cancelled,
+    Canceled,
     /// The operating system gave no entropy or no thread.
     System(String),
     /// There is no room for so many bytes.
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
                 f.write_str(text)
             }
             Error::Memory(bytes) => write!(f, "{bytes} bytes are not available"),
-            Error::Cancelled => f.write_str("cancelled by the caller"),
+            Error::Canceled => f.write_str("canceled by the caller"),
         }
     }
 }

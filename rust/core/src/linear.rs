@@ -1,6 +1,6 @@
-//! A halfspace that separates labelled records: Newton's method on their squared slacks, from a start nearby.
+//! A halfspace that separates labeled records: Newton's method on their squared slacks, from a start nearby.
 //!
-//! Minimises |w|^2 / 2 + cost times the sum of max(0, 1 - margin)^2. Where a halfspace separates all records, few of
+//! Minimizes |w|^2 / 2 + cost times the sum of max(0, 1 - margin)^2. Where a halfspace separates all records, few of
 //! them are near it, so that every step but the first ones touches only those: the Newton system holds the records of
 //! margin below 1, and is solved by conjugate gradients without being formed. All records are looked at again before
 //! the search ends.
@@ -29,7 +29,7 @@ const LOOSE: f64 = 0.1;
 const STRICT: f64 = 1e-4;
 const MOST_ITERATIONS: usize = 300;
 
-/// Labelled records, read in place.
+/// Labeled records, read in place.
 #[derive(Clone, Copy)]
 pub struct Records<'a, T> {
     matrix: Matrix<'a, T>,
@@ -212,7 +212,7 @@ impl<T: Real> Search<'_, T> {
         Ok(direction)
     }
 
-    /// The length of the step that minimises the objective: Newton's method on its slope, which is piecewise linear and
+    /// The length of the step that minimizes the objective: Newton's method on its slope, which is piecewise linear and
     /// rises, or halving where that leaves the interval known to hold the root.
     fn length(&self, margins: &[f64], changes: &[f64], direction: &[T]) -> f64 {
         let (along, squared) = (inner(&self.w, direction), inner(direction, direction));

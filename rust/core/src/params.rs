@@ -38,7 +38,7 @@ pub fn fraction(name: &str, value: f64, limit: f64) -> Result<f64> {
 
 /// Which pairs of data sets a guarantee speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbours {
+pub enum Neighbors {
     /// One record replaced by another; the number of records is public.
     ReplaceOne,
     /// One record added or removed.

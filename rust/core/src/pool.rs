@@ -40,9 +40,9 @@ pub fn supervise<R: Send>(
     mut go_on: impl FnMut() -> bool,
 ) -> Result<R> {
     let pool = of_size(threads)?;
-    let cancelled = AtomicBool::new(false);
+    let canceled = AtomicBool::new(false);
     let (sender, receiver) = channel();
-    let flag = &cancelled;
+    let flag = &canceled;
     let result = pool.in_place_scope(|scope| {
         // The task owns the sender: if it panics, the receiver below learns that there will be no result.
         scope.spawn(move |_| {

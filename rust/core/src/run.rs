@@ -13,21 +13,21 @@ pub struct Run<'a> {
     /// The arm that the kernels use, chosen once per operation.
     pub isa: Isa,
     parallel: bool,
-    cancelled: &'a AtomicBool,
+    canceled: &'a AtomicBool,
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Run<'a> {
-    /// A run that stops soon after `cancelled` becomes true. If `parallel`, the rayon pool of the caller shares the
+    /// A run that stops soon after `canceled` becomes true. If `parallel`, the rayon pool of the caller shares the
     /// work; else everything happens on the calling thread.
-    pub fn new(isa: Isa, parallel: bool, cancelled: &'a AtomicBool) -> Run<'a> {
-        Run { isa, parallel, cancelled }
+    pub fn new(isa: Isa, parallel: bool, canceled: &'a AtomicBool) -> Run<'a> {
+        Run { isa, parallel, canceled }
     }
 
     /// A run on the calling thread that nobody stops.
     pub fn alone(isa: Isa) -> Run<'static> {
-        Run { isa, parallel: false, cancelled: &NEVER }
+        Run { isa, parallel: false, canceled: &NEVER }
     }
 
     /// Whether several threads share the work.
@@ -37,12 +37,12 @@ impl<'a> Run<'a> {
 
     /// An error if the caller asked to stop; kernels ask at least every 100 ms.
     pub fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+        if self.canceled.load(Ordering::Relaxed) { Err(Error::Canceled) } else { Ok(()) }
     }
 
     /// Whether the caller asked to stop.
-    pub fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+    pub fn canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
     }
 
     /// Calls `act(state, i, chunk)` for every chunk of `size` elements, with one `state` a thread.

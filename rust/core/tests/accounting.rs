@@ -27,16 +27,16 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn a_cancelled_run_stops() {
+fn a_canceled_run_stops() {
     let stop = AtomicBool::new(true);
     let run = Run::new(Isa::detect().unwrap(), false, &stop);
     let terms = [sampled(Base::Gaussian(0.1), 1, 1.0, 10)];
-    assert_eq!(delta(&terms, 1.0, Accountant::Pld, run), Err(Error::Cancelled));
+    assert_eq!(delta(&terms, 1.0, Accountant::Pld, run), Err(Error::Canceled));
 }
 
 #[test]
 fn two_rounds_of_two_mechanisms_by_hand() {
-    // Randomised response with e^epsilon = 2 and 4: the losses of the four outcomes and their masses, as they are.
+    // Randomized response with e^epsilon = 2 and 4: the losses of the four outcomes and their masses, as they are.
     let (two, four) = (2f64.ln(), 4f64.ln());
     let terms = [sampled(Base::Pure(two), 1, 1.0, 1), sampled(Base::Pure(four), 1, 1.0, 1)];
     let outcomes: [(f64, f64); 4] = [(8.0, 8.0 / 15.0), (0.5, 2.0 / 15.0), (2.0, 4.0 / 15.0), (0.125, 1.0 / 15.0)];

@@ -72,7 +72,7 @@ fn the_caller_can_stop_a_pass() {
     for parallel in [false, true] {
         let run = Run::new(Isa::Portable, parallel, &stopped);
         let records = Records::new(&x, 2, &labels).unwrap();
-        assert_eq!(pass(records, Loss::Logistic, &w, ELIMINATED, None, run), Err(Error::Cancelled));
-        assert_eq!(to_integers(&x, 2, 1.0, 1000.0, run), Err(Error::Cancelled));
+        assert_eq!(pass(records, Loss::Logistic, &w, ELIMINATED, None, run), Err(Error::Canceled));
+        assert_eq!(to_integers(&x, 2, 1.0, 1000.0, run), Err(Error::Canceled));
     }
 }

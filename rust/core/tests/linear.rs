@@ -74,10 +74,10 @@ fn every_arm_and_thread_finds_the_same_halfspace() {
 }
 
 #[test]
-fn a_cancelled_search_ends() {
-    let cancelled = AtomicBool::new(true);
+fn a_canceled_search_ends() {
+    let canceled = AtomicBool::new(true);
     let records = Records::new(&[1.0, -1.0], 1, &[1, 0], true).unwrap();
-    let run = Run::new(Isa::Portable, false, &cancelled);
+    let run = Run::new(Isa::Portable, false, &canceled);
     assert!(separate(records, &[0, 1], None, Goal { cost: 1.0, margin: 0.5 }, run).is_err());
 }
 

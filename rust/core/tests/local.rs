@@ -1,4 +1,4 @@
-//! Local randomisers: what they refuse, and their laws under a fixed key.
+//! Local randomizers: what they refuse, and their laws under a fixed key.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use hdp_fast_core::local::{Hadamard, Kary, Range, Window, own_probability};

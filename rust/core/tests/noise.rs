@@ -199,7 +199,7 @@ fn a_key_repeats_itself_and_no_other_stream() {
 }
 
 #[test]
-fn streams_do_not_overlap_at_neighbouring_indices() {
+fn streams_do_not_overlap_at_neighboring_indices() {
     let all: Vec<u64> = (0..64).flat_map(|index| words(&mut stream(index), 1000)).collect();
     let distinct: std::collections::BTreeSet<u64> = all.iter().copied().collect();
     assert_eq!(distinct.len(), all.len());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdp_fast_core::gf2::{BitMatrix, parity_bits};
 use hdp_fast_core::noise::{Fixed, Rng, Seed, Stream};
-use hdp_fast_core::params::{Epsilon, Neighbours};
+use hdp_fast_core::params::{Epsilon, Neighbors};
 use hdp_fast_core::parity::{
     Examples, Mechanism, Method, Plan, Target, base_rate, learn, loop_rate, plan, plan_uniform_target, promise,
 };
@@ -16,15 +16,15 @@ use hdp_fast_core::simd::Isa;
 use hdp_fast_core::{Error, pool};
 
 const METHODS: [Method; 3] = [Method::Loop, Method::Batches, Method::Paper];
-const RELATIONS: [Neighbours; 2] = [Neighbours::ReplaceOne, Neighbours::AddRemove];
+const RELATIONS: [Neighbors; 2] = [Neighbors::ReplaceOne, Neighbors::AddRemove];
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
 fn epsilon(value: f64) -> Epsilon {
     Epsilon::new(value).unwrap()
 }
 
-fn target(unknowns: usize, alpha: f64, beta: f64, value: f64, neighbours: Neighbours) -> Target {
-    Target { unknowns, alpha, beta, epsilon: epsilon(value), neighbours }
+fn target(unknowns: usize, alpha: f64, beta: f64, value: f64, neighbors: Neighbors) -> Target {
+    Target { unknowns, alpha, beta, epsilon: epsilon(value), neighbors }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn plans_at_ten_thousand_bits_reproduce_the_table() {
         (1.0, 330_555, 446_574, 83_204_509),
         (2.0, 186_325, 269_064, 41_603_963),
     ] {
-        let target = target(10_000, 0.05, 0.05, value, Neighbours::ReplaceOne);
+        let target = target(10_000, 0.05, 0.05, value, Neighbors::ReplaceOne);
         let sizes = METHODS.map(|method| plan(&target, method).unwrap().n);
         assert_eq!(sizes, [by_loop, by_batches, by_paper], "epsilon = {value}");
     }
@@ -43,7 +43,7 @@ fn plans_at_ten_thousand_bits_reproduce_the_table() {
 
 #[test]
 fn plans_of_batches_and_of_the_paper_have_the_tables_parts() {
-    let target = target(10_000, 0.05, 0.05, 0.1, Neighbours::ReplaceOne);
+    let target = target(10_000, 0.05, 0.05, 0.1, Neighbors::ReplaceOne);
     let batches = plan(&target, Method::Batches).unwrap();
     assert_eq!((batches.k, batches.batch_size, batches.g), (Some(3), Some(2_058_933), None));
     let paper = plan(&target, Method::Paper).unwrap();
@@ -54,7 +54,7 @@ fn plans_of_batches_and_of_the_paper_have_the_tables_parts() {
 #[test]
 fn plans_for_a_uniform_target_stay_below_the_table() {
     for (d, by_loop, by_batches) in [(1_000, 4_725, 6_378), (10_000, 44_852, 60_004)] {
-        let target = target(d, 0.25, 0.05, 1.0, Neighbours::ReplaceOne);
+        let target = target(d, 0.25, 0.05, 1.0, Neighbors::ReplaceOne);
         let size = |method| plan_uniform_target(&target, 0.35, method).unwrap().n;
         assert!((by_loop * 9 / 10..=by_loop).contains(&size(Method::Loop)), "{}", size(Method::Loop));
         assert!((by_batches * 9 / 10..=by_batches).contains(&size(Method::Batches)), "{}", size(Method::Batches));
@@ -62,21 +62,21 @@ fn plans_for_a_uniform_target_stay_below_the_table() {
 }
 
 /// What A(c, p) spends, from 1 - p as well as p: a float near one has lost the digits of the former.
-fn spent_by_base(p: f64, rest: f64, c: f64, neighbours: Neighbours) -> f64 {
+fn spent_by_base(p: f64, rest: f64, c: f64, neighbors: Neighbors) -> f64 {
     let bottom = (p * (1.0 - c) / c).ln_1p();
-    let hypothesis = match neighbours {
-        Neighbours::ReplaceOne => p.ln_1p() - logarithm(p, rest),
-        Neighbours::AddRemove => p.ln_1p().max(-logarithm(p, rest)),
+    let hypothesis = match neighbors {
+        Neighbors::ReplaceOne => p.ln_1p() - logarithm(p, rest),
+        Neighbors::AddRemove => p.ln_1p().max(-logarithm(p, rest)),
     };
     bottom.max(hypothesis)
 }
 
 /// What LOOP spends; (v + 1) / (v + 1 - p) = 1 / (1 - p (1 - g)).
-fn spent_by_loop(p: f64, rest: f64, g: f64, neighbours: Neighbours) -> f64 {
+fn spent_by_loop(p: f64, rest: f64, g: f64, neighbors: Neighbors) -> f64 {
     let growth = p.ln_1p() - logarithm(p * (1.0 - g), rest + p * g);
-    match neighbours {
-        Neighbours::ReplaceOne => growth - logarithm(p, rest),
-        Neighbours::AddRemove => growth.max(-logarithm(p, rest)),
+    match neighbors {
+        Neighbors::ReplaceOne => growth - logarithm(p, rest),
+        Neighbors::AddRemove => growth.max(-logarithm(p, rest)),
     }
 }
 
@@ -85,21 +85,21 @@ fn logarithm(p: f64, rest: f64) -> f64 {
     if p < 0.5 { (-p).ln_1p() } else { rest.ln() }
 }
 
-type Spent = fn(f64, f64, f64, Neighbours) -> f64;
-type Rate = fn(Epsilon, f64, Neighbours) -> f64;
+type Spent = fn(f64, f64, f64, Neighbors) -> f64;
+type Rate = fn(Epsilon, f64, Neighbors) -> f64;
 const RATES: [(&str, Rate, Spent); 2] = [("base", base_rate, spent_by_base), ("loop", loop_rate, spent_by_loop)];
 
 /// Before rounding a rate spends epsilon to 1e-12; after it, no more, and hardly less.
-fn check_rate(value: f64, silent: f64, neighbours: Neighbours) {
+fn check_rate(value: f64, silent: f64, neighbors: Neighbors) {
     for (name, rate, spent) in RATES {
-        let label = format!("{name} at epsilon = {value}, {silent}, {neighbours:?}");
-        let p = rate(epsilon(value), silent, neighbours);
+        let label = format!("{name} at epsilon = {value}, {silent}, {neighbors:?}");
+        let p = rate(epsilon(value), silent, neighbors);
         let rounded = Fixed::certainly_below(p).0;
         let kept = rounded as f64 / TWO_64;
-        let after = spent(kept, rounded.wrapping_neg() as f64 / TWO_64, silent, neighbours);
+        let after = spent(kept, rounded.wrapping_neg() as f64 / TWO_64, silent, neighbors);
         assert!(after <= value, "{label}: spends {after}");
         if value <= 5.0 {
-            let before = spent(p, 1.0 - p, silent, neighbours);
+            let before = spent(p, 1.0 - p, silent, neighbors);
             assert!((before - value).abs() < 1e-12 * value.max(1.0), "{label}: {before}");
             let grid = 2.0 / (TWO_64 * p);
             assert!(after > value * (1.0 - 1e-11 - grid), "{label}: spends only {after}");
@@ -111,8 +111,8 @@ fn check_rate(value: f64, silent: f64, neighbours: Neighbours) {
 fn rates_spend_epsilon_and_never_more_once_rounded() {
     for value in [1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 8.0] {
         for silent in [1e-9, 1e-4, 0.01, 0.04, 0.2, 0.3, 0.5, 0.9] {
-            for neighbours in RELATIONS {
-                check_rate(value, silent, neighbours);
+            for neighbors in RELATIONS {
+                check_rate(value, silent, neighbors);
             }
         }
     }
@@ -122,8 +122,8 @@ fn rates_spend_epsilon_and_never_more_once_rounded() {
 fn rates_at_a_large_epsilon_are_probabilities_that_spend_no_more() {
     for value in [15.0, 20.0, 25.0, 30.0, 40.0, 60.0, 1e6] {
         for silent in [1e-9, 1e-7, 1e-4, 0.01, 0.3] {
-            for neighbours in RELATIONS {
-                check_rate(value, silent, neighbours);
+            for neighbors in RELATIONS {
+                check_rate(value, silent, neighbors);
             }
         }
     }
@@ -133,8 +133,8 @@ fn rates_at_a_large_epsilon_are_probabilities_that_spend_no_more() {
 fn more_silence_never_asks_for_a_smaller_rate() {
     for value in [0.1, 1.0, 4.0] {
         for (name, rate, _) in RATES {
-            for neighbours in RELATIONS {
-                let rates: Vec<f64> = (1..99).map(|i| rate(epsilon(value), f64::from(i) / 100.0, neighbours)).collect();
+            for neighbors in RELATIONS {
+                let rates: Vec<f64> = (1..99).map(|i| rate(epsilon(value), f64::from(i) / 100.0, neighbors)).collect();
                 assert!(rates.is_sorted() && rates.iter().all(|p| *p > 0.0 && *p < 1.0), "{name} at {value}");
             }
         }
@@ -146,7 +146,7 @@ fn a_promise_is_what_the_plan_for_it_needs() {
     for method in METHODS {
         // The plan of batches is a long search.
         for &alpha in if method == Method::Batches { &[0.2][..] } else { &[0.3, 0.2, 0.05] } {
-            let target = target(50, alpha, 0.1, 1.0, Neighbours::ReplaceOne);
+            let target = target(50, alpha, 0.1, 1.0, Neighbors::ReplaceOne);
             let planned = plan(&target, method).unwrap();
             let (promised, used) = promise(&target, method, planned.n).unwrap();
             assert!(promised.unwrap() <= alpha * (1.0 + 1e-9), "{method:?}: {promised:?} for {alpha}");
@@ -163,7 +163,7 @@ fn a_promise_is_what_the_plan_for_it_needs() {
 #[test]
 fn a_promise_improves_with_every_record() {
     for (method, most, steps) in [(Method::Loop, 4000, 40), (Method::Batches, 600, 4), (Method::Paper, 200_000, 40)] {
-        let target = target(20, 0.25, 0.1, 0.5, Neighbours::ReplaceOne);
+        let target = target(20, 0.25, 0.1, 0.5, Neighbors::ReplaceOne);
         let mut last = f64::INFINITY;
         for n in (0..=most).step_by(most as usize / steps) {
             let (promised, used) = promise(&target, method, n).unwrap();
@@ -180,7 +180,7 @@ fn a_promise_improves_with_every_record() {
 #[test]
 fn a_private_number_of_records_chooses_nothing() {
     for method in METHODS {
-        let target = target(3, 0.25, 0.5, 1.0, Neighbours::AddRemove);
+        let target = target(3, 0.25, 0.5, 1.0, Neighbors::AddRemove);
         let made: Vec<_> = [0, 1, 7, 8, 30, 1000, 1 << 40].map(|n| promise(&target, method, n).unwrap()).into();
         assert!(made.iter().all(|(promised, used)| promised.is_none() && *used == made[0].1), "{method:?}");
     }
@@ -188,7 +188,7 @@ fn a_private_number_of_records_chooses_nothing() {
 
 #[test]
 fn targets_out_of_range_are_refused() {
-    let good = target(10, 0.1, 0.1, 1.0, Neighbours::ReplaceOne);
+    let good = target(10, 0.1, 0.1, 1.0, Neighbors::ReplaceOne);
     let bad = [
         Target { unknowns: 0, ..good },
         Target { alpha: 0.0, ..good },
@@ -215,15 +215,15 @@ fn bare(silent: Option<f64>) -> Plan {
     Plan { n: 0, p: 0.5, g: silent, c: silent, k: Some(1), batch_size: None, test_size: Some(1) }
 }
 
-fn made(value: f64, neighbours: Neighbours, method: Method, plan: &Plan) -> Result<Mechanism, Error> {
-    Mechanism::new(epsilon(value), neighbours, method, plan)
+fn made(value: f64, neighbors: Neighbors, method: Method, plan: &Plan) -> Result<Mechanism, Error> {
+    Mechanism::new(epsilon(value), neighbors, method, plan)
 }
 
 #[test]
 fn a_mechanism_without_a_probability_of_silence_is_refused() {
     for silent in [None, Some(0.0), Some(-0.1), Some(1.0), Some(2.0), Some(f64::NAN)] {
         for method in METHODS {
-            assert!(made(0.5, Neighbours::ReplaceOne, method, &bare(silent)).is_err(), "{method:?} takes {silent:?}");
+            assert!(made(0.5, Neighbors::ReplaceOne, method, &bare(silent)).is_err(), "{method:?} takes {silent:?}");
         }
     }
 }
@@ -231,15 +231,15 @@ fn a_mechanism_without_a_probability_of_silence_is_refused() {
 #[test]
 fn the_papers_mechanism_is_refused_where_its_proof_ends() {
     let plan = bare(Some(0.5));
-    assert!(made(0.5, Neighbours::ReplaceOne, Method::Paper, &plan).is_ok());
-    assert!(made(0.500_001, Neighbours::ReplaceOne, Method::Paper, &plan).is_err());
-    assert!(made(0.1, Neighbours::AddRemove, Method::Paper, &plan).is_err());
+    assert!(made(0.5, Neighbors::ReplaceOne, Method::Paper, &plan).is_ok());
+    assert!(made(0.500_001, Neighbors::ReplaceOne, Method::Paper, &plan).is_err());
+    assert!(made(0.1, Neighbors::AddRemove, Method::Paper, &plan).is_err());
 }
 
 #[test]
 fn the_papers_mechanism_is_refused_with_less_silence_than_its_rate_needs() {
     // 1 - p + p/c is 13.4 here, e^epsilon 1.65.
-    assert!(made(0.5, Neighbours::ReplaceOne, Method::Paper, &bare(Some(0.01))).is_err());
+    assert!(made(0.5, Neighbors::ReplaceOne, Method::Paper, &bare(Some(0.01))).is_err());
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_mechanism_without_batches_is_refused() {
     for k in [None, Some(0)] {
         let plan = Plan { k, ..bare(Some(0.5)) };
         for method in [Method::Batches, Method::Paper] {
-            assert!(made(0.5, Neighbours::ReplaceOne, method, &plan).is_err(), "{method:?} takes {k:?}");
+            assert!(made(0.5, Neighbors::ReplaceOne, method, &plan).is_err(), "{method:?} takes {k:?}");
         }
     }
 }
@@ -255,16 +255,16 @@ fn a_mechanism_without_batches_is_refused() {
 #[test]
 fn a_mechanism_does_not_take_the_probability_of_another() {
     let (only_g, only_c) = (Plan { c: None, ..bare(Some(0.5)) }, Plan { g: None, ..bare(Some(0.5)) });
-    assert!(made(0.5, Neighbours::ReplaceOne, Method::Loop, &only_c).is_err());
-    assert!(made(0.5, Neighbours::ReplaceOne, Method::Batches, &only_g).is_err());
-    assert!(made(0.5, Neighbours::ReplaceOne, Method::Paper, &only_g).is_err());
+    assert!(made(0.5, Neighbors::ReplaceOne, Method::Loop, &only_c).is_err());
+    assert!(made(0.5, Neighbors::ReplaceOne, Method::Batches, &only_g).is_err());
+    assert!(made(0.5, Neighbors::ReplaceOne, Method::Paper, &only_g).is_err());
 }
 
 #[test]
 fn the_rate_of_a_plan_changes_no_mechanism() {
     for method in METHODS {
         let rates = [0.0, 0.9, f64::NAN].map(|p| Plan { p, n: 99, batch_size: Some(7), ..bare(Some(0.5)) });
-        let [one, other, third] = rates.map(|plan| made(0.5, Neighbours::ReplaceOne, method, &plan).unwrap());
+        let [one, other, third] = rates.map(|plan| made(0.5, Neighbors::ReplaceOne, method, &plan).unwrap());
         assert!(one == other && one == third, "{method:?}");
     }
 }
@@ -289,9 +289,9 @@ fn data(records: u64, columns: usize, rng: &mut Rng) -> Data {
 #[test]
 fn the_truth_is_learned_or_nothing_is() {
     for (method, value) in [(Method::Loop, 1.0), (Method::Batches, 1.0), (Method::Paper, 0.5)] {
-        let target = target(13, 0.1, 0.05, value, Neighbours::ReplaceOne);
+        let target = target(13, 0.1, 0.05, value, Neighbors::ReplaceOne);
         let planned = plan(&target, method).unwrap();
-        let mechanism = made(value, Neighbours::ReplaceOne, method, &planned).unwrap();
+        let mechanism = made(value, Neighbors::ReplaceOne, method, &planned).unwrap();
         let data = data(planned.n, 12, &mut Seed::reproducible([3; 32]).stream(Stream::Speed, 0));
         let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: true };
         let run = Run::alone(Isa::detect().unwrap());
@@ -307,10 +307,10 @@ fn a_key_determines_the_outcome_whatever_the_threads() {
     let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: true };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     let flag = AtomicBool::new(false);
-    for (method, neighbours) in
+    for (method, neighbors) in
         [(Method::Loop, RELATIONS[0]), (Method::Batches, RELATIONS[0]), (Method::Batches, RELATIONS[1])]
     {
-        let mechanism = made(0.5, neighbours, method, &Plan { k: Some(3), ..bare(Some(0.3)) }).unwrap();
+        let mechanism = made(0.5, neighbors, method, &Plan { k: Some(3), ..bare(Some(0.3)) }).unwrap();
         let outcomes: Vec<_> = (0..20)
             .map(|i| {
                 let seed = Seed::reproducible([i; 32]);
@@ -325,14 +325,14 @@ fn a_key_determines_the_outcome_whatever_the_threads() {
 }
 
 #[test]
-fn a_cancelled_call_releases_nothing() {
+fn a_canceled_call_releases_nothing() {
     let data = data(50, 5, &mut Seed::reproducible([5; 32]).stream(Stream::Speed, 0));
     let examples = Examples { matrix: &data.matrix, labels: &data.labels, affine: false };
-    let mechanism = made(1.0, Neighbours::ReplaceOne, Method::Loop, &bare(Some(1e-6))).unwrap();
+    let mechanism = made(1.0, Neighbors::ReplaceOne, Method::Loop, &bare(Some(1e-6))).unwrap();
     let flag = AtomicBool::new(true);
     let outcome =
         learn(&examples, &mechanism, &Seed::reproducible([6; 32]), Run::new(Isa::detect().unwrap(), false, &flag));
-    assert_eq!(outcome, Err(Error::Cancelled));
+    assert_eq!(outcome, Err(Error::Canceled));
 }
 
 #[test]
@@ -341,14 +341,14 @@ fn supervise_returns_the_result_of_work_done_in_a_pool_of_that_size() {
         let result = pool::supervise(threads, |_| (rayon::current_num_threads(), 40 + 2), || true);
         assert_eq!(result, Ok((threads, 42)));
     }
-    assert_eq!(pool::supervise(2, |_| Err::<(), _>(Error::Cancelled), || true), Ok(Err(Error::Cancelled)));
+    assert_eq!(pool::supervise(2, |_| Err::<(), _>(Error::Canceled), || true), Ok(Err(Error::Canceled)));
 }
 
 #[test]
 fn supervise_honours_a_wish_to_stop_and_waits_for_the_work() {
     let asked = AtomicUsize::new(0);
-    let work = |cancelled: &AtomicBool| {
-        while !cancelled.load(Ordering::Relaxed) {
+    let work = |canceled: &AtomicBool| {
+        while !canceled.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
         }
         asked.load(Ordering::Relaxed)
@@ -359,9 +359,9 @@ fn supervise_honours_a_wish_to_stop_and_waits_for_the_work() {
 
 #[test]
 fn supervise_does_not_stop_work_that_nobody_wants_to_stop() {
-    let work = |cancelled: &AtomicBool| {
+    let work = |canceled: &AtomicBool| {
         std::thread::sleep(Duration::from_millis(180));
-        cancelled.load(Ordering::Relaxed)
+        canceled.load(Ordering::Relaxed)
     };
     assert_eq!(pool::supervise(1, work, || true), Ok(false));
 }

@@ -372,7 +372,7 @@ fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool {
         wrong |= more;
     };
     match entries.as_slice() {
-        // The compiler vectorises this loop.
+        // The compiler vectorizes this loop.
         Some(slice) => bits.iter_mut().zip(slice).for_each(&mut put),
         None => bits.iter_mut().zip(entries.iter()).for_each(&mut put),
     }

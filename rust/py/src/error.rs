@@ -10,7 +10,7 @@ pub fn raise(cause: Error) -> PyErr {
         Error::Shape(text) => ("ShapeError", text),
         Error::Parameter(text) => ("ParameterError", text),
         Error::InsufficientSamples(text) => ("InsufficientSamples", text),
-        Error::Cancelled => return PyKeyboardInterrupt::new_err(()),
+        Error::Canceled => return PyKeyboardInterrupt::new_err(()),
         Error::System(text) => return PyOSError::new_err(text),
         Error::Memory(bytes) => return PyMemoryError::new_err(format!("{bytes} bytes are not available")),
     };

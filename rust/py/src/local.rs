@@ -26,7 +26,7 @@ pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
     array::answers("bits", bits).map(drop)
 }
 
-/// Binary randomised response; the documentation is that of hdp_fast.local.randomized_response.
+/// Binary randomized response; the documentation is that of hdp_fast.local.randomized_response.
 #[pyfunction]
 #[pyo3(signature = (bits, *, epsilon, random_state=None))]
 pub fn randomized_response<'py>(
@@ -50,7 +50,7 @@ pub fn randomized_response<'py>(
     Ok(array::returned(py, responses))
 }
 
-/// Binary randomised response to numbers in a range, float64 (n,); any other number counts as the nearer end, NaN as low.
+/// Binary randomized response to numbers in a range, float64 (n,); any other number counts as the nearer end, NaN as low.
 #[pyfunction]
 pub fn respond_binary<'py>(
     py: Python<'py>,
@@ -103,7 +103,7 @@ pub fn respond_window<'py>(
     responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
 }
 
-/// k-ary randomised response to integers in [0, k), int64 (n,); any other counts as the nearer end.
+/// k-ary randomized response to integers in [0, k), int64 (n,); any other counts as the nearer end.
 #[pyfunction]
 pub fn respond_kary<'py>(
     py: Python<'py>,
@@ -145,7 +145,7 @@ fn responses<'py, I: Copy + Sync, D: Fn(I, &mut Rng) -> i64 + Sync + Send>(
     Ok(array::returned(py, drawn))
 }
 
-/// The probability with which randomised response tells the truth: numerator of a fraction over 2**64.
+/// The probability with which randomized response tells the truth: numerator of a fraction over 2**64.
 #[pyfunction]
 pub fn truth_probability(epsilon: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(local::truth_probability(scalar::epsilon(epsilon)?).0)

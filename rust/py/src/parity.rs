@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hdp_fast_core::gf2::BitMatrix;
-use hdp_fast_core::params::Neighbours;
+use hdp_fast_core::params::Neighbors;
 use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Plan, Target};
 use pyo3::prelude::*;
 
@@ -31,33 +31,27 @@ fn method_of(name: Any<'_, '_>) -> PyResult<Method> {
     word("method", name, &[("loop", Method::Loop), ("batches", Method::Batches), ("paper", Method::Paper)])
 }
 
-fn neighbours_of(name: Any<'_, '_>) -> PyResult<Neighbours> {
-    word("neighbours", name, &[("replace_one", Neighbours::ReplaceOne), ("add_remove", Neighbours::AddRemove)])
+fn neighbors_of(name: Any<'_, '_>) -> PyResult<Neighbors> {
+    word("neighbors", name, &[("replace_one", Neighbors::ReplaceOne), ("add_remove", Neighbors::AddRemove)])
 }
 
-fn target(
-    d: Any<'_, '_>,
-    alpha: f64,
-    beta: Any<'_, '_>,
-    eps: Any<'_, '_>,
-    neighbours: Any<'_, '_>,
-) -> PyResult<Target> {
+fn target(d: Any<'_, '_>, alpha: f64, beta: Any<'_, '_>, eps: Any<'_, '_>, neighbors: Any<'_, '_>) -> PyResult<Target> {
     let (unknowns, beta) = (count("d", d, 1)?, number("beta", beta)?);
-    Ok(Target { unknowns, alpha, beta, epsilon: epsilon(eps)?, neighbours: neighbours_of(neighbours)? })
+    Ok(Target { unknowns, alpha, beta, epsilon: epsilon(eps)?, neighbors: neighbors_of(neighbors)? })
 }
 
 /// The plan of a method.
 #[pyfunction]
-#[pyo3(signature = (d, alpha, beta, epsilon, method, neighbours))]
+#[pyo3(signature = (d, alpha, beta, epsilon, method, neighbors))]
 pub fn plan_parity(
     d: Any<'_, '_>,
     alpha: Any<'_, '_>,
     beta: Any<'_, '_>,
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
-    neighbours: Any<'_, '_>,
+    neighbors: Any<'_, '_>,
 ) -> PyResult<PlanFields> {
-    let target = target(d, number("alpha", alpha)?, beta, epsilon, neighbours)?;
+    let target = target(d, number("alpha", alpha)?, beta, epsilon, neighbors)?;
     parity::plan(&target, method_of(method)?).map(fields).map_err(raise)
 }
 
@@ -69,9 +63,9 @@ pub fn plan_parity_uniform_target(
     beta: Any<'_, '_>,
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
-    neighbours: Any<'_, '_>,
+    neighbors: Any<'_, '_>,
 ) -> PyResult<PlanFields> {
-    let target = target(d, 0.25, beta, epsilon, neighbours)?;
+    let target = target(d, 0.25, beta, epsilon, neighbors)?;
     parity::plan_uniform_target(&target, number("chi2", chi2)?, method_of(method)?).map(fields).map_err(raise)
 }
 
@@ -83,9 +77,9 @@ pub fn promise_parity(
     beta: Any<'_, '_>,
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
-    neighbours: Any<'_, '_>,
+    neighbors: Any<'_, '_>,
 ) -> PyResult<(Option<f64>, PlanFields)> {
-    let target = target(d, 0.25, beta, epsilon, neighbours)?;
+    let target = target(d, 0.25, beta, epsilon, neighbors)?;
     let (alpha, plan) = parity::promise(&target, method_of(method)?, n).map_err(raise)?;
     Ok((alpha, fields(plan)))
 }
@@ -102,21 +96,20 @@ pub struct ParityTask {
 #[pymethods]
 impl ParityTask {
     #[new]
-    #[pyo3(signature = (X, y, epsilon, method, neighbours, plan, affine))]
+    #[pyo3(signature = (X, y, epsilon, method, neighbors, plan, affine))]
     #[allow(non_snake_case)]
     fn new(
         X: Any<'_, '_>,
         y: Any<'_, '_>,
         epsilon: Any<'_, '_>,
         method: Any<'_, '_>,
-        neighbours: Any<'_, '_>,
+        neighbors: Any<'_, '_>,
         plan: Any<'_, '_>,
         affine: bool,
     ) -> PyResult<ParityTask> {
         let epsilon = crate::scalar::epsilon(epsilon)?;
         let plan = plan_of(plan.extract().map_err(not_a_plan)?);
-        let mechanism =
-            Mechanism::new(epsilon, neighbours_of(neighbours)?, method_of(method)?, &plan).map_err(raise)?;
+        let mechanism = Mechanism::new(epsilon, neighbors_of(neighbors)?, method_of(method)?, &plan).map_err(raise)?;
         let matrix = matrix("X", X, None)?;
         let labels = vector("y", y, matrix.rows(), "the number of rows of X")?;
         let task = ParityTask { matrix, labels, affine, mechanism };

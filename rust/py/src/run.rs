@@ -32,7 +32,7 @@ pub fn run<R: Send>(
     let result = py.detach(|| {
         pool::supervise(
             threads,
-            |cancelled| work(Run::new(isa, threads > 1, cancelled)),
+            |canceled| work(Run::new(isa, threads > 1, canceled)),
             || {
                 interrupt = interrupt.take().or_else(|| Python::attach(|py| py.check_signals().err()));
                 interrupt.is_none()

@@ -55,11 +55,11 @@ fn loss((name, threshold): &Named<'_>) -> PyResult<Loss> {
 
 fn noise(name: &Bound<'_, PyAny>, scale: (BigUint, BigUint)) -> PyResult<Noise> {
     let scale = Rational::new(scale.0, scale.1);
-    let idealised = Noise::Idealised(scale.to_f64().unwrap_or(f64::INFINITY));
+    let idealized = Noise::Idealized(scale.to_f64().unwrap_or(f64::INFINITY));
     let known = [("none", 0), ("idealized", 1), ("exact", 2)];
     Ok(match word("numerics", name, &known)? {
         0 => Noise::None,
-        1 => idealised,
+        1 => idealized,
         _ => Noise::Exact(scale),
     })
 }

@@ -16,7 +16,7 @@ from ...exceptions import ParameterError, ShapeError
 from ...learners.hypotheses import read_only
 from ..base import Estimator, People, check_loss, people, same_columns
 from .polytopes import Found
-from .reweighting import kernel_width, match_kernel_means, minimise_discrepancy
+from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy
 from .weighted_fit import Loss, fit_weighted
 
 _MOST_STEPS = 1 << 40
@@ -67,7 +67,7 @@ class _Baseline(Estimator):
 class SourceOnly(_Baseline):
     """Ridge or logistic regression on the source alone. Not private.
 
-    Minimises the mean loss plus l2 |w|**2 / 2; the loss is (w . x - y)**2 / 2 or log(1 + exp(-w . x
+    Minimizes the mean loss plus l2 |w|**2 / 2; the loss is (w . x - y)**2 / 2 or log(1 + exp(-w . x
     (2 y - 1))). There is no intercept but that of a constant column.
 
     Attributes:
@@ -202,7 +202,7 @@ class KernelMeanMatching(_Reweighted):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiscrepancyMinimisation(_Reweighted):
+class DiscrepancyMinimization(_Reweighted):
     """Regression on the source, weighted to a least discrepancy from the target. Not private.
 
     The weights, at least 0 and of sum 1, make the largest absolute eigenvalue of sum_i q_i x_i x_i'
@@ -231,7 +231,7 @@ class DiscrepancyMinimisation(_Reweighted):
     def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
         steps = sized("steps", self.steps, _MOST_STEPS)
         tolerance = positive("tolerance", self.tolerance)
-        return minimise_discrepancy(source, target, steps=steps, tolerance=tolerance)
+        return minimize_discrepancy(source, target, steps=steps, tolerance=tolerance)
 
 
 def _equal(records: People, total: float) -> Floats:

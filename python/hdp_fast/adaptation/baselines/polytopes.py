@@ -1,4 +1,4 @@
-"""Bounded weights of a bounded sum, and smooth convex functions minimised over them."""
+"""Bounded weights of a bounded sum, and smooth convex functions minimized over them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Found(NamedTuple):
     gap: float
 
 
-def minimise(
+def minimize(
     function: Function, polytope: Polytope, start: Floats, *, steps: int, gap: float
 ) -> Found:
     """Accelerated projected descent, until the gap is small enough or the steps are over.

@@ -1,4 +1,4 @@
-"""Discrepancy minimisation for a private target without labels: a private rival of adaptation."""
+"""Discrepancy minimization for a private target without labels: a private rival of adaptation."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
-class PrivateDiscrepancyMinimisation(BoundedEstimator):
+class PrivateDiscrepancyMinimization(BoundedEstimator):
     """Regression on a public source, weighted to a least discrepancy from a private target.
 
-    As DiscrepancyMinimisation, which needs the target's records for their second-moment matrix mean
+    As DiscrepancyMinimization, which needs the target's records for their second-moment matrix mean
     z z' alone: that is released once, with noise, and all else is done with what was released. The
     target's labels are not used.
 
@@ -36,7 +36,7 @@ class PrivateDiscrepancyMinimisation(BoundedEstimator):
         Gaussian noise has deviation s = norm_bound**2 / mu on each entry above the diagonal and
         sqrt(2) s on it, which adds up to mu (proved); the least for this matrix. "exact": the
         target's rows are rounded to integers, sums of products are exact, and discrete Gaussian
-        noise is added to them; accounted by zero-concentrated DP, rho = mu**2 / 2. "idealised":
+        noise is added to them; accounted by zero-concentrated DP, rho = mu**2 / 2. "idealized":
         Gaussian noise in floats, by the curve of Gaussian DP, as if floats were real numbers. Rows
         of the target beyond the bound are shrunk to it, silently. Running time is not protected.
 
@@ -46,9 +46,9 @@ class PrivateDiscrepancyMinimisation(BoundedEstimator):
         norm_bound: of all rows, in [1e-30, 1e30]; those of the source must keep it.
         loss: as SourceOnly.
         l2: as SourceOnly.
-        steps: as DiscrepancyMinimisation.
-        tolerance: as DiscrepancyMinimisation.
-        numerics: "exact" or "idealised".
+        steps: as DiscrepancyMinimization.
+        tolerance: as DiscrepancyMinimization.
+        numerics: "exact" or "idealized".
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible test stream that protects nobody who knows it.
         budget: charged by fit, before any coin is drawn.
@@ -64,7 +64,7 @@ class PrivateDiscrepancyMinimisation(BoundedEstimator):
         record_: what protects the target, after fit.
 
     Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
-    Cost: O(n d**2) once, then as DiscrepancyMinimisation.
+    Cost: O(n d**2) once, then as DiscrepancyMinimization.
     Source: Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, whose
         problem this is; one release of all second moments in place of their noisy steps is ours.
         Canonne, Kamath and Steinke 2020; Balle and Wang 2018.
@@ -92,7 +92,7 @@ class PrivateDiscrepancyMinimisation(BoundedEstimator):
     ) -> Self:
         """Learn the coefficients.
 
-        X_source, y_source, X_target: as DiscrepancyMinimisation.fit takes them; what is private is
+        X_source, y_source, X_target: as DiscrepancyMinimization.fit takes them; what is private is
         only looked at for its shape and for NaN and infinity. y_target: never read.
 
         Guarantee: as the class.

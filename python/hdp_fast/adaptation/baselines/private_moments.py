@@ -94,7 +94,7 @@ def release_moment(
     """
     noise = least_noise(privacy, 1, 0.0)
     sums = Sums.of(rows, norm_bound, noise)
-    mechanism = "adaptation.PrivateDiscrepancyMinimisation, 1 step"
+    mechanism = "adaptation.PrivateDiscrepancyMinimization, 1 step"
     source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
     record = record_of(privacy, noise, mechanism, source, random_state)
     with spend(budget, record):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.types import Floats
-from .polytopes import Found, Polytope, minimise
+from .polytopes import Found, Polytope, minimize
 
 # Records whose pairwise distances the width is the median of.
 _PAIRED = 1000
@@ -54,8 +54,8 @@ def match_kernel_means(
     Source: Huang et al. 2006, equation 12, whose beta is m q.
     """
     rows = np.asarray(X_source, np.float64)
-    centres = _evenly(rows, landmarks)
-    features = _features(centres, width)
+    centers = _evenly(rows, landmarks)
+    features = _features(centers, width)
     source = features(rows)
     wanted = features(np.asarray(X_target, np.float64)).mean(axis=0)
 
@@ -66,10 +66,10 @@ def match_kernel_means(
     m = len(rows)
     start = np.full(m, 1 / m)
     polytope = Polytope(bound / m, 1 - slack, 1 + slack)
-    return minimise(function, polytope, start, steps=steps, gap=tolerance * function(start)[0])
+    return minimize(function, polytope, start, steps=steps, gap=tolerance * function(start)[0])
 
 
-def minimise_discrepancy(
+def minimize_discrepancy(
     X_source: NDArray[Any], X_target: NDArray[Any], *, steps: int, tolerance: float
 ) -> Found:
     """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - mean_j z_j z_j' least.
@@ -109,7 +109,7 @@ def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, toleranc
         smoothing /= _SHARPEN
         error = smoothing * choices
         smooth = _smoothed(rows, moment, smoothing)
-        found = minimise(smooth, simplex, best.weights, steps=steps, gap=error)
+        found = minimize(smooth, simplex, best.weights, steps=steps, gap=error)
         # The norm is at most the smoothed one, which exceeds it by at most the error.
         reached = norm(found.weights)
         lowest = max(best.value - best.gap, found.value - found.gap - error)
@@ -145,15 +145,15 @@ def _evenly(rows: Floats, most: int) -> Floats:
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
-def _features(centres: Floats, width: float) -> Any:
-    """Coordinates whose inner products are the kernel, projected to the centres' span."""
-    values, vectors = np.linalg.eigh(_kernel(centres, centres, width))
+def _features(centers: Floats, width: float) -> Any:
+    """Coordinates whose inner products are the kernel, projected to the centers' span."""
+    values, vectors = np.linalg.eigh(_kernel(centers, centers, width))
     kept = values > _RANK * values[-1]
     whitened = vectors[:, kept] / np.sqrt(values[kept])
 
     def features(rows: Floats) -> Floats:
         # In blocks, so that no other matrix of the result's size is made.
-        parts = [_kernel(part, centres, width) @ whitened for part in _blocks(rows)]
+        parts = [_kernel(part, centers, width) @ whitened for part in _blocks(rows)]
         return np.concatenate(parts)
 
     return features
@@ -163,8 +163,8 @@ def _blocks(rows: Floats, size: int = 4096) -> list[Floats]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def _kernel(rows: Floats, centres: Floats, width: float) -> Floats:
-    return np.exp(_squared_distances(rows, centres) / (-2 * width**2))
+def _kernel(rows: Floats, centers: Floats, width: float) -> Floats:
+    return np.exp(_squared_distances(rows, centers) / (-2 * width**2))
 
 
 def _squared_distances(rows: Floats, others: Floats) -> Floats:

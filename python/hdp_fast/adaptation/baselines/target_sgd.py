@@ -34,8 +34,8 @@ class TargetSGD(BoundedEstimator):
         label_bound: labels of the squared loss are clipped to [-label_bound, label_bound].
         loss: "squared" or "logistic".
         steps: T; None means min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta))), at least 1.
-        batch: records drawn in a step; None means n sqrt(epsilon / (4 T)), from 1 to n.
-        numerics: "exact" or "idealised".
+        batch_size: records drawn in a step; None means n sqrt(epsilon / (4 T)), from 1 to n.
+        numerics: "exact" or "idealized".
         random_state: as PrivateSGD.learn.
         budget: charged by fit, before anything is drawn.
         coef_: float64 (d,), read-only, after fit.
@@ -54,7 +54,7 @@ class TargetSGD(BoundedEstimator):
     label_bound: float = 1.0
     loss: Loss = "squared"
     steps: int | None = None
-    batch: int | None = None
+    batch_size: int | None = None
     numerics: Numerics = "exact"
     random_state: RandomState = None
     budget: Budget | None = None
@@ -86,13 +86,13 @@ class TargetSGD(BoundedEstimator):
         affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
         steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
         sized("steps", steps, _MOST_STEPS)
-        batch = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
+        drawn = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         learner = PrivateSGD(
             self.loss,
             steps=steps,
-            batch=batch if self.batch is None else self.batch,
+            batch_size=drawn if self.batch_size is None else self.batch_size,
             radius=self.radius,
-            row_bound=self.norm_bound,
+            norm_bound=self.norm_bound,
             label_bound=self.label_bound if self.loss == "squared" else None,
             numerics=self.numerics,
             delta=delta,

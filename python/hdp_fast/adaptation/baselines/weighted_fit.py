@@ -28,7 +28,7 @@ def fit_weighted(
     l2: float,
     start: Floats | None = None,
 ) -> Floats:
-    """The w that minimises sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2.
+    """The w that minimizes sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2.
 
     X: (m, d); y: float64 (m,), -1 or 1 for "logistic", log(1 + exp(-y w . x)); any number for
     "squared", (w . x - y)**2 / 2. weights: float64 (m,), at least 0. l2: above 0. start: float64

@@ -125,7 +125,7 @@ def solved(problem: Problem, method: Method = "exact") -> Discrepancy:
     _, _, bounds, ball, exact = problem
     target, source = (moments(each, bounds, ball) for each in (problem.target, problem.source))
     found = extreme(target.matrix - source.matrix, method)
-    w = read_only(ball.centre + ball.radius * found.point)
+    w = read_only(ball.center + ball.radius * found.point)
     gap = found.gap + target.error + source.error
     return Discrepancy(found.value, gap, w, found.sign, exact)
 
@@ -139,28 +139,28 @@ def _ball(
     if around is None or local_radius is None:
         given = f"around = {shown(around)} and local_radius = {shown(local_radius)}"
         raise ParameterError(f"{given}, but both must be given, or none")
-    centre, local = _weights(around, d), within("local_radius", local_radius)
-    distance = float(np.linalg.norm(centre))
+    center, local = _weights(around, d), within("local_radius", local_radius)
+    distance = float(np.linalg.norm(center))
     if distance > radius * (1 + 1e-9):
         rule = f"its norm must be at most radius = {radius:g}"
         raise ParameterError(f"around has norm {distance:g}, but {rule}")
     if distance + local <= radius:
-        return Ball(centre, local), True
-    return _around_lens(centre, distance, radius, local)
+        return Ball(center, local), True
+    return _around_lens(center, distance, radius, local)
 
 
-def _around_lens(centre: Floats, distance: float, radius: float, local: float) -> tuple[Ball, bool]:
-    """The least ball around the intersection of a ball at 0 and one at the centre.
+def _around_lens(center: Floats, distance: float, radius: float, local: float) -> tuple[Ball, bool]:
+    """The least ball around the intersection of a ball at 0 and one at the center.
 
-    The spheres meet in the plane at `height` along the centre. Where it lies between both centres,
+    The spheres meet in the plane at `height` along the center. Where it lies between both centers,
     what they have in common is at its widest there; otherwise more than half of one ball is left.
     """
     if local >= distance + radius:
-        return Ball(np.zeros_like(centre), radius), True
+        return Ball(np.zeros_like(center), radius), True
     height = (distance**2 + radius**2 - local**2) / (2 * distance)
     kept = min(max(height, 0.0), distance)
     widest = math.sqrt(min(radius**2 - kept**2, local**2)) if kept < distance else local
-    return Ball(centre * (kept / distance), widest), False
+    return Ball(center * (kept / distance), widest), False
 
 
 def _weights(around: ArrayLike, d: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Second moments of labelled rows in one pass, with a bound on their rounding errors."""
+"""Second moments of labeled rows in one pass, with a bound on their rounding errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-9
 
 
 class Sample(NamedTuple):
-    """Labelled rows that have been looked at: finite numbers.
+    """Labeled rows that have been looked at: finite numbers.
 
     Attributes:
         name: "source" or "target", for errors.
@@ -46,25 +46,25 @@ class Bounds(NamedTuple):
 
 
 class Ball(NamedTuple):
-    """The weights at most `radius` from a centre.
+    """The weights at most `radius` from a center.
 
     Attributes:
-        centre: float64 (d,).
+        center: float64 (d,).
         radius: above 0.
     """
 
-    centre: Floats
+    center: Floats
     radius: float
 
     @property
     def reach(self) -> float:
         """A bound on the norm of any weights in the ball."""
-        distance = float(np.linalg.norm(self.centre))
-        return self.radius + distance * (1 + (len(self.centre) + 8) * UNIT)
+        distance = float(np.linalg.norm(self.center))
+        return self.radius + distance * (1 + (len(self.center) + 8) * UNIT)
 
 
 class Moments(NamedTuple):
-    """The mean loss of all weights of a ball: v'Hv at v = (z, -1) for weights centre + radius z.
+    """The mean loss of all weights of a ball: v'Hv at v = (z, -1) for weights center + radius z.
 
     Attributes:
         matrix: H, float64 (d + 1, d + 1), symmetric.
@@ -112,13 +112,13 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     n, d = sample.X.shape
     total, largest = np.zeros((d + 1, d + 1)), 0.0
     rows = np.empty((min(n, BLOCK), d + 1))
-    distance = float(np.linalg.norm(ball.centre))
+    distance = float(np.linalg.norm(ball.center))
     for X, y in _blocks(sample):
         norms, y = _project(X, y, bounds)
-        # What (z, -1) is multiplied with: radius x, and what the centre leaves of the label.
+        # What (z, -1) is multiplied with: radius x, and what the center leaves of the label.
         part = rows[: len(X)]
         np.multiply(X, ball.radius, out=part[:, :-1])
-        np.subtract(y, X @ ball.centre, out=part[:, -1])
+        np.subtract(y, X @ ball.center, out=part[:, -1])
         total += part.T @ part
         largest = max(largest, float((norms * (ball.radius + distance) + np.abs(y)).max()))
     error = moments_error(n, d) * largest**2 + _LEAST_ERROR

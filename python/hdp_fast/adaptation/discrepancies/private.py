@@ -123,7 +123,7 @@ def release_discrepancy(
     record = PrivacyRecord(
         mechanism="adaptation.release_discrepancy",
         source="Bassily, Cortes, Mao and Mohri, Section 4, with an exact supremum",
-        neighbours="replace_one",
+        neighbors="replace_one",
         epsilon=noise.epsilon,
         delta=noise.delta,
         noise=f"discrete {noise.law} on multiples of {float(grid.step):g}",
@@ -173,7 +173,7 @@ def _parameter(name: str, value: float | None) -> float:
 
 def _grid(problem: Problem, private: Private) -> _Grid:
     """B, and (B / n + 2 xi) / STEPS, of public numbers only."""
-    m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.centre)
+    m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
     reach = Fraction(problem.ball.reach) * Fraction(problem.bounds.norm)
     loss_bound = (reach + Fraction(LABEL_BOUND)) ** 2
     # No row has a larger residual than the root of B, and its error is in units of the square.

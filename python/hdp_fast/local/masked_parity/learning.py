@@ -42,7 +42,7 @@ class MaskedParityNeeds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedMaskedParity:
+class MaskedParityResult:
     """What learn_masked_parity and learn_masked_parity_weakly found.
 
     Attributes:
@@ -98,11 +98,11 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
 
 def learn_masked_parity(
     source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
-) -> LearnedMaskedParity:
+) -> MaskedParityResult:
     """Learn a MASKED-PARITY under the uniform distribution, in two rounds.
 
     From an oracle: d queries of tolerance 1 / (4 d + 1) tell the bits of r, one of 1 / 5 that
-    depends on r tells a. From agents: each tells one bit by randomised response. In the first round
+    depends on r tells a. From agents: each tells one bit by randomized response. In the first round
     that is Hadamard response over i, or "b = 0", with public rows that agents take in turn, and the
     label as a sign; one Walsh transform of the counts estimates all d queries at once, from d times
     fewer agents than one group for each query. (A frequency oracle over pairs (i, label) would have
@@ -127,7 +127,7 @@ def learn_masked_parity(
 
 def learn_masked_parity_weakly(
     source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
-) -> LearnedMaskedParity:
+) -> MaskedParityResult:
     """Learn a MASKED-PARITY under the uniform distribution with error exactly 1/4, in one round.
 
     The first round of learn_masked_parity alone: queries that depend on no answer. No learner in
@@ -154,7 +154,7 @@ class _Rounds(Protocol):
     def second(self, r: Bits) -> int:
         """The mask of a concept with this r."""
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
         """The result."""
 
 
@@ -172,8 +172,8 @@ class _Queries:
     def second(self, r: Bits) -> int:
         return int(self._ask([_is_masked(r)], 1 / 5)[0] > 1 / 4)
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
-        return LearnedMaskedParity(concept, self._asked, 0, None)
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
+        return MaskedParityResult(concept, self._asked, 0, None)
 
     def _ask(self, gs: list[Losses], tau: float) -> list[float]:
         self._asked += len(gs)
@@ -207,10 +207,10 @@ class _Answers:
         said = self._ask(_masked_or_turn(r), self._needs.second)
         return int(2 * int(said.sum()) > len(said))
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> LearnedMaskedParity:
+    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
         queries = self._d + isinstance(concept, MaskedParity)
         record = self._agents.record(self._random_state)
-        return LearnedMaskedParity(concept, queries, self._asked, record)
+        return MaskedParityResult(concept, queries, self._asked, record)
 
     def _ask(self, question: Question, count: int) -> Bits:
         self._asked += count

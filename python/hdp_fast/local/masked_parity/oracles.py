@@ -87,7 +87,7 @@ class MaskedParityAgents(Population):
         """Ask the next agents whether a hypothesis is wrong about them.
 
         learned: anything with predict(X) -> 0/1 (count,). count: how many to ask, at least 0.
-        Returns uint8 (count,), 1 for an error, each answer randomised.
+        Returns uint8 (count,), 1 for an error, each answer randomized.
 
         Guarantee: as ask.
         Raises: as ask.

@@ -66,7 +66,7 @@ class CuratorOracle(Once):
     There is one in one process: a copy is the very same object, pickling raises, and so does a
     query in a forked child.
 
-    Guarantee: pure epsilon-DP for all answers together, exact numerics, replace_one neighbours, if
+    Guarantee: pure epsilon-DP for all answers together, exact numerics, replace_one neighbors, if
         the value of g for a record depends on no other record; by basic composition. Each answer
         within tau of the distribution's mean, but for probability beta in all, where no query
         depends on earlier answers (proved). Where they do, only the part of the error that is
@@ -161,7 +161,7 @@ def _record(epsilon: float, random_state: RandomState) -> PrivacyRecord:
     return PrivacyRecord(
         mechanism="local.CuratorOracle",
         source="Blum, Dwork, McSherry and Nissim 2005, by basic composition",
-        neighbours="replace_one",
+        neighbors="replace_one",
         epsilon=epsilon,
         noise="discrete Laplace on a grid of 2**-30, in each sum",
         rng=rng_of(random_state),

@@ -21,7 +21,7 @@ from ..agents import Agents
 from ..estimation import estimate_mean, needed_for
 from .oracles import Losses, check_query
 
-Result = TypeVar("Result")
+_T = TypeVar("_T")
 
 _MOST_QUERIES = 1 << 40
 
@@ -38,7 +38,7 @@ def agents_per_query(
 
     Raises: ParameterError.
     Cost: constant.
-    Source: Hoeffding's inequality for randomised bits, n' = 2 b**2 ln(2t / beta) / (tau
+    Source: Hoeffding's inequality for randomized bits, n' = 2 b**2 ln(2t / beta) / (tau
         tanh(epsilon / 2))**2, for the Laplace noise and the constant c of Kasiviswanathan et al.,
         Lemma 5.6.
     """
@@ -59,7 +59,7 @@ class LocalSQOracle(Single):
     an int or a Generator makes a reproducible test stream that protects nobody who knows it.
 
     A query of tolerance tau asks agents_per_query agents for a bit each, its probability the value
-    of g for the agent, told by randomised response. Where fewer are left, AgentsExhausted is
+    of g for the agent, told by randomized response. Where fewer are left, AgentsExhausted is
     raised, nobody is asked, and what has been learned so far stays in `answers`; the same query
     with a larger tau may still be answered. A copy is the very same object, pickling raises, and so
     does a query in a forked child.
@@ -74,7 +74,7 @@ class LocalSQOracle(Single):
         all, whether or not queries depend on earlier answers (proved).
     Raises: ParameterError.
     Cost: none until asked.
-    Source: Kasiviswanathan et al., Lemma 5.6, with randomised response for their Laplace noise.
+    Source: Kasiviswanathan et al., Lemma 5.6, with randomized response for their Laplace noise.
     """
 
     _copied = "ask more queries than were promised"
@@ -191,7 +191,7 @@ def _each_its_own(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SimulatedSQ(Generic[Result]):
+class SQSimulationResult(Generic[_T]):
     """What a run of an SQ algorithm on agents releases.
 
     Attributes:
@@ -201,7 +201,7 @@ class SimulatedSQ(Generic[Result]):
         agents_record: what protects each agent's answer.
     """
 
-    result: Result
+    result: _T
     answers: list[float]
     agents: int
     agents_record: PrivacyRecord
@@ -221,7 +221,7 @@ class _Promised(LocalSQOracle):
 
 
 def simulate_sq(
-    algorithm: Callable[[LocalSQOracle], Result],
+    algorithm: Callable[[LocalSQOracle], _T],
     agents: Agents,
     *,
     queries: int,
@@ -229,7 +229,7 @@ def simulate_sq(
     taus: Sequence[float] | None = None,
     beta: float,
     random_state: RandomState = None,
-) -> SimulatedSQ[Result]:
+) -> SQSimulationResult[_T]:
     """Run an algorithm of statistical queries on local agents.
 
     algorithm: called with an oracle, whose query(g, tau) and batch(gs, taus) it uses; g as in
@@ -261,4 +261,4 @@ def simulate_sq(
         oracle.promises, wanted = np.array(each), sum(map(oracle._count, each))
     oracle._check_left(queries, wanted)
     result = algorithm(oracle)
-    return SimulatedSQ(result, oracle.answers, oracle.asked, agents.record(random_state))
+    return SQSimulationResult(result, oracle.answers, oracle.asked, agents.record(random_state))

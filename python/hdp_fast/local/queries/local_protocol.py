@@ -1,4 +1,4 @@
-"""From the local model to statistical queries: randomisers simulated by rejection."""
+"""From the local model to statistical queries: randomizers simulated by rejection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CANDIDATES_SHARE = 0.07
 
 
 class TransparentRandomizer(Protocol):
-    """A local randomiser that can be run, and whose probabilities can be computed.
+    """A local randomizer that can be run, and whose probabilities can be computed.
 
     Attributes:
         epsilon: no report is more than exp(epsilon) times as likely on one input as on another.
@@ -49,8 +49,8 @@ class TransparentRandomizer(Protocol):
 
         u: inputs (n,). Returns integers (n,).
 
-        Raises: what the randomiser likes.
-        Cost: that of the randomiser.
+        Raises: what the randomizer likes.
+        Cost: that of the randomizer.
         Source: Kasiviswanathan et al., Definition 5.13.
         """
 
@@ -59,25 +59,25 @@ class TransparentRandomizer(Protocol):
 
         w: reports; u: inputs.
 
-        Raises: what the randomiser likes.
-        Cost: that of the randomiser.
+        Raises: what the randomizer likes.
+        Cost: that of the randomizer.
         Source: Kasiviswanathan et al., Definition 5.13.
         """
 
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """What a simulation of local randomisers asks of an SQ oracle, and how close it comes.
+    """What a simulation of local randomizers asks of an SQ oracle, and how close it comes.
 
     Attributes:
-        epsilon: of the randomiser.
+        epsilon: of the randomizer.
         applications: how many are simulated, each on an entry of its own.
         tau: tolerance of every query.
         phi: relative error of an estimated probability that tau allows.
         candidates: reports drawn in advance for each application.
         queries: the most that are asked, one for each different candidate.
         iterations: the expected number of candidates looked at for each application, at most.
-        distance: of the reports' law from that of the randomisers, in total variation, at most.
+        distance: of the reports' law from that of the randomizers, in total variation, at most.
     """
 
     epsilon: float
@@ -93,7 +93,7 @@ class SimulationPlan:
 def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> SimulationPlan:
     """What simulate_local needs of an oracle.
 
-    epsilon: of the randomiser, above 0; beta: statistical distance in all, in (0, 1); applications:
+    epsilon: of the randomizer, above 0; beta: statistical distance in all, in (0, 1); applications:
     how many, t, at least 1.
 
     tau = phi / (exp(2 epsilon) - 1), at most 1/2, with phi = min(1/3, 1.8 beta / t). Answers with
@@ -134,8 +134,8 @@ def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
-    """Reports of local randomisers, made from answers to statistical queries.
+class SimulationResult:
+    """Reports of local randomizers, made from answers to statistical queries.
 
     Attributes:
         reports: int64 (applications,).
@@ -159,16 +159,16 @@ def simulate_local(
     applications: int = 1,
     reference: float = 0,
     random_state: RandomState = None,
-) -> Simulated:
-    """Simulate a local randomiser on fresh entries, by nonadaptive statistical queries.
+) -> SimulationResult:
+    """Simulate a local randomizer on fresh entries, by nonadaptive statistical queries.
 
     randomizer: with delta 0. values: called with features (m, d) and labels (m,) by the oracle;
-    returns each record's input to the randomiser, (m,). oracle: of the entries' distribution. beta:
+    returns each record's input to the randomizer, (m,). oracle: of the entries' distribution. beta:
     statistical distance allowed in all, in (0, 1). applications: entries, t, at least 1, one report
     from each. reference: any one input. random_state: None draws from the operating system, an int
     or a Generator makes it reproducible.
 
-    Candidates are drawn from the randomiser on the reference input, all of them before the oracle
+    Candidates are drawn from the randomizer on the reference input, all of them before the oracle
     is asked anything; then it is asked, in one batch where it has one, for the probability of each
     different candidate w on a random entry: for the mean of g = (h - exp(-epsilon)) / (exp(epsilon)
     - exp(-epsilon)), where h, within exp(+-epsilon), is how much likelier w is on a record's input
@@ -178,11 +178,11 @@ def simulate_local(
 
     Guarantee: where every answer lies within plan_simulation's tau, chosen by an adversary who
         knows all queries before it, the law of the reports differs by at most beta from that of the
-        randomiser on entries drawn independently; by at most 2 beta where the adversary knows the
+        randomizer on entries drawn independently; by at most 2 beta where the adversary knows the
         later queries, too (proved; but for 2**-53 in each probability). An answer that breaks its
         tolerance is clipped to [0, 1]. The reports are as private as the oracle's answers.
     Raises: ParameterError, before the oracle is asked; what oracle, randomizer and values raise.
-    Cost: at most plan_simulation's queries of its tau, and no more than the randomiser has reports;
+    Cost: at most plan_simulation's queries of its tau, and no more than the randomizer has reports;
         on average at most (1 + phi) / (1 - phi) exp(epsilon) candidates a report are looked at.
     Source: Kasiviswanathan et al., Claim 5.9.
     """
@@ -201,7 +201,7 @@ def simulate_local(
     taken[:, -1] = True
     first = taken.argmax(axis=1)
     reports = drawn.reshape(shape)[np.arange(plan.applications), first]
-    return Simulated(reports, len(found), first + 1, plan)
+    return SimulationResult(reports, len(found), first + 1, plan)
 
 
 @dataclass(frozen=True)
@@ -263,6 +263,7 @@ def checked_epsilon(randomizer: Any) -> float:
 
 
 def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
+    """Refuse what cannot be simulated, before any query is made."""
     if not math.isfinite(number("reference", reference)):
         raise ParameterError(f"reference = {reference}, but it must be finite")
     if not callable(values):
@@ -271,7 +272,7 @@ def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
 
 
 def streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
-    """Coins of the simulation, and what the randomiser's own are drawn with."""
+    """Coins of the simulation, and what the randomizer's own are drawn with."""
     tossed = make_stream(random_state)
     return tossed or np.random.default_rng(), tossed
 
@@ -279,6 +280,7 @@ def streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState
 def drawn_candidates(
     randomizer: TransparentRandomizer, reference: float, count: int, tossed: RandomState
 ) -> Integers:
+    """Reports about the reference, from which the simulated ones are chosen."""
     reports = randomizer.sample(np.full(count, reference), random_state=tossed)
     return np.asarray(reports).astype(np.int64)
 

@@ -144,7 +144,7 @@ class ExactOracle:
         random_state: RandomState = None,
     ):
         self._X, self._y = checked_sample(X, y)
-        self._probabilities = _normalised(weights, len(self._y))
+        self._probabilities = _normalized(weights, len(self._y))
         if not (error is None or (isinstance(error, str) and error == "random") or callable(error)):
             rule = "it must be None, 'random' or a callable"
             raise ParameterError(f"error = {shown(error)}, but {rule}")
@@ -181,7 +181,7 @@ class ExactOracle:
         return shift
 
 
-def _normalised(weights: ArrayLike | None, count: int) -> Floats:
+def _normalized(weights: ArrayLike | None, count: int) -> Floats:
     if weights is None:
         return np.full(count, 1 / count)
     found = array("weights", weights)

@@ -1,4 +1,4 @@
-"""Entries that several local randomisers are applied to, simulated by statistical queries."""
+"""Entries that several local randomizers are applied to, simulated by statistical queries."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from .oracles import SQOracle, check_oracle
 
 
 class SimulatedEntry:
-    """One entry that several local randomisers are applied to, simulated by statistical queries.
+    """One entry that several local randomizers are applied to, simulated by statistical queries.
 
     oracle: of the entry's distribution. beta: statistical distance allowed in all, in (0, 1).
-    applications: how many randomisers the whole algorithm applies, to this entry and to others, t,
+    applications: how many randomizers the whole algorithm applies, to this entry and to others, t,
     at least 1. random_state: None draws from the operating system, an int or a Generator makes it
     reproducible.
 
     Attributes:
-        reports: of the randomisers so far.
+        reports: of the randomizers so far.
         epsilon: the sum of theirs.
         queries: how many were asked.
         iterations: how many candidates were looked at for each report.
 
     Guarantee: where every answer lies within its tau, chosen by an adversary who knows what came
-        before, the joint law of all `applications` reports, each randomiser chosen in the light of
-        earlier reports, differs by at most beta from that of the randomisers applied to entries
+        before, the joint law of all `applications` reports, each randomizer chosen in the light of
+        earlier reports, differs by at most beta from that of the randomizers applied to entries
         drawn independently (proved; but for 2**-53 in each probability). The reports are as private
         as the oracle's answers.
     Raises: ParameterError.
-    Cost: none until a randomiser is applied.
+    Cost: none until a randomizer is applied.
     Source: Kasiviswanathan et al., Claim 5.10.
     """
 
@@ -67,13 +67,13 @@ class SimulatedEntry:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the randomisers' so far."""
+        """Sum of the randomizers' so far."""
         return self._history.epsilon
 
     def apply(
         self, randomizer: TransparentRandomizer, values: Values, *, reference: float = 0
     ) -> int:
-        """One more randomiser's report about the entry.
+        """One more randomizer's report about the entry.
 
         randomizer, values, reference: as simulate_local takes them, others each time if need be.
 
@@ -81,7 +81,7 @@ class SimulatedEntry:
         likelier all reports with this one are on a record than on the reference inputs: its answer
         over that for the reports before, which accepting the last one told, estimates how much
         likelier the candidate is given these. It is accepted with this probability over (1 + 3
-        phi) exp(epsilon_k), epsilon_k that of the randomiser; (1 + phi) for the first, where
+        phi) exp(epsilon_k), epsilon_k that of the randomizer; (1 + phi) for the first, where
         nothing is divided by. Here phi = (exp(2 epsilon) - 1) tau, epsilon the sum so far. An error
         in the divisor changes how often a candidate is accepted and not which, so that phi = min(
         1/3, 1.8 beta / t) is small enough here, too.

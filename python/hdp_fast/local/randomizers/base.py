@@ -30,12 +30,12 @@ class Randomizer(ABC):
     """A local randomizer: what a person's device does to a value before anybody else sees it.
 
     It is transparent: the law of its reports is known, and they are integers, drawn with exact
-    coins. Made as one of BinaryResponse, Laplace, Gaussian, Piecewise, KaryResponse and
-    HadamardResponse; frozen, equal when their parameters are.
+    coins. Made as one of BinaryResponse, LaplaceRandomizer, GaussianRandomizer, Piecewise,
+    KaryResponse and HadamardResponse; frozen, equal when their parameters are.
 
     Attributes:
         epsilon: privacy parameter of one report.
-        delta: privacy parameter of one report, 0 but for Gaussian.
+        delta: privacy parameter of one report, 0 but for GaussianRandomizer.
     """
 
     epsilon: float
@@ -131,7 +131,7 @@ class Randomizer(ABC):
         return PrivacyRecord(
             mechanism=f"local.{type(self).__name__}",
             source=self._source,
-            neighbours="local",
+            neighbors="local",
             epsilon=self.epsilon,
             delta=self.delta,
             noise=self._noise(),

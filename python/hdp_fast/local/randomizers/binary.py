@@ -1,4 +1,4 @@
-"""Binary randomised response: one bit about a number."""
+"""Binary randomized response: one bit about a number."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .mean import Ends, Line, MeanRandomizer
 
 @dataclass(frozen=True, repr=False)
 class BinaryResponse(MeanRandomizer):
-    """Binary randomised response: one bit about a number.
+    """Binary randomized response: one bit about a number.
 
     The number is rounded to an end of its range, with its place in the range as the probability,
     and that bit is told truly or flipped. With the sampling of agents included no other randomizer
     here needs fewer: the worst population has nothing but 0 and 1.
 
-    epsilon: at least 1e-9; loss_range: (low, high), finite, low < high.
+    epsilon: at least 1e-9; bounds: (low, high), finite, low < high.
 
     Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability rounded
         towards 1/2.
@@ -36,7 +36,7 @@ class BinaryResponse(MeanRandomizer):
     """
 
     epsilon: float
-    loss_range: Ends = (0.0, 1.0)
+    bounds: Ends = (0.0, 1.0)
 
     delta = 0.0
     _source = "Warner 1965"
@@ -51,10 +51,11 @@ class BinaryResponse(MeanRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         return 0, 1
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
-        if values.dtype.kind in "bui" and self.loss_range == (0.0, 1.0):
+        if values.dtype.kind in "bui" and self.bounds == (0.0, 1.0):
             bits = values > 0
             return _core.randomized_response(bits, epsilon=self.epsilon, random_state=random_state)
         return _core.respond_binary(floats(values), self._ends(), self.epsilon, random_state)

@@ -8,14 +8,14 @@ from ..._support.validate import fraction
 from ...exceptions import ParameterError
 from .binary import BinaryResponse
 from .mean import Ends, MeanRandomizer
-from .noisy import Gaussian, Laplace
+from .noisy import GaussianRandomizer, LaplaceRandomizer
 from .piecewise import Piecewise
 
 
 def best_randomizer(
     epsilon: float,
     delta: float = 0.0,
-    loss_range: Ends = (0.0, 1.0),
+    bounds: Ends = (0.0, 1.0),
     *,
     binary: bool = False,
     alpha: float = 0.05,
@@ -24,7 +24,8 @@ def best_randomizer(
 ) -> MeanRandomizer:
     """The randomizer that estimates a mean from fewest agents, by what is proved.
 
-    epsilon: at least 1e-9; delta: in [0, 1), above 0 allows Gaussian; loss_range: (low, high) of
+    epsilon: at least 1e-9; delta: in [0, 1), above 0 allows GaussianRandomizer; bounds: (low, high)
+        of
     the values. binary: whether every value is low or high. alpha, beta, sampled: as of
     Randomizer.agents_needed.
 
@@ -42,14 +43,14 @@ def best_randomizer(
     def needed(randomizer: MeanRandomizer) -> int:
         return randomizer._needed(alpha, beta, sampled, binary)
 
-    return min(_candidates(epsilon, failing, loss_range), key=needed)
+    return min(_candidates(epsilon, failing, bounds), key=needed)
 
 
-def _candidates(epsilon: float, delta: float, loss_range: Ends) -> Iterator[MeanRandomizer]:
-    yield from (kind(epsilon, loss_range) for kind in (BinaryResponse, Piecewise, Laplace))
+def _candidates(epsilon: float, delta: float, bounds: Ends) -> Iterator[MeanRandomizer]:
+    yield from (kind(epsilon, bounds) for kind in (BinaryResponse, Piecewise, LaplaceRandomizer))
     if delta:
         try:
-            yield Gaussian(epsilon, delta, loss_range)
+            yield GaussianRandomizer(epsilon, delta, bounds)
         except ParameterError:
             # Too little delta for its noise is no reason to choose nothing.
             return

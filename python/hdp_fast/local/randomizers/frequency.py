@@ -170,7 +170,7 @@ class FrequencyAggregate(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class KaryResponse(FrequencyRandomizer):
-    """Randomised response with k answers: the truth, or a uniform lie.
+    """Randomized response with k answers: the truth, or a uniform lie.
 
     The best choice for few values, k < 3 e**epsilon + 2; beyond, HadamardResponse varies less.
 
@@ -205,6 +205,7 @@ class KaryResponse(FrequencyRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         return 0, self.k - 1
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
@@ -294,6 +295,7 @@ class HadamardResponse(FrequencyRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         blocks, log2_size = self._sizes
         return 0, (blocks << log2_size) - 1
 

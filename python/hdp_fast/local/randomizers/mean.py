@@ -29,12 +29,12 @@ Ends = tuple[float, float]
 class MeanRandomizer(Randomizer):
     """Any randomizer below."""
 
-    loss_range: Ends
+    bounds: Ends
 
     def __post_init__(self) -> None:
         """Refuse what no randomizer could be."""
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        object.__setattr__(self, "loss_range", _checked_range(self.loss_range))
+        object.__setattr__(self, "bounds", _checked_range(self.bounds))
 
     def aggregate(self, reports: ArrayLike | None = None) -> MeanAggregate:
         """What reports say together: the state from which their mean is estimated.
@@ -55,7 +55,7 @@ class MeanRandomizer(Randomizer):
 
     def _ends(self) -> Ends:
         """Low and width."""
-        low, high = self.loss_range
+        low, high = self.bounds
         return low, high - low
 
     def _unit(self) -> float:
@@ -96,11 +96,11 @@ def _checked_range(value: Any) -> Ends:
         low, high = value
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
-    low, high = number("loss_range", low), number("loss_range", high)
+    low, high = number("bounds", low), number("bounds", high)
     # The width must not overflow, nor may a quotient by it.
     if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
         rule = "it must be (low, high), both finite, and low < high"
-        raise ParameterError(f"loss_range = {shown(value)}, but {rule}")
+        raise ParameterError(f"bounds = {shown(value)}, but {rule}")
     return low, high
 
 
@@ -132,7 +132,7 @@ class MeanAggregate(Aggregate):
         Source: as Randomizer.agents_needed.
         """
         failure, reports = fraction("beta", beta), self._some()
-        (least, more), (low, high) = self._randomizer._line, self._randomizer.loss_range
+        (least, more), (low, high) = self._randomizer._line, self._randomizer.bounds
         position = float((Fraction(self._sum, reports) - least) / more)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         half = half_width(bounds, reports, math.log(2) - math.log(failure))

@@ -76,13 +76,13 @@ class _Noisy(MeanRandomizer):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(_Noisy):
+class LaplaceRandomizer(_Noisy):
     """A number with Laplace noise, on a grid.
 
     The number is rounded to a grid so fine that this adds a millionth to the variance, and discrete
     Laplace noise of scale steps / epsilon is added.
 
-    epsilon: at least 1e-9; loss_range: (low, high), finite, low < high.
+    epsilon: at least 1e-9; bounds: (low, high), finite, low < high.
 
     Guarantee: pure epsilon-DP for each report, locally; exact coins, the scale rounded up.
     Raises: ParameterError.
@@ -91,7 +91,7 @@ class Laplace(_Noisy):
     """
 
     epsilon: float
-    loss_range: Ends = (0.0, 1.0)
+    bounds: Ends = (0.0, 1.0)
 
     delta = 0.0
     _source = "Dwork, McSherry, Nissim and Smith 2006, on a grid"
@@ -106,6 +106,7 @@ class Laplace(_Noisy):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         reach = math.ceil(_LAPLACE_REACH * self._grid[1])
         return -reach, self._steps + reach
 
@@ -130,7 +131,7 @@ class Laplace(_Noisy):
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(_Noisy):
+class GaussianRandomizer(_Noisy):
     """A number with Gaussian noise, on a grid.
 
     The number is rounded to a grid so fine that this adds a millionth to the variance, and discrete
@@ -139,7 +140,7 @@ class Gaussian(_Noisy):
     the same epsilon and delta = 0, and is here to be compared.
 
     epsilon: at least 1e-9; delta: in (0, 1), both not so small that sigma exceeds 2**17 ranges;
-    loss_range: (low, high), finite, low < high; calibration: "exact", or "printed" as of printed().
+    bounds: (low, high), finite, low < high; calibration: "exact", or "printed" as of printed().
 
     Guarantee: (epsilon, delta)-DP for each report, locally; exact coins, the curve summed in
         doubles with a margin of 1e-9 of itself.
@@ -150,7 +151,7 @@ class Gaussian(_Noisy):
 
     epsilon: float
     delta: float
-    loss_range: Ends = (0.0, 1.0)
+    bounds: Ends = (0.0, 1.0)
     calibration: str = "exact"
 
     _source = "Canonne, Kamath and Steinke 2020, Theorem 7, with its exact curve"
@@ -165,10 +166,10 @@ class Gaussian(_Noisy):
         self._grid  # noqa: B018
 
     @classmethod
-    def printed(cls, epsilon: float, delta: float, loss_range: Ends = (0.0, 1.0)) -> Self:
+    def printed(cls, epsilon: float, delta: float, bounds: Ends = (0.0, 1.0)) -> Self:
         """With the noise that Kohen and Sheffet print, where that keeps the promise.
 
-        epsilon, delta, loss_range: as of the class. The variance is 2 ln(2 / delta) / epsilon**2
+        epsilon, delta, bounds: as of the class. The variance is 2 ln(2 / delta) / epsilon**2
         for a range of 1.
 
         Guarantee: as the class.
@@ -177,7 +178,7 @@ class Gaussian(_Noisy):
         Cost: as the class.
         Source: Kohen and Sheffet, Section 3, RR of epsilon and delta.
         """
-        return cls(epsilon, delta, loss_range, "printed")
+        return cls(epsilon, delta, bounds, "printed")
 
     @cached_property
     def _grid(self) -> tuple[int, Fraction]:
@@ -201,6 +202,7 @@ class Gaussian(_Noisy):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         reach = math.ceil(_GAUSSIAN_REACH * self._grid[1])
         return -reach, self._steps + reach
 

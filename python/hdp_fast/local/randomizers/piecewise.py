@@ -32,7 +32,7 @@ class Piecewise(MeanRandomizer):
     as the 2**m others, and L / 2**m is e**(-epsilon / 2) with L from 256 to 512. It varies less
     than BinaryResponse about numbers inside the range, from epsilon 1.3 on.
 
-    epsilon: at least 1e-9; loss_range: (low, high), finite, low < high.
+    epsilon: at least 1e-9; bounds: (low, high), finite, low < high.
 
     Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability of the window
         rounded down.
@@ -42,7 +42,7 @@ class Piecewise(MeanRandomizer):
     """
 
     epsilon: float
-    loss_range: Ends = (0.0, 1.0)
+    bounds: Ends = (0.0, 1.0)
 
     delta = 0.0
     _source = "Wang and others 2019, Algorithm 2, on integers"
@@ -67,6 +67,7 @@ class Piecewise(MeanRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
         log2_steps, length = self._sizes
         return 0, (1 << log2_steps) + length - 1
 

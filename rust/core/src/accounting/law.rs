@@ -35,7 +35,7 @@ const NODES: [(f64, f64); 5] = [
 /// Cells that one thread takes at a time.
 const CHUNK: usize = 1 << 8;
 
-/// A cell between neighbouring grid points, in both coordinates.
+/// A cell between neighboring grid points, in both coordinates.
 struct Cell {
     base: [f64; 2],
     round: [f64; 2],

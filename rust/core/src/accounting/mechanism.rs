@@ -1,4 +1,4 @@
-//! What is composed: mechanisms by the worst pair of output distributions on neighbouring data sets.
+//! What is composed: mechanisms by the worst pair of output distributions on neighboring data sets.
 
 use super::U;
 use super::binomial::binomial;
@@ -11,7 +11,7 @@ use crate::params::{Epsilon, fraction};
 /// A mechanism by its guarantee for one record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Base {
-    /// Pure epsilon-DP; the worst case is randomised response.
+    /// Pure epsilon-DP; the worst case is randomized response.
     Pure(f64),
     /// Log-ratios within an interval of length epsilon: the exact exponential mechanism.
     BoundedRange(f64),
@@ -21,7 +21,7 @@ pub enum Base {
     Laplace(f64),
     /// Integer-valued Laplace noise on a statistic of integer sensitivity; epsilon = sensitivity / scale.
     DiscreteLaplace(f64, u64),
-    /// (epsilon, delta)-DP; the worst case is randomised response that with probability delta says all.
+    /// (epsilon, delta)-DP; the worst case is randomized response that with probability delta says all.
     Approximate(f64, f64),
     /// Known only to be rho-zCDP; when b of its records change, it is b^2 rho-zCDP.
     Concentrated(f64),

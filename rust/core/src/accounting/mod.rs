@@ -5,7 +5,7 @@
 //!
 //! All mechanisms here are dominated by a pair (P, Q) that is symmetric: exchanging P and Q changes the sign of the
 //! privacy loss ln(dP/dQ) and nothing else. One half of such a pair describes it, and no guarantee depends on which of
-//! the two neighbours is the first.
+//! the two neighbors is the first.
 
 mod binomial;
 mod compose;
@@ -39,7 +39,7 @@ pub enum Accountant {
 
 /// The last point where `holds`, between one where it does and one where it does not.
 fn boundary(mut good: f64, mut bad: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    // Enough to reach neighbouring doubles within twenty orders of magnitude.
+    // Enough to reach neighboring doubles within twenty orders of magnitude.
     for _ in 0..120 {
         let middle = f64::midpoint(good, bad);
         if holds(middle) { good = middle } else { bad = middle }

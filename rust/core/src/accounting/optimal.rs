@@ -11,7 +11,7 @@ const MARGIN: f64 = 1.0 / (1u64 << 30) as f64;
 
 /// The delta at `target` of `rounds` mechanisms that are each (epsilon, delta), chosen adaptively; rounded up.
 ///
-/// The worst case is randomised response that with probability delta says all: the number of truthful answers is
+/// The worst case is randomized response that with probability delta says all: the number of truthful answers is
 /// binomial, and the curve at any target, not only at the paper's, is the exact hockey-stick divergence.
 ///
 /// Cost: O(sqrt(rounds)). Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
@@ -34,7 +34,7 @@ pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f6
     }
 }
 
-/// The law of the truthful answers among those of randomised response, none of which says all.
+/// The law of the truthful answers among those of randomized response, none of which says all.
 struct Answers {
     epsilon: f64,
     rounds: u64,

@@ -125,7 +125,7 @@ impl Plan {
         let points = points.next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
         // What rounding the size up leaves is used for a finer grid, as long as it costs nothing.
         let width = (window / (points - 4) as f64).max(wanted.min(farthest / points as f64));
-        // The largest loss, often an atom, falls on a grid point: randomised response is then not widened at all.
+        // The largest loss, often an atom, falls on a grid point: randomized response is then not widened at all.
         let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::run::Run;
-use crate::simd::{Real, Work, vectorised};
+use crate::simd::{Real, Work, vectorized};
 
 /// The largest norm whose square, and the first sum of squares above it, floats hold exactly.
 const MOST_NORM: f64 = (1u64 << 26) as f64;
@@ -100,7 +100,7 @@ pub fn to_integers<T: Real>(
     let size = columns * (CHUNK / columns).max(1);
     run.try_for_each_chunk(&mut integers, size, |chunk, out| {
         let rows = &entries[chunk * size..][..out.len()];
-        vectorised(run.isa, Rounding { rows, columns, bound, scale, units, out });
+        vectorized(run.isa, Rounding { rows, columns, bound, scale, units, out });
         Ok(())
     })?;
     Ok((integers, scale))

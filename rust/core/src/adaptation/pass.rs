@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::sgd::Records;
-use crate::simd::{Real, RowBlock, add_block, block_products, vectorised};
+use crate::simd::{Real, RowBlock, add_block, block_products, vectorized};
 
 /// Bytes of a block of rows, and how many of them at most.
 const BLOCK_BYTES: usize = 1 << 15;
@@ -145,11 +145,11 @@ impl<T: Real> Task<'_, T> {
         let rows = RowBlock { entries, columns, ahead };
         block_products(run.isa, rows, self.model, scores);
         let labels = &labels[start..][..losses.len()];
-        vectorised(run.isa, Evaluate { loss: self.loss, labels, scores, losses });
+        vectorized(run.isa, Evaluate { loss: self.loss, labels, scores, losses });
         let mut objective = 0.0;
         let weights = match self.weights {
             Weights::Eliminated { cap, kappa_1, offset } => {
-                vectorised(run.isa, Eliminate { cap, kappa_1, offset, losses, objective: &mut objective });
+                vectorized(run.isa, Eliminate { cap, kappa_1, offset, losses, objective: &mut objective });
                 losses
             }
             Weights::Given(weights) => {
@@ -159,7 +159,7 @@ impl<T: Real> Task<'_, T> {
                 weights
             }
         };
-        vectorised(run.isa, Multiply { weights, grid: self.grid, derivatives: scores });
+        vectorized(run.isa, Multiply { weights, grid: self.grid, derivatives: scores });
         add_block(run.isa, RowBlock { ahead: later, ..rows }, scores, part.gradient);
         objective
     }

@@ -1,4 +1,4 @@
-//! Weights of records: given, or those that minimise the objective at the losses.
+//! Weights of records: given, or those that minimize the objective at the losses.
 
 use super::integers::Grid;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ const LANES: usize = 8;
 /// Where the weights q of the losses l come from.
 #[derive(Clone, Copy, Debug)]
 pub enum Weights<'a> {
-    /// Those in (0, cap] that minimise q (l + offset) + kappa_1 cap^2 / q, hence cap min(1, sqrt(kappa_1 / (l + offset))).
+    /// Those in (0, cap] that minimize q (l + offset) + kappa_1 cap^2 / q, hence cap min(1, sqrt(kappa_1 / (l + offset))).
     Eliminated {
         /// Their largest value.
         cap: f64,

@@ -87,7 +87,7 @@ impl System<'_> {
         self.rows.map_or(i, |rows| rows[i] as usize)
     }
 
-    /// The rows of at most `most` equations, and those of all others. The former are spread over all: neighbours in
+    /// The rows of at most `most` equations, and those of all others. The former are spread over all: neighbors in
     /// real data are alike.
     fn split(&self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
         let total = self.len() as u64;

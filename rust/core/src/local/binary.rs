@@ -1,4 +1,4 @@
-//! Binary randomised response.
+//! Binary randomized response.
 
 use super::Range;
 use crate::error::Result;
@@ -6,14 +6,14 @@ use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins, rounded};
 use crate::params::Epsilon;
 use crate::run::Run;
 
-/// The probability with which binary randomised response tells the truth: e^epsilon / (1 + e^epsilon), rounded
+/// The probability with which binary randomized response tells the truth: e^epsilon / (1 + e^epsilon), rounded
 /// towards 1/2 to a multiple of 2^-64.
 pub fn truth_probability(epsilon: Epsilon) -> Fixed {
     let advantage = (epsilon.capped() / 2.0).tanh() / 2.0;
     Fixed((1 << 63) + Fixed::certainly_below(advantage).0.min((1 << 63) - 1))
 }
 
-/// Binary randomised response, in place: each bit is kept with [`truth_probability`] and flipped otherwise.
+/// Binary randomized response, in place: each bit is kept with [`truth_probability`] and flipped otherwise.
 ///
 /// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are. Cost: a byte of the stream a bit, and
 /// rarely more.
@@ -24,7 +24,7 @@ pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: 
     })
 }
 
-/// Randomised response to numbers in a range: the position of each in [0, 1] is rounded to 1 with exactly itself as the
+/// Randomized response to numbers in a range: the position of each in [0, 1] is rounded to 1 with exactly itself as the
 /// probability, and the bit answered by [`randomized_response`]. The answers tell the mean of the numbers as they would
 /// that of bits.
 ///

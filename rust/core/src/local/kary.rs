@@ -1,4 +1,4 @@
-//! Randomised response with many answers.
+//! Randomized response with many answers.
 
 use super::own_probability;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Local randomisers: what one person's device answers.
+//! Local randomizers: what one person's device answers.
 //!
 //! Each answers with integers, none of which is more than e^epsilon times as likely for one value as for another, unless
 //! noise says otherwise; probabilities are multiples of 2^-64, rounded towards the flatter law.

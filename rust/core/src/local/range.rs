@@ -33,7 +33,7 @@ impl Range {
         if position > 0.0 { position.min(1.0) } else { 0.0 }
     }
 
-    /// One of the points 0, 1, ..., 2^log2_steps of a grid over the range: the number's neighbours, so that the mean is
+    /// One of the points 0, 1, ..., 2^log2_steps of a grid over the range: the number's neighbors, so that the mean is
     /// its position on the grid.
     #[inline]
     pub(super) fn grid_point(self, value: f64, log2_steps: u32, rng: &mut Rng) -> u64 {

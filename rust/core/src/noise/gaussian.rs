@@ -164,7 +164,7 @@ impl Blocks {
 pub struct Rejection {
     proposal: DiscreteLaplace,
     variance: Rational,
-    centre: Rational,
+    center: Rational,
     centre_f64: f64,
     half_precision: f64,
 }
@@ -173,13 +173,13 @@ impl Rejection {
     fn new(sigma: &Rational) -> Rejection {
         let t = Rational::from(sigma.to_integer() + 1u32);
         let variance = sigma * sigma;
-        let centre = &variance / &t;
+        let center = &variance / &t;
         Rejection {
             proposal: DiscreteLaplace::new(&t, 1),
-            centre_f64: centre.to_f64().unwrap_or(f64::NAN),
+            centre_f64: center.to_f64().unwrap_or(f64::NAN),
             half_precision: half_precision(&variance),
             variance,
-            centre,
+            center,
         }
     }
 
@@ -205,7 +205,7 @@ impl Rejection {
     #[cold]
     fn gamma(&self, magnitude: u64) -> Rational {
         let magnitude = Rational::from(BigUint::from(magnitude));
-        let distance = if magnitude > self.centre { magnitude - &self.centre } else { &self.centre - magnitude };
+        let distance = if magnitude > self.center { magnitude - &self.center } else { &self.center - magnitude };
         &distance * &distance / (&self.variance * BigUint::from(2u32))
     }
 }
@@ -222,16 +222,16 @@ mod tests {
     use super::super::rng::{Seed, Stream};
     use super::*;
 
-    /// Sigmas of all sizes with short and long fractions, and magnitudes near the centre, typical and far out.
+    /// Sigmas of all sizes with short and long fractions, and magnitudes near the center, typical and far out.
     fn cases(mut act: impl FnMut(Rational, u64, &mut Rng)) {
         let mut rng = Seed::reproducible([3; 32]).stream(Stream::Speed, 1);
         for round in 0..400u64 {
             let (whole, fraction) = (rng.below(50), rng.below(180));
             let odd = (BigUint::from(rng.next_u64()) << (whole + fraction)) >> 64u32 | BigUint::from(1u32);
             let sigma = Rational::new(odd, BigUint::from(1 + round % 3) << fraction);
-            let centre = (&sigma * &sigma / (sigma.to_integer() + 1u32)).to_integer().to_u64().unwrap();
-            let far = rng.below(10 * centre + 100);
-            for magnitude in [0, 1, centre, centre + 1, far] {
+            let center = (&sigma * &sigma / (sigma.to_integer() + 1u32)).to_integer().to_u64().unwrap();
+            let far = rng.below(10 * center + 100);
+            for magnitude in [0, 1, center, center + 1, far] {
                 act(sigma.clone(), magnitude, &mut rng);
             }
         }

@@ -1,4 +1,4 @@
-//! The continuous Gaussian distribution, in floats: idealised, since floats have gaps that real numbers have not.
+//! The continuous Gaussian distribution, in floats: idealized, since floats have gaps that real numbers have not.
 
 use super::rng::Rng;
 

@@ -15,7 +15,7 @@ pub enum Stream {
     Answer = 2,
     /// A uniform choice among solutions.
     Solution = 3,
-    /// Randomised responses.
+    /// Randomized responses.
     Response = 4,
     /// Arrays of Bernoulli draws.
     Bernoulli = 5,
@@ -78,7 +78,7 @@ impl Rng {
     }
 
     /// A uniform integer below `bound`, which must be positive: the whole part of bound times a uniform word, where
-    /// the words that would favour some integers are rejected (Lemire 2019).
+    /// the words that would favor some integers are rejected (Lemire 2019).
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         loop {

@@ -23,7 +23,7 @@ pub fn round(numbers: &[f64], position: impl Fn(f64) -> f64, bits: &mut [u8], rn
     }
 }
 
-/// A number in [0, 2^63) rounded to one of its integer neighbours, so that the mean is exactly the number.
+/// A number in [0, 2^63) rounded to one of its integer neighbors, so that the mean is exactly the number.
 #[inline]
 pub fn rounded_number(number: f64, rng: &mut Rng) -> u64 {
     number as u64 + u64::from(below(number.fract(), || rng.next_u64()))

@@ -22,7 +22,7 @@ pub struct Candidates<'a> {
 const BETWEEN_CHECKS: usize = 1 << 12;
 
 impl<'a> Candidates<'a> {
-    /// At least one score; a rate of epsilon / (2 sensitivity), or epsilon / sensitivity where no neighbour moves two
+    /// At least one score; a rate of epsilon / (2 sensitivity), or epsilon / sensitivity where no neighbor moves two
     /// scores in opposite directions, makes the choice epsilon-DP.
     pub fn new(scores: &'a [i64], rate: Rational) -> Candidates<'a> {
         let best = scores.iter().copied().max().unwrap_or(0);

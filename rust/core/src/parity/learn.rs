@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::gf2::{BitMatrix, System, parity_bits, solve};
 use crate::memory::{collected, reserve, room};
 use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
-use crate::params::{Epsilon, Neighbours};
+use crate::params::{Epsilon, Neighbors};
 use crate::run::Run;
 
-/// Labelled examples: label i is bit i of `labels`.
+/// Labeled examples: label i is bit i of `labels`.
 #[derive(Clone, Copy)]
 pub struct Examples<'a> {
     /// One example a row.
@@ -34,7 +34,7 @@ impl Examples<'_> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanism {
     method: Method,
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     /// Probability of no answer, before each try (LOOP) or for a batch.
     silent: Fixed,
     rate: Fixed,
@@ -46,7 +46,7 @@ pub struct Mechanism {
 impl Mechanism {
     /// The mechanism of a plan. The rate is computed here from epsilon, never taken from the plan: whatever the plan
     /// says, the mechanism is epsilon-DP.
-    pub fn new(epsilon: Epsilon, neighbours: Neighbours, method: Method, plan: &Plan) -> Result<Mechanism> {
+    pub fn new(epsilon: Epsilon, neighbors: Neighbors, method: Method, plan: &Plan) -> Result<Mechanism> {
         let silent = match method {
             Method::Loop => plan.g,
             Method::Batches => plan.c,
@@ -61,10 +61,10 @@ impl Mechanism {
             return Err(Error::Parameter(text));
         };
         let (rate, noise_scale) = match method {
-            Method::Loop => (loop_rate(epsilon, silent, neighbours), 1.0),
-            Method::Batches => (base_rate(epsilon, silent, neighbours), 1.0),
+            Method::Loop => (loop_rate(epsilon, silent, neighbors), 1.0),
+            Method::Batches => (base_rate(epsilon, silent, neighbors), 1.0),
             Method::Paper => {
-                if epsilon.get() > 0.5 || neighbours == Neighbours::AddRemove {
+                if epsilon.get() > 0.5 || neighbors == Neighbors::AddRemove {
                     let rule = "the paper's proof covers epsilon <= 1/2 and replaced records only; use loop or batches";
                     return Err(Error::parameter("epsilon", epsilon.get(), rule));
                 }
@@ -73,7 +73,7 @@ impl Mechanism {
         };
         Ok(Mechanism {
             method,
-            neighbours,
+            neighbors,
             silent: Fixed::at_least(silent),
             rate: Fixed::certainly_below(rate),
             batches,
@@ -93,7 +93,7 @@ impl Mechanism {
 
 /// Runs a mechanism: the bits of the hypothesis, the intercept last if there is one, or nothing.
 ///
-/// Guarantee: pure epsilon-DP for the epsilon and the neighbour relation of the mechanism, for every data set, also
+/// Guarantee: pure epsilon-DP for the epsilon and the neighbor relation of the mechanism, for every data set, also
 /// one that no parity fits. Cost: an exact solution space of p n equations for each try or batch.
 pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: Run<'_>) -> Result<Option<Vec<u8>>> {
     examples.check()?;
@@ -146,11 +146,11 @@ impl Learner<'_> {
     /// other record may change its batch.
     fn assignment(&self) -> Result<Box<dyn Fn(usize) -> u64>> {
         let (n, k) = (self.examples.matrix.rows(), self.mechanism.batches);
-        Ok(match self.mechanism.neighbours {
-            Neighbours::ReplaceOne => {
+        Ok(match self.mechanism.neighbors {
+            Neighbors::ReplaceOne => {
                 Box::new(move |i| (((i as u128 + 1) * u128::from(k) - 1) / n.max(1) as u128) as u64)
             }
-            Neighbours::AddRemove => {
+            Neighbors::AddRemove => {
                 let mut rng = self.seed.stream(Stream::Noise, 1);
                 let batch = collected((0..n).map(|_| rng.below(k)))?;
                 Box::new(move |i| batch[i])

@@ -2,7 +2,7 @@
 
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
-use crate::params::{Epsilon, Neighbours, fraction};
+use crate::params::{Epsilon, Neighbors, fraction};
 
 /// How the base learner is repeated until it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub struct Target {
     pub beta: f64,
     /// Privacy parameter.
     pub epsilon: Epsilon,
-    /// Neighbour relation.
-    pub neighbours: Neighbours,
+    /// Neighbor relation.
+    pub neighbors: Neighbors,
 }
 
 /// A number of records and the parameters that go with it; a parameter that the method has not is `None`.
@@ -67,19 +67,19 @@ impl Target {
         Ok(())
     }
 
-    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (THEORY 2(b), minimised over s).
+    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (THEORY 2(b), minimized over s).
     fn records(&self, p: f64, b: f64) -> f64 {
         let d = self.unknowns as f64 - 1.0;
         let needed = |s: f64| {
             let log_potential = d * (1.0 - s) * std::f64::consts::LN_2 - b.ln();
             log_potential / -(-p * self.alpha * (2.0 - s.exp2())).ln_1p()
         };
-        minimise(needed, 0.0, 1.0).ceil()
+        minimize(needed, 0.0, 1.0).ceil()
     }
 }
 
 /// The least value of a function with a single valley.
-fn minimise(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+fn minimize(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     // The valley's floor is flat: this leaves an error of the order of the rounding.
     for _ in 0..45 {
         let third = (high - low) / 3.0;
@@ -125,16 +125,16 @@ fn fewer(one: &Plan, other: &Plan) -> std::cmp::Ordering {
 }
 
 fn plan_loop(target: &Target, g: f64) -> Plan {
-    let p = loop_rate(target.epsilon, g, target.neighbours);
+    let p = loop_rate(target.epsilon, g, target.neighbors);
     let n = counted(target.records(p, (target.beta - g) / (1.0 - g)));
     Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
 }
 
 fn plan_batches(target: &Target) -> Option<Plan> {
     let e = target.epsilon.capped().exp();
-    let largest = match target.neighbours {
-        Neighbours::ReplaceOne => 1.0 / (e + 2.0),
-        Neighbours::AddRemove => 1.0 / (e + 1.0),
+    let largest = match target.neighbors {
+        Neighbors::ReplaceOne => 1.0 / (e + 2.0),
+        Neighbors::AddRemove => 1.0 / (e + 1.0),
     };
     // A larger c than that which allows the largest rate only loses; smaller ones are tried on a grid.
     let grid = (0..1000).map(|i| 10f64.powf(-3.0 * (1.0 - f64::from(i) / 999.0))).filter(|&c| c < largest);
@@ -152,14 +152,14 @@ fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
     if b <= 0.0 {
         return None;
     }
-    let p = base_rate(target.epsilon, c, target.neighbours);
-    let (n, batch_size) = match target.neighbours {
-        Neighbours::ReplaceOne => {
+    let p = base_rate(target.epsilon, c, target.neighbors);
+    let (n, batch_size) = match target.neighbors {
+        Neighbors::ReplaceOne => {
             let size = counted(target.records(p, b));
             (size.saturating_mul(k), size)
         }
         // A record is in the sample of batch j with probability p/k, whatever the sizes of the batches.
-        Neighbours::AddRemove => {
+        Neighbors::AddRemove => {
             let n = counted(target.records(p / k as f64, b));
             (n, n.div_ceil(k))
         }
@@ -190,7 +190,7 @@ const TYPICAL_ERROR: f64 = 0.05;
 /// promised. `target.alpha` is not used.
 pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, Plan)> {
     let at = |alpha: f64| best_plan(&Target { alpha, ..*target }, method);
-    if target.neighbours == Neighbours::AddRemove {
+    if target.neighbors == Neighbors::AddRemove {
         return Ok((None, at(TYPICAL_ERROR)?));
     }
     let (mut low, mut high) = (0.0, 0.499_999);
@@ -219,7 +219,7 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
     let best = match method {
         Method::Loop => give_up(target.beta)
             .map(|g| {
-                let p = loop_rate(target.epsilon, g, target.neighbours);
+                let p = loop_rate(target.epsilon, g, target.neighbors);
                 let n = spanning(p, (target.beta - g) / (1.0 - g));
                 Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
             })
@@ -227,9 +227,9 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
         Method::Batches => plan_batches(&Target { alpha: 0.25, ..*target }).map(|plan| {
             let (c, k) = (plan.c.unwrap_or(0.5), plan.k.unwrap_or(1));
             let silent = c.powi(k as i32);
-            let rate = if target.neighbours == Neighbours::AddRemove { plan.p / k as f64 } else { plan.p };
+            let rate = if target.neighbors == Neighbors::AddRemove { plan.p / k as f64 } else { plan.p };
             let size = spanning(rate, (target.beta - silent) / (1.0 - silent));
-            let n = if target.neighbours == Neighbours::AddRemove { size } else { size.saturating_mul(k) };
+            let n = if target.neighbors == Neighbors::AddRemove { size } else { size.saturating_mul(k) };
             Plan { n, batch_size: Some(n.div_ceil(k)), ..plan }
         }),
         Method::Paper => return Err(Error::parameter("method", "paper", "a plan from chi2 needs loop or batches")),
@@ -260,5 +260,5 @@ fn draws_until_spanning(d: usize, chi2: f64, p: f64, b: f64) -> f64 {
         return f64::INFINITY;
     }
     // Pr[G > n] = Pr[G >= n + 1], hence the one record less.
-    minimise(bound, limit * 1e-9, limit * (1.0 - 1e-9)).ceil() - 1.0
+    minimize(bound, limit * 1e-9, limit * (1.0 - 1e-9)).ceil() - 1.0
 }

@@ -14,8 +14,8 @@ pub const UNITS: u32 = 1 << 20;
 pub enum Noise {
     /// Nothing: no privacy.
     None,
-    /// Gaussian numbers in floats, named idealised.
-    Idealised(f64),
+    /// Gaussian numbers in floats, named idealized.
+    Idealized(f64),
     /// Discrete Gaussian numbers of sigma s K on sums of gradients that are rounded to integers of norm at most K.
     ///
     /// Every rounded gradient u has |u| <= K, checked in integers, so that replacing a draw moves a sum by |u - u'| <= 2K
@@ -30,7 +30,7 @@ impl Noise {
         use num_traits::ToPrimitive;
         match self {
             Noise::None => 0.0,
-            Noise::Idealised(scale) => *scale,
+            Noise::Idealized(scale) => *scale,
             Noise::Exact(scale) => scale.to_f64().unwrap_or(f64::INFINITY),
         }
     }
@@ -53,7 +53,7 @@ impl Source {
     pub fn new(noise: &Noise, lipschitz: f64, numbers: usize, seed: &Seed) -> Source {
         let law = match noise {
             Noise::None => Law::None,
-            Noise::Idealised(scale) => Law::Continuous(Box::default(), scale * lipschitz),
+            Noise::Idealized(scale) => Law::Continuous(Box::default(), scale * lipschitz),
             Noise::Exact(scale) => Law::Discrete(DiscreteGaussian::new(&(scale * BigUint::from(UNITS)), numbers)),
         };
         Source { law, rng: seed.stream(Stream::Noise, 0) }

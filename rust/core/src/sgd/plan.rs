@@ -15,7 +15,7 @@ const RULE: &str = "it must lie in [1e-30, 1e30]";
 /// What a run does, all of it public.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The loss whose mean is minimised.
+    /// The loss whose mean is minimized.
     pub loss: Loss,
     /// Steps, at least 1.
     pub steps: usize,
@@ -65,7 +65,7 @@ impl Plan {
         }
         let fine = match &self.noise {
             Noise::None => true,
-            Noise::Idealised(scale) => RANGE.contains(scale),
+            Noise::Idealized(scale) => RANGE.contains(scale),
             Noise::Exact(_) => *RANGE.start() <= self.noise.scale() && self.noise.scale() < MOST_NOISE,
         };
         let rule = "it must lie in [1e-30, 1e30], and below 2^29 if exact";

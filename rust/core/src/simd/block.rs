@@ -6,7 +6,7 @@ pub const BLOCK: usize = 64;
 /// A 64 x 64 bit matrix in eight byte planes: byte `64 j + r` holds columns 8j .. 8j + 8 of row r, column 8j lowest.
 ///
 /// The planes make one layout serve every arm: a run of 64 bytes is one AVX-512 register of table indices, a single
-/// byte is an index into a table of 256 sums of rows, and eight neighbouring bytes are an 8 x 8 tile.
+/// byte is an index into a table of 256 sums of rows, and eight neighboring bytes are an 8 x 8 tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Block(pub [u8; BLOCK * BLOCK / 8]);

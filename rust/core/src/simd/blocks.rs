@@ -32,7 +32,7 @@ pub struct RowBlock<'a, T> {
 
 dispatched! {
     /// Does the work with an arm's vectors.
-    vectorised<W: Work>(work: W) = Work::work
+    vectorized<W: Work>(work: W) = Work::work
 }
 
 dispatched! {
@@ -83,7 +83,7 @@ fn dots<T: Real, const ROWS: usize>(rows: [&[T]; ROWS], w: &[T]) -> [T; ROWS] {
             }
         }
     }
-    // Hidden from the optimiser, which else keeps the lanes in short vectors, those that folding them begins with. For the
+    // Hidden from the optimizer, which else keeps the lanes in short vectors, those that folding them begins with. For the
     // same reason what fills no lanes has a sum of its own.
     let sums = std::hint::black_box(sums);
     std::array::from_fn(|row| folded(sums[row]) + tail(&rows[row][end..], &w[end..]))

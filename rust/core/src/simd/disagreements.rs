@@ -84,7 +84,7 @@ fn by_lanes<const PARITY: bool, const LANE: usize>(records: Records<'_>, lists: 
     }
 }
 
-/// Ones in the words. Wrapping, since a checked sum would not be vectorised; it cannot pass 64 times their number.
+/// Ones in the words. Wrapping, since a checked sum would not be vectorized; it cannot pass 64 times their number.
 #[inline(always)]
 fn count(words: impl Iterator<Item = u64>) -> i64 {
     words.fold(0, |sum: i64, word| sum.wrapping_add(i64::from(word.count_ones())))

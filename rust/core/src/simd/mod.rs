@@ -23,7 +23,7 @@ mod x86_votes;
 mod x86_gfni;
 
 pub use block::{BLOCK, Block};
-pub use blocks::{RowBlock, Work, add_block, block_products, vectorised};
+pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};

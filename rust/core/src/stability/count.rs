@@ -58,7 +58,7 @@ fn count_tile<'a>(
             let rows = collected((first..end.min(first + VOTES)).map(&row))?;
             tile.fill([0; LANE]);
             add_votes(run.isa, &rows, labels - 1, &mut tile);
-            // No sum passes the number of members, and a checked one would not be vectorised.
+            // No sum passes the number of members, and a checked one would not be vectorized.
             let both = sums.as_flattened_mut().iter_mut().zip(tile.as_flattened());
             both.for_each(|(sum, &votes)| *sum = sum.wrapping_add(u16::from(votes)));
         }

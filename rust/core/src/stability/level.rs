@@ -35,7 +35,7 @@ impl Level {
     }
 }
 
-/// What a step may cost: for neighbouring probabilities p and q, in either order,
+/// What a step may cost: for neighboring probabilities p and q, in either order,
 /// p^a q^(1-a) e^-head + (1-p)^a (1-q)^(1-a) <= e^each, a being the order, above 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {

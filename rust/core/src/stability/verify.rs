@@ -10,7 +10,7 @@ const U: f64 = 1.0 / (1u64 << 50) as f64;
 /// Relative margin of what is done to a divergence.
 const MARGIN: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// The ordered pairs of neighbouring levels whose answers both have positive probability, as numbers.
+/// The ordered pairs of neighboring levels whose answers both have positive probability, as numbers.
 struct Pairs<'a> {
     levels: Vec<(Level, Level)>,
     /// ln of the probability of level 1 beside a certain bottom at level 0.
@@ -30,7 +30,7 @@ struct Terms {
 /// caller asks to stop.
 ///
 /// For an order a and charges A of a bottom and B of a query with p^a q^(1-a) e^-A + (1-p)^a (1-q)^(1-a) <= e^B for all
-/// ordered pairs of neighbouring levels from 1 on, exp((a - 1) loss - A bottoms - B queries) is a supermartingale, whoever
+/// ordered pairs of neighboring levels from 1 on, exp((a - 1) loss - A bottoms - B queries) is a supermartingale, whoever
 /// chooses the queries: the divergence of order a is at most (A T + B m) / (a - 1). At levels 1 and 0, where bottom is
 /// certain, a query is answered with probability 1 - p_1 at most or uses up a bottom, which adds T (1 - p_1) to delta.
 /// For any order and B, A follows as the largest that a pair asks for.
@@ -46,7 +46,7 @@ pub fn certified_epsilon(promise: &Promise, words: &[u64], run: Run<'_>) -> f64 
     let pairs = Pairs { levels: chain.windows(2).flat_map(both_ways).collect(), certain, run };
     let rest = rest * (1.0 - U);
     let at = |x: f64| {
-        if run.cancelled() || rest <= 0.0 {
+        if run.canceled() || rest <= 0.0 {
             return f64::INFINITY;
         }
         let order = 1.0 + x.exp();
@@ -71,7 +71,7 @@ impl Pairs<'_> {
         let Some(bottoms) = bottoms else { return most * queries };
         let least = terms.iter().map(|term| term.tail).fold(0.0, f64::max);
         let cost = |each: f64| {
-            if self.run.cancelled() {
+            if self.run.canceled() {
                 return f64::INFINITY;
             }
             let head = terms.iter().map(|term| term.charge(each)).fold((certain - each).max(0.0), f64::max);

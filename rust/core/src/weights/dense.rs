@@ -146,7 +146,7 @@ impl DenseWeights {
 
     /// The law of one draw: integer weights whose sum lies in a public window, whatever the data.
     ///
-    /// Record i has weight floor(2^b min(c w_i, 1)). For a larger c no weight is smaller. So between neighbours, the one
+    /// Record i has weight floor(2^b min(c w_i, 1)). For a larger c no weight is smaller. So between neighbors, the one
     /// with the larger c has no smaller weights but for the record that differs, and as both sums lie between K_lo and
     /// K_hi, the two laws share all but (K_hi - K_lo + 2^b) / K_hi of their mass: at most [`Self::rate`].
     ///
@@ -394,7 +394,7 @@ mod tests {
         }
     }
 
-    /// The mass that the laws of two neighbours share, in exact integers over the product of their sums.
+    /// The mass that the laws of two neighbors share, in exact integers over the product of their sums.
     fn shared(one: &[u64], other: &[u64], different: usize) -> f64 {
         let sums = [one, other].map(|weights| weights.iter().map(|&weight| u128::from(weight)).sum::<u128>());
         let pairs = one.iter().zip(other).enumerate().filter(|&(i, _)| i != different);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_share_all_but_the_rate() {
+    fn neighbors_share_all_but_the_rate() {
         let mut rng = rng(2);
         let mut worst: f64 = 0.0;
         for (n, kappa) in [(2, 0.5), (5, 0.4), (40, 0.05), (40, 0.3), (300, 0.1)] {

@@ -1,4 +1,4 @@
-//! 2^x for fixed-point x <= 0, strictly increasing in x: rounding must never let the weights of neighbours cross.
+//! 2^x for fixed-point x <= 0, strictly increasing in x: rounding must never let the weights of neighbors cross.
 
 use crate::noise::{high, upper_half};
 
