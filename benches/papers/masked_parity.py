@@ -1,7 +1,8 @@
 """MASKED-PARITY: what statistical queries learn in two rounds, and in no single one.
 
-Kasiviswanathan et al., Section 5.3. Every learner in one round asks d queries that tell r, and some
-whose answers depend on the mask a, chosen before it knows r. The oracle of Section 5.3.2 leaves a
+Kasiviswanathan et al. 2011, Section 5.3. Every learner in one round asks d queries that tell r, and
+some whose answers depend on the mask a, chosen before it knows r. The oracle of Section 5.3.2
+leaves a
 out of every answer that may do without: whoever learns nothing of a guesses it, and errs on half of
 all examples or none. By Theorem 5.16 any such learner errs on 1/4 or more with probability at least
 1/2 - t / 2**(d / 3 + 2), over a uniform concept, if it asks t queries of tolerance at least

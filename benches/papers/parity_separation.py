@@ -8,7 +8,7 @@ agents alone   each agent is asked about one of all 2**d parities, whether it is
                and the parity of the fewest errors wins (local.learn_by_votes). To estimate all
                Walsh coefficients of the labels by Hadamard response with public rows is the same:
                a row is a parity. No local learner does it with fewer than about 2**(d / 3)
-               (Kasiviswanathan et al., Corollary 5.15)
+               (Kasiviswanathan et al. 2011, Corollary 5.15)
 curator        parity.learn
 hybrid         parity.transfer: a curator whose records have a first bit that is 1 for three of
                four, and agents of the uniform target who verify what was learned; records and

@@ -1,4 +1,4 @@
-"""Kasiviswanathan et al., Claims 5.9 and 5.10: local randomizers simulated by statistical queries.
+"""Kasiviswanathan et al. 2011, Claims 5.9 and 5.10: local randomizers simulated by queries.
 
 For several randomizers, on finite distributions: the statistical distance between simulated and
 true reports, exact, by enumeration, the worst of all patterns of errors +-tau that an oracle may

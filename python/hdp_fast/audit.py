@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._support import progress as progress_module
-from ._support.validate import count, fraction, shown
+from ._support.validate import nonnegative_int, probability, refuse
 from .exceptions import ParameterError
 
 __all__ = ["lower_bound"]
@@ -72,12 +72,15 @@ def lower_bound(
     """
     for name, value in (("mechanism", mechanism), ("event", bool if event is None else event)):
         if not callable(value):
-            raise ParameterError(f"{name} = {shown(value)}, but it must be callable")
-    delta, share = fraction("delta", delta, zero=True), (1 - fraction("confidence", confidence)) / 2
-    if count("runs", runs) < 4:
-        raise ParameterError(f"runs = {shown(runs)}, but it must be at least 4")
-    if threads is not None and count("threads", threads) < 1:
-        raise ParameterError(f"threads = {shown(threads)}, but it must be at least 1")
+            refuse(name, value, "it must be callable")
+    delta, share = (
+        probability("delta", delta, zero=True),
+        (1 - probability("confidence", confidence)) / 2,
+    )
+    if nonnegative_int("runs", runs) < 4:
+        refuse("runs", runs, "it must be at least 4")
+    if threads is not None and nonnegative_int("threads", threads) < 1:
+        refuse("threads", threads, "it must be at least 1")
     bound = _Bound(delta, share)
     observe: Callable[[Any], Outcome] = _key if event is None else lambda out: bool(event(out))
     workers = threads or _processors()

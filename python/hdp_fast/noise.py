@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._support.random_state import check_random_state
 from ._support.types import Integers, RandomState
-from ._support.validate import count, integers, number, shown
+from ._support.validate import integers, nonnegative_int, number, refuse
 from .budget.account import Budget, Neighbors, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
@@ -89,7 +89,9 @@ def poisson_mask(
     Cost: as bernoulli.
     Source: as bernoulli.
     """
-    drawn = _core.bernoulli(_probability("rate", rate), False, count("n", n), random_state)
+    drawn = _core.bernoulli(
+        _probability("rate", rate), False, nonnegative_int("n", n), random_state
+    )
     return drawn.view(np.bool_)
 
 
@@ -160,7 +162,7 @@ def uniform_integers(
     Cost: one word of the random stream a draw, rarely more.
     Source: Lemire 2019.
     """
-    most = count("bound", bound)
+    most = nonnegative_int("bound", bound)
     if most == 0:
         raise ParameterError("bound = 0, but it must be at least 1")
     return _shaped(_core.uniform_integers, size, (most,), random_state)
@@ -256,10 +258,9 @@ def _select(
 ) -> int:
     found = integers("scores", scores, np.int64)
     if neighbors not in ("replace_one", "add_remove"):
-        rule = "it must be one of replace_one, add_remove"
-        raise ParameterError(f"neighbors = {shown(neighbors)}, but {rule}")
+        refuse("neighbors", neighbors, "it must be one of replace_one, add_remove")
     if not isinstance(monotonic, bool | np.bool_):
-        raise ParameterError(f"monotonic = {shown(monotonic)}, but it must be True or False")
+        refuse("monotonic", monotonic, "it must be True or False")
     record = PrivacyRecord(
         mechanism=f"noise.{method}",
         source=_SOURCES[method],
@@ -303,7 +304,9 @@ def _shaped(
     """What draw gives for so many values, in the shape that was asked for."""
     if size is None:
         return int(draw(*arguments, 1, random_state)[0])
-    shape = tuple(count("size", side) for side in (size if isinstance(size, tuple) else (size,)))
+    shape = tuple(
+        nonnegative_int("size", side) for side in (size if isinstance(size, tuple) else (size,))
+    )
     values: NDArray[Any] = draw(*arguments, math.prod(shape), random_state)
     return values.reshape(shape)
 
@@ -311,7 +314,7 @@ def _shaped(
 def _probability(name: str, value: float | Fraction) -> tuple[int, int]:
     found = _exact(name, value)
     if found is None or not 0 <= found <= 1:
-        raise ParameterError(f"{name} = {shown(value)}, but a probability must lie in [0, 1]")
+        refuse(name, value, "a probability must lie in [0, 1]")
     return found.as_integer_ratio()
 
 
@@ -319,14 +322,14 @@ def _scale(name: str, value: float | Fraction, limit: float = _LARGEST_SCALE) ->
     found = _exact(name, value)
     if found is None or not 0 <= found < limit:
         rule = "finite and at least 0" if limit == math.inf else "in [0, 2**50)"
-        raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
+        refuse(name, value, f"it must be {rule}")
     return found.as_integer_ratio()
 
 
 def _positive(name: str, value: float | Fraction) -> Fraction:
     found = _exact(name, value)
     if found is None or found <= 0:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and above 0")
+        refuse(name, value, "it must be finite and above 0")
     return found
 
 

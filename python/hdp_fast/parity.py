@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from . import _core, local
 from ._support.random_state import check_random_state
 from ._support.types import Bits, RandomState
-from ._support.validate import fraction, number, shown
+from ._support.validate import number, probability, refuse, shorten
 from .budget.account import Budget, spend
 from .exceptions import AgentsExhausted, InsufficientSamples, ParameterError, ShapeError
 from .gf2 import BitMatrix, dot
@@ -178,8 +178,8 @@ def plan(
         distribution, learn with n of them errs by at most alpha with probability 1 - beta.
     Raises: ParameterError.
     Cost: milliseconds; no data.
-    Source: Kasiviswanathan et al., Section 4 (n_paper: its Theorem with k's logarithm mended); n:
-        2**((d-1)(1-s)) (1 - p alpha (2 - 2**s))**n <= beta for the best s in [0, 1).
+    Source: Kasiviswanathan et al. 2011, Section 4 (n_paper: its Theorem with k's logarithm mended);
+        n: 2**((d-1)(1-s)) (1 - p alpha (2 - 2**s))**n <= beta for the best s in [0, 1).
     """
     fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbors)
     try:
@@ -214,10 +214,10 @@ def plan_transfer(
         1 - beta / 2.
     Raises: ParameterError.
     Cost: milliseconds; no data.
-    Source: Kohen and Sheffet, Appendix B, with a Chernoff bound on the sum of the waiting times in
-        place of its union bound; Hoeffding's inequality for the agents.
+    Source: Kohen and Sheffet 2022, Appendix B, with a Chernoff bound on the sum of the waiting
+        times in place of its union bound; Hoeffding's inequality for the agents.
     """
-    half = fraction("beta", beta) / 2
+    half = probability("beta", beta) / 2
     agents = local.agents_needed(alpha=alpha, beta=half, epsilon=agents_epsilon)
     if chi2 is None:
         curator = plan(
@@ -261,11 +261,11 @@ def learn(
         BudgetExceeded. All of them before any coin is drawn or budget spent.
     Cost: an exact solution of about p n equations for each try or batch: O(p n d**2 / 64 / log d)
         word operations at most; memory beside X two bit matrices of d x d.
-    Source: Kasiviswanathan et al., Section 4, Algorithm A and its amplification.
+    Source: Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
     """
     check_random_state(random_state)
     if not isinstance(affine, bool | np.bool_):
-        raise ParameterError(f"affine = {shown(affine)}, but it must be True or False")
+        refuse("affine", affine, "it must be True or False")
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     n, d = X.shape
     unknowns = d + bool(affine)
@@ -324,7 +324,7 @@ def transfer(
         itself promises is the plan's.
     Raises: as learn; AgentsExhausted when fewer agents are left than N, before any coin is drawn.
     Cost: as learn, and one pass over the agents asked.
-    Source: Kohen and Sheffet, Appendix B.
+    Source: Kohen and Sheffet 2022, Appendix B.
     """
     if not isinstance(agents, Agents):
         kind = type(agents).__name__
@@ -336,11 +336,11 @@ def transfer(
     agents.require_bits()
     if isinstance(plan, TransferPlan):
         if alpha not in (None, plan.alpha):
-            raise ParameterError(f"alpha = {shown(alpha)}, but the plan is for {plan.alpha!r}")
+            refuse("alpha", alpha, f"the plan is for {plan.alpha!r}")
         alpha, beta, plan = plan.alpha, plan.beta, plan.curator
     if alpha is None:
         raise ParameterError("alpha = None, but it must be given unless a TransferPlan is")
-    half = fraction("beta", beta) / 2
+    half = probability("beta", beta) / 2
     count = local.agents_needed(alpha=alpha, beta=half, epsilon=agents.epsilon)
     if agents.remaining < count:
         promise = f"alpha = {alpha:g} and beta = {beta:g} need {count:,}"
@@ -432,7 +432,7 @@ def _check_plan(
     ):
         planned = getattr(plan, name)
         if given not in (planned, default):
-            raise ParameterError(f"{name} = {shown(given)}, but the plan is for {shown(planned)}")
+            refuse(name, given, f"the plan is for {shorten(planned)}")
     if plan.d != unknowns:
         counted = "the columns of X, plus one if affine"
         raise ParameterError(f"plan.d = {plan.d:,}, but {counted}, are {unknowns:,}")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._support.validate import shown
-from .exceptions import ParameterError
+from ._support.validate import refuse
 from .labels.labeler import LabelResult
 from .labels.soft_labeler import ScoreResult
 from .stability.plans import members_needed
@@ -44,10 +43,10 @@ def transfer(result: TransferResult) -> bytes:
     Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
         installed.
     Cost: about a second.
-    Source: Kohen and Sheffet, Figure 1c.
+    Source: Kohen and Sheffet 2022, Figure 1c.
     """
     if not isinstance(result, TransferResult):
-        raise ParameterError(f"result = {shown(result)}, but it must be a transfer.TransferResult")
+        refuse("result", result, "it must be a transfer.TransferResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     rounds = [each.round or result.rounds for each in result.estimates]
@@ -85,8 +84,7 @@ def table(table: HazardTable | VoteTable, *, agreement: float = 0.75) -> bytes:
     Source: none.
     """
     if not isinstance(table, HazardTable | VoteTable):
-        rule = "it must be a HazardTable or a VoteTable"
-        raise ParameterError(f"table = {shown(table)}, but {rule}")
+        refuse("table", table, "it must be a HazardTable or a VoteTable")
     k = members_needed(table, agreement=agreement)
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
@@ -118,9 +116,7 @@ def labels(found: LabelResult | ScoreResult) -> bytes:
     Source: none.
     """
     if not isinstance(found, LabelResult | ScoreResult):
-        raise ParameterError(
-            f"found = {shown(found)}, but it must be labels.LabelResult or ScoreResult"
-        )
+        refuse("found", found, "it must be labels.LabelResult or ScoreResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ._core import __version__
-from ._support.validate import fraction, from_json, number
+from ._support.validate import from_json, number, probability
 from .accounting.neighbors import Neighbors
 from .exceptions import ParameterError
 
@@ -64,7 +64,7 @@ class PrivacyRecord:
         # Plain values, whatever kind of number or text was given: JSON knows no other.
         object.__setattr__(self, "neighbors", str(self.neighbors))
         object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", fraction("delta", self.delta, zero=True))
+        object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
 
     def to_json(self) -> str:
         """The record as a JSON object, its keys the attributes.

@@ -12,7 +12,14 @@ from . import _core
 from ._support.numbers import floats
 from ._support.random_state import check_random_state
 from ._support.types import RandomState
-from ._support.validate import array, at_most_one, count, number, numbers, shown
+from ._support.validate import (
+    array,
+    nonnegative_int,
+    number,
+    numbers,
+    probability_or_one,
+    refuse,
+)
 from .exceptions import ParameterError, ShapeError
 
 __all__ = ["DenseWeights", "project"]
@@ -32,9 +39,9 @@ def project(
 
     Raises: ShapeError, ParameterError.
     Cost: O(n) expected, by selection: two passes over w.
-    Source: Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet, Algorithm 1.
+    Source: Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
     """
-    share = at_most_one("kappa", kappa)
+    share = probability_or_one("kappa", kappa)
     values = _floats("w", w)
     if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
@@ -69,11 +76,11 @@ class DenseWeights:
         guarantees; the draws themselves are not private.
     Raises: ParameterError.
     Cost: 8 bytes a record, 20 while drawing.
-    Source: Kohen and Sheffet, Algorithm 2 and Claim 4.1.
+    Source: Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.
     """
 
     def __init__(self, n: int, kappa: float, eta: float):
-        self._n = count("n", n)
+        self._n = nonnegative_int("n", n)
         self._kappa, self._eta = number("kappa", kappa), number("eta", eta)
         self._weights = _core.DenseWeights(self._n, self._kappa, self._eta)
 
@@ -104,7 +111,7 @@ class DenseWeights:
 
         Raises: ShapeError; ParameterError for a loss out of range, and then nothing has changed.
         Cost: two passes over losses, one over weights.
-        Source: Kohen and Sheffet, Algorithm 1, with weights as logarithms.
+        Source: Kohen and Sheffet 2022, Algorithm 1, with weights as logarithms.
         """
         found = array("losses", losses)
         if found.ndim not in (1, 2) or found.shape[-1] != self._n:
@@ -125,10 +132,10 @@ class DenseWeights:
         Guarantee: as the class; exact.
         Raises: ParameterError.
         Cost: a handful of passes over the weights, then two random reads a draw.
-        Source: Kohen and Sheffet, Algorithm 2.
+        Source: Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        return self._weights.draw(count("m", m), random_state)
+        return self._weights.draw(nonnegative_int("m", m), random_state)
 
     def _continued(self, kappa: float, eta: float) -> DenseWeights:
         """Weights that start where these have got to; these stay as they are."""
@@ -165,5 +172,4 @@ def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:
     fits = isinstance(out, np.ndarray) and out.dtype == np.float64 and out.shape == shape
     if not (fits and out.flags.carray):
-        rule = f"it must be a contiguous, writeable float64 array of shape {shape}"
-        raise ParameterError(f"out = {shown(out)}, but {rule}")
+        refuse("out", out, f"it must be a contiguous, writeable float64 array of shape {shape}")

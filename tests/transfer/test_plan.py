@@ -77,7 +77,8 @@ def test_the_learners_epsilon_is_worth_its_search():
 @pytest.mark.parametrize("alpha", [0.05, 0.1])
 @pytest.mark.parametrize("chi2", [0.35, 2.0])
 def test_the_papers_figures_by_hand(alpha, chi2):
-    # 001, Algorithm 2, with Theorem 3.4 of 002 for the learner.
+    # Kohen and Sheffet 2022, Algorithm 2, with Theorem 3.4 of Kasiviswanathan et al. for the
+    # learner.
     learner, beta, epsilon, delta = ExponentialLearner(Conjunctions(20, 2)), 0.05, 1.0, 1e-6
     paper = plan(
         learner, alpha=alpha, epsilon=epsilon, delta=delta, agents_epsilon=1.0, chi2=chi2,

@@ -1,4 +1,5 @@
-"""What the dense weights lose to the best dense weights in hindsight (001, Theorem 4.3).
+"""What the dense weights lose to the best dense weights in hindsight (Kohen and Sheffet 2022,
+Theorem 4.3).
 
 Costs m_t are 1 - loss. For all dense u, the sum of mu_t . m_t is at most that of u . m_t, plus
 eta T / 8, plus KL(u || uniform) / eta. The window of DenseWeights adds to it: its integer weights

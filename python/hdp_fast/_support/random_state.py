@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import ParameterError
-from .validate import shown
+from .validate import refuse
 
 _warned = False
 
@@ -74,9 +73,9 @@ def _seed(random_state: object) -> int:
     try:
         seed = operator.index(random_state)  # type: ignore[arg-type]
     except TypeError:
-        raise ParameterError(f"random_state = {shown(random_state)}, but {rule}") from None
+        refuse("random_state", random_state, rule)
     if seed < 0:
-        raise ParameterError(f"random_state = {shown(seed)}, but {rule}")
+        refuse("random_state", seed, rule)
     return seed
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ..exceptions import HdpFastError
 from . import atomic
 from .mounts import network_type
-from .validate import shown
+from .validate import shorten
 
 # Nobody holds a file for longer than some milliseconds, or answers whose votes are counted, take.
 _PATIENCE_SECONDS = 30.0
@@ -105,7 +105,7 @@ class StateFile:
         try:
             self.path = Path(os.path.realpath(os.fsdecode(path)))
         except (TypeError, ValueError):
-            text = f"{kind.argument} = {shown(path)}, but it must be a path"
+            text = f"{kind.argument} = {shorten(path)}, but it must be a path"
             raise kind.error(text) from None
 
     def refusal(self, rule: str) -> HdpFastError:

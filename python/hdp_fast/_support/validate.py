@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 LEAST, MOST = 1e-30, 1e30
 
 
-def shown(value: object) -> str:
+def shorten(value: object) -> str:
     """A public value as an error shows it, cut where it is long.
 
     Of an array or a table nothing but its shape: it stands where none belongs, and may be private.
@@ -33,6 +33,22 @@ def shown(value: object) -> str:
     except ValueError:  # an int of more digits than Python prints
         text = f"{type(value).__name__} of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def refuse(name: str, value: object, rule: str) -> NoReturn:
+    """Raise the one error of an argument: its name, its value, and the rule that it breaks."""
+    raise ParameterError(f"{name} = {shorten(value)}, but {rule}") from None
+
+
+def one_of(name: str, value: T, allowed: Iterable[str]) -> T:
+    """The value, which must be one of some words.
+
+    Raises: ParameterError otherwise.
+    """
+    words = list(allowed)
+    if value not in words:
+        refuse(name, value, f"it must be one of {', '.join(words)}")
+    return value
 
 
 def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
@@ -61,7 +77,7 @@ def number(name: str, value: Any) -> float:
     try:
         return math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be a real number") from None
+        refuse(name, value, "it must be a real number")
 
 
 def positive(name: str, value: Any) -> float:
@@ -71,22 +87,22 @@ def positive(name: str, value: Any) -> float:
     """
     found = number(name, value)
     if not 0 < found < math.inf:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and above 0")
+        refuse(name, value, "it must be finite and above 0")
     return found
 
 
-def within(name: str, value: Any, most: float = MOST) -> float:
+def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
     """The value as a float that can be multiplied and squared and stay in the range of floats.
 
     Raises: ParameterError unless it lies in [1e-30, most].
     """
     found = number(name, value)
     if not LEAST <= found <= most:
-        raise ParameterError(f"{name} = {shown(value)}, but it must lie in [{LEAST}, {most:g}]")
+        refuse(name, value, f"it must lie in [{LEAST}, {most:g}]")
     return found
 
 
-def at_least_zero(name: str, value: Any) -> float:
+def nonnegative(name: str, value: Any) -> float:
     """The value as 0.0, or as `within` has it.
 
     Raises: ParameterError otherwise.
@@ -94,11 +110,11 @@ def at_least_zero(name: str, value: Any) -> float:
     found = number(name, value)
     if found != 0 and not LEAST <= found <= MOST:
         rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
-        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+        refuse(name, value, rule)
     return found
 
 
-def fraction(name: str, value: Any, *, zero: bool = False) -> float:
+def probability(name: str, value: Any, *, zero: bool = False) -> float:
     """The value as a float strictly between 0 and 1, or 0 where that is allowed.
 
     Raises: ParameterError otherwise.
@@ -107,10 +123,10 @@ def fraction(name: str, value: Any, *, zero: bool = False) -> float:
     if 0 < found < 1 or (zero and found == 0):
         return found
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
-    raise ParameterError(f"{name} = {shown(value)}, but it must {rule}")
+    refuse(name, value, f"it must {rule}")
 
 
-def count(name: str, value: Any) -> int:
+def nonnegative_int(name: str, value: Any) -> int:
     """The value as an int in [0, 2**63).
 
     Raises: ParameterError otherwise.
@@ -121,29 +137,29 @@ def count(name: str, value: Any) -> int:
         found = -1
     if not 0 <= found < 1 << 63:
         rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
-        raise ParameterError(f"{name} = {shown(value)}, but it must be {rule}")
+        refuse(name, value, f"it must be {rule}")
     return found
 
 
-def at_most_one(name: str, value: Any) -> float:
+def probability_or_one(name: str, value: Any) -> float:
     """The value as a float in (0, 1].
 
     Raises: ParameterError otherwise.
     """
     found = number(name, value)
     if not 0 < found <= 1:
-        raise ParameterError(f"{name} = {shown(value)}, but it must lie in (0, 1]")
+        refuse(name, value, "it must lie in (0, 1]")
     return found
 
 
-def sized(name: str, value: Any, most: int) -> int:
+def positive_int(name: str, value: Any, most: int) -> int:
     """The value as an int from 1 to `most`.
 
     Raises: ParameterError otherwise.
     """
-    found = count(name, value)
+    found = nonnegative_int(name, value)
     if not 1 <= found <= most:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to {most}")
+        refuse(name, value, f"it must be an integer from 1 to {most}")
     return found
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from .. import _core
-from .._support.validate import count, fraction, number, positive, shown
+from .._support.validate import nonnegative_int, number, positive, probability, refuse, shorten
 from ..exceptions import ParameterError
 from .neighbors import Neighbors, relation
 
@@ -242,8 +242,8 @@ def delta(mechanisms: Mechanisms, epsilon: float, *, accountant: Accountant = "p
     Cost: 1 to 100 ms a distinct mechanism, whatever the counts; with thousands of expected changes
         of draws, more.
     Source: connect-the-dots of Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022; exponential
-        tilting; Kohen and Sheffet, Claim 4.1, sharpened by advanced joint convexity (Balle, Barthe
-        and Gaboardi 2018); for "rdp" Canonne, Kamath and Steinke 2020, Proposition 12.
+        tilting; Kohen and Sheffet 2022, Claim 4.1, sharpened by advanced joint convexity (Balle,
+        Barthe and Gaboardi 2018); for "rdp" Canonne, Kamath and Steinke 2020, Proposition 12.
     """
     terms = _terms(mechanisms, accountant)
     return _core.composed_delta(terms, _epsilon(epsilon, zero=True), accountant)
@@ -261,7 +261,7 @@ def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "p
     Source: as delta().
     """
     terms = _terms(mechanisms, accountant)
-    return _core.composed_epsilon(terms, fraction("delta", delta), accountant)
+    return _core.composed_epsilon(terms, probability("delta", delta), accountant)
 
 
 def basic_composition(guarantees: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -299,13 +299,13 @@ def optimal_composition(
     """
     times = _count("rounds", rounds)
     if times > _MOST_EQUAL:
-        raise ParameterError(f"rounds = {shown(rounds)}, but it must be an integer from 1 to 10**8")
-    each = _epsilon(epsilon), fraction("delta", delta, zero=True), times
+        refuse("rounds", rounds, "it must be an integer from 1 to 10**8")
+    each = _epsilon(epsilon), probability("delta", delta, zero=True), times
     if target_delta is not None and target_epsilon is None:
-        return _core.optimal_epsilon(*each, fraction("target_delta", target_delta))
+        return _core.optimal_epsilon(*each, probability("target_delta", target_delta))
     if target_epsilon is not None and target_delta is None:
         return _core.optimal_delta(*each, _epsilon(target_epsilon, "target_epsilon", zero=True))
-    given = f"target_delta = {shown(target_delta)} and target_epsilon = {shown(target_epsilon)}"
+    given = f"target_delta = {shorten(target_delta)} and target_epsilon = {shorten(target_epsilon)}"
     raise ParameterError(f"{given}, but exactly one of them must be given")
 
 
@@ -319,10 +319,10 @@ def pure_epsilon(mechanism: Mechanism) -> float:
     Guarantee: the mechanism is pure epsilon-DP.
     Raises: ParameterError.
     Cost: constant.
-    Source: Kohen and Sheffet, Claim 4.1, with the tight constant (all changed draws at once).
+    Source: Kohen and Sheffet 2022, Claim 4.1, with the tight constant (all changed draws at once).
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be a mechanism")
+        refuse("mechanism", mechanism, "it must be a mechanism")
     base, draws, rate = mechanism, 1, 1.0
     if isinstance(mechanism, Subsampled):
         base, draws, rate = mechanism.base, mechanism.draws, mechanism.rate
@@ -357,7 +357,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     Cost: constant.
     Source: Balle and Wang 2018, Theorem 8.
     """
-    return _core.gaussian_epsilon(GaussianMechanism(mu).mu, fraction("delta", delta))
+    return _core.gaussian_epsilon(GaussianMechanism(mu).mu, probability("delta", delta))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -371,7 +371,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Cost: constant.
     Source: Balle and Wang 2018, Algorithm 1.
     """
-    return _core.gaussian_mu(_epsilon(epsilon, zero=True), fraction("delta", delta))
+    return _core.gaussian_mu(_epsilon(epsilon, zero=True), probability("delta", delta))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -397,7 +397,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     Cost: constant.
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
-    wanted, failing = _epsilon(epsilon), fraction("delta", delta)
+    wanted, failing = _epsilon(epsilon), probability("delta", delta)
     return _outermost(wanted, lambda rho: zcdp_epsilon(rho, failing) <= wanted)
 
 
@@ -414,7 +414,7 @@ def renyi_divergence(mechanism: Mechanism, order: float) -> float:
     Source: Mironov 2017; connect-the-dots as in delta(), closed forms for Gaussian and ZCDP.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be a mechanism")
+        refuse("mechanism", mechanism, "it must be a mechanism")
     return _core.renyi_divergence(mechanism._description(), number("order", order))
 
 
@@ -428,7 +428,7 @@ def renyi_epsilon(orders: Sequence[float], divergences: Sequence[float], delta: 
     Cost: linear.
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
-    failing = fraction("delta", delta)
+    failing = probability("delta", delta)
     listed = _numbers("orders", orders), _numbers("divergences", divergences)
     if len(listed[0]) != len(listed[1]) or not listed[0]:
         lengths = f"orders has length {len(listed[0])} and divergences {len(listed[1])}"
@@ -455,7 +455,7 @@ def replace_one(mechanism: Mechanism) -> Mechanism:
     Source: group privacy; Dwork and Roth 2014, Theorem 2.2.
     """
     if not isinstance(mechanism, Mechanism) or mechanism.neighbors is not Neighbors.ADD_REMOVE:
-        raise ParameterError(f"mechanism = {shown(mechanism)}, but it must be one under add_remove")
+        refuse("mechanism", mechanism, "it must be one under add_remove")
     twice: dict[str, Any] = {
         name: factor * getattr(mechanism, name)
         for name, factor in {"epsilon": 2, "mu": 2, "rho": 4, "sensitivity": 2}.items()
@@ -494,14 +494,14 @@ def smallest_noise(
     """
     least, most = _epsilon(low, "low"), _epsilon(high, "high")
     if not least < most:
-        raise ParameterError(f"low = {shown(low)}, but it must be below high = {shown(high)}")
+        refuse("low", low, f"it must be below high = {shorten(high)}")
     holds = _holds(epsilon, delta, accountant)
 
     def enough(noise: float) -> bool:
         return holds(family(noise), _count("rounds", rounds))
 
     if not enough(most):
-        raise ParameterError(f"high = {shown(high)}, but that much noise is not enough")
+        refuse("high", high, "that much noise is not enough")
     return least if enough(least) else _bisected(most, least, enough)
 
 
@@ -562,7 +562,7 @@ def _holds(
     epsilon: float, delta: float, accountant: Accountant
 ) -> Callable[[Mechanism, int], bool]:
     """Whether a mechanism run so often meets the target."""
-    wanted, failing = _epsilon(epsilon), fraction("delta", delta)
+    wanted, failing = _epsilon(epsilon), probability("delta", delta)
 
     def holds(mechanism: Mechanism, rounds: int) -> bool:
         terms = _terms([(mechanism, rounds)], accountant)
@@ -600,15 +600,13 @@ def _terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[_Description, 
     """Distinct mechanisms with their counts, all under one neighbor relation."""
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
-        raise ParameterError(
-            f"mechanisms = {shown(mechanisms)}, but it must be a mechanism or a sequence"
-        )
+        refuse("mechanisms", mechanisms, "it must be a mechanism or a sequence")
     rounds: dict[Mechanism, int] = {}
     for each in listed:
         mechanism, times = each if isinstance(each, tuple) and len(each) == 2 else (each, 1)
         if not isinstance(mechanism, Mechanism):
             rule = "each must be a mechanism or a pair of a mechanism and a count"
-            raise ParameterError(f"mechanisms holds {shown(each)}, but {rule}")
+            raise ParameterError(f"mechanisms holds {shorten(each)}, but {rule}")
         rounds[mechanism] = rounds.get(mechanism, 0) + _count("rounds", times)
     if len({mechanism.neighbors for mechanism in rounds}) > 1:
         held = ", ".join(sorted({str(mechanism.neighbors) for mechanism in rounds}))
@@ -638,8 +636,7 @@ def _numbers(name: str, values: Any) -> list[float]:
     try:
         listed = list(values)
     except (TypeError, NotImplementedError):  # the latter from a memoryview of a foreign format
-        rule = "it must be a sequence of real numbers"
-        raise ParameterError(f"{name} = {shown(values)}, but {rule}") from None
+        refuse(name, values, "it must be a sequence of real numbers")
     return [number(name, each) for each in listed]
 
 
@@ -648,10 +645,10 @@ def _pair(guarantee: tuple[float, float]) -> tuple[float, float]:
         first, second = guarantee
     except (TypeError, ValueError):
         rule = "each must be a pair of epsilon and delta"
-        raise ParameterError(f"guarantees holds {shown(guarantee)}, but {rule}") from None
+        raise ParameterError(f"guarantees holds {shorten(guarantee)}, but {rule}") from None
     failing = number("delta", second)
     if not 0 <= failing <= 1:
-        raise ParameterError(f"delta = {shown(second)}, but it must lie in [0, 1]")
+        refuse("delta", second, "it must lie in [0, 1]")
     return _epsilon(first, zero=True), failing
 
 
@@ -660,12 +657,12 @@ def _epsilon(value: Any, name: str = "epsilon", *, zero: bool = False) -> float:
         return positive(name, value)
     found = number(name, value)
     if not 0 <= found < math.inf:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite and at least 0")
+        refuse(name, value, "it must be finite and at least 0")
     return found
 
 
 def _count(name: str, value: Any) -> int:
-    found = count(name, value)
+    found = nonnegative_int(name, value)
     if not 1 <= found <= _MOST:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be an integer from 1 to 2**53")
+        refuse(name, value, "it must be an integer from 1 to 2**53")
     return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .._support.validate import shown
-from ..exceptions import ParameterError
+from .._support.validate import refuse
 
 
 class Neighbors(StrEnum):
@@ -32,5 +31,4 @@ def relation(value: object) -> Neighbors:
     try:
         return Neighbors(value)  # type: ignore[arg-type]
     except ValueError:
-        rule = f"it must be one of {', '.join(Neighbors)}"
-        raise ParameterError(f"neighbors = {shown(value)}, but {rule}") from None
+        refuse("neighbors", value, f"it must be one of {', '.join(Neighbors)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._support.validate import at_most_one, sized
+from .._support.validate import positive_int, probability_or_one
 
 # Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
 WINDOW, SLACK = 1 - 2.0**-12, 1 + 1e-12
@@ -13,7 +13,7 @@ def density(kappa: float | None) -> float:
 
     Raises: ParameterError unless kappa lies in (0, 1].
     """
-    return 1.0 if kappa is None else at_most_one("kappa", kappa) * WINDOW
+    return 1.0 if kappa is None else probability_or_one("kappa", kappa) * WINDOW
 
 
 def rate_of(n: int, kappa: float | None) -> float:
@@ -21,5 +21,5 @@ def rate_of(n: int, kappa: float | None) -> float:
 
     Raises: ParameterError unless there is a record and kappa is a density.
     """
-    exact = 1 / (density(kappa) * sized("n", n, 1 << 53))
+    exact = 1 / (density(kappa) * positive_int("n", n, 1 << 53))
     return min(exact * SLACK, 1.0)

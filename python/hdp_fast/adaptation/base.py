@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Floats
-from .._support.validate import shown
+from .._support.validate import one_of, shorten
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import labels_of, looked_at
 from ..record import PrivacyRecord
@@ -60,7 +60,7 @@ class Estimator:
         for name in parameters:
             if name not in self._names():
                 rule = f"it must be one of {', '.join(self._names())}"
-                raise ParameterError(f"{type(self).__name__} has no {shown(name)}: {rule}")
+                raise ParameterError(f"{type(self).__name__} has no {shorten(name)}: {rule}")
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -180,6 +180,4 @@ def check_loss(loss: object) -> None:
 
     Raises: ParameterError.
     """
-    if loss not in LOSSES:
-        rule = f"it must be one of {', '.join(LOSSES)}"
-        raise ParameterError(f"loss = {shown(loss)}, but {rule}")
+    one_of("loss", loss, LOSSES)

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Floats
-from .._support.validate import array, at_least_zero, fraction, fractions, shown, sized, within
-from ..exceptions import ParameterError
+from .._support.validate import (
+    array,
+    bounded_positive,
+    fractions,
+    nonnegative,
+    positive_int,
+    probability,
+    refuse,
+)
 from .discrepancies.exact import LABEL_BOUND
 from .discrepancies.private import ReleasedDiscrepancy
 
@@ -76,17 +83,19 @@ def learning_bound(
 
     Raises: ShapeError, ParameterError.
     Cost: linear in m + n.
-    Source: Bassily, Cortes, Mao and Mohri, Theorem B.1; Meir and Zhang 2003, Lemma 5 (contraction).
+    Source: Bassily, Cortes, Mao and Mohri 2024, Theorem B.1; Meir and Zhang 2003, Lemma 5
+        (contraction).
     """
     if variant not in ("tight", "paper"):
-        rule = "it must be one of tight, paper"
-        raise ParameterError(f"variant = {shown(variant)}, but {rule}")
+        refuse("variant", variant, "it must be one of tight, paper")
     q = fractions("weights", weights, array("weights", weights).size)
-    m = sized("source", source, len(q) - 1)
-    terms = at_least_zero("loss", loss), at_least_zero("discrepancy", discrepancy)
-    constants = _constants(within("radius", radius), within("norm_bound", norm_bound))
-    away = q - _reference(m, len(q) - m, fraction("alpha", alpha))
-    failing = 1 - fraction("confidence", confidence)
+    m = positive_int("source", source, len(q) - 1)
+    terms = nonnegative("loss", loss), nonnegative("discrepancy", discrepancy)
+    constants = _constants(
+        bounded_positive("radius", radius), bounded_positive("norm_bound", norm_bound)
+    )
+    away = q - _reference(m, len(q) - m, probability("alpha", alpha))
+    failing = 1 - probability("confidence", confidence)
     drift, deviation = _uncertain(q, away, failing, variant)
     return _summed(
         terms[0],
@@ -109,13 +118,14 @@ def suggested_alpha(released: ReleasedDiscrepancy, *, confidence: float = 0.95) 
 
     Raises: ParameterError.
     Cost: constant.
-    Source: Bassily, Cortes, Mao and Mohri, Section 3 and Theorem B.1.
+    Source: Bassily, Cortes, Mao and Mohri 2024, Section 3 and Theorem B.1.
     """
     if not isinstance(released, ReleasedDiscrepancy):
-        rule = "it must be a ReleasedDiscrepancy"
-        raise ParameterError(f"released = {shown(released)}, but {rule}")
+        refuse("released", released, "it must be a ReleasedDiscrepancy")
     bounds = released.radius, released.norm_bound
-    return least_alpha(released.value, released.sizes, bounds, fraction("confidence", confidence))
+    return least_alpha(
+        released.value, released.sizes, bounds, probability("confidence", confidence)
+    )
 
 
 def least_alpha(

@@ -10,9 +10,15 @@ from numpy.typing import ArrayLike
 
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
-from .._support.validate import at_least_zero, fraction, shown, sized, within
+from .._support.validate import (
+    bounded_positive,
+    nonnegative,
+    one_of,
+    positive_int,
+    probability,
+    refuse,
+)
 from ..budget.account import Budget, spend
-from ..exceptions import ParameterError
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
 from .base import BoundedEstimator
@@ -27,7 +33,7 @@ from .solver import solved
 Variant = Literal["tight", "paper"]
 
 _STEPS_AS_PRINTED = 1000
-_SOURCE = "Bassily, Cortes, Mao and Mohri, Algorithm 1, its noise as one Gaussian budget"
+_SOURCE = "Bassily, Cortes, Mao and Mohri 2024, Algorithm 1, its noise as one Gaussian budget"
 
 
 class Settings(NamedTuple):
@@ -175,7 +181,7 @@ class ConvexAdaptation(BoundedEstimator):
     Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
     Cost: O((m + n) d**2 + d**3) for the discrepancy and about ten times as much for the start, or
         for the optimum without noise; then T passes over all rows.
-    Source: Bassily, Cortes, Mao and Mohri, Algorithm 1 and problem (6), sigma_1 and sigma_2
+    Source: Bassily, Cortes, Mao and Mohri 2024, Algorithm 1 and problem (6), sigma_1 and sigma_2
         replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta = 0.01.
         Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
         (AdaGrad).
@@ -236,27 +242,28 @@ class ConvexAdaptation(BoundedEstimator):
     def _settings(self) -> Settings:
         """The parameters, checked."""
         check_random_state(self.random_state)
-        if self.variant not in _VARIANTS:
-            rule = f"it must be one of {', '.join(_VARIANTS)}"
-            raise ParameterError(f"variant = {shown(self.variant)}, but {rule}")
+        one_of("variant", self.variant, _VARIANTS)
         return Settings(
             checked_privacy(self),
-            None if self.alpha is None else fraction("alpha", self.alpha),
+            None if self.alpha is None else probability("alpha", self.alpha),
             self._penalties(),
-            None if self.steps is None else sized("steps", self.steps, _MOST_STEPS),
-            None if self.reach is None else within("reach", self.reach),
-            fraction("discrepancy_share", self.discrepancy_share),
+            None if self.steps is None else positive_int("steps", self.steps, _MOST_STEPS),
+            None if self.reach is None else bounded_positive("reach", self.reach),
+            probability("discrepancy_share", self.discrepancy_share),
             self.variant,
         )
 
     def _penalties(self) -> Penalties:
         found = Penalties(
-            within("kappa_1", self.kappa_1),
-            at_least_zero("kappa_2", self.kappa_2),
-            at_least_zero("kappa_inf", self.kappa_inf),
+            bounded_positive("kappa_1", self.kappa_1),
+            nonnegative("kappa_2", self.kappa_2),
+            nonnegative("kappa_inf", self.kappa_inf),
         )
         for name in ("kappa_2", "kappa_inf"):
             if self.variant == "tight" and getattr(found, name):
-                rule = 'it couples weights that have no noise: 0, or variant="paper"'
-                raise ParameterError(f"{name} = {shown(getattr(self, name))}, but {rule}")
+                refuse(
+                    name,
+                    getattr(self, name),
+                    'it couples weights that have no noise: 0, or variant="paper"',
+                )
         return found

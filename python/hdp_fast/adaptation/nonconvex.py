@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
-from .._support.validate import at_least_zero, fraction, shown, sized, within
+from .._support.validate import (
+    bounded_positive,
+    nonnegative,
+    one_of,
+    positive_int,
+    probability,
+    refuse,
+)
 from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
@@ -96,8 +103,8 @@ class NonConvexAdaptation(Estimator):
 
     Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
     Cost: T passes over the public rows, or 100, and T over all; and the discrepancy.
-    Source: Bassily, Cortes, Mao and Mohri, Algorithm 2 and problem (7), with noise and steps of our
-        own; u as printed moves by about T / n**2 where u >= n.
+    Source: Bassily, Cortes, Mao and Mohri 2024, Algorithm 2 and problem (7), with noise and steps
+        of our own; u as printed moves by about T / n**2 where u >= n.
     """
 
     epsilon: float
@@ -199,40 +206,37 @@ class NonConvexAdaptation(Estimator):
         """The parameters, checked."""
         check_random_state(self.random_state)
         if not callable(self.loss) and self.loss not in _LOSSES:
-            rule = f"it must be callable, or one of {', '.join(_LOSSES)}"
-            raise ParameterError(f"loss = {shown(self.loss)}, but {rule}")
-        if self.iterate not in _ITERATES:
-            rule = f"it must be one of {', '.join(_ITERATES)}"
-            raise ParameterError(f"iterate = {shown(self.iterate)}, but {rule}")
+            refuse("loss", self.loss, f"it must be callable, or one of {', '.join(_LOSSES)}")
+        one_of("iterate", self.iterate, _ITERATES)
         return Settings(
             privacy=checked_privacy(self),
             loss=self.loss,
             classes=self._checked_classes(),
             start=self._checked_start(),
             bends=self._checked_bends(),
-            alpha=None if self.alpha is None else fraction("alpha", self.alpha),
+            alpha=None if self.alpha is None else probability("alpha", self.alpha),
             discrepancy=self._checked_discrepancy(),
             penalties=Penalties(
-                within("lambda_1", self.lambda_1),
-                at_least_zero("lambda_2", self.lambda_2),
-                at_least_zero("lambda_inf", self.lambda_inf),
-                within("mu", self.mu),
+                bounded_positive("lambda_1", self.lambda_1),
+                nonnegative("lambda_2", self.lambda_2),
+                nonnegative("lambda_inf", self.lambda_inf),
+                bounded_positive("mu", self.mu),
             ),
-            steps=sized("steps", self.steps, _MOST_STEPS),
-            reach=None if self.reach is None else within("reach", self.reach),
+            steps=positive_int("steps", self.steps, _MOST_STEPS),
+            reach=None if self.reach is None else bounded_positive("reach", self.reach),
             last=self.iterate == "last",
-            share=fraction("discrepancy_share", self.discrepancy_share),
+            share=probability("discrepancy_share", self.discrepancy_share),
         )
 
     def _checked_classes(self) -> int:
-        found = sized("classes", self.classes, _MOST_CLASSES)
+        found = positive_int("classes", self.classes, _MOST_CLASSES)
         if found < 2:
             raise ParameterError(f"classes = {found}, but it must be at least 2")
         return found
 
     def _checked_discrepancy(self) -> float | None:
         if self.discrepancy is not None:
-            return at_least_zero("discrepancy", self.discrepancy)
+            return nonnegative("discrepancy", self.discrepancy)
         if self.loss != "logistic":
             rule = "only the logistic loss has one to release: it must be a public number"
             raise ParameterError(f"discrepancy = None, but {rule}")
@@ -244,7 +248,7 @@ class NonConvexAdaptation(Estimator):
         found = np.array([] if self.start is None else self.start, np.float64)
         if found.ndim != 1 or not found.size:
             raise ShapeError(f"start has shape {found.shape}, but a callable needs one of (p,)")
-        if not np.linalg.norm(found) <= within("radius", self.radius):
+        if not np.linalg.norm(found) <= bounded_positive("radius", self.radius):
             raise ParameterError("start is too long, but its norm must be at most radius")
         return found
 
@@ -252,14 +256,20 @@ class NonConvexAdaptation(Estimator):
         if not callable(self.loss):
             return None
         if self.bends is None or len(self.bends) != 3:
-            rule = "a callable needs its largest loss, norm of gradients and smoothness"
-            raise ParameterError(f"bends = {shown(self.bends)}, but {rule}")
-        return Bends(*(within("bends", each) for each in self.bends))
+            refuse(
+                "bends",
+                self.bends,
+                "a callable needs its largest loss, norm of gradients and smoothness",
+            )
+        return Bends(*(bounded_positive("bends", each) for each in self.bends))
 
     def _check_mu(self, problem: Problem) -> None:
         if self.mu > 100 * min(problem.sizes):
-            rule = f"with {min(problem.sizes)} records it must be at most 100 times as many"
-            raise ParameterError(f"mu = {shown(self.mu)}, but {rule}")
+            refuse(
+                "mu",
+                self.mu,
+                f"with {min(problem.sizes)} records it must be at most 100 times as many",
+            )
 
 
 def _named(y_source: ArrayLike, y_target: ArrayLike) -> list[tuple[str, ArrayLike]]:

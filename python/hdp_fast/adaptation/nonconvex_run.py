@@ -36,7 +36,7 @@ from .solver import moments
 
 # Of the public records alone, at least.
 _STEPS_BEFORE = 100
-_SOURCE = "Bassily, Cortes, Mao and Mohri, Algorithm 2, its noise as one Gaussian budget"
+_SOURCE = "Bassily, Cortes, Mao and Mohri 2024, Algorithm 2, its noise as one Gaussian budget"
 
 
 class Settings(NamedTuple):

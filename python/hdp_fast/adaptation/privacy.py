@@ -12,7 +12,7 @@ import numpy as np
 from .. import accounting
 from .._support.random_state import make_generator
 from .._support.types import Floats, RandomState
-from .._support.validate import fraction, number, positive, shown
+from .._support.validate import number, one_of, positive, probability, refuse
 from ..exceptions import ParameterError
 from ..noise import discrete_gaussian
 from ..record import PrivacyRecord, rng_of
@@ -84,18 +84,16 @@ def checked_privacy(estimator: Any) -> Privacy:
 
     Raises: ParameterError.
     """
-    if estimator.numerics not in _NUMERICS:
-        rule = f"it must be one of {', '.join(_NUMERICS)}"
-        raise ParameterError(f"numerics = {shown(estimator.numerics)}, but {rule}")
-    delta = fraction("delta", estimator.delta)
+    one_of("numerics", estimator.numerics, _NUMERICS)
+    delta = probability("delta", estimator.delta)
     if number("epsilon", estimator.epsilon) != math.inf:
         if estimator.private is None:
-            rule = "private = None protects nobody: it must be infinity"
-            raise ParameterError(f"epsilon = {shown(estimator.epsilon)}, but {rule}")
+            refuse(
+                "epsilon", estimator.epsilon, "private = None protects nobody: it must be infinity"
+            )
         return Privacy(positive("epsilon", estimator.epsilon), delta, estimator.numerics)
     if estimator.budget is not None:
-        rule = "only a private run can be charged to a budget"
-        raise ParameterError(f"epsilon = {shown(estimator.epsilon)}, but {rule}")
+        refuse("epsilon", estimator.epsilon, "only a private run can be charged to a budget")
     return Privacy(math.inf, delta, estimator.numerics)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.callers import locked, unheard
 from .._support.types import Floats
-from .._support.validate import array, shown, within
-from ..exceptions import ParameterError, ShapeError
+from .._support.validate import array, bounded_positive, refuse
+from ..exceptions import ShapeError
 from .bounds import least_alpha
 from .discrepancies.exact import LABEL_BOUND, discrepancy
 from .discrepancies.moments import Bounds, Sample, projected, refuse_beyond, samples
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
 
         Raises: ParameterError.
         """
-        return cls(within("radius", radius), within("norm_bound", norm_bound))
+        return cls(bounded_positive("radius", radius), bounded_positive("norm_bound", norm_bound))
 
     @property
     def residual(self) -> float:
@@ -125,8 +125,7 @@ def mapped(
     if feature_map is None:
         return X_source
     if not callable(feature_map):
-        rule = "it must be callable, or None"
-        raise ParameterError(f"feature_map = {shown(feature_map)}, but {rule}")
+        refuse("feature_map", feature_map, "it must be callable, or None")
     rows, others = array("X_source", X_source), array("X_target", X_target)
     if not rows.ndim or others.ndim != 2:
         shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
@@ -217,8 +216,7 @@ class Problem(NamedTuple):
         Raises: ShapeError, ParameterError.
         """
         if private not in _PRIVATE:
-            rule = "it must be one of target, source, None"
-            raise ParameterError(f"private = {shown(private)}, but {rule}")
+            refuse("private", private, "it must be one of target, source, None")
         return cls(*domains(data, shape.bounds, private), shape, private)
 
     @property

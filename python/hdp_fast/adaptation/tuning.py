@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from .._support.types import Floats
-from .._support.validate import array, fraction, number, shown
+from .._support.validate import array, number, one_of, probability, refuse, shorten
 from ..budget.account import spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
@@ -82,7 +82,7 @@ def selection_epsilon(rho: float, *, trials: float, delta: float) -> float:
     Cost: constant.
     Source: Papernot and Steinke 2022, Theorem 2 with eta = 1.
     """
-    spent, failing = accounting.ZCDP(rho).rho, fraction("delta", delta)
+    spent, failing = accounting.ZCDP(rho).rho, probability("delta", delta)
     many = math.log(_trials(trials))
     second = max(math.sqrt(many / spent), 1.0)
     again = 2 * ((second - 1) * spent + many / second)
@@ -125,10 +125,8 @@ def tune(
     Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2.
     """
     candidates = _candidates(estimator, grid)
-    if method not in _METHODS:
-        rule = f"it must be one of {', '.join(_METHODS)}"
-        raise ParameterError(f"method = {shown(method)}, but {rule}")
-    privacy, share = checked_privacy(estimator), fraction("validation", validation)
+    one_of("method", method, _METHODS)
+    privacy, share = checked_privacy(estimator), probability("validation", validation)
     data = _looked_at(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     coins = stream(estimator.random_state)
     split = _split(data, share, coins)
@@ -155,15 +153,13 @@ def tune(
 def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     """All combinations, each checked as fit would."""
     if not isinstance(estimator, ConvexAdaptation | NonConvexAdaptation):
-        rule = "it must be a ConvexAdaptation or a NonConvexAdaptation"
-        raise ParameterError(f"estimator = {shown(estimator)}, but {rule}")
+        refuse("estimator", estimator, "it must be a ConvexAdaptation or a NonConvexAdaptation")
     if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
-        rule = "it must map names to sequences of values"
-        raise ParameterError(f"grid = {shown(grid)}, but {rule}")
+        refuse("grid", grid, "it must map names to sequences of values")
     for name in grid:
         if name in _FIXED or name not in estimator.get_params():
             rule = "it must be a parameter that the guarantee does not speak of"
-            raise ParameterError(f"grid holds {shown(name)}, but {rule}")
+            raise ParameterError(f"grid holds {shorten(name)}, but {rule}")
     if math.prod(map(len, grid.values())) > _MOST_CANDIDATES:
         raise ParameterError("grid has over 2**20 combinations, but there must be fewer")
     found = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
@@ -183,7 +179,7 @@ def _with(estimator: Tunable, parameters: Mapping[str, Any]) -> Tunable:
 def _trials(value: Any) -> float:
     found = number("trials", value)
     if not 1 < found <= 1e9:
-        raise ParameterError(f"trials = {shown(value)}, but it must lie in (1, 1e9]")
+        refuse("trials", value, "it must lie in (1, 1e9]")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
 from .._support.uncopyable import Single
-from .._support.validate import fraction, number, positive, shown
+from .._support.validate import number, positive, probability, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .ledger import ROOT, Account, Amount, FileLedger, Ledger, Row, create_ledger
@@ -146,7 +146,7 @@ class _Shared:
 def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
     ledger = FileLedger(path)
     if ledger.key != key:
-        raise ParameterError(f"path = {shown(path)}, but it must be the ledger that was pickled")
+        refuse("path", path, "it must be the ledger that was pickled")
     return kind._view(ledger, account)
 
 
@@ -211,8 +211,7 @@ class Budget(_Shared):
     def _require(self, name: str, given: object) -> None:
         found = {**self.limit._asdict(), "neighbors": self.neighbors}[name]
         if given is not None and given != found:
-            rule = f"the budget in the file has {found!r}"
-            raise ParameterError(f"{name} = {shown(given)}, but {rule}")
+            refuse(name, given, f"the budget in the file has {found!r}")
 
     @property
     def limit(self) -> Spending:
@@ -260,9 +259,7 @@ class Budget(_Shared):
         """
         # No subclass: its further fields would not come back from a file.
         if type(record) is not PrivacyRecord:
-            raise ParameterError(
-                f"record = {shown(record)}, but it must be a hdp_fast.PrivacyRecord"
-            )
+            refuse("record", record, "it must be a hdp_fast.PrivacyRecord")
         if record.neighbors not in _COVERED[self.neighbors]:
             rule = f"the budget is for {self.neighbors}, of which its epsilon says nothing"
             raise ParameterError(f"neighbors = {record.neighbors!r}, but {rule}")
@@ -357,7 +354,7 @@ class Parallel(_Shared):
         Source: as Budget.parallel.
         """
         if not isinstance(name, str | int):
-            raise ParameterError(f"name = {shown(name)}, but it must be a text or an integer")
+            refuse("name", name, "it must be a text or an integer")
         return Budget._view(self._ledger, self._ledger.part(self._account, _text(name)))
 
     def __repr__(self) -> str:
@@ -379,26 +376,24 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     if budget is None:
         return nullcontext()
     if not isinstance(budget, Budget):
-        rule = "it must be a hdp_fast.budget.Budget or None"
-        raise ParameterError(f"budget = {shown(budget)}, but {rule}")
+        refuse("budget", budget, "it must be a hdp_fast.budget.Budget or None")
     _core.check_settings()
     return budget.reserve(record)
 
 
 def _limit(epsilon: float, delta: float) -> Amount:
-    return Amount.of(positive("epsilon", epsilon), fraction("delta", delta, zero=True))
+    return Amount.of(positive("epsilon", epsilon), probability("delta", delta, zero=True))
 
 
 def _relation(neighbors: str) -> str:
     if not isinstance(neighbors, str) or neighbors not in _COVERED:
-        rule = f"it must be one of {', '.join(_COVERED)}"
-        raise ParameterError(f"neighbors = {shown(neighbors)}, but {rule}")
+        refuse("neighbors", neighbors, f"it must be one of {', '.join(_COVERED)}")
     return neighbors
 
 
 def _name(name: str | None) -> str | None:
     if name is not None and not isinstance(name, str):
-        raise ParameterError(f"name = {shown(name)}, but it must be a text")
+        refuse("name", name, "it must be a text")
     return name if name is None else _text(name)
 
 
@@ -408,8 +403,7 @@ def _text(name: str | int) -> str:
         name = str(name)
         name.encode()
     except ValueError:
-        rule = "it must be valid Unicode, or an integer of fewer digits"
-        raise ParameterError(f"name = {shown(name)}, but {rule}") from None
+        refuse("name", name, "it must be valid Unicode, or an integer of fewer digits")
     return name
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from .._support.types import Floats
-from .._support.validate import fraction, positive, shown
+from .._support.validate import positive, probability, refuse
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
 from ..budget.account import Budget
@@ -134,7 +134,7 @@ def _learner(arguments: argparse.Namespace) -> _Learner:
                 raise ParameterError(f"--{name} must not go with --private none")
         return kind(epsilon=math.inf, private=None, **given)
     epsilon = positive("--epsilon", arguments.epsilon)
-    delta = fraction("--delta", arguments.delta)
+    delta = probability("--delta", arguments.delta)
     return kind(epsilon=epsilon, delta=delta, private=arguments.private, **given)
 
 
@@ -146,8 +146,7 @@ def _places(arguments: argparse.Namespace) -> _Places:
         stem = asked.name.removesuffix(suffix)
         predictions = predictions or asked.with_name(f"{stem}.predicted{suffix}")
         if not predictions.name.endswith(suffix):
-            rule = f"it must end in {suffix}, as FILE does"
-            raise ParameterError(f"--predictions = {shown(str(predictions))}, but {rule}")
+            refuse("--predictions", str(predictions), f"it must end in {suffix}, as FILE does")
     elif predictions is not None:
         raise ParameterError("--predictions must go with --predict")
     found = _Places(arguments.output, predictions)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..data.reading import reading
 from ..exceptions import ParameterError
 
@@ -90,8 +90,7 @@ def _to_packed_text(content: bytes, name: str) -> Append:
 def _to_arrays(content: bytes, name: str) -> Append:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if f"{name}.npy" in archive.namelist():
-            rule = "it must not be the name of an array in the public file"
-            raise ParameterError(f"column = {shown(name)}, but {rule}")
+            refuse("column", name, "it must not be the name of an array in the public file")
 
     def append(values: Values) -> bytes:
         whole, column = io.BytesIO(content), io.BytesIO()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._support import progress
-from .._support.validate import fraction, shown
+from .._support.validate import probability, refuse
 from ..budget.account import Budget, spend
 from ..collection import questions
 from ..collection.device import answer_once
@@ -190,7 +190,7 @@ def _standard_input() -> IO[bytes]:
 
 
 def _collect(arguments: argparse.Namespace) -> None:
-    fraction("--beta", arguments.beta)
+    probability("--beta", arguments.beta)
     check_output(arguments)
     _check_aggregate(arguments.aggregate)
     question = read_question(arguments.question)
@@ -217,7 +217,7 @@ def _collect(arguments: argparse.Namespace) -> None:
 def _check_aggregate(path: Path | None) -> None:
     if path is not None:
         if path.suffix != ".npz":
-            raise ParameterError(f"--aggregate = {shown(str(path))}, but it must end in .npz")
+            refuse("--aggregate", str(path), "it must end in .npz")
         files.check_writable(path)
 
 

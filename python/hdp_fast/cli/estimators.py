@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .._support.validate import shown
-from ..exceptions import ParameterError
+from .._support.validate import refuse
 
 # A chunk may hold fewer records than scikit-learn's five neighbors.
 _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,12 +32,11 @@ def estimator(name: str) -> Any:
             needed = "scikit-learn: pip install hdp-fast[sklearn]"
             raise ImportError(f"--estimator {name} needs {needed}") from error
     if "." not in name.strip("."):
-        raise ParameterError(f"--estimator = {shown(name)}, but it must be one of {RULE}")
+        refuse("--estimator", name, f"it must be one of {RULE}")
     try:
         return _named(name)()
     except Exception as error:
-        rule = f"it must be a class that can be imported and made ({error!r})"
-        raise ParameterError(f"--estimator = {shown(name)}, but {rule}") from error
+        refuse("--estimator", name, f"it must be a class that can be imported and made ({error!r})")
 
 
 def _named(path: str) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .. import plotting
 from .._support import progress
-from .._support.validate import fraction, positive, shown
+from .._support.validate import positive, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Ignore, Schema
@@ -126,7 +126,7 @@ class _Task:
 
 def _label(arguments: argparse.Namespace) -> None:
     positive("--epsilon", arguments.epsilon)
-    fraction("--delta", arguments.delta)
+    probability("--delta", arguments.delta)
     places = _places(arguments)
     learner = estimators.estimator(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
@@ -151,8 +151,7 @@ def _places(arguments: argparse.Namespace) -> _Places:
     stem = arguments.public.name.removesuffix(suffix)
     output = arguments.output or arguments.public.with_name(f"{stem}.labeled{suffix}")
     if not output.name.endswith(suffix):
-        rule = f"it must end in {suffix}, as PUBLIC does"
-        raise ParameterError(f"--output = {shown(str(output))}, but {rule}")
+        refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
     record = arguments.record or output.with_name(f"{output.name}.json")
     found = _Places(output, record, arguments.plot)
     if not arguments.plan:
@@ -182,8 +181,7 @@ def _read_task(arguments: argparse.Namespace) -> _Task:
     if classes is not None:
         classes = [text.strip() for text in classes]
         if "" in classes:
-            rule = "it must be texts with commas between"
-            raise ParameterError(f"--classes = {shown(arguments.classes)}, but {rule}")
+            refuse("--classes", arguments.classes, "it must be texts with commas between")
     table = read_table(arguments.public)
     column = label if label not in table.columns else f"{label}_private"
     if column in table.columns:

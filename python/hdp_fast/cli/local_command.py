@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import local
 from .._support.random_state import check_random_state
-from .._support.validate import fraction
+from .._support.validate import probability
 from ..collection.questions import Question
 from ..data.table import Column, read_table
 from ..exceptions import ParameterError, ShapeError
@@ -102,7 +102,7 @@ def _frequency(arguments: argparse.Namespace) -> None:
 
 
 def _deliver(question: Question, arguments: argparse.Namespace) -> None:
-    fraction("--beta", arguments.beta)
+    probability("--beta", arguments.beta)
     check_output(arguments)
     aggregate = question.randomizer.aggregate(_reports(question, arguments))
     summary = {

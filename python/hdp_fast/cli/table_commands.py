@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import local, transfer
-from .._support.validate import fraction, positive
+from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
 from ..data.reading import parsed
@@ -135,7 +135,7 @@ def _agents_needed(arguments: argparse.Namespace) -> int:
             raise ParameterError(f"--{wrong[0]} must not go with --non-private")
     else:
         positive("--epsilon", arguments.epsilon)
-        fraction("--delta", arguments.delta)
+        probability("--delta", arguments.delta)
         if None in (arguments.kappa, arguments.rounds) and not given["chi2"]:
             raise ParameterError("--chi2, or --kappa and --rounds must be given")
         if given["draws"]:

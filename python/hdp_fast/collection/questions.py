@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import from_json, shown
+from .._support.validate import from_json, refuse, shorten
 from ..data.reading import parsed
 from ..exceptions import ParameterError
 from ..local.randomizers.base import made_from
@@ -48,18 +48,20 @@ class Question:
     def __post_init__(self) -> None:
         """Refuse what is no question."""
         if not isinstance(self.id, str) or not self.id or not self.id.isprintable():
-            raise ParameterError(f"id = {shown(self.id)}, but it must be a printable text")
+            refuse("id", self.id, "it must be a printable text")
         if len(self.id) > _LONGEST_ID:
-            rule = f"it must have at most {_LONGEST_ID} characters"
-            raise ParameterError(f"id = {shown(self.id)}, but {rule}")
+            refuse("id", self.id, f"it must have at most {_LONGEST_ID} characters")
         if self.categories is not None:
             self._check_categories(self.categories)
 
     def _check_categories(self, categories: tuple[str, ...]) -> None:
         each = all(isinstance(text, str) and text and text.strip() == text for text in categories)
         if not each or len(set(categories)) != len(categories):
-            rule = "they must be different texts, none empty or with spaces around it"
-            raise ParameterError(f"categories = {shown(categories)}, but {rule}")
+            refuse(
+                "categories",
+                categories,
+                "they must be different texts, none empty or with spaces around it",
+            )
         if getattr(self.randomizer, "k", None) != len(categories):
             found = f"{len(categories):,} categories, but the randomizer is {self.randomizer!r}"
             raise ParameterError(f"{found}: it must be one of so many values")
@@ -128,7 +130,7 @@ class Question:
         question = cls(randomizer=made, categories=named, **fields)
         if kind != question.kind:
             rule = f"the randomizer is one of a {question.kind}"
-            raise ParameterError(f"kind = {shown(kind)} of a question, but {rule}")
+            raise ParameterError(f"kind = {shorten(kind)} of a question, but {rule}")
         return question
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._support.types import Bits, Floats
-from .._support.validate import count, from_json, number, shown
+from .._support.validate import from_json, nonnegative_int, number, refuse, shorten
 from ..exceptions import ParameterError
 from .table import Column, Table
 
@@ -78,7 +78,7 @@ class Number:
             low + quarter * (high - low) / 4 for quarter in (1, 2, 3)
         ]
         if any(cut >= after for cut, after in itertools.pairwise(cuts)):
-            raise ParameterError(f"cuts = {shown(given)}, but they must increase")
+            refuse("cuts", given, "they must increase")
         for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
             object.__setattr__(self, name, value)
 
@@ -130,7 +130,7 @@ class Label:
     def __post_init__(self) -> None:
         """Refuse a label without a rule, or with two."""
         if not isinstance(self.column, str):
-            raise ParameterError(f"label = {shown(self.column)}, but it must be a column's name")
+            refuse("label", self.column, "it must be a column's name")
         if sum(rule is not None for rule in (self.positive, self.above, self.bounds)) != 1:
             found = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
             raise ParameterError(f"{found}, but exactly one of them must be given")
@@ -173,8 +173,7 @@ class Schema:
         """Refuse a schema without features, and one that predicts the label from itself."""
         for name, kind in self.columns.items():
             if not isinstance(kind, Category | Number | Ignore):
-                rule = "it must be a Category, a Number or Ignore"
-                raise ParameterError(f"columns[{name!r}] = {shown(kind)}, but {rule}")
+                refuse(f"columns[{name!r}]", kind, "it must be a Category, a Number or Ignore")
         if not self._features():
             raise ParameterError("columns hold no feature, but one must not be ignored")
         if self.label.column in self._features():
@@ -340,7 +339,7 @@ class Schema:
         Cost: O(m log m) for each column.
         Source: none.
         """
-        if count("cuts", cuts) == 0:
+        if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
         if labeled:
             table.column(label.column)
@@ -365,7 +364,7 @@ def _kind(name: str, kind: str, **given: Any) -> Category | Number | Ignore:
         return Ignore(**given)
     if kind != "number":
         rule = "it must be one of category, number, ignore"
-        raise ParameterError(f"kind = {shown(kind)} of column {name!r}, but {rule}")
+        raise ParameterError(f"kind = {shorten(kind)} of column {name!r}, but {rule}")
     cuts = list(_sequence("cuts", given.pop("cuts", ())))
     if "bounds" not in given and len(cuts) < 2:
         raise ParameterError(f"column {name!r} must have bounds, or two cuts to take them from")
@@ -397,7 +396,7 @@ def _number_of(values: Floats, cuts: int) -> Number:
 def _finite(name: str, value: Any) -> float:
     found = number(name, value)
     if not math.isfinite(found):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be a finite number")
+        refuse(name, value, "it must be a finite number")
     return found
 
 
@@ -412,20 +411,20 @@ def _interval(low: Any, high: Any) -> tuple[float, float]:
 def _pair(name: str, value: Any) -> tuple[float, float]:
     found = _sequence(name, value)
     if len(found) != 2:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be two numbers")
+        refuse(name, value, "it must be two numbers")
     return _interval(*found)
 
 
 def _sequence(name: str, value: Any) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be a list")
+        refuse(name, value, "it must be a list")
     return value
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     found = tuple(_sequence(name, value))
     if not found or len(set(map(str, found))) < len(found):
-        raise ParameterError(f"{name} = {shown(value)}, but it must list values, each once")
+        refuse(name, value, "it must list values, each once")
     if not all(isinstance(text, str) for text in found):
-        raise ParameterError(f"{name} = {shown(value)}, but it must list texts")
+        refuse(name, value, "it must list texts")
     return tuple(text.strip() for text in found)

@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
 from .reading import declared_values, fits, member, opened, reading
 
@@ -78,8 +78,11 @@ class Table:
         """
         if name not in self.columns:
             # Their names stay unsaid: the first line of a file without a header is somebody's.
-            rule = f"it must be one of the {len(self.columns)} columns that the table names"
-            raise ParameterError(f"column = {shown(name)}, but {rule}")
+            refuse(
+                "column",
+                name,
+                f"it must be one of the {len(self.columns)} columns that the table names",
+            )
         return self.columns[name]
 
     def select(self, rows: NDArray[Any]) -> Table:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._support import progress as progress_module
 from .._support.random_state import check_random_state, make_generator
 from .._support.types import RandomState
-from .._support.validate import count, shown, sized
+from .._support.validate import nonnegative_int, positive_int, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data import records
 from ..exceptions import BudgetExceeded, CheckpointError, HdpFastError, ParameterError, ShapeError
@@ -105,9 +105,8 @@ class Fitted:
         table = self.table
         if not isinstance(table, HazardTable):
             many = "any number" if isinstance(table, GaussianVote) else "none"
-            rule = f"a {type(table).__name__} answers with {many}"
-            raise ParameterError(f"bottoms = {shown(bottoms)}, but {rule}")
-        if count("bottoms", bottoms) == 0:
+            refuse("bottoms", bottoms, f"a {type(table).__name__} answers with {many}")
+        if nonnegative_int("bottoms", bottoms) == 0:
             raise ParameterError("bottoms = 0, but it must be at least 1")
         return bottoms
 
@@ -165,7 +164,9 @@ class Labeler(ABC):
 
     def _sizes(self) -> tuple[int, int]:
         """T and m of the tables, named as the labeler has them."""
-        return sized("unstable", self.unstable, _MOST), sized("queries", self.queries, _MOST)
+        return positive_int("unstable", self.unstable, _MOST), positive_int(
+            "queries", self.queries, _MOST
+        )
 
     @property
     def queries_left(self) -> int:
@@ -244,7 +245,7 @@ class Labeler(ABC):
         if trusted is not True:
             rule = f"loading {str(file)!r} runs whatever code is in it"
             advice = "pass trusted=True if you know who wrote it"
-            raise ParameterError(f"trusted = {shown(trusted)}, but {rule}: {advice}")
+            refuse("trusted", trusted, f"{rule}: {advice}")
         state = read(file, cls.__name__)
         spent = Spent(ledger_of(file), state["key"])
         try:
@@ -274,7 +275,11 @@ class Labeler(ABC):
         progress: bool,
     ) -> Self:
         found = self.plan()
-        k = found.k if self.members is None else sized("members", self.members, _MOST_MEMBERS)
+        k = (
+            found.k
+            if self.members is None
+            else positive_int("members", self.members, _MOST_MEMBERS)
+        )
         check_random_state(random_state)
         check(self.learner)
         chunks = chunking(ids, len(y), k)
@@ -329,13 +334,13 @@ class Labeler(ABC):
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
-        kept = ", ".join(f"{name}={shown(getattr(self, name))}" for name in self._kept)
+        kept = ", ".join(f"{name}={shorten(getattr(self, name))}" for name in self._kept)
         state = "not fitted"
         if self._state is not None:
             bottoms = self.unstable_left
             state = "" if bottoms is None else f"{bottoms:,} bottoms and "
             state = f"{self.members_:,} members, {state}{self.queries_left:,} queries left"
-        return f"{type(self).__name__}({shown(self.learner)}, {kept}): {state}"
+        return f"{type(self).__name__}({shorten(self.learner)}, {kept}): {state}"
 
 
 def _left(table: Table, used: Used) -> int | None:

@@ -22,7 +22,7 @@ from .._support import atomic
 from .._support.random_state import make_generator, make_key
 from .._support.turns import Turn
 from .._support.types import RandomState
-from .._support.validate import array, shown
+from .._support.validate import array, refuse
 from ..data import records
 from ..exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
 from ..stability.gaussian import GaussianSession
@@ -172,8 +172,7 @@ def label_set(classes: ArrayLike) -> NDArray[Any]:
     wanted = kinds[found.dtype.kind]
     ordered = np.unique(found if wanted is None else found.astype(wanted))
     if not 2 <= len(ordered) <= 256 or len(ordered) != len(found) or (ordered != ordered).any():
-        rule = "it must hold 2 to 256 different labels"
-        raise ParameterError(f"classes = {shown(classes)}, but {rule}")
+        refuse("classes", classes, "it must hold 2 to 256 different labels")
     return ordered
 
 
@@ -187,8 +186,7 @@ def marker(bottom: Any, classes: NDArray[Any]) -> Any:
     found = np.asarray(chosen)
     fits = found.ndim == 0 and (found.dtype.kind == "U") == (classes.dtype.kind == "U")
     if not fits or found in classes or (classes.dtype.kind == "i" and found.dtype.kind not in "iu"):
-        rule = "it must be of the labels' type and no label"
-        raise ParameterError(f"bottom = {shown(chosen)}, but {rule}")
+        refuse("bottom", chosen, "it must be of the labels' type and no label")
     return chosen
 
 
@@ -205,7 +203,7 @@ def place(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(os.path.abspath(os.fsdecode(path)))
     except (TypeError, ValueError):
-        raise ParameterError(f"path = {shown(path)}, but it must be a path") from None
+        refuse("path", path, "it must be a path")
 
 
 def packed(ensemble: Ensemble) -> list[Member]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._support.validate import at_least_zero, fraction, positive, sized
+from .._support.validate import nonnegative, positive, positive_int, probability
 from ..exceptions import ParameterError
 from ..stability.plans import log_below
 
@@ -33,8 +33,12 @@ def unstable_queries(
     Source: Bassily, Thakkar and Thakurta 2018, Corollary 4.1, with the tail itself in the
         place of a bound on the mistakes of every single member, times 3.
     """
-    m, most, allowed = sized("queries", queries, _MOST), _share(share), fraction("beta", beta)
-    mean = fraction("error", error, zero=True)
+    m, most, allowed = (
+        positive_int("queries", queries, _MOST),
+        _share(share),
+        probability("beta", beta),
+    )
+    mean = probability("error", error, zero=True)
     if mean >= most:
         raise ParameterError(f"error = {mean}, but it must be below share, {most:g}")
     p = mean / most
@@ -70,9 +74,9 @@ def soft_bins(
     Source: Bassily, Thakkar and Thakurta 2018, Lemma 5.8 and Theorem 5.14, without the detour that
         makes the printed t four times as long.
     """
-    a, records = at_least_zero("stability", stability), at_least_zero("chunk", chunk)
-    p = fraction("agreement", agreement)
-    near = fraction("quality", quality, zero=True)
+    a, records = nonnegative("stability", stability), nonnegative("chunk", chunk)
+    p = probability("agreement", agreement)
+    near = probability("quality", quality, zero=True)
     spread = a * math.sqrt(records / (2 * (1 - p)))
     width = max(4 * spread, near + spread)
     if width > 0.5:
@@ -115,11 +119,11 @@ def sgd_stability(
         and Singer 2015, Theorems 3.8 and 3.9, whose bounds are of the mean and not of the root of
         the mean square that Definition 5.7 asks for.
     """
-    E, n = sized("passes", passes, _MOST), sized("chunk", chunk, _MOST)
-    b, eta = sized("batch_size", batch_size, n), positive("step_size", step_size)
+    E, n = positive_int("passes", passes, _MOST), positive_int("chunk", chunk, _MOST)
+    b, eta = positive_int("batch_size", batch_size, n), positive("step_size", step_size)
     rough, curved = (
         positive("smoothness", smoothness),
-        at_least_zero("strong_convexity", strong_convexity),
+        nonnegative("strong_convexity", strong_convexity),
     )
     if curved > rough:
         raise ParameterError(f"strong_convexity = {curved:g}, but it must be at most smoothness")
@@ -144,7 +148,7 @@ def _powers(lost: float, terms: int) -> float:
 
 
 def _share(value: float) -> float:
-    found = fraction("share", value)
+    found = probability("share", value)
     if found >= 0.5:
         raise ParameterError(f"share = {value}, but it must be below 1/2")
     return found

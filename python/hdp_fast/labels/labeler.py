@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
 from .._support.types import RandomState
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..budget.account import Budget
 from ..data.records import features
 from ..exceptions import ParameterError
@@ -153,8 +153,7 @@ class PrivateLabeler(Labeler):
         """
         labels = len(ensemble.label_set(self.classes))
         if self.table not in ("fewest", *_NAMES):
-            rule = 'it must be "fewest", "hazard", "vote" or "gaussian"'
-            raise ParameterError(f"table = {shown(self.table)}, but {rule}")
+            refuse("table", self.table, 'it must be "fewest", "hazard", "vote" or "gaussian"')
         if self.table == "vote" and labels > 2:
             raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
         found = self._fewest(labels)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.random_state import make_generator
 from .._support.types import RandomState
-from .._support.validate import shown
+from .._support.validate import refuse, shorten
 from ..budget.account import Budget
 from ..data.records import features, own, row_count, rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
@@ -123,18 +123,15 @@ class PrivateLearner:
     def __repr__(self) -> str:
         state = f"{self.used_:,} points" if hasattr(self, "model_") else "not fitted"
         choices = f"bottoms={self.bottoms!r}, private={self.private!r}"
-        return f"PrivateLearner({self.labeler!r}, {shown(self.final)}, {choices}): {state}"
+        return f"PrivateLearner({self.labeler!r}, {shorten(self.final)}, {choices}): {state}"
 
     def _check(self) -> None:
         if not isinstance(self.labeler, PrivateLabeler):
-            raise ParameterError(
-                f"labeler = {shown(self.labeler)}, but it must be a PrivateLabeler"
-            )
+            refuse("labeler", self.labeler, "it must be a PrivateLabeler")
         members.check(self.final, "final")
         for name, choices in (("bottoms", ("random", "drop")), ("private", ("records", "labels"))):
             if getattr(self, name) not in choices:
-                rule = f"it must be {choices[0]!r} or {choices[1]!r}"
-                raise ParameterError(f"{name} = {shown(getattr(self, name))}, but {rule}")
+                refuse(name, getattr(self, name), f"it must be {choices[0]!r} or {choices[1]!r}")
 
     def _points(self, public: Any, records: Any) -> Any:
         if public is None:

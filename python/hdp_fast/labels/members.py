@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.turns import ONE_THREAD, QUIET, Turn, inside
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..data.records import own, own_array, row_count
-from ..exceptions import ParameterError
 
 LabelResult = NDArray[Any]
 
@@ -102,13 +101,11 @@ def check(learner: Any, name: str = "learner") -> None:
     """
     fits = hasattr(learner, "fit") and hasattr(learner, "predict")
     if isinstance(learner, type) or not (fits or callable(learner)):
-        rule = "it must have fit and predict, or be a function (X, y) -> predictor"
-        raise ParameterError(f"{name} = {shown(learner)}, but {rule}")
+        refuse(name, learner, "it must have fit and predict, or be a function (X, y) -> predictor")
     try:
         fresh(learner)
     except Exception as error:
-        rule = f"it must allow copies, one for each use ({error})"
-        raise ParameterError(f"{name} = {shown(learner)}, but {rule}") from error
+        refuse(name, learner, f"it must allow copies, one for each use ({error})")
 
 
 def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:

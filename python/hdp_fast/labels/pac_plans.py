@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._support.validate import count, fraction, sized
+from .._support.validate import nonnegative_int, positive_int, probability
 from ..exceptions import ParameterError
 from ..stability.plans import paper_members
 from ..stability.tables import HazardTable, VoteTable
@@ -68,9 +68,9 @@ def plan_answers(
         queries by unstable_queries, k = ceil((2 J + 1) / (1 - 2 share)); for the members Anthony
         and Bartlett 1999, Theorems 4.2 and 4.8.
     """
-    dimension, m = sized("vc", vc, 1 << 30), sized("queries", queries, _MOST)
-    near, failing = fraction("alpha", alpha), fraction("beta", beta)
-    least = 0.0 if opt is None else fraction("opt", opt, zero=True)
+    dimension, m = positive_int("vc", vc, 1 << 30), positive_int("queries", queries, _MOST)
+    near, failing = probability("alpha", alpha), probability("beta", beta)
+    least = 0.0 if opt is None else probability("opt", opt, zero=True)
     error = least + near
     if error >= share:
         raise ParameterError(f"opt + alpha = {error:g}, but it must be below share, {share:g}")
@@ -118,8 +118,8 @@ def plan_learning(
     Cost: as the tables' designs.
     Source: Bassily, Thakkar and Thakurta 2018, Theorems 4.6 and 4.7, with constants.
     """
-    dimension, near = sized("vc", vc, 1 << 30), fraction("alpha", alpha)
-    failing, least = fraction("beta", beta), 0.0 if opt is None else opt
+    dimension, near = positive_int("vc", vc, 1 << 30), probability("alpha", alpha)
+    failing, least = probability("beta", beta), 0.0 if opt is None else opt
     m = pac_sample_size(dimension, alpha=near, beta=failing / 4, agnostic=True)
     found = plan_answers(
         dimension,
@@ -151,10 +151,10 @@ def pac_sample_size(vc: int, *, alpha: float, beta: float, agnostic: bool) -> in
         exp(-alpha**2 n / 32) <= beta. Where some hypothesis makes no error Theorem 4.8, with
         binary logarithms: then 2 (2 e n / vc)**vc 2**(-alpha n / 2) <= beta.
     """
-    dimension = count("vc", vc)
+    dimension = nonnegative_int("vc", vc)
     if not dimension:
         raise ParameterError("vc = 0, but it must be at least 1")
-    a, b = fraction("alpha", alpha), fraction("beta", beta)
+    a, b = probability("alpha", alpha), probability("beta", beta)
     if agnostic:
         return math.ceil(64 / a**2 * (2 * dimension * math.log(12 / a) + math.log(4 / b)))
     return math.ceil(4 / a * (dimension * math.log2(12 / a) + math.log2(2 / b)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import RandomState
-from .._support.validate import sized
+from .._support.validate import positive_int
 from ..budget.account import Budget
 from ..data.records import features
 from ..exceptions import ParameterError
@@ -153,7 +153,7 @@ class SoftLabeler(Labeler):
         Cost: a prediction of each member for each point, and 8 bytes for each of them.
         Source: as the class.
         """
-        if sized("bins", bins, 1 << 16) == 1:
+        if positive_int("bins", bins, 1 << 16) == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
         fitted = self._fitted()
         limit, points = fitted.limit(bottoms), fitted.asked(Q)

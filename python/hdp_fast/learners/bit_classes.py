@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._core import Features
 from .._support.types import Bits
-from .._support.validate import count
+from .._support.validate import nonnegative_int
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .descriptions import Hypothesis, flag
@@ -130,7 +130,7 @@ class _Sparse(_BitClass):
 
     def _count(self) -> None:
         """Checks d and size and counts the hypotheses."""
-        store(self, d=_positive("d", self.d), size=count("size", self.size))
+        store(self, d=_positive("d", self.d), size=nonnegative_int("size", self.size))
         if self.size > self.d:
             raise ParameterError(f"size = {self.size}, but it must be at most d = {self.d}")
         total = 0
@@ -397,7 +397,7 @@ class Parities(_Given):
 
 
 def _positive(name: str, value: Any) -> int:
-    found = count(name, value)
+    found = nonnegative_int(name, value)
     if not 0 < found < 1 << 32:
         raise ParameterError(f"{name} = {found}, but it must be at least 1 and below 2**32")
     return found

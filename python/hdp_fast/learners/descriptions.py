@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.validate import count, from_json, number, shown
+from .._support.validate import from_json, nonnegative_int, number, refuse
 from ..exceptions import ParameterError
 
 Hypothesis = dict[str, Any]
@@ -28,12 +28,10 @@ def parse(hypothesis: Hypothesis | str) -> Hypothesis:
         # Not shown: until its kind is known, it may be anything that somebody took for one.
         raise ParameterError(f"kind of a hypothesis must be one of {', '.join(_KINDS)}")
     if said.keys() != {"kind", *fields}:
-        rule = f"its keys must be kind, {', '.join(fields)}"
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}")
+        refuse("hypothesis", hypothesis, f"its keys must be kind, {', '.join(fields)}")
     found = {"kind": kind, **{name: check(name, said[name]) for name, check in fields.items()}}
     if "values" in found and len(found["values"]) != len(found["features"]):
-        rule = "it must have a value for each of its features"
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}")
+        refuse("hypothesis", hypothesis, "it must have a value for each of its features")
     return found
 
 
@@ -43,7 +41,7 @@ def flag(name: str, value: Any) -> bool:
     Raises: ParameterError unless it is one.
     """
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be True or False")
+        refuse(name, value, "it must be True or False")
     return bool(value)
 
 
@@ -58,25 +56,25 @@ def _loaded(hypothesis: Any) -> Mapping[str, Any]:
 
 def _list(name: str, value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be a list")
+        refuse(name, value, "it must be a list")
     return list(value)
 
 
 def _features(name: str, value: Any) -> list[int]:
-    return [count(name, each) for each in _list(name, value)]
+    return [nonnegative_int(name, each) for each in _list(name, value)]
 
 
 def _values(name: str, value: Any) -> list[int]:
     found = _features(name, value)
     if any(each > 1 for each in found):
-        raise ParameterError(f"{name} = {shown(value)}, but each must be 0 or 1")
+        refuse(name, value, "each must be 0 or 1")
     return found
 
 
 def _real(name: str, value: Any) -> float:
     found = number(name, value)
     if not math.isfinite(found):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be finite")
+        refuse(name, value, "it must be finite")
     return found
 
 
@@ -90,14 +88,14 @@ def _reals(name: str, value: Any) -> list[float]:
 def _voters(name: str, value: Any) -> list[Hypothesis]:
     found = [parse(each) for each in _list(name, value) if not isinstance(each, str)]
     if not found or len(found) < len(value) or any(each["kind"] == "vote" for each in found):
-        raise ParameterError(f"{name} = {shown(value)}, but a vote needs hypotheses, none a vote")
+        refuse(name, value, "a vote needs hypotheses, none a vote")
     return found
 
 
 _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "conjunction": {"features": _features, "values": _values, "complement": flag},
     "parity": {"features": _features, "complement": flag},
-    "at_least": {"threshold": count, "features": _features, "values": _values},
+    "at_least": {"threshold": nonnegative_int, "features": _features, "values": _values},
     "halfspace": {"weights": _reals, "bias": _real},
     "linear": {"weights": _reals, "bias": _real},
     "vote": {"hypotheses": _voters},

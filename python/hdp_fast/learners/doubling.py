@@ -16,7 +16,7 @@ from .. import noise
 from .._core import Features
 from .._support.random_state import make_stream
 from .._support.types import RandomState
-from .._support.validate import bits, fraction, positive, shown
+from .._support.validate import bits, positive, probability, refuse, shorten
 from ..accounting.mechanisms import Pure
 from ..budget.account import Budget, spend
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
@@ -108,7 +108,7 @@ class DoublingLearner:
 
     Raises: ParameterError, ShapeError.
     Cost: none until learn, but for the plan: milliseconds a class.
-    Source: Kasiviswanathan et al., Section 3.1, whose details are omitted there.
+    Source: Kasiviswanathan et al. 2011, Section 3.1, whose details are omitted there.
     """
 
     classes: Sequence[Hypotheses]
@@ -121,7 +121,7 @@ class DoublingLearner:
     def __post_init__(self) -> None:
         """Refuse what is no learner, and plan the rounds."""
         store(self, classes=_checked(self.classes), epsilon=positive("epsilon", self.epsilon))
-        store(self, alpha=fraction("alpha", self.alpha), beta=fraction("beta", self.beta))
+        store(self, alpha=probability("alpha", self.alpha), beta=probability("beta", self.beta))
         store(self, rounds=tuple(_planned(self)))
 
     @property
@@ -221,12 +221,11 @@ class DoublingLearner:
 
 def _checked(classes: Any) -> tuple[Hypotheses, ...]:
     if not isinstance(classes, Sequence) or not classes:
-        rule = "it must be a sequence of classes of hypotheses"
-        raise ParameterError(f"classes = {shown(classes)}, but {rule}")
+        refuse("classes", classes, "it must be a sequence of classes of hypotheses")
     for each in classes:
         if not isinstance(each, Hypotheses) or not len(each):
             rule = "each must be a class of hypotheses of hdp_fast.learners that has one"
-            raise ParameterError(f"classes hold {shown(each)}, but {rule}")
+            raise ParameterError(f"classes hold {shorten(each)}, but {rule}")
     sizes = [len(each) for each in classes]
     if sizes != sorted(sizes):
         raise ParameterError(

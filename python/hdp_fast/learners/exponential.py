@@ -14,7 +14,7 @@ from .. import _core
 from .._core import Features
 from .._support.random_state import check_random_state
 from .._support.types import RandomState
-from .._support.validate import array, fraction, integers, positive, shown
+from .._support.validate import array, integers, positive, probability, refuse
 from ..accounting.mechanisms import BoundedRange, Pure
 from ..accounting.neighbors import Neighbors, relation
 from ..budget.account import Budget, spend
@@ -83,7 +83,7 @@ class ExponentialLearner:
 
     Raises: ParameterError.
     Cost: none until learn.
-    Source: Kasiviswanathan et al., Theorem 3.4.
+    Source: Kasiviswanathan et al. 2011, Theorem 3.4.
     """
 
     hypotheses: Hypotheses
@@ -95,13 +95,15 @@ class ExponentialLearner:
     def __post_init__(self) -> None:
         """Refuse what is no learner."""
         if not isinstance(self.hypotheses, Hypotheses):
-            rule = "it must be a class of hypotheses of hdp_fast.learners"
-            raise ParameterError(f"hypotheses = {shown(self.hypotheses)}, but {rule}")
+            refuse(
+                "hypotheses",
+                self.hypotheses,
+                "it must be a class of hypotheses of hdp_fast.learners",
+            )
         if not len(self.hypotheses):
             raise ParameterError("hypotheses are none, but there must be one to choose")
         if self.mechanism not in ("exponential", "permute_and_flip"):
-            rule = "it must be one of exponential, permute_and_flip"
-            raise ParameterError(f"mechanism = {shown(self.mechanism)}, but {rule}")
+            refuse("mechanism", self.mechanism, "it must be one of exponential, permute_and_flip")
         store(self, epsilon=positive("epsilon", self.epsilon), neighbors=_central(self.neighbors))
 
     @property
@@ -144,8 +146,8 @@ class ExponentialLearner:
         Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
             is drawn or budget spent.
         Cost: errors of the class, and at most about a coin for each hypothesis.
-        Source: Kasiviswanathan et al., Theorem 3.4; McSherry and Talwar 2007; McKenna and Sheldon
-            2020.
+        Source: Kasiviswanathan et al. 2011, Theorem 3.4; McSherry and Talwar 2007; McKenna and
+            Sheldon 2020.
         """
         check_random_state(random_state)
         record = self._record(random_state)
@@ -231,7 +233,7 @@ class ExponentialLearner:
         Cost: constant.
         Source: ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon
             under "add_remove"), for Z the worst difference of two losses: a sharper form of
-            Kasiviswanathan et al., Theorem 3.4.
+            Kasiviswanathan et al. 2011, Theorem 3.4.
         """
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
         rate = _exponent(alpha, epsilon, self.neighbors, agnostic, opt)
@@ -247,9 +249,9 @@ class ExponentialLearner:
         Guarantee: that of sample_size, for `corrected` records, under "replace_one".
         Raises: ParameterError.
         Cost: constant.
-        Source: Kasiviswanathan et al., Theorem 3.4.
+        Source: Kasiviswanathan et al. 2011, Theorem 3.4.
         """
-        alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
+        alpha, beta = probability("alpha", alpha), probability("beta", beta)
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
         size = len(self.hypotheses)
         needs = [
@@ -311,8 +313,8 @@ def vc_sample_size(
         independent and from the domain, as its sample_size says.
     Raises: ParameterError.
     Cost: that of sauer_bound.
-    Source: Kasiviswanathan et al., Corollary 3.6, with the number of labelings itself in place of
-        its order and the exponent of sample_size.
+    Source: Kasiviswanathan et al. 2011, Corollary 3.6, with the number of labelings itself in place
+        of its order and the exponent of sample_size.
     """
     epsilon, neighbors = positive("epsilon", epsilon), _central(neighbors)
     rate = _exponent(alpha, epsilon, neighbors, agnostic, opt)
@@ -331,7 +333,7 @@ def _exponent(
     alpha: float, epsilon: float, neighbors: Neighbors, agnostic: bool, opt: float
 ) -> float:
     """How fast the chance of a hypothesis worse by alpha falls with each record."""
-    alpha, opt = fraction("alpha", alpha), fraction("opt", opt, zero=True)
+    alpha, opt = probability("alpha", alpha), probability("opt", opt, zero=True)
     flag("agnostic", agnostic)
     most = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
     # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
@@ -345,7 +347,7 @@ def _exponent(
 
 def _records(hypotheses: int, rate: float, beta: float) -> int:
     """Records after which any of the rivals of the best hypothesis is chosen rarely enough."""
-    failure = fraction("beta", beta)
+    failure = probability("beta", beta)
     if hypotheses == 1:
         return 0
     return _rounded_up("alpha and epsilon", math.log(hypotheses - 1) - math.log(failure), rate)

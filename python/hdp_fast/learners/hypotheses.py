@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.numbers import floats
 from .._support.types import Bits, Floats
-from .._support.validate import count, numbers, shown
+from .._support.validate import nonnegative_int, numbers, refuse
 from ..exceptions import ParameterError, ShapeError
 from .descriptions import Hypothesis, parse
 
@@ -89,7 +89,7 @@ class Hypotheses(ABC):
         said = parse(hypothesis)
         found = self._place(said) if said["kind"] == self._kind else None
         if found is None or found >= len(self) or self._hypothesis(found) != said:
-            raise ParameterError(f"hypothesis = {shown(hypothesis)}, but the class has none such")
+            refuse("hypothesis", hypothesis, "the class has none such")
         return found
 
     def prepare(self, X: Any) -> Any:
@@ -120,9 +120,9 @@ class Hypotheses(ABC):
     def _hypothesis(self, i: int) -> Hypothesis: ...
 
     def _index(self, i: int) -> int:
-        found = count("i", i)
+        found = nonnegative_int("i", i)
         if found >= len(self):
-            raise ParameterError(f"i = {shown(i)}, but there are {len(self):,} hypotheses")
+            refuse("i", i, f"there are {len(self):,} hypotheses")
         return found
 
 

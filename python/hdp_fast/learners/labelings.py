@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Bits
-from .._support.validate import count, shown
+from .._support.validate import nonnegative_int, refuse
 from ..exceptions import ParameterError
 from .descriptions import Hypothesis
 from .hypotheses import Errors, Hypotheses, read_only, store
@@ -38,8 +38,11 @@ class Labelings(Hypotheses):
     def __post_init__(self) -> None:
         """Refuse what is no class, and enumerate it."""
         if not isinstance(self.hypotheses, Hypotheses):
-            rule = "it must be a class of hypotheses of hdp_fast.learners"
-            raise ParameterError(f"hypotheses = {shown(self.hypotheses)}, but {rule}")
+            refuse(
+                "hypotheses",
+                self.hypotheses,
+                "it must be a class of hypotheses of hdp_fast.learners",
+            )
         domain = self.hypotheses.prepare(self.domain)
         if not len(domain):
             raise ParameterError("domain holds no record, but it must hold one at least")
@@ -84,7 +87,7 @@ def sauer_bound(domain: int, vc: int) -> int:
     Cost: min(domain, vc) multiplications.
     Source: Sauer's lemma: the sum of C(domain, i) over i from 0 to vc.
     """
-    points, dimension = count("domain", domain), count("vc", vc)
+    points, dimension = nonnegative_int("domain", domain), nonnegative_int("vc", vc)
     if not points:
         raise ParameterError("domain = 0, but it must be at least 1")
     if dimension > _MOST_DIMENSIONS:

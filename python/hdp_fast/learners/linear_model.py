@@ -101,7 +101,7 @@ class LinearModel:
 
         Raises: as scores.
         Cost: as scores.
-        Source: Kohen and Sheffet, Algorithm 4, with the largest loss itself for LD.
+        Source: Kohen and Sheffet 2022, Algorithm 4, with the largest loss itself for LD.
         """
         loss, rows = self.loss, looked_at(X)
         given = as_given(rows, labels_of(y, len(rows), loss.label_bound))

@@ -14,7 +14,7 @@ from .. import _core
 from .._support.numbers import finite_rows, real_rows
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
-from .._support.validate import bits, integers, number, positive, shown
+from .._support.validate import bits, integers, number, positive, refuse
 from ..exceptions import ParameterError, ShapeError
 from .descriptions import flag
 
@@ -99,7 +99,7 @@ class LinearSeparator:
         self.cost = positive("cost", cost)
         self.margin = None if margin is None else number("margin", margin)
         if self.margin is not None and not 0 < self.margin <= 1:
-            raise ParameterError(f"margin = {shown(margin)}, but it must lie in (0, 1] or be None")
+            refuse("margin", margin, "it must lie in (0, 1] or be None")
         flag("intercept", intercept)
         flag("warm", warm)
         self.intercept, self.warm = bool(intercept), bool(warm)

@@ -15,13 +15,14 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     MOST,
-    at_least_zero,
-    fraction,
+    bounded_positive,
     integers,
+    nonnegative,
+    one_of,
     positive,
-    shown,
-    sized,
-    within,
+    positive_int,
+    probability,
+    refuse,
 )
 from ..accounting.mechanisms import ZCDP, GaussianMechanism, Mechanism, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
@@ -105,7 +106,7 @@ class PrivateSGD:
 
     Raises: ParameterError.
     Cost: none until it learns.
-    Source: Kohen and Sheffet, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose
+    Source: Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose
         D / (lambda r) has a D too many; minibatches and clipping are ours. L1: the remark at the
         end of their Appendix D.
     """
@@ -129,29 +130,30 @@ class PrivateSGD:
     def __post_init__(self) -> None:
         """Refuse what is no learner."""
         for name, words in (("loss", _LOSSES), ("numerics", _NUMERICS)):
-            if getattr(self, name) not in words:
-                rule = f"it must be one of {', '.join(words)}"
-                raise ParameterError(f"{name} = {shown(getattr(self, name))}, but {rule}")
+            one_of(name, getattr(self, name), words)
         real = self.loss in ("squared", "huber")
         if self.label_bound is not None and not real:
-            rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
-            raise ParameterError(f"label_bound = {shown(self.label_bound)}, but {rule}")
+            refuse(
+                "label_bound",
+                self.label_bound,
+                f"{self.loss} loss takes labels 0 and 1, and no bound",
+            )
         for name in ("radius", "norm_bound", "threshold"):
-            store(self, **{name: within(name, getattr(self, name))})
+            store(self, **{name: bounded_positive(name, getattr(self, name))})
         for name, most in (("noise_multiplier", _LARGEST_NOISE), ("label_bound", MOST)):
             if getattr(self, name) is not None:
-                store(self, **{name: within(name, getattr(self, name), most)})
+                store(self, **{name: bounded_positive(name, getattr(self, name), most)})
         strong_convexity = self.l2 if self.strong_convexity is None else self.strong_convexity
         store(
             self,
             numerics="exact" if self.numerics == "exact" else "idealized",
-            steps=sized("steps", self.steps, 1 << 53),
-            batch_size=sized("batch_size", self.batch_size, 1 << 32),
-            l1=at_least_zero("l1", self.l1),
-            l2=at_least_zero("l2", self.l2),
-            strong_convexity=at_least_zero("strong_convexity", strong_convexity),
-            delta=fraction("delta", self.delta),
-            clip_norm=within("clip_norm", self._steepest()),
+            steps=positive_int("steps", self.steps, 1 << 53),
+            batch_size=positive_int("batch_size", self.batch_size, 1 << 32),
+            l1=nonnegative("l1", self.l1),
+            l2=nonnegative("l2", self.l2),
+            strong_convexity=nonnegative("strong_convexity", strong_convexity),
+            delta=probability("delta", self.delta),
+            clip_norm=bounded_positive("clip_norm", self._steepest()),
         )
 
     @property
@@ -188,11 +190,11 @@ class PrivateSGD:
             composition says.
         Raises: ParameterError, also without noise.
         Cost: constant.
-        Source: Kohen and Sheffet, Appendix A, sharpened: b changed draws of a batch move the sum by
-            at most 2 b L, and accounting.Subsampled mixes over b.
+        Source: Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the
+            sum by at most 2 b L, and accounting.Subsampled mixes over b.
         """
         subsampled = Subsampled(self.step, draws=self.batch_size, rate=rate)
-        return [(subsampled, self.steps * sized("rounds", rounds, 1 << 40))]
+        return [(subsampled, self.steps * positive_int("rounds", rounds, 1 << 40))]
 
     def learn(
         self,
@@ -238,13 +240,13 @@ class PrivateSGD:
         Guarantee: composition(weights.rate), for weights that a run of multiplicative updates made.
         Raises: as learn.
         Cost: as learn, and a handful of passes over the weights.
-        Source: Kohen and Sheffet, Algorithm 4.
+        Source: Kohen and Sheffet 2022, Algorithm 4.
         """
         check_random_state(random_state)
         rows = looked_at(X)
         labels = labels_of(y, len(rows), self.label_bound)
         if not isinstance(weights, DenseWeights):
-            raise ParameterError(f"weights = {shown(weights)}, but they must be DenseWeights")
+            refuse("weights", weights, "they must be DenseWeights")
         return self._learned(rows, labels, weights._weights, random_state)
 
     def learn_indices(
@@ -285,8 +287,7 @@ class PrivateSGD:
         """
         said = parse(hypothesis)
         if said["kind"] != "linear" or said["bias"] != 0:
-            rule = "it must be a linear one with bias 0"
-            raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}")
+            refuse("hypothesis", hypothesis, "it must be a linear one with bias 0")
         return LinearModel(read_only(np.array(said["weights"])), self.linear_loss)
 
     def calibrated(
@@ -310,8 +311,8 @@ class PrivateSGD:
         Source: bisection.
         """
         rate, wanted = rate_of(n, kappa), positive("epsilon", epsilon)
-        chosen = self.delta if delta is None else fraction("delta", delta)
-        steps = self.steps * sized("rounds", rounds, 1 << 40)
+        chosen = self.delta if delta is None else probability("delta", delta)
+        steps = self.steps * positive_int("rounds", rounds, 1 << 40)
 
         def family(multiplier: float) -> Mechanism:
             return dataclasses.replace(self, noise_multiplier=multiplier).composition(rate)[0][0]
@@ -356,7 +357,7 @@ class PrivateSGD:
         rate = accounting.largest_rate(
             self.step,
             draws=self.batch_size,
-            rounds=self.steps * sized("rounds", rounds, 1 << 40),
+            rounds=self.steps * positive_int("rounds", rounds, 1 << 40),
             epsilon=epsilon,
             delta=self.delta if delta is None else delta,
         )
@@ -423,7 +424,7 @@ class PrivateSGD:
         kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
             mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch_size} uniform draws",
-            source="Kohen and Sheffet, Algorithm 3; accounting.Subsampled",
+            source="Kohen and Sheffet 2022, Algorithm 3; accounting.Subsampled",
             neighbors="replace_one",
             epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,

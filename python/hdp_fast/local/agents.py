@@ -19,8 +19,7 @@ from .._support.numbers import finite_rows
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Single
-from .._support.validate import array, bits, fraction, shown
-from .._support.validate import count as checked_count
+from .._support.validate import array, bits, nonnegative_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..learners.descriptions import Hypothesis
@@ -29,7 +28,9 @@ from .visits import questions_of, shares_of
 
 Question = Callable[[Any, Bits], ArrayLike]
 
-SOURCE = "Warner 1965; Kohen and Sheffet, Section 3 (binary randomized response for their Gaussian)"
+SOURCE = (
+    "Warner 1965; Kohen and Sheffet 2022, Section 3 (binary randomized response for their Gaussian)"
+)
 
 
 class Testable(Protocol):
@@ -86,7 +87,7 @@ class Population(Single, ABC):
 
     def _reserve(self, count: int) -> int:
         """Marks agents as asked before their question runs: a crash leaves them spent."""
-        wanted = checked_count("count", count)
+        wanted = nonnegative_int("count", count)
         with self._held():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
@@ -116,13 +117,13 @@ class Agents(Population):
         everybody, the curator included; exact coins.
     Raises: ShapeError, ParameterError.
     Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    Source: Warner 1965; Kohen and Sheffet 2022, Section 3.
     """
 
     def __init__(
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
-        fraction("delta", delta, zero=True)
+        probability("delta", delta, zero=True)
         records: Any = X if isinstance(X, BitMatrix) else array("X", X)
         labels = bits("y", y)
         if len(records.shape) != 2 or labels.shape != records.shape[:1]:
@@ -178,7 +179,7 @@ class Agents(Population):
         """
         check_random_state(random_state)
         if not callable(question):
-            raise ParameterError(f"question = {shown(question)}, but it must be callable")
+            refuse("question", question, "it must be callable")
         start = self._reserve(count)
         return self._answers(question, slice(start, start + count), self._epsilon, random_state)
 
@@ -206,7 +207,7 @@ class Agents(Population):
             on no record but its own.
         Raises: as ask; ParameterError also for other shares: then nobody is asked.
         Cost: that of the questions, and O(k count d).
-        Source: Kasiviswanathan et al., Definition 5.3.
+        Source: Kasiviswanathan et al. 2011, Definition 5.3.
         """
         coins = make_stream(random_state)
         asked = questions_of(questions)
@@ -233,7 +234,7 @@ class Agents(Population):
             Predictions count as the nearer label, 0 where they are not finite;
             losses are clipped, and what is not finite counts as 1.
         Cost: that of predict, and O(count).
-        Source: Kohen and Sheffet, Algorithm 2.
+        Source: Kohen and Sheffet 2022, Algorithm 2.
         """
 
         def lost(X: Any, y: Bits) -> NDArray[Any]:
@@ -297,13 +298,13 @@ class RemoteAgents(Population):
         for each agent if they are binary randomized response with this epsilon.
     Raises: ParameterError.
     Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet, Section 3.
+    Source: Warner 1965; Kohen and Sheffet 2022, Section 3.
     """
 
     def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
         if not callable(ask):
-            raise ParameterError(f"ask = {shown(ask)}, but it must be callable")
-        super().__init__(checked_count("count", count), epsilon)
+            refuse("ask", ask, "it must be callable")
+        super().__init__(nonnegative_int("count", count), epsilon)
         self._ask = ask
 
     def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
@@ -319,7 +320,7 @@ class RemoteAgents(Population):
             nothing for JSON: then nobody is asked. ShapeError and ParameterError when ask returns
             anything but one bit an agent, and whatever ask raises: those agents stay spent.
         Cost: that of ask.
-        Source: Kohen and Sheffet, Algorithm 2.
+        Source: Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
         text = _json(learned.hypothesis)
@@ -358,8 +359,7 @@ def _json(hypothesis: Any) -> str:
     try:
         return json.dumps(hypothesis, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        rule = f"it must be something for JSON ({error})"
-        raise ParameterError(f"hypothesis = {shown(hypothesis)}, but {rule}") from None
+        refuse("hypothesis", hypothesis, f"it must be something for JSON ({error})")
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:

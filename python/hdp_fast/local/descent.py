@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import LinearModel, as_given, labels_of, looked_at
@@ -49,8 +49,8 @@ def learn_by_descent(
         agents are left; nobody has been asked then.
     Cost: O(d) an agent and a few calls a step; a pass over all features first.
     Source: Duchi, Jordan and Wainwright 2013, Local Privacy and Statistical Minimax Rates, the
-        half-space randomizer of the ball, its two coins made one bit; Kohen and Sheffet, Section
-        1.1 (stochastic gradients in the local model).
+        half-space randomizer of the ball, its two coins made one bit; Kohen and Sheffet 2022,
+        Section 1.1 (stochastic gradients in the local model).
     """
     _check(learner, agents)
     coins = make_stream(random_state)
@@ -70,7 +70,7 @@ def learn_by_descent(
 
 def _check(learner: Any, agents: Any) -> None:
     if not isinstance(learner, PrivateSGD):
-        raise ParameterError(f"learner = {shown(learner)}, but it must be a learners.PrivateSGD")
+        refuse("learner", learner, "it must be a learners.PrivateSGD")
     if learner.noise_multiplier is not None:
         rule = "it must be None: each agent's answer is noise enough"
         raise ParameterError(f"learner.noise_multiplier = {learner.noise_multiplier}, but {rule}")

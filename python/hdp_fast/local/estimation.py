@@ -6,7 +6,7 @@ import math
 
 from numpy.typing import ArrayLike
 
-from .._support.validate import bits, fraction
+from .._support.validate import bits, probability
 from ..exceptions import ParameterError, ShapeError
 from .agents import advantage
 from .randomizers.aggregates import Estimate
@@ -24,10 +24,10 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
     Raises: ParameterError.
     Cost: constant.
     Source: Hoeffding's inequality for the randomized answers, N = ln(2 / beta) / (2 (alpha
-        tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet, Section 3, at epsilon = 1.
+        tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet 2022, Section 3, at epsilon = 1.
     """
-    failure = fraction("beta", beta)
-    return needed_for(fraction("alpha", alpha), failure, epsilon, wanted=f"alpha = {alpha}")
+    failure = probability("beta", beta)
+    return needed_for(probability("alpha", alpha), failure, epsilon, wanted=f"alpha = {alpha}")
 
 
 def needed_for(width: float, failure: float, epsilon: float, *, times: int = 1, wanted: str) -> int:
@@ -53,7 +53,7 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     Cost: O(N).
     Source: unbiased inversion of randomized response; Hoeffding's inequality.
     """
-    failure, edge = fraction("beta", beta), advantage(epsilon)
+    failure, edge = probability("beta", beta), advantage(epsilon)
     said = bits("answers", answers)
     if said.size == 0:
         raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
-from .._support.validate import count as checked_count
-from .._support.validate import fraction, shown
+from .._support.validate import nonnegative_int, probability, refuse, shorten
 from ..budget.account import Budget, spend
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import Hypotheses, HypothesisResult
@@ -86,14 +85,14 @@ def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int
     Source: Hoeffding's inequality for the difference of two hypotheses' answers, and a union over
         the rivals of the best: |H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2.
     """
-    hypotheses = checked_count("size", size)
+    hypotheses = nonnegative_int("size", size)
     if not hypotheses:
         raise ParameterError("size = 0, but it must be at least 1")
-    width, failure = fraction("alpha", alpha), fraction("beta", beta)
+    width, failure = probability("alpha", alpha), probability("beta", beta)
     spread = (width * advantage(epsilon)) ** 2
     needed = math.log(max(1, hypotheses - 1)) - math.log(failure)
     if hypotheses * needed >= spread * MOST_AGENTS:
-        wanted = f"size = {shown(size)}, alpha = {alpha} and epsilon = {epsilon}"
+        wanted = f"size = {shorten(size)}, alpha = {alpha} and epsilon = {epsilon}"
         raise ParameterError(f"{wanted} {TOO_MANY}")
     return hypotheses * math.ceil(needed / spread) if hypotheses > 1 else 1
 
@@ -119,10 +118,10 @@ def learn_by_votes(
     Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than
         hypotheses: then nobody is asked; whatever the agents raise.
     Cost: a call and a prediction for each hypothesis, and O(N).
-    Source: Kohen and Sheffet, Section 1 (what the hybrid model is measured against).
+    Source: Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
     """
     _check_voting(hypotheses, agents)
-    failure = fraction("beta", beta) / len(hypotheses)
+    failure = probability("beta", beta) / len(hypotheses)
     coins = make_stream(random_state)
     asked = agents.remaining
     share, more = divmod(asked, len(hypotheses))
@@ -145,8 +144,11 @@ def learn_by_votes(
 
 def _check_voting(hypotheses: Any, agents: Any) -> None:
     if not isinstance(hypotheses, Hypotheses) or not len(hypotheses):
-        rule = "it must be a class of hypotheses of hdp_fast.learners that has one"
-        raise ParameterError(f"hypotheses = {shown(hypotheses)}, but {rule}")
+        refuse(
+            "hypotheses",
+            hypotheses,
+            "it must be a class of hypotheses of hdp_fast.learners that has one",
+        )
     if not isinstance(agents, Population):
         rule = "it must be Agents or RemoteAgents"
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")

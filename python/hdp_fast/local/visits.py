@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from .._support.validate import array, positive, shown
-from ..exceptions import ParameterError
+from .._support.validate import array, positive, refuse
 
 
 def questions_of(questions: Any) -> list[Any]:
@@ -18,7 +17,7 @@ def questions_of(questions: Any) -> list[Any]:
     """
     rule = "it must be a sequence of at least one callable"
     if not isinstance(questions, Sequence) or not questions or not all(map(callable, questions)):
-        raise ParameterError(f"questions = {shown(questions)}, but {rule}")
+        refuse("questions", questions, rule)
     return list(questions)
 
 
@@ -34,12 +33,10 @@ def shares_of(shares: Any, count: int, epsilon: float) -> list[float]:
         return [equal] * count
     found = array("shares", shares)
     if found.shape != (count,) or found.dtype.kind not in "uif":
-        rule = f"it must be {count} numbers, one for each question"
-        raise ParameterError(f"shares = {shown(shares)}, but {rule}")
+        refuse("shares", shares, f"it must be {count} numbers, one for each question")
     parts = [positive("shares", share) for share in found.tolist()]
     if sum(map(_decimal, parts)) > _decimal(epsilon):
-        rule = f"their sum must be at most the agents' epsilon = {epsilon}"
-        raise ParameterError(f"shares = {shown(shares)}, but {rule}")
+        refuse("shares", shares, f"their sum must be at most the agents' epsilon = {epsilon}")
     return parts
 
 

@@ -92,7 +92,7 @@ def distribution_base(records: Sequence[Record], d: int, p: Fraction, c: Fractio
     Guarantee: pure epsilon-DP iff worst_ratio(p, neighbors, c=c) <= exp(epsilon).
     Raises: ValueError if p or c is not a probability or a record is outside the domain.
     Cost: 2**n (n + 2**d) fraction operations.
-    Source: Kasiviswanathan et al., Section 4, algorithm A (there c = 1/2, p = epsilon / 4).
+    Source: Kasiviswanathan et al. 2011, Section 4, algorithm A (there c = 1/2, p = epsilon / 4).
     """
     _require_probabilities(p=p, c=c)
     distribution = _hypotheses(d)
@@ -114,7 +114,7 @@ def distribution_loop(records: Sequence[Record], d: int, p: Fraction, g: Fractio
     Guarantee: pure epsilon-DP if worst_ratio(p, neighbors, g=g) <= exp(epsilon).
     Raises: ValueError if g = 0, p or g is no probability, or a record is outside the domain.
     Cost: as distribution_base.
-    Source: extends Kasiviswanathan et al., Section 4 (their amplified A* without a test set).
+    Source: extends Kasiviswanathan et al. 2011, Section 4 (their amplified A* without a test set).
     """
     _require_probabilities(p=p, g=g)
     _require(g > 0, "g must be positive: the loop need not end otherwise")
@@ -149,7 +149,7 @@ def distribution_batches(
     Guarantee: that of one A(c, p), for the relation given.
     Raises: ValueError if k < 1, p or c is no probability, or a record is outside the domain.
     Cost: k 2**(n / k) 2**d, or (2**n + k**n k) 2**d when batches are random.
-    Source: replaces the test set of Kasiviswanathan et al., Section 4, algorithm A*.
+    Source: replaces the test set of Kasiviswanathan et al. 2011, Section 4, algorithm A*.
     """
     _require_relation(neighbors)
     _require(k >= 1, f"k must be at least 1, got {k}")
@@ -210,7 +210,7 @@ def distribution_paper(
         record is added: nothing is claimed for "add_remove".
     Raises: ValueError if epsilon is not in (0, 4], k < 1 or test_size > n.
     Cost: k 2**(n / k) + (2**d + 1)**k (k + test_size), and k**2 / epsilon noise terms.
-    Source: Kasiviswanathan et al., Section 4, algorithm A*.
+    Source: Kasiviswanathan et al. 2011, Section 4, algorithm A*.
     """
     _require(0 < epsilon <= 4, f"epsilon must lie in (0, 4], got {epsilon}")
     _require(k >= 1, f"k must be at least 1, got {k}")
@@ -370,7 +370,7 @@ def worst_ratio(
     Guarantee: exact supremum for A(c, p) (reached by n = 1); upper bound for LOOP.
     Raises: ValueError if p, c or g is out of range, or not exactly one of c and g is given.
     Cost: a few fraction operations.
-    Source: Kasiviswanathan et al., Lemma 4.2, with the bound on BOT tightened.
+    Source: Kasiviswanathan et al. 2011, Lemma 4.2, with the bound on BOT tightened.
     """
     _require_relation(neighbors)
     _require(0 <= p < 1, f"p must lie in [0, 1), got {p}")
@@ -521,7 +521,7 @@ def samples_for_error(d: int, alpha: float, p: float, failure: float) -> int:
     Guarantee: of utility only; any distribution of x, labels from some hypothesis.
     Raises: ValueError if an argument is out of range.
     Cost: constant.
-    Source: sharpens Kasiviswanathan et al., Lemma 4.1 (a union bound, s = 0, and Chernoff).
+    Source: sharpens Kasiviswanathan et al. 2011, Lemma 4.1 (a union bound, s = 0, and Chernoff).
     """
     _require_targets(d, alpha, failure, 1.0)
     _require(0 < p <= 1, f"p must lie in (0, 1], got {p}")
@@ -618,7 +618,7 @@ def plan_paper(d: int, alpha: float, beta: float, epsilon: float, neighbors: Nei
     Guarantee: n_paper_valid says whether the paper's proof covers the arguments.
     Raises: ValueError if an argument is out of range.
     Cost: constant.
-    Source: Kasiviswanathan et al., Section 4, A* and Lemmas 4.1, 4.6; k there needs log_{4/3}.
+    Source: Kasiviswanathan et al. 2011, Section 4, A* and Lemmas 4.1, 4.6; k there needs log_{4/3}.
     """
     _require_targets(d, alpha, beta, epsilon)
     _require_relation(neighbors)

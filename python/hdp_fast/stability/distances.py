@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.types import Integers
-from .._support.validate import count, sized
+from .._support.validate import nonnegative_int, positive_int
 from .votes import counts_of, votes_of
 
 
@@ -54,9 +54,9 @@ def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) ->
         again for each ten more.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 4.
     """
-    size = sized("labels", labels, 256)
+    size = positive_int("labels", labels, 256)
     found = votes_of(votes)
-    wanted = None if threads is None else count("threads", threads)
+    wanted = None if threads is None else nonnegative_int("threads", threads)
     queries = found.shape[1]
     return _core.count_votes(found.reshape(-1), queries, size, wanted).reshape(queries, size)
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import noise
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
-from .._support.validate import fraction, number, shown, sized
+from .._support.validate import number, positive_int, probability, refuse
 from ..accounting.discrete_gaussian import LEAST_SIGMA, composed_delta, composed_sigma
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
@@ -81,8 +81,11 @@ class GaussianVote:
             or sigma.denominator > _LARGEST_DENOMINATOR
             or not LEAST_SIGMA <= sigma <= _LARGEST_SIGMA
         ):
-            rule = "it must be a Fraction, its denominator at most 1,024, from 3 to 2**49"
-            raise ParameterError(f"sigma = {shown(sigma)}, but {rule}")
+            refuse(
+                "sigma",
+                sigma,
+                "it must be a Fraction, its denominator at most 1,024, from 3 to 2**49",
+            )
         if composed_delta(sigma, 2 * self.m, self.epsilon) > self.delta:
             rule = f"that is too little noise for epsilon = {self.epsilon:g}"
             raise ParameterError(f"sigma = {float(sigma):g}, but {rule}, delta = {self.delta:g}")
@@ -266,16 +269,15 @@ def _checked(m: Any, epsilon: Any, delta: Any, beta: Any) -> dict[str, Any]:
     least, most = _EPSILONS
     spent = number("epsilon", epsilon)
     if not least <= spent <= most:
-        raise ParameterError(f"epsilon = {shown(epsilon)}, but it must lie in [{least}, {most:,g}]")
-    shares = {name: fraction(name, value) for name, value in (("delta", delta), ("beta", beta))}
-    return {"m": sized("m", m, _MOST), "epsilon": spent, **shares}
+        refuse("epsilon", epsilon, f"it must lie in [{least}, {most:,g}]")
+    shares = {name: probability(name, value) for name, value in (("delta", delta), ("beta", beta))}
+    return {"m": positive_int("m", m, _MOST), "epsilon": spent, **shares}
 
 
 def _rule(labels: Any, threshold: Any) -> dict[str, Any]:
-    size, least = sized("labels", labels, _MOST), number("threshold", threshold)
+    size, least = positive_int("labels", labels, _MOST), number("threshold", threshold)
     if size == 1:
         raise ParameterError("labels = 1, but a vote needs at least 2")
     if not 0 <= least <= _LARGEST_THRESHOLD:
-        rule = f"it must lie in [0, {_LARGEST_THRESHOLD:,g}]"
-        raise ParameterError(f"threshold = {shown(threshold)}, but {rule}")
+        refuse("threshold", threshold, f"it must lie in [0, {_LARGEST_THRESHOLD:,g}]")
     return {"labels": size, "threshold": least}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._support.validate import fraction, positive, shown, sized
+from .._support.validate import positive, positive_int, probability, refuse
 from ..exceptions import ParameterError
 from .gaussian import THRESHOLD, GaussianVote
 from .tables import HazardTable, VoteTable
@@ -64,7 +64,7 @@ def plan(
     Cost: as the designs.
     Source: Bassily, Thakkar and Thakurta 2018, Theorem 3.11, for k_paper.
     """
-    size = sized("labels", labels, _MOST)
+    size = positive_int("labels", labels, _MOST)
     if size == 1:
         raise ParameterError("labels = 1, but a vote needs at least 2")
     goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
@@ -101,9 +101,8 @@ def members_needed(table: Table, *, agreement: float = 0.75) -> int:
         votes of the tail of the noise, times the labels that could win.
     """
     if not isinstance(table, Table):
-        rule = "it must be a HazardTable, a VoteTable or a GaussianVote"
-        raise ParameterError(f"table = {shown(table)}, but {rule}")
-    p = fraction("agreement", agreement)
+        refuse("table", table, "it must be a HazardTable, a VoteTable or a GaussianVote")
+    p = probability("agreement", agreement)
     if p <= 0.5:
         raise ParameterError(f"agreement = {agreement}, but it must lie in (1/2, 1)")
     if isinstance(table, GaussianVote):
@@ -129,8 +128,8 @@ def paper_members(T: int, m: int, *, epsilon: float, delta: float, beta: float) 
     Cost: constant.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 1.
     """
-    bottoms, queries = sized("T", T, _MOST), sized("m", m, _MOST)
-    tail = min(fraction("delta", delta), fraction("beta", beta) / 2)
+    bottoms, queries = positive_int("T", T, _MOST), positive_int("m", m, _MOST)
+    tail = min(probability("delta", delta), probability("beta", beta) / 2)
     spread = math.sqrt(bottoms * math.log(2 / delta)) / positive("epsilon", epsilon)
     return round(136 * math.log(4 * queries * bottoms / tail) * spread)
 

@@ -11,7 +11,7 @@ from .. import _core
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Single
-from .._support.validate import array, count, sized
+from .._support.validate import array, nonnegative_int, positive_int
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
@@ -130,7 +130,7 @@ class Session(Once):
         Cost: a few nanoseconds a query.
         Source: as the table.
         """
-        k = sized("members", members, 1 << 31)
+        k = positive_int("members", members, 1 << 31)
         given = array("ones", ones)
         if given.ndim > 1:
             raise ShapeError(f"ones has shape {given.shape}, but it must be one integer or (m,)")
@@ -158,7 +158,7 @@ class Session(Once):
         """
         if self._bottoms is None:
             raise ParameterError("session = one of a VoteTable, but scores need a HazardTable")
-        size = sized("bins", bins, 1 << 16)
+        size = positive_int("bins", bins, 1 << 16)
         if size == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
         given = _scores(scores)
@@ -207,7 +207,7 @@ def used(name: str, value: int, most: int) -> int:
 
     Raises: ParameterError otherwise.
     """
-    found = count(name, value)
+    found = nonnegative_int(name, value)
     if found > most:
         raise ParameterError(f"{name} = {found}, but the table allows {most}")
     return found

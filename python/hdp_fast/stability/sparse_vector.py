@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
-from .._support.validate import array, fraction, positive, shown, sized
+from .._support.validate import array, positive, positive_int, probability, refuse
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
@@ -42,10 +42,10 @@ class _Comparisons(Once):
         level = _integers("threshold", threshold)
         if level.ndim:
             raise ShapeError(f"threshold has shape {level.shape}, but it must be one integer")
-        queries = (1 << 63) - 1 if m is None else sized("m", m, _MOST)
+        queries = (1 << 63) - 1 if m is None else positive_int("m", m, _MOST)
         check_random_state(random_state)
         ratio = scale.as_integer_ratio()
-        self._noisy = _core.AboveThreshold(int(level), ratio, sized("T", T, _MOST), queries)
+        self._noisy = _core.AboveThreshold(int(level), ratio, positive_int("T", T, _MOST), queries)
         self._limited, self._scale = m is not None, scale
         super().__init__(record, random_state, budget)
 
@@ -164,7 +164,7 @@ class OnlineQueryRelease(_Comparisons):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ):
-        half = fraction("delta", delta) / 2
+        half = probability("delta", delta) / 2
         scale = laplace_scale(T, epsilon=epsilon, delta=half)
         self._threshold = _threshold(T, scale, half)
         record = PrivacyRecord(
@@ -216,9 +216,9 @@ class StableRelease:
     """
 
     def __init__(self, *, epsilon: float, delta: float):
-        self._epsilon, self._delta = positive("epsilon", epsilon), fraction("delta", delta)
+        self._epsilon, self._delta = positive("epsilon", epsilon), probability("delta", delta)
         if not 1e-6 <= self._epsilon <= 1e3:
-            raise ParameterError(f"epsilon = {shown(epsilon)}, but it must lie in [1e-06, 1000]")
+            refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
         with localcontext(prec=_DIGITS):
             ratio = Decimal(-self._epsilon).exp()
             # Pr[noise > g] = ratio**(g + 1) / (1 + ratio).
@@ -293,10 +293,10 @@ def laplace_scale(T: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
     Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3, in the place of the paper's sqrt(32 T
         ln(1 / delta)) / epsilon.
     """
-    bottoms, total = sized("T", T, _MOST), positive("epsilon", epsilon)
-    allowed = fraction("delta", delta, zero=True)
+    bottoms, total = positive_int("T", T, _MOST), positive("epsilon", epsilon)
+    allowed = probability("delta", delta, zero=True)
     if not 1e-6 <= total <= 1e3:
-        raise ParameterError(f"epsilon = {shown(epsilon)}, but it must lie in [1e-06, 1000]")
+        refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
     pure = 2 * bottoms / Fraction(total)
     if not allowed:
         return pure

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Bits
-from .._support.validate import shown
+from .._support.validate import refuse
 from ..data.records import own_array
-from ..exceptions import ParameterError
 from ..weights import DenseWeights
 
 
@@ -116,10 +115,10 @@ def adapted(learner: Any) -> Learner:
         return Learner(learner)
     if hasattr(learner, "fit") and hasattr(learner, "predict"):
         return _Classifier(learner)
-    if callable(learner) and not isinstance(learner, type):
-        return _Function(learner)
-    rule = "it must have learn, or fit and predict, or be a function (X, y) -> predictor"
-    raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+    if not callable(learner) or isinstance(learner, type):
+        rule = "it must have learn, or fit and predict, or be a function (X, y) -> predictor"
+        refuse("learner", learner, rule)
+    return _Function(learner)
 
 
 def _clone(classifier: Any) -> Any:

@@ -20,7 +20,7 @@ def chi2_finite(target: ArrayLike, source: ArrayLike) -> float:
 
     Raises: ShapeError, ParameterError.
     Cost: O(k).
-    Source: Kohen and Sheffet, Section 2.
+    Source: Kohen and Sheffet 2022, Section 2.
     """
     p, q = _law("target", target), _law("source", source)
     if p.shape != q.shape:
@@ -47,7 +47,7 @@ def chi2_gaussians(
 
     Raises: ShapeError, ParameterError.
     Cost: O(d**3), O(d) for diagonals.
-    Source: integral of target**2 / source in closed form; Kohen and Sheffet, Section 5, for
+    Source: integral of target**2 / source in closed form; Kohen and Sheffet 2022, Section 5, for
         diagonals of mean 0.
     """
     means = [_vector(name, value) for name, value in _named(target_mean, source_mean, "mean")]

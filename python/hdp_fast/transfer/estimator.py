@@ -20,7 +20,7 @@ from .._support import progress as progress_module
 from .._support.callers import locked
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
-from .._support.validate import array, bits, shown
+from .._support.validate import array, bits, refuse
 from ..budget.account import Budget, spend
 from ..exceptions import CheckpointError, InsufficientSamples, ParameterError, ShapeError
 from ..gf2 import BitMatrix
@@ -34,7 +34,9 @@ from .run import Rounds, TransferResult, is_oracle
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
-_SOURCE = "Kohen and Sheffet, Algorithm 2 and Theorem 4.2, by advanced joint convexity and PLDs"
+_SOURCE = (
+    "Kohen and Sheffet 2022, Algorithm 2 and Theorem 4.2, by advanced joint convexity and PLDs"
+)
 
 
 class SubsampleTestReweigh:
@@ -54,7 +56,7 @@ class SubsampleTestReweigh:
         answer has. Exact where the learner is. private=False protects the agents only.
     Raises: nothing until fit.
     Cost: none until fit.
-    Source: Kohen and Sheffet, Algorithms 1 and 2.
+    Source: Kohen and Sheffet 2022, Algorithms 1 and 2.
 
     Attributes:
         result_: what fit released.
@@ -131,7 +133,7 @@ class SubsampleTestReweigh:
             more agents than are left: resume goes on with others.
         Cost: each round the learner's on its draws, a prediction for n records and a handful of
             passes over n weights; 30 bytes a record beside X.
-        Source: Kohen and Sheffet, Algorithms 1 and 2.
+        Source: Kohen and Sheffet 2022, Algorithms 1 and 2.
         """
         check_random_state(random_state)
         records, labels = _records(X, y)
@@ -269,8 +271,11 @@ class SubsampleTestReweigh:
     def _check_agents(self, agents: Any, X: NDArray[Any]) -> None:
         if is_oracle(agents):
             if self.private or not hasattr(agents, "query"):
-                rule = "it must be Agents or RemoteAgents, or for private=False an SQ oracle"
-                raise ParameterError(f"agents = {shown(agents)}, but {rule}")
+                refuse(
+                    "agents",
+                    agents,
+                    "it must be Agents or RemoteAgents, or for private=False an SQ oracle",
+                )
         elif isinstance(agents, local.Agents) and (agents.d,) != X.shape[1:]:
             rule = f"X has shape {X.shape}"
             raise ShapeError(f"agents have {agents.d} features, but {rule}")
@@ -338,9 +343,7 @@ def _weights(
         return DenseWeights(n, kappa, found.eta)
     before: DenseWeights | None = getattr(start, "_weights", None)
     if before is None:
-        raise ParameterError(
-            f"start = {shown(start)}, but it must have been fitted in this process"
-        )
+        refuse("start", start, "it must have been fitted in this process")
     if before.n != n:
         raise ShapeError(f"start was fitted to {before.n:,} records, but X has {n:,}")
     if not _same_data(start._settings, X, y):
@@ -361,8 +364,7 @@ def _verify(learner: Any, found: Plan, weights: DenseWeights) -> None:
 def _check_start(start: SubsampleTestReweigh | None) -> None:
     # Weights that follow hypotheses which nothing protects depend on everybody's records.
     if start is not None and start.record_ is None:
-        rule = "a private run can only go on from a private one"
-        raise ParameterError(f"start = {shown(start)}, but {rule}")
+        refuse("start", start, "a private run can only go on from a private one")
 
 
 def _answered(agents: Any) -> int:

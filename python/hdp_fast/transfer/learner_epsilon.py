@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._support.validate import count as checked_count
-from .._support.validate import shown
+from .._support.validate import nonnegative_int, refuse
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled, largest_rate
 from ..accounting.mechanisms import delta as composed_delta
 from ..accounting.sampling_rate import WINDOW
@@ -36,8 +35,11 @@ def check_private(learner: Any) -> Mechanism:
     mechanism = _mechanism("learner.privacy", learner.privacy)
     selection = getattr(learner, "mechanism", "exponential")
     if isinstance(mechanism, BoundedRange) and selection != "exponential":
-        rule = "only the exact exponential mechanism has bounded range: account for Pure"
-        raise ParameterError(f"learner.mechanism = {shown(selection)}, but {rule}")
+        refuse(
+            "learner.mechanism",
+            selection,
+            "only the exact exponential mechanism has bounded range: account for Pure",
+        )
     return mechanism
 
 
@@ -50,8 +52,8 @@ def steps_of(learner: Any) -> tuple[int, int]:
     _check_names(type(learner), ("learn_weighted", "step", "calibrated"))
     _check_names(learner, ("steps", "batch_size"))
     counts = (
-        checked_count("learner.steps", learner.steps),
-        checked_count("learner.batch_size", learner.batch_size),
+        nonnegative_int("learner.steps", learner.steps),
+        nonnegative_int("learner.batch_size", learner.batch_size),
     )
     if not all(counts):
         shape = f"learner.steps = {counts[0]} and learner.batch_size = {counts[1]}"
@@ -70,15 +72,16 @@ def round_cost(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
 def _check_names(learner: Any, names: tuple[str, ...]) -> None:
     missing = [name for name in names if not hasattr(learner, name)]
     if missing:
-        rule = f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners"
-        raise ParameterError(f"learner = {shown(learner)}, but {rule}")
+        refuse(
+            "learner",
+            learner,
+            f"a private run needs one with {', '.join(missing)}, as in hdp_fast.learners",
+        )
 
 
 def _mechanism(name: str, value: Any) -> Mechanism:
     if not isinstance(value, Mechanism):
-        raise ParameterError(
-            f"{name} = {shown(value)}, but it must be a mechanism of hdp_fast.accounting"
-        )
+        refuse(name, value, "it must be a mechanism of hdp_fast.accounting")
     return value
 
 

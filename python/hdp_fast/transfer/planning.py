@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .. import local
-from .._support.validate import at_most_one, count, fraction, number, positive, shown
+from .._support.validate import (
+    nonnegative_int,
+    number,
+    positive,
+    probability,
+    probability_or_one,
+    refuse,
+)
 from ..exceptions import ParameterError
 from .learner_epsilon import Search, composes, sample_of, steps_of
 
@@ -163,12 +170,12 @@ def plan(
         accounting.delta.
     Raises: ParameterError.
     Cost: a few seconds, for the search of the learner's own epsilon; no data.
-    Source: Kohen and Sheffet, Algorithm 2 and Theorems 4.2, 4.3; fewer records by advanced joint
-        convexity and privacy-loss distributions, fewer rounds by the step size 3 alpha / 2, fewer
-        agents by binary randomized response and fewer tests.
+    Source: Kohen and Sheffet 2022, Algorithm 2 and Theorems 4.2, 4.3; fewer records by advanced
+        joint convexity and privacy-loss distributions, fewer rounds by the step size 3 alpha / 2,
+        fewer agents by binary randomized response and fewer tests.
     """
-    alpha, beta = fraction("alpha", alpha), fraction("beta", beta)
-    opt = fraction("opt", opt, zero=True)
+    alpha, beta = probability("alpha", alpha), probability("beta", beta)
+    opt = probability("opt", opt, zero=True)
     _choice("schedule", schedule, ("every", "geometric", "final"))
     _choice("output", output, ("tested", "smallest", "majority"))
     free = chi2 is None or not (kappa is None and rounds is None and eta in (None, "paper"))
@@ -177,12 +184,12 @@ def plan(
     _check_depth(step, length)
     density = _density(alpha, ratio, kappa, private)
     tests, each = _tests(schedule, output, length, alpha, beta, agents_epsilon)
-    held = None if n is None else count("n", n)
+    held = None if n is None else nonnegative_int("n", n)
     if private and draws is not None:
-        raise ParameterError(f"draws = {shown(draws)}, but a private plan finds them itself")
+        refuse("draws", draws, "a private plan finds them itself")
     own: float | None
     if private:
-        epsilon, failing = positive("epsilon", epsilon), fraction("delta", delta)
+        epsilon, failing = positive("epsilon", epsilon), probability("delta", delta)
         assert density is not None
         if composes(learner):
             m, own = math.prod(steps_of(learner)), None
@@ -247,16 +254,15 @@ def _draws(learner: Any, draws: int | None, alpha: float, beta: float) -> int:
     """Draws of a round that is not private."""
     if composes(learner):
         if draws is not None:
-            rule = "a learner with steps draws steps * batch"
-            raise ParameterError(f"draws = {shown(draws)}, but {rule}")
+            refuse("draws", draws, "a learner with steps draws steps * batch")
         return math.prod(steps_of(learner))
-    return count("draws", draws) if draws is not None else sample_of(learner, alpha, beta)
+    return nonnegative_int("draws", draws) if draws is not None else sample_of(learner, alpha, beta)
 
 
 def _divergence(chi2: float) -> float:
     found = number("chi2", chi2)
     if not 0 <= found < math.inf:
-        raise ParameterError(f"chi2 = {shown(chi2)}, but it must be finite and at least 0")
+        refuse("chi2", chi2, "it must be finite and at least 0")
     return found
 
 
@@ -271,9 +277,9 @@ def _steps(
     paper = eta == "paper"
     step = alpha / 8 if paper else 1.5 * alpha if eta is None else number("eta", eta)
     if not 0 < step <= 4:
-        raise ParameterError(f"eta = {shown(eta)}, but it must lie in (0, 4]")
+        refuse("eta", eta, "it must lie in (0, 4]")
     if rounds is not None:
-        length = count("rounds", rounds)
+        length = nonnegative_int("rounds", rounds)
         if not 0 < length < 1 << 40:
             raise ParameterError(f"rounds = {length}, but it must be at least 1 and below 2**40")
         return float(step), length
@@ -306,7 +312,7 @@ def _paper_rounds(alpha: float, ratio: float) -> int:
 
 def _density(alpha: float, ratio: float | None, kappa: float | None, private: bool) -> float | None:
     if kappa is not None:
-        return at_most_one("kappa", kappa)
+        return probability_or_one("kappa", kappa)
     if not private:
         return None
     if ratio is None:
@@ -384,10 +390,9 @@ def _paper(
 def _refuse_privacy(epsilon: object, delta: object) -> None:
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if value is not None:
-            rule = "private=False protects no record of the curator: leave it out"
-            raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+            refuse(name, value, "private=False protects no record of the curator: leave it out")
 
 
 def _choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ParameterError(f"{name} = {shown(value)}, but it must be one of {', '.join(allowed)}")
+        refuse(name, value, f"it must be one of {', '.join(allowed)}")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.types import Floats
-from ..._support.validate import fraction, number, positive, shown, sized
-from ...exceptions import ParameterError, ShapeError
+from ..._support.validate import number, positive, positive_int, probability, refuse
+from ...exceptions import ShapeError
 from ...learners.hypotheses import read_only
 from ..base import Estimator, People, check_loss, people, same_columns
 from .polytopes import Found
@@ -112,7 +112,7 @@ class Pooled(_Baseline):
 
     def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
         m, n = len(source.y), len(target.y)
-        alpha = m / (m + n) if self.alpha is None else fraction("alpha", self.alpha)
+        alpha = m / (m + n) if self.alpha is None else probability("alpha", self.alpha)
         everybody = People(
             np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y])
         )
@@ -180,16 +180,17 @@ class KernelMeanMatching(_Reweighted):
     def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
         m, bound = len(source), number("bound", self.bound)
         if not 1 <= bound < math.inf:
-            rule = "it must be finite and at least 1"
-            raise ParameterError(f"bound = {shown(self.bound)}, but {rule}")
+            refuse("bound", self.bound, "it must be finite and at least 1")
         return match_kernel_means(
             source,
             target,
             width=self._width(source),
             bound=bound,
-            slack=1 - m**-0.5 if self.slack is None else fraction("slack", self.slack, zero=True),
-            landmarks=sized("landmarks", self.landmarks, 1 << 20),
-            steps=sized("steps", self.steps, _MOST_STEPS),
+            slack=1 - m**-0.5
+            if self.slack is None
+            else probability("slack", self.slack, zero=True),
+            landmarks=positive_int("landmarks", self.landmarks, 1 << 20),
+            steps=positive_int("steps", self.steps, _MOST_STEPS),
             tolerance=positive("tolerance", self.tolerance),
         )
 
@@ -229,7 +230,7 @@ class DiscrepancyMinimization(_Reweighted):
     tolerance: float = 0.01
 
     def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
-        steps = sized("steps", self.steps, _MOST_STEPS)
+        steps = positive_int("steps", self.steps, _MOST_STEPS)
         tolerance = positive("tolerance", self.tolerance)
         return minimize_discrepancy(source, target, steps=steps, tolerance=tolerance)
 

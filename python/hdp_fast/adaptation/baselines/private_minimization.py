@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
-from ..._support.validate import positive, sized, within
+from ..._support.validate import bounded_positive, positive, positive_int
 from ...budget.account import Budget
 from ...learners.hypotheses import read_only
 from ..base import BoundedEstimator, check_loss, people, rows_of, same_columns
@@ -103,9 +103,9 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         check_loss(self.loss)
         check_random_state(self.random_state)
         positive("epsilon", self.epsilon)
-        privacy, norm_bound = checked_privacy(self), within("norm_bound", self.norm_bound)
+        privacy, norm_bound = checked_privacy(self), bounded_positive("norm_bound", self.norm_bound)
         l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
-        steps = sized("steps", self.steps, _MOST_STEPS)
+        steps = positive_int("steps", self.steps, _MOST_STEPS)
         source = people("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))
         rows = rows_of("target", X_target)

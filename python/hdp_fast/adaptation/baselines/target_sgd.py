@@ -9,7 +9,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from ..._support.types import RandomState
-from ..._support.validate import fraction, positive, sized
+from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
 from ...learners.linear_model import Rows
 from ...learners.sgd import Numerics, PrivateSGD
@@ -82,10 +82,10 @@ class TargetSGD(BoundedEstimator):
         return self
 
     def _learner(self, n: int, d: int) -> PrivateSGD:
-        epsilon, delta = positive("epsilon", self.epsilon), fraction("delta", self.delta)
+        epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta)
         affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
         steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
-        sized("steps", steps, _MOST_STEPS)
+        positive_int("steps", steps, _MOST_STEPS)
         drawn = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         learner = PrivateSGD(
             self.loss,

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.types import Floats
-from ..._support.validate import LEAST, bits, shown, sized, within
-from ...exceptions import ParameterError
+from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
 from ...learners.hypotheses import read_only
 from .moments import WIDE, Ball, Sample, moments, refuse_beyond, samples
 
@@ -73,11 +72,9 @@ def classification_discrepancy(
         of X unless it is float64.
     Source: Bassily, Cortes, Mao and Mohri, (1); ascent with steps radius / sqrt(t).
     """
-    if loss not in _LOSSES:
-        rule = f"it must be one of {', '.join(_LOSSES)}"
-        raise ParameterError(f"loss = {shown(loss)}, but {rule}")
-    largest, rounds = within("radius", radius), sized("steps", steps, 10**6)
-    wanted = sized("starts", starts, 1000)
+    one_of("loss", loss, _LOSSES)
+    largest, rounds = bounded_positive("radius", radius), positive_int("steps", steps, 10**6)
+    wanted = positive_int("starts", starts, 1000)
     labels = [2.0 * bits(f"y_{name}", y) - 1 for name, y in _named(y_source, y_target)]
     source, target = samples(X_source, labels[0], X_target, labels[1])
     for sample in (source, target):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.types import Floats
-from ..._support.validate import MOST, array, shown, within
+from ..._support.validate import MOST, array, bounded_positive, one_of, refuse, shorten
 from ...exceptions import ParameterError, ShapeError
 from ...learners.hypotheses import read_only
 from .moments import WIDE, Ball, Bounds, Sample, moments, refuse_beyond, samples
@@ -89,9 +89,7 @@ def discrepancy(
     """
     data = X_source, y_source, X_target, y_target
     problem = posed(data, radius, norm_bound, private, around, local_radius)
-    if method not in _METHODS:
-        rule = f"it must be one of {', '.join(_METHODS)}"
-        raise ParameterError(f"method = {shown(method)}, but {rule}")
+    one_of("method", method, _METHODS)
     return solved(problem, method)
 
 
@@ -107,11 +105,14 @@ def posed(
 
     Raises: ShapeError, ParameterError.
     """
-    largest = within("radius", radius)
-    bounds = WIDE if norm_bound is None else Bounds(within("norm_bound", norm_bound), LABEL_BOUND)
+    largest = bounded_positive("radius", radius)
+    bounds = (
+        WIDE
+        if norm_bound is None
+        else Bounds(bounded_positive("norm_bound", norm_bound), LABEL_BOUND)
+    )
     if private not in ("target", "source", None):
-        rule = "it must be one of target, source, None"
-        raise ParameterError(f"private = {shown(private)}, but {rule}")
+        refuse("private", private, "it must be one of target, source, None")
     source, target = samples(*data)
     ball, exact = _ball(source.X.shape[1], largest, around, local_radius)
     for sample in (source, target):
@@ -137,9 +138,9 @@ def _ball(
     if around is None and local_radius is None:
         return Ball(np.zeros(d), radius), True
     if around is None or local_radius is None:
-        given = f"around = {shown(around)} and local_radius = {shown(local_radius)}"
+        given = f"around = {shorten(around)} and local_radius = {shorten(local_radius)}"
         raise ParameterError(f"{given}, but both must be given, or none")
-    center, local = _weights(around, d), within("local_radius", local_radius)
+    center, local = _weights(around, d), bounded_positive("local_radius", local_radius)
     distance = float(np.linalg.norm(center))
     if distance > radius * (1 + 1e-9):
         rule = f"its norm must be at most radius = {radius:g}"

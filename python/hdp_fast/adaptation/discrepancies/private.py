@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ... import accounting
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
-from ..._support.validate import fraction, number, shown, within
+from ..._support.validate import bounded_positive, number, probability, refuse, shorten
 from ...accounting.mechanisms import ZCDP, DiscreteLaplace, Mechanism
 from ...budget.account import Budget, spend
 from ...exceptions import ParameterError
@@ -109,20 +109,22 @@ def release_discrepancy(
         is 1024 without any addition. Running time is not protected.
     Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget spent.
     Cost: as discrepancy.
-    Source: Bassily, Cortes, Mao and Mohri, Section 4, whose Laplace noise, of scale
+    Source: Bassily, Cortes, Mao and Mohri 2024, Section 4, whose Laplace noise, of scale
         2 B / (epsilon n), is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
     """
     check_random_state(random_state)
-    noise = _noise(epsilon, mu, fraction("delta", delta))
+    noise = _noise(epsilon, mu, probability("delta", delta))
     if private not in ("target", "source"):
-        rule = "it must be one of target, source"
-        raise ParameterError(f"private = {shown(private)}, but {rule}")
-    data, bound = (X_source, y_source, X_target, y_target), within("norm_bound", norm_bound)
+        refuse("private", private, "it must be one of target, source")
+    data, bound = (
+        (X_source, y_source, X_target, y_target),
+        bounded_positive("norm_bound", norm_bound),
+    )
     problem = posed(data, radius, bound, private, around, local_radius)
     grid = _grid(problem, private)
     record = PrivacyRecord(
         mechanism="adaptation.release_discrepancy",
-        source="Bassily, Cortes, Mao and Mohri, Section 4, with an exact supremum",
+        source="Bassily, Cortes, Mao and Mohri 2024, Section 4, with an exact supremum",
         neighbors="replace_one",
         epsilon=noise.epsilon,
         delta=noise.delta,
@@ -147,7 +149,7 @@ def release_discrepancy(
 
 def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
     if (epsilon is None) == (mu is None):
-        given = f"epsilon = {shown(epsilon)} and mu = {shown(mu)}"
+        given = f"epsilon = {shorten(epsilon)} and mu = {shorten(mu)}"
         raise ParameterError(f"{given}, but exactly one of them must be given")
     if mu is None:
         found = _parameter("epsilon", epsilon)
@@ -166,8 +168,7 @@ def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
 def _parameter(name: str, value: float | None) -> float:
     found = number(name, value)
     if not _LEAST_PARAMETER <= found <= _MOST_PARAMETER:
-        rule = f"it must lie in [{_LEAST_PARAMETER:g}, {_MOST_PARAMETER:g}]"
-        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+        refuse(name, value, f"it must lie in [{_LEAST_PARAMETER:g}, {_MOST_PARAMETER:g}]")
     return found
 
 

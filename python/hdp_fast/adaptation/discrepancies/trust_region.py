@@ -168,7 +168,7 @@ def _by_dca(P: Floats, q: Floats) -> Floats:
     the eigenvectors keeps its right sign, so that only the global minimum is left to converge to
     unless a coordinate is 0 there (Carmon and Duchi 2020); hence the two starts a little aside.
     From elsewhere DCA may stop at the one local minimum that is not global, unlike what is said in
-    Bassily, Cortes, Mao and Mohri, Section 4.
+    Bassily, Cortes, Mao and Mohri 2024, Section 4.
     """
     largest = min(np.linalg.norm(P), np.abs(P).sum(axis=0).max())
     rho = max(largest, UNIT * np.linalg.norm(q), _LEAST)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ..._support.callers import locked
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, RandomState
-from ..._support.validate import array, bits, count, shown
-from ...exceptions import ParameterError, ShapeError
+from ..._support.validate import array, bits, nonnegative_int, refuse
+from ...exceptions import ShapeError
 from ...gf2 import BitMatrix, dot
 from ...learners.hypotheses import read_only, store
 
@@ -58,7 +58,7 @@ class MaskedParity:
 
         Raises: ShapeError, ParameterError.
         Cost: a pass over X; over a BitMatrix log2(d) + 2.
-        Source: Kasiviswanathan et al., Section 5.3.
+        Source: Kasiviswanathan et al. 2011, Section 5.3.
         """
         index, half = index_and_half(X, self.d)
         return np.where(half, self.r[index], parity_of(X, self.r) ^ np.uint8(self.a))
@@ -96,7 +96,7 @@ class WeakMaskedParity:
 
         Raises: ShapeError, ParameterError.
         Cost: as MaskedParity.predict.
-        Source: Kasiviswanathan et al., Section 5.3 (weak learning).
+        Source: Kasiviswanathan et al. 2011, Section 5.3 (weak learning).
         """
         index, half = index_and_half(X, len(self.r))
         return np.where(half, self.r[index], index & 1).astype(np.uint8)
@@ -112,10 +112,10 @@ def uniform_examples(
 
     Raises: ParameterError.
     Cost: m bytes for each column.
-    Source: Kasiviswanathan et al., Section 5.3.
+    Source: Kasiviswanathan et al. 2011, Section 5.3.
     """
     checked_concept(concept)
-    shape = count("m", m), width(concept.d)
+    shape = nonnegative_int("m", m), width(concept.d)
     X = make_public_generator(random_state).integers(0, 2, shape, dtype=np.uint8)
     return X, concept.predict(X)
 
@@ -199,17 +199,16 @@ def width(d: int) -> int:
 
 def checked_size(name: str, value: Any, most: int = _LARGEST) -> int:
     """The value as a number of bits of x."""
-    found = count(name, value)
+    found = nonnegative_int(name, value)
     if not 2 <= found <= most or found & (found - 1):
-        rule = f"it must be a power of two from 2 to {most:,}"
-        raise ParameterError(f"{name} = {shown(value)}, but {rule}")
+        refuse(name, value, f"it must be a power of two from 2 to {most:,}")
     return found
 
 
 def checked_concept(value: Any) -> MaskedParity:
     """The value, if it is a concept."""
     if not isinstance(value, MaskedParity):
-        raise ParameterError(f"concept = {shown(value)}, but it must be a MaskedParity")
+        refuse("concept", value, "it must be a MaskedParity")
     return value
 
 
@@ -217,5 +216,5 @@ def bit(name: str, value: Any) -> int:
     """The value as 0 or 1."""
     found = operator.index(value) if isinstance(value, int | np.integer) else -1
     if found not in (0, 1):
-        raise ParameterError(f"{name} = {shown(value)}, but it must be 0 or 1")
+        refuse(name, value, "it must be 0 or 1")
     return found

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.random_state import check_random_state, make_stream
 from ..._support.types import Bits, RandomState
-from ..._support.validate import fraction, shown
+from ..._support.validate import probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents, Question, advantage
@@ -84,7 +84,7 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
         times 1 / (2 d) for a bit of r and 1 / 2 for a; a union over them.
     """
     size, edge = checked_size("d", d), advantage(epsilon)
-    failure = fraction("beta", beta) / (size + 1)
+    failure = probability("beta", beta) / (size + 1)
     one, second = (
         2 * math.log(1 / failure) / -math.log1p(-((edge * mean) ** 2)) for mean in (0.5 / size, 0.5)
     )
@@ -118,7 +118,7 @@ def learn_masked_parity(
     Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than needed:
         then nobody is asked; whatever the oracle raises.
     Cost: d + 1 queries; or O(N) for N agents and O(d log d).
-    Source: Kasiviswanathan et al., Section 5.3.1.
+    Source: Kasiviswanathan et al. 2011, Section 5.3.1.
     """
     rounds = _rounds(source, d, beta, random_state)
     r = rounds.first()
@@ -139,7 +139,7 @@ def learn_masked_parity_weakly(
     Guarantee: as learn_masked_parity.
     Raises: as learn_masked_parity.
     Cost: d queries; or O(N) for N agents and O(d log d).
-    Source: Kasiviswanathan et al., Section 5.3 (weak and strong learning).
+    Source: Kasiviswanathan et al. 2011, Section 5.3 (weak and strong learning).
     """
     rounds = _rounds(source, d, beta, random_state, weak=True)
     return rounds.learned(WeakMaskedParity(rounds.first()))
@@ -221,13 +221,12 @@ def _rounds(
     source: Any, d: int, beta: float, random_state: RandomState, *, weak: bool = False
 ) -> _Rounds:
     size = checked_size("d", d)
-    fraction("beta", beta)
+    probability("beta", beta)
     check_random_state(random_state)
     if callable(getattr(source, "query", None)):
         return _Queries(source, size)
     if not isinstance(source, Agents | MaskedParityAgents):
-        rule = "it must have query, or be Agents or MaskedParityAgents"
-        raise ParameterError(f"source = {shown(source)}, but {rule}")
+        refuse("source", source, "it must have query, or be Agents or MaskedParityAgents")
     if source.d != width(size):
         rule = f"examples of {size} bits have {width(size)}"
         raise ShapeError(f"source has agents with {source.d} features, but {rule}")

@@ -11,9 +11,7 @@ from ..._support.callers import answers as checked_answers
 from ..._support.callers import locked, losses, unheard
 from ..._support.random_state import check_random_state, make_public_generator
 from ..._support.types import Bits, RandomState
-from ..._support.validate import count as checked_count
-from ..._support.validate import positive, shown
-from ...exceptions import ParameterError
+from ..._support.validate import nonnegative_int, positive, refuse
 from ...record import PrivacyRecord
 from ..agents import Population, Question, Testable, mistakes, record_of
 from ..queries.oracles import Losses
@@ -40,7 +38,7 @@ class MaskedParityAgents(Population):
     Guarantee: that of Agents, for examples which nobody holds.
     Raises: ParameterError.
     Cost: none until asked.
-    Source: Warner 1965; Kasiviswanathan et al., Section 5.3.
+    Source: Warner 1965; Kasiviswanathan et al. 2011, Section 5.3.
     """
 
     def __init__(
@@ -53,7 +51,7 @@ class MaskedParityAgents(Population):
     ):
         people = make_public_generator(random_state)
         checked_concept(concept)
-        super().__init__(checked_count("size", size), epsilon)
+        super().__init__(nonnegative_int("size", size), epsilon)
         self.d = width(concept.d)
 
         # As for Agents: whoever holds the object has answers, no more.
@@ -79,7 +77,7 @@ class MaskedParityAgents(Population):
         """
         check_random_state(random_state)
         if not callable(question):
-            raise ParameterError(f"question = {shown(question)}, but it must be callable")
+            refuse("question", question, "it must be callable")
         self._reserve(count)
         return self._answers(question, count, random_state)
 
@@ -92,7 +90,7 @@ class MaskedParityAgents(Population):
         Guarantee: as ask.
         Raises: as ask.
         Cost: that of predict, and d bytes an agent.
-        Source: Kohen and Sheffet, Algorithm 2.
+        Source: Kohen and Sheffet 2022, Algorithm 2.
         """
 
         def wrong(X: Any, y: Bits) -> Bits:
@@ -128,7 +126,7 @@ class EvasiveOracle:
 
     Raises: ParameterError.
     Cost: masked_parity_domain.
-    Source: Kasiviswanathan et al., Section 5.3.2, for queries in [0, 1] instead of -1 and 1.
+    Source: Kasiviswanathan et al. 2011, Section 5.3.2, for queries in [0, 1] instead of -1 and 1.
     """
 
     def __init__(self, concept: MaskedParity):
@@ -145,7 +143,7 @@ class EvasiveOracle:
 
         Raises: ShapeError and ParameterError when g returns anything but one number each.
         Cost: twice that of g over the whole domain.
-        Source: Kasiviswanathan et al., Section 5.3.2.
+        Source: Kasiviswanathan et al. 2011, Section 5.3.2.
         """
         positive("tau", tau)
         size = len(self._domain)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..._support.callers import losses, unheard
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
-from ..._support.validate import fraction, positive, sized
+from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
 from ...exceptions import InsufficientSamples, ParameterError
 from ...noise import discrete_laplace, spent_on
@@ -40,7 +40,7 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
     Source: Hoeffding's inequality with half of beta, the tail of the noise with the other: the n at
         which sqrt(ln(4t / beta) / 2n) + t ln(2t / beta) / (epsilon n) is tau, for t queries.
     """
-    width, failure = fraction("tau", tau), fraction("beta", beta)
+    width, failure = probability("tau", tau), probability("beta", beta)
     asked, spent = _ratio_checked(queries, epsilon)
     if width <= 1 / STEPS:
         raise ParameterError(f"tau = {tau}, but it must be above 2**-30, the grid of the answers")
@@ -73,7 +73,7 @@ class CuratorOracle(Once):
         noise is bounded: within tau of the records' own mean, but for probability beta.
     Raises: ShapeError, ParameterError, BudgetExceeded.
     Cost: none until asked.
-    Source: Blum, Dwork, McSherry and Nissim 2005; Kasiviswanathan et al., Section 5.1.1; for
+    Source: Blum, Dwork, McSherry and Nissim 2005; Kasiviswanathan et al. 2011, Section 5.1.1; for
         integers Canonne, Kamath and Steinke 2020.
     """
 
@@ -89,8 +89,8 @@ class CuratorOracle(Once):
         random_state: RandomState = None,
     ):
         records, labels = checked_sample(X, y)
-        sized("len(y)", len(labels), _MOST_RECORDS - 1)
-        self._beta = fraction("beta", beta)
+        positive_int("len(y)", len(labels), _MOST_RECORDS - 1)
+        self._beta = probability("beta", beta)
         self._queries, self._epsilon = _ratio_checked(queries, epsilon)
         self._scale = STEPS * self._queries / spent_on(self._epsilon)
         self._n, self._answered = len(labels), 0
@@ -150,7 +150,7 @@ class CuratorOracle(Once):
 
 
 def _ratio_checked(queries: int, epsilon: float) -> tuple[int, float]:
-    asked, spent = sized("queries", queries, 1 << 40), positive("epsilon", epsilon)
+    asked, spent = positive_int("queries", queries, 1 << 40), positive("epsilon", epsilon)
     if asked >= _LARGEST_RATIO * spent:
         rule = "there must be fewer than 2**19 epsilon of them"
         raise ParameterError(f"queries = {asked:,} for epsilon = {spent}, but {rule}")

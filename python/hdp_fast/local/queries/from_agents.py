@@ -14,7 +14,7 @@ from ..._support.callers import losses
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, RandomState
 from ..._support.uncopyable import Single
-from ..._support.validate import array, fraction, positive, shown, sized
+from ..._support.validate import array, positive, positive_int, probability, refuse, shorten
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
@@ -43,7 +43,7 @@ def agents_per_query(
         Lemma 5.6.
     """
     width, half = positive("tau", tau), positive("bound", bound)
-    asked, failure = sized("queries", queries, _MOST_QUERIES), fraction("beta", beta)
+    asked, failure = positive_int("queries", queries, _MOST_QUERIES), probability("beta", beta)
     if width >= 2 * half:
         raise ParameterError(f"tau = {tau}, but it must be below the range of values, {2 * half}")
     wanted = f"tau = {tau}, queries = {queries}"
@@ -74,7 +74,8 @@ class LocalSQOracle(Single):
         all, whether or not queries depend on earlier answers (proved).
     Raises: ParameterError.
     Cost: none until asked.
-    Source: Kasiviswanathan et al., Lemma 5.6, with randomized response for their Laplace noise.
+    Source: Kasiviswanathan et al. 2011, Lemma 5.6, with randomized response for their Laplace
+        noise.
     """
 
     _copied = "ask more queries than were promised"
@@ -85,10 +86,13 @@ class LocalSQOracle(Single):
     ):
         super().__init__()
         if not isinstance(agents, Agents):
-            rule = "it must be local.Agents, who can be asked for more than their errors"
-            raise ParameterError(f"agents = {shown(agents)}, but {rule}")
-        self._queries = sized("queries", queries, _MOST_QUERIES)
-        self._beta = fraction("beta", beta)
+            refuse(
+                "agents",
+                agents,
+                "it must be local.Agents, who can be asked for more than their errors",
+            )
+        self._queries = positive_int("queries", queries, _MOST_QUERIES)
+        self._beta = probability("beta", beta)
         self._coins = make_stream(random_state)
         self.agents, self.answers, self.asked = agents, list[float](), 0
         self._begun = 0
@@ -119,10 +123,10 @@ class LocalSQOracle(Single):
         Guarantee: as the class; noninteractive.
         Raises: as query; either all queries are asked or none.
         Cost: that of gs, and O(m) for m agents in all.
-        Source: Kasiviswanathan et al., Definition 5.3 and Theorem 5.7.
+        Source: Kasiviswanathan et al. 2011, Definition 5.3 and Theorem 5.7.
         """
         if not isinstance(gs, Sequence) or isinstance(gs, str):
-            raise ParameterError(f"gs = {shown(gs)}, but it must be a sequence of queries")
+            refuse("gs", gs, "it must be a sequence of queries")
         for g in gs:
             check_query(g)
         each = _tolerances(taus, len(gs))
@@ -246,12 +250,14 @@ def simulate_sq(
         ParameterError: nobody is asked then. ParameterError when the algorithm asks more queries or
         for less tolerance than promised; whatever it raises.
     Cost: that of the algorithm; sum of agents_per_query agents.
-    Source: Kasiviswanathan et al., Theorem 5.7.
+    Source: Kasiviswanathan et al. 2011, Theorem 5.7.
     """
     if not callable(algorithm):
-        raise ParameterError(f"algorithm = {shown(algorithm)}, but it must be callable")
+        refuse("algorithm", algorithm, "it must be callable")
     if (tau is None) == (taus is None):
-        raise ParameterError(f"tau = {shown(tau)} and taus = {shown(taus)}, but one must be given")
+        raise ParameterError(
+            f"tau = {shorten(tau)} and taus = {shorten(taus)}, but one must be given"
+        )
     oracle = _Promised(agents, queries=queries, beta=beta, random_state=random_state)
     if taus is None:
         (least,) = _tolerances(tau, 1)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
-from ..._support.validate import fraction, number, positive, shown, sized
+from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ParameterError
 from .oracles import SQOracle, asked_together, check_oracle
 
@@ -51,7 +51,7 @@ class TransparentRandomizer(Protocol):
 
         Raises: what the randomizer likes.
         Cost: that of the randomizer.
-        Source: Kasiviswanathan et al., Definition 5.13.
+        Source: Kasiviswanathan et al. 2011, Definition 5.13.
         """
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> ArrayLike:
@@ -61,7 +61,7 @@ class TransparentRandomizer(Protocol):
 
         Raises: what the randomizer likes.
         Cost: that of the randomizer.
-        Source: Kasiviswanathan et al., Definition 5.13.
+        Source: Kasiviswanathan et al. 2011, Definition 5.13.
         """
 
 
@@ -104,12 +104,12 @@ def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> Si
     Guarantee: distance <= beta (proved).
     Raises: ParameterError.
     Cost: constant.
-    Source: Kasiviswanathan et al., Claim 5.9, with more than five times their tolerance (where beta
-        / t is at most 0.18), and a fixed number of candidates, without which it would depend on
-        answers which queries are asked.
+    Source: Kasiviswanathan et al. 2011, Claim 5.9, with more than five times their tolerance (where
+        beta / t is at most 0.18), and a fixed number of candidates, without which it would depend
+        on answers which queries are asked.
     """
-    privacy, failure = positive("epsilon", epsilon), fraction("beta", beta)
-    times = sized("applications", applications, MOST_CANDIDATES)
+    privacy, failure = positive("epsilon", epsilon), probability("beta", beta)
+    times = positive_int("applications", applications, MOST_CANDIDATES)
     if privacy > MOST_EPSILON:
         raise ParameterError(f"epsilon = {epsilon}, but it must be at most {MOST_EPSILON}")
     tau, phi = tolerance_of(privacy, failure / times)
@@ -184,7 +184,7 @@ def simulate_local(
     Raises: ParameterError, before the oracle is asked; what oracle, randomizer and values raise.
     Cost: at most plan_simulation's queries of its tau, and no more than the randomizer has reports;
         on average at most (1 + phi) / (1 - phi) exp(epsilon) candidates a report are looked at.
-    Source: Kasiviswanathan et al., Claim 5.9.
+    Source: Kasiviswanathan et al. 2011, Claim 5.9.
     """
     plan = plan_simulation(checked_epsilon(randomizer), beta=beta, applications=applications)
     check_simulation(values, oracle, reference)
@@ -253,8 +253,9 @@ def checked_epsilon(randomizer: Any) -> float:
     """Its epsilon, if it is one that can be simulated."""
     runs = all(callable(getattr(randomizer, name, None)) for name in ("sample", "log_probability"))
     if not runs or not hasattr(randomizer, "epsilon"):
-        rule = "it must have epsilon, sample(u) and log_probability(w, u)"
-        raise ParameterError(f"randomizer = {shown(randomizer)}, but {rule}")
+        refuse(
+            "randomizer", randomizer, "it must have epsilon, sample(u) and log_probability(w, u)"
+        )
     delta = number("randomizer.delta", getattr(randomizer, "delta", 0.0))
     if delta != 0:
         rule = "it must be 0: else no ratio of probabilities has a bound"
@@ -267,7 +268,7 @@ def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
     if not math.isfinite(number("reference", reference)):
         raise ParameterError(f"reference = {reference}, but it must be finite")
     if not callable(values):
-        raise ParameterError(f"values = {shown(values)}, but it must be callable")
+        refuse("values", values, "it must be callable")
     check_oracle(oracle)
 
 

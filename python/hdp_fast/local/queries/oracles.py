@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..._support.callers import clipped, locked, losses, said
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, Floats, RandomState
-from ..._support.validate import array, bits, number, positive, shown
+from ..._support.validate import array, bits, number, positive, refuse, shorten
 from ...exceptions import ParameterError, ShapeError
 from ...gf2 import BitMatrix
 
@@ -57,13 +57,13 @@ def asked_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]
 def check_oracle(oracle: Any) -> None:
     """Refuse what answers no statistical queries."""
     if not callable(getattr(oracle, "query", None)):
-        raise ParameterError(f"oracle = {shown(oracle)}, but it must have a method query(g, tau)")
+        refuse("oracle", oracle, "it must have a method query(g, tau)")
 
 
 def check_query(g: Any) -> None:
     """Refuse what is no query, before anything is spent on it."""
     if not callable(g):
-        raise ParameterError(f"g = {shown(g)}, but it must be callable")
+        refuse("g", g, "it must be callable")
 
 
 def checked_sample(X: Any, y: Any) -> tuple[Any, Bits]:
@@ -131,7 +131,7 @@ class ExactOracle:
 
     Raises: ShapeError, ParameterError.
     Cost: none until asked.
-    Source: Kasiviswanathan et al., Definition 5.4, for queries with values in [0, 1].
+    Source: Kasiviswanathan et al. 2011, Definition 5.4, for queries with values in [0, 1].
     """
 
     def __init__(
@@ -146,8 +146,7 @@ class ExactOracle:
         self._X, self._y = checked_sample(X, y)
         self._probabilities = _normalized(weights, len(self._y))
         if not (error is None or (isinstance(error, str) and error == "random") or callable(error)):
-            rule = "it must be None, 'random' or a callable"
-            raise ParameterError(f"error = {shown(error)}, but {rule}")
+            refuse("error", error, "it must be None, 'random' or a callable")
         self._error = error
         self._coins = make_public_generator(random_state)
         self.queries = 0
@@ -222,7 +221,7 @@ class RealValued:
         self._low, self._high = number("low", low), number("high", high)
         if not 0 < self._high - self._low < math.inf:
             rule = "both must be finite and low be less than high"
-            raise ParameterError(f"low = {shown(low)} and high = {shown(high)}, but {rule}")
+            raise ParameterError(f"low = {shorten(low)} and high = {shorten(high)}, but {rule}")
         self.oracle = oracle
 
     def query(self, g: Losses, tau: float) -> float:

@@ -6,7 +6,7 @@ import itertools
 import math
 
 from ..._support.types import RandomState
-from ..._support.validate import fraction, sized
+from ..._support.validate import positive_int, probability
 from ...exceptions import ParameterError
 from .local_protocol import (
     MOST_CANDIDATES,
@@ -44,7 +44,7 @@ class SimulatedEntry:
         as the oracle's answers.
     Raises: ParameterError.
     Cost: none until a randomizer is applied.
-    Source: Kasiviswanathan et al., Claim 5.10.
+    Source: Kasiviswanathan et al. 2011, Claim 5.10.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class SimulatedEntry:
         applications: int = 1,
         random_state: RandomState = None,
     ):
-        times = sized("applications", applications, MOST_CANDIDATES)
-        self._share = fraction("beta", beta) / times
+        times = positive_int("applications", applications, MOST_CANDIDATES)
+        self._share = probability("beta", beta) / times
         self._applications = times
         check_oracle(oracle)
         self._oracle = oracle
@@ -91,7 +91,7 @@ class SimulatedEntry:
             been made; what oracle, randomizer and values raise: the entry is as it was then.
         Cost: on average at most (1 + 3 phi) (1 + phi) / (1 - phi) exp(epsilon_k) candidates and
             queries, one for each different candidate.
-        Source: Kasiviswanathan et al., Claim 5.10.
+        Source: Kasiviswanathan et al. 2011, Claim 5.10.
         """
         self._check_left(checked_epsilon(randomizer))
         check_simulation(values, self._oracle, reference)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike, NDArray
 
-from ..._support.validate import array, count, from_json
+from ..._support.validate import array, from_json, nonnegative_int
 from ...exceptions import ParameterError, ShapeError
 from .base import made_from
 
@@ -161,4 +161,4 @@ def _restored(fields: dict[str, Any]) -> Any:
     (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
     reports = fields.pop("reports")
     empty: Any = made_from(fields)
-    return empty.aggregate()._restored(count("reports", reports), state)
+    return empty.aggregate()._restored(nonnegative_int("reports", reports), state)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._support.numbers import entries, real_array
 from ..._support.random_state import check_random_state
 from ..._support.types import Floats, RandomState
-from ..._support.validate import array, fraction, from_json, positive, shown
+from ..._support.validate import array, from_json, positive, probability, refuse
 from ...exceptions import ParameterError, ShapeError
 from ...record import PrivacyRecord, rng_of
 from .concentration import Deviation, agents_needed
@@ -177,7 +177,7 @@ class Randomizer(ABC):
         """The law that protects, in words."""
 
     def _needed(self, alpha: float, beta: float, sampled: bool, binary: bool) -> int:
-        width, failure = positive("alpha", alpha) / self._unit(), fraction("beta", beta)
+        width, failure = positive("alpha", alpha) / self._unit(), probability("beta", beta)
         log_odds = math.log(2 * self._estimates()) - math.log(failure)
         return agents_needed(self._deviations(sampled, binary), width, log_odds)
 
@@ -205,8 +205,7 @@ def checked_epsilon(value: Any) -> float:
     """
     found = positive("epsilon", value)
     if found < _LEAST_EPSILON:
-        rule = f"below {_LEAST_EPSILON} nothing but noise is left"
-        raise ParameterError(f"epsilon = {shown(value)}, but {rule}")
+        refuse("epsilon", value, f"below {_LEAST_EPSILON} nothing but noise is left")
     return found
 
 

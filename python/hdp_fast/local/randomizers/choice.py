@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..._support.validate import fraction
+from ..._support.validate import probability
 from ...exceptions import ParameterError
 from .binary import BinaryResponse
 from .mean import Ends, MeanRandomizer
@@ -38,7 +38,7 @@ def best_randomizer(
     Cost: a millisecond, some more with delta.
     Source: THEORY of hdp_fast, item 6; the bounds of Randomizer.agents_needed.
     """
-    failing = fraction("delta", delta, zero=True)
+    failing = probability("delta", delta, zero=True)
 
     def needed(randomizer: MeanRandomizer) -> int:
         return randomizer._needed(alpha, beta, sampled, binary)

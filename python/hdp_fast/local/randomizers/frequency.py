@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, Integers, RandomState
-from ..._support.validate import count, fraction, shown
-from ...exceptions import ParameterError
+from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
 from .base import TWO_64, Randomizer, Reports, capped, checked_epsilon
 from .concentration import Deviation, half_width
@@ -38,9 +37,9 @@ class FrequencyRandomizer(Randomizer):
 
     def __post_init__(self) -> None:
         """Refuse what no randomizer could be."""
-        if not 2 <= count("k", self.k) <= _MOST_VALUES:
-            raise ParameterError(f"k = {shown(self.k)}, but it must be an integer from 2 to 2**24")
-        object.__setattr__(self, "k", count("k", self.k))
+        if not 2 <= nonnegative_int("k", self.k) <= _MOST_VALUES:
+            refuse("k", self.k, "it must be an integer from 2 to 2**24")
+        object.__setattr__(self, "k", nonnegative_int("k", self.k))
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
 
     def aggregate(self, reports: ArrayLike | None = None) -> FrequencyAggregate:
@@ -127,7 +126,7 @@ class FrequencyAggregate(Aggregate):
         Cost: as frequencies.
         Source: Maurer and Pontil 2009, Theorems 4 and 11; as Randomizer.agents_needed.
         """
-        reports, failure = self._some(), fraction("beta", beta)
+        reports, failure = self._some(), probability("beta", beta)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
@@ -162,8 +161,11 @@ class FrequencyAggregate(Aggregate):
     def _restored(self, reports: int, state: Any) -> Self:
         whole = isinstance(state, list) and all(type(n) is int and n >= 0 for n in state)
         if not whole or len(state) != len(self._counts) or sum(state) != reports:
-            rule = f"it must be {len(self._counts)} counts that add up to reports = {reports}"
-            raise ParameterError(f"counts = {shown(state)}, but {rule}")
+            refuse(
+                "counts",
+                state,
+                f"it must be {len(self._counts)} counts that add up to reports = {reports}",
+            )
         self._counts, self._reports = np.array(state, np.int64), reports
         return self
 

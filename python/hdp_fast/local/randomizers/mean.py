@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.numbers import floats
 from ..._support.types import Floats
-from ..._support.validate import fraction, number, shown
-from ...exceptions import ParameterError
+from ..._support.validate import number, probability, refuse
 from .aggregates import Aggregate, Estimate
 from .base import Randomizer, checked_epsilon
 from .concentration import half_width
@@ -99,8 +98,7 @@ def _checked_range(value: Any) -> Ends:
     low, high = number("bounds", low), number("bounds", high)
     # The width must not overflow, nor may a quotient by it.
     if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
-        rule = "it must be (low, high), both finite, and low < high"
-        raise ParameterError(f"bounds = {shown(value)}, but {rule}")
+        refuse("bounds", value, "it must be (low, high), both finite, and low < high")
     return low, high
 
 
@@ -131,7 +129,7 @@ class MeanAggregate(Aggregate):
         Cost: constant.
         Source: as Randomizer.agents_needed.
         """
-        failure, reports = fraction("beta", beta), self._some()
+        failure, reports = probability("beta", beta), self._some()
         (least, more), (low, high) = self._randomizer._line, self._randomizer.bounds
         position = float((Fraction(self._sum, reports) - least) / more)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
@@ -160,7 +158,6 @@ class MeanAggregate(Aggregate):
     def _restored(self, reports: int, state: Any) -> Self:
         least, most = self._randomizer.report_range
         if type(state) is not int or not least * reports <= state <= most * reports:
-            rule = f"it must be the sum of {reports} reports in [{least}, {most}]"
-            raise ParameterError(f"sum = {shown(state)}, but {rule}")
+            refuse("sum", state, f"it must be the sum of {reports} reports in [{least}, {most}]")
         self._sum, self._reports = state, reports
         return self

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, RandomState
-from ..._support.validate import fraction, shown
+from ..._support.validate import probability, shorten
 from ...accounting.discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
 from ...exceptions import ParameterError
 from .base import Reports, capped
@@ -159,9 +159,9 @@ class GaussianRandomizer(_Noisy):
     def __post_init__(self) -> None:
         """Refuse what no randomizer could be."""
         super().__post_init__()
-        object.__setattr__(self, "delta", fraction("delta", self.delta))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
         if self.calibration not in ("exact", "printed"):
-            given = shown(self.calibration)
+            given = shorten(self.calibration)
             raise ParameterError(f"calibration = {given}, but it must be one of exact, printed")
         self._grid  # noqa: B018
 
@@ -176,7 +176,7 @@ class GaussianRandomizer(_Noisy):
         Raises: ParameterError, also where the exact delta of that noise is above delta: beyond an
             epsilon of 9.73 for delta = 1e-6.
         Cost: as the class.
-        Source: Kohen and Sheffet, Section 3, RR of epsilon and delta.
+        Source: Kohen and Sheffet 2022, Section 3, RR of epsilon and delta.
         """
         return cls(epsilon, delta, bounds, "printed")
 

@@ -176,7 +176,7 @@ impl Learner<'_> {
         solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run)
     }
 
-    /// 002's A*: the batch whose hypothesis errs least on the last records, up to noise; no answer counts as an error
+    /// Kasiviswanathan et al.'s A*: the batch whose hypothesis errs least on the last records, up to noise; no answer counts as an error
     /// on every one of them.
     fn paper(&self) -> Result<Option<Vec<u8>>> {
         let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);

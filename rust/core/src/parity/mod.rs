@@ -1,4 +1,4 @@
-//! The private PARITY learner (002 Section 4, with the constants of a sharper analysis).
+//! The private PARITY learner (Kasiviswanathan et al. 2011, Section 4, with the constants of a sharper analysis).
 //!
 //! Every mechanism is pure epsilon-DP and exact: its coins are multiples of 2^-64 rounded in the safe direction.
 

@@ -11,7 +11,7 @@ pub enum Method {
     Loop,
     /// Disjoint batches: the number of systems solved does not depend on the data.
     Batches,
-    /// 002's A* as printed, for comparison.
+    /// Kasiviswanathan et al.'s A* as printed, for comparison.
     Paper,
 }
 
@@ -167,7 +167,7 @@ fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
     Some(Plan { n, p, g: None, c: Some(c), k: Some(k), batch_size: Some(batch_size), test_size: None })
 }
 
-/// 002 Section 4: k = log_{4/3}(1/beta'), n' = 8 (d ln 2 + ln 4) / (epsilon alpha'), and the smallest test set that
+/// Kasiviswanathan et al. 2011, Section 4: k = log_{4/3}(1/beta'), n' = 8 (d ln 2 + ln 4) / (epsilon alpha'), and the smallest test set that
 /// the proof allows, with alpha' = alpha/5 and the beta' = beta/3 that its union bound needs.
 fn plan_paper(target: &Target) -> Plan {
     let (alpha, beta) = (target.alpha / 5.0, target.beta / 3.0);
@@ -208,7 +208,7 @@ pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, 
     Ok((Some(high), best))
 }
 
-/// The plan for a source at chi-squared divergence `chi2` from the uniform target (001 Appendix B): with probability
+/// The plan for a source at chi-squared divergence `chi2` from the uniform target (Kohen and Sheffet 2022, Appendix B): with probability
 /// 1 - beta the answer is the only solution, hence right everywhere. `target.alpha` is not used.
 pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result<Plan> {
     Target { alpha: 0.25, ..*target }.check()?;
