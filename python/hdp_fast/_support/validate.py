@@ -91,6 +91,17 @@ def positive(name: str, value: Any) -> float:
     return found
 
 
+def finite_nonnegative(name: str, value: Any) -> float:
+    """The value as a finite float of at least 0.
+
+    Raises: ParameterError otherwise.
+    """
+    found = number(name, value)
+    if not 0 <= found < math.inf:
+        refuse(name, value, "it must be finite and at least 0")
+    return found
+
+
 def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
     """The value as a float that can be multiplied and squared and stay in the range of floats.
 

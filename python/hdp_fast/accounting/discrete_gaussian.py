@@ -10,7 +10,7 @@ from functools import cache, partial
 import numpy as np
 
 from ..exceptions import ParameterError
-from .mechanisms import gaussian_mu
+from .conversion import gaussian_mu
 
 LEAST_SIGMA = 3
 # Beyond, summing the curve would take seconds, and a mean would take 1e10 agents.
