@@ -14,7 +14,7 @@ from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
 from ...exceptions import InsufficientSamples, ParameterError
-from ...noise import discrete_laplace, spent_on
+from ...noise import discrete_laplace, exact_epsilon
 from ...record import PrivacyRecord, rng_of
 from ...stability.sessions import Once
 from .oracles import Losses, check_query, checked_sample
@@ -92,7 +92,7 @@ class CuratorOracle(Once):
         positive_int("len(y)", len(labels), _MOST_RECORDS - 1)
         self._beta = probability("beta", beta)
         self._queries, self._epsilon = _ratio_checked(queries, epsilon)
-        self._scale = STEPS * self._queries / spent_on(self._epsilon)
+        self._scale = STEPS * self._queries / exact_epsilon(self._epsilon)
         self._n, self._answered = len(labels), 0
         check_random_state(random_state)
         super().__init__(_record(self._epsilon, random_state), random_state, budget)
