@@ -368,10 +368,11 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     budget: a Budget or None; record: of the release to come. Called when everything has been
     checked and no coin drawn; the mechanism runs inside.
 
+    Guarantee: what the record says is spent before the mechanism runs; with None nothing is noted.
     Raises: as Budget.reserve; ParameterError for anything but a budget, and for environment
         variables that the mechanism would refuse.
     Cost: as Budget.
-    Source: none.
+    Source: basic composition.
     """
     if budget is None:
         return nullcontext()

@@ -105,11 +105,12 @@ class WeakMaskedParity:
 def uniform_examples(
     concept: MaskedParity, m: int, random_state: RandomState = None
 ) -> tuple[Bits, Bits]:
-    """Examples of a concept, drawn uniformly and independently. Not private.
+    """Examples of a concept, drawn uniformly and independently.
 
     concept: a MaskedParity of d bits; m: how many, at least 0; random_state: None, an int or a
     numpy Generator. Returns X uint8 (m, d + log2(d) + 1) and their labels, uint8 (m,).
 
+    Guarantee: none: it protects nobody.
     Raises: ParameterError.
     Cost: m bytes for each column.
     Source: Kasiviswanathan et al. 2011, Section 5.3.
