@@ -60,9 +60,9 @@ def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
     """
     kind = "no JSON"
     try:
-        said = json.loads(text)
+        content = json.loads(text)
         kind = "other JSON"
-        return make(said)
+        return make(content)
     except HdpFastError:
         raise
     except Exception:
@@ -85,10 +85,10 @@ def positive(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if not 0 < found < math.inf:
+    real = number(name, value)
+    if not 0 < real < math.inf:
         refuse(name, value, "it must be finite and above 0")
-    return found
+    return real
 
 
 def finite_nonnegative(name: str, value: Any) -> float:
@@ -96,10 +96,10 @@ def finite_nonnegative(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if not 0 <= found < math.inf:
+    real = number(name, value)
+    if not 0 <= real < math.inf:
         refuse(name, value, "it must be finite and at least 0")
-    return found
+    return real
 
 
 def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
@@ -107,10 +107,10 @@ def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
 
     Raises: ParameterError unless it lies in [1e-30, most].
     """
-    found = number(name, value)
-    if not LEAST <= found <= most:
+    real = number(name, value)
+    if not LEAST <= real <= most:
         refuse(name, value, f"it must lie in [{LEAST}, {most:g}]")
-    return found
+    return real
 
 
 def nonnegative(name: str, value: Any) -> float:
@@ -118,11 +118,11 @@ def nonnegative(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if found != 0 and not LEAST <= found <= MOST:
+    real = number(name, value)
+    if real != 0 and not LEAST <= real <= MOST:
         rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
         refuse(name, value, rule)
-    return found
+    return real
 
 
 def probability(name: str, value: Any, *, zero: bool = False) -> float:
@@ -130,9 +130,9 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if 0 < found < 1 or (zero and found == 0):
-        return found
+    real = number(name, value)
+    if 0 < real < 1 or (zero and real == 0):
+        return real
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
     refuse(name, value, f"it must {rule}")
 
@@ -143,13 +143,13 @@ def nonnegative_int(name: str, value: Any) -> int:
     Raises: ParameterError otherwise.
     """
     try:
-        found = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
+        integer = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
-        found = -1
-    if not 0 <= found < 1 << 63:
-        rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
+        integer = -1
+    if not 0 <= integer < 1 << 63:
+        rule = "an integer of at least 0" if integer < 0 else "an integer below 2**63"
         refuse(name, value, f"it must be {rule}")
-    return found
+    return integer
 
 
 def probability_or_one(name: str, value: Any) -> float:
@@ -157,10 +157,10 @@ def probability_or_one(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if not 0 < found <= 1:
+    real = number(name, value)
+    if not 0 < real <= 1:
         refuse(name, value, "it must lie in (0, 1]")
-    return found
+    return real
 
 
 def positive_int(name: str, value: Any, most: int) -> int:
@@ -168,10 +168,10 @@ def positive_int(name: str, value: Any, most: int) -> int:
 
     Raises: ParameterError otherwise.
     """
-    found = nonnegative_int(name, value)
-    if not 1 <= found <= most:
+    integer = nonnegative_int(name, value)
+    if not 1 <= integer <= most:
         refuse(name, value, f"it must be an integer from 1 to {most}")
-    return found
+    return integer
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
@@ -180,7 +180,7 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
     Raises: ShapeError when its rows differ in length.
     """
     rows = value if isinstance(value, list | tuple) else ()
-    if any(isinstance(each, ma.MaskedArray) for each in (value, *rows)):
+    if any(isinstance(row, ma.MaskedArray) for row in (value, *rows)):
         raise ParameterError(f"{name} is a masked array, but masked entries have no value")
     try:
         return np.asarray(value)
@@ -188,10 +188,10 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
         raise ShapeError(f"{name} has rows that differ in length") from None
 
 
-def are_numbers(found: NDArray[Any]) -> bool:
+def are_numbers(values: NDArray[Any]) -> bool:
     """Whether an array's type is one of real numbers, or it is empty and can be read as such."""
-    kind = found.dtype.kind
-    return kind in "buif" or (not found.size and kind not in "cV")
+    kind = values.dtype.kind
+    return kind in "buif" or (not values.size and kind not in "cV")
 
 
 def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
@@ -199,13 +199,13 @@ def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
     """
-    found = array(name, value)
-    if not are_numbers(found):
+    values = array(name, value)
+    if not are_numbers(values):
         # What a column of a data frame becomes where entries are missing.
-        missing = ", none of them missing" if found.dtype.kind == "O" else ""
+        missing = ", none of them missing" if values.dtype.kind == "O" else ""
         rule = f"it must hold real numbers{missing}"
-        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
-    return found
+        raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
+    return values
 
 
 def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
@@ -213,18 +213,18 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
 
     Raises: ShapeError unless it has one dimension, ParameterError for anything but 0 and 1.
     """
-    found = array(name, value)
-    if found.ndim != 1:
-        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if not found.size:
+    values = array(name, value)
+    if values.ndim != 1:
+        raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
+    if not values.size:
         return np.zeros(0, np.uint8)
-    if found.dtype.kind not in "bui":
+    if values.dtype.kind not in "bui":
         raise ParameterError(
-            f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
+            f"{name} has dtype {values.dtype}, but it must be bool or an integer type"
         )
-    if ((found != 0) & (found != 1)).any():
+    if ((values != 0) & (values != 1)).any():
         raise ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
-    return found.astype(np.uint8)
+    return values.astype(np.uint8)
 
 
 def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
@@ -232,12 +232,12 @@ def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
 
     Raises: ShapeError for another shape, ParameterError for anything but such numbers.
     """
-    found = array(name, value)
-    if found.shape != (length,):
-        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({length},)")
-    if found.dtype.kind not in "buif" or not ((found >= 0) & (found <= 1)).all():
+    values = array(name, value)
+    if values.shape != (length,):
+        raise ShapeError(f"{name} has shape {values.shape}, but it must be ({length},)")
+    if values.dtype.kind not in "buif" or not ((values >= 0) & (values <= 1)).all():
         raise ParameterError(f"{name} holds something else, but every entry must lie in [0, 1]")
-    return found.astype(np.float64)
+    return values.astype(np.float64)
 
 
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
@@ -248,14 +248,14 @@ def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64
     Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
         is not integer and for entries out of range.
     """
-    found = array(name, value)
-    if found.ndim != 1 or not found.size:
+    values = array(name, value)
+    if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
-        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    if found.dtype.kind not in "bui":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    if values.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {values.dtype}, but it must be an integer type")
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if not least <= int(found.min()) <= int(found.max()) <= most:
+    if not least <= int(values.min()) <= int(values.max()) <= most:
         rule = f"each must lie in [{least}, {most}]"
         raise ParameterError(f"{name} has entries out of range, but {rule}")
-    return np.array(found, dtype)
+    return np.array(values, dtype)

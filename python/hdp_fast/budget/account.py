@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
-from .._support.uncopyable import Single
+from .._support.uncopyable import Uncopyable
 from .._support.validate import number, positive, probability, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
@@ -57,7 +57,7 @@ class Entry:
     scope: str = ""
 
 
-class Reservation(Single):
+class Reservation(Uncopyable):
     """What a budget has set aside for one release; entered, once, while the mechanism runs.
 
     A copy is the very same object, pickling raises, and a forked child cannot enter it.
@@ -77,7 +77,7 @@ class Reservation(Single):
         self._used = False
 
     def __enter__(self) -> Self:
-        with self._held():
+        with self._hold():
             if self._used:
                 raise ParameterError("reservation has been used, but every run must be paid for")
             self._used = True

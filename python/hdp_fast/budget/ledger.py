@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .._support.sqlite import Kind, StateFile, Statements
+from .._support.sqlite import FileFormat, StateFile, Statements
 from .._support.uncopyable import Turnstile, check_process
 from ..exceptions import BudgetExceeded, HdpFastError, ParameterError
 from ..record import PrivacyRecord
@@ -30,7 +30,7 @@ ROOT = 1
 # The relations that a ledger can be for.
 RELATIONS = ("replace_one", "add_remove")
 
-_KIND = Kind(
+_FORMAT = FileFormat(
     application=b"HDPb",
     version=1,
     schema=(
@@ -259,7 +259,7 @@ class Ledger:
         memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, memory.close)
         self._memory = Statements(memory, nullcontext)
-        for statement in _KIND.schema:
+        for statement in _FORMAT.schema:
             self._memory.write(statement)
         _Books(self._memory).found(self.key, neighbors, limit)
 
@@ -267,7 +267,7 @@ class Ledger:
     def _transaction(self) -> Iterator[_Books]:
         rule = "one in memory serves only the process that made it: use Budget.open(path)"
         check_process(self._process, "budget", rule)
-        with _LOCK.held(), self._memory.transaction():
+        with _LOCK.hold(), self._memory.transaction():
             yield _Books(self._memory)
 
     def reserve(self, account: int, record: PrivacyRecord) -> int:
@@ -327,7 +327,7 @@ class FileLedger(Ledger):
 
     def __init__(self, path: str | os.PathLike[str]):
         """Raises: ParameterError for a file that is no sound ledger; looking changes nothing."""
-        self._file = StateFile(_KIND, path)
+        self._file = StateFile(_FORMAT, path)
         self.path = self._file.path
         if not os.path.exists(self.path):
             raise self._file.refusal("it must be a budget file; give epsilon to make a new one")
@@ -335,7 +335,7 @@ class FileLedger(Ledger):
 
     @contextmanager
     def _transaction(self) -> Iterator[_Books]:
-        with _LOCK.held(), self._file.transaction() as statements, self._file.whole():
+        with _LOCK.hold(), self._file.transaction() as statements, self._file.translate_damage():
             books = _Books(statements)
             if books.name()[0] != self.key:
                 raise self._file.refusal("it must not be replaced while it is in use")
@@ -347,20 +347,23 @@ def create_ledger(path: str | os.PathLike[str], limit: Amount, neighbors: str) -
 
     Raises: ParameterError when it cannot be written.
     """
-    file = StateFile(_KIND, path)
+    file = StateFile(_FORMAT, path)
     if not os.path.exists(file.path):
-        with _LOCK.held():
+        with _LOCK.hold():
             key = secrets.token_hex(16)
             file.create(lambda statements: _Books(statements).found(key, neighbors, limit))
 
 
 def _verified(file: StateFile) -> tuple[str, str]:
     """The key and the relation of a ledger that is sound."""
-    with _LOCK.held():
+    with _LOCK.hold():
         file.inspect()
         # A writer that comes and goes leaves no trace, a reader would leave an empty log; but
         # where there is a log, a writer could move it into a damaged file.
-        with file.opened(mode="ro" if file.has_log else "rw") as statements, file.whole():
+        with (
+            file.open_connection(mode="ro" if file.has_log else "rw") as statements,
+            file.translate_damage(),
+        ):
             statements.write("BEGIN")
             file.verify(statements)
             books = _Books(statements)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import from_json, refuse, shorten
-from ..data.reading import parsed
+from ..data.reading import parse_file
 from ..exceptions import ParameterError
 from ..local.randomizers.base import made_from
 from ..local.randomizers.binary import BinaryResponse
@@ -139,7 +139,7 @@ def read_question(path: Path) -> Question:
 
     Raises: ParameterError.
     """
-    return parsed(path, "question, a JSON object in UTF-8", Question.from_json)
+    return parse_file(path, "question, a JSON object in UTF-8", Question.from_json)
 
 
 def mean_question(

@@ -17,7 +17,7 @@ from .._support import atomic
 from .._support.types import Bits
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from .reading import member, opened, reading
+from .reading import open_arrays, read_member, read_safely
 
 Array = NDArray[Any]
 
@@ -145,7 +145,7 @@ def reason(error: Exception) -> str:
 
 
 def _array(path: Path) -> Array:
-    with opened(path) as loaded:
+    with open_arrays(path) as loaded:
         return _bits(loaded, str(path))
 
 
@@ -170,7 +170,7 @@ def _read_npy(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 def _read_npz(
     path: Path, has_labels: bool, label: str | None
 ) -> tuple[Array | BitMatrix, Array | None]:
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
         if not packed and "X" not in names:
@@ -186,12 +186,12 @@ def _read_npz(
 
 def _bits_of(archive: Any, name: str, path: Path) -> Array:
     where = f"{name} in {path}"
-    return _bits(member(archive, name, where), where)
+    return _bits(read_member(archive, name, where), where)
 
 
 def _packed(archive: Any, path: Path) -> BitMatrix:
     names = ("ncols", "X_packed")
-    columns, rows = (member(archive, name, f"{name} in {path}") for name in names)
+    columns, rows = (read_member(archive, name, f"{name} in {path}") for name in names)
     if columns.shape != () or columns.dtype.kind not in "ui":
         raise ParameterError(f"ncols in {path} must be one integer")
     if rows.dtype != np.uint8 or rows.ndim != 2:
@@ -219,7 +219,7 @@ def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 
 def _csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
     """The header, where there is one, and all values of a .csv file."""
-    with reading(path, _CSV), path.open(encoding="utf-8-sig") as handle:
+    with read_safely(path, _CSV), path.open(encoding="utf-8-sig") as handle:
         given = _lines(handle, path)
         first = next(given, "")
         header = _csv_header(first, path)

@@ -387,17 +387,17 @@ def _number_of(values: Floats, cuts: int) -> Number:
     shares = np.arange(1, cuts + 1) / (cuts + 1)
     # Values of the column itself, so that a cut of whole numbers is one; at the least value, the
     # bit would be 1 for everybody.
-    found = np.unique(np.quantile(values, shares, method="higher"))
+    quantiles = np.unique(np.quantile(values, shares, method="higher"))
     low, high = float(values.min()), float(values.max())
-    inner = found[found > low] if (found > low).any() else np.array([high])
+    inner = quantiles[quantiles > low] if (quantiles > low).any() else np.array([high])
     return Number(low, high, tuple(inner.tolist()))
 
 
 def _finite(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not math.isfinite(found):
+    real = number(name, value)
+    if not math.isfinite(real):
         refuse(name, value, "it must be a finite number")
-    return found
+    return real
 
 
 def _interval(low: Any, high: Any) -> tuple[float, float]:
@@ -409,10 +409,10 @@ def _interval(low: Any, high: Any) -> tuple[float, float]:
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
-    found = _sequence(name, value)
-    if len(found) != 2:
+    numbers = _sequence(name, value)
+    if len(numbers) != 2:
         refuse(name, value, "it must be two numbers")
-    return _interval(*found)
+    return _interval(*numbers)
 
 
 def _sequence(name: str, value: Any) -> Sequence[Any]:
@@ -422,9 +422,9 @@ def _sequence(name: str, value: Any) -> Sequence[Any]:
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
-    found = tuple(_sequence(name, value))
-    if not found or len(set(map(str, found))) < len(found):
+    texts = tuple(_sequence(name, value))
+    if not texts or len(set(map(str, texts))) < len(texts):
         refuse(name, value, "it must list values, each once")
-    if not all(isinstance(text, str) for text in found):
+    if not all(isinstance(text, str) for text in texts):
         refuse(name, value, "it must list texts")
-    return tuple(text.strip() for text in found)
+    return tuple(text.strip() for text in texts)

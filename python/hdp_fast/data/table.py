@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
-from .reading import declared_values, fits, member, opened, reading
+from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
 
 # Rows of a text file held as text at any time.
 _CHUNK_ROWS = 1 << 14
@@ -163,7 +163,7 @@ def _number(text: str) -> float:
 
 
 def _read_csv(path: Path) -> dict[str, Column]:
-    with reading(path, "table separated by commas, in UTF-8"), _text_of(path) as handle:
+    with read_safely(path, "table separated by commas, in UTF-8"), _text_of(path) as handle:
         return _csv_columns(handle, path)
 
 
@@ -197,10 +197,10 @@ def _csv_rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
 
 def _read_npz(path: Path) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         for place, name in enumerate(archive.files, start=1):
             where = f"array {place} of {path}"
-            parts = _parts(name, member(archive, name, where), where)
+            parts = _parts(name, read_member(archive, name, where), where)
             if not columns.keys().isdisjoint(parts):
                 raise ParameterError(f"{path} must name every column differently")
             columns |= {part: _coded(column.tolist()) for part, column in parts.items()}
@@ -224,8 +224,8 @@ def _read_parquet(path: Path) -> dict[str, Column]:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(f"{path} needs pyarrow: pip install hdp-fast[parquet]") from error
-    with reading(path, ".parquet file"), parquet.ParquetFile(path) as file:
-        fits(declared_values(file.metadata))
+    with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
+        reserve_memory(count_declared(file.metadata))
         names = file.schema_arrow.names
         if len(set(names)) != len(names):
             raise ParameterError(f"{path} must name every column differently")

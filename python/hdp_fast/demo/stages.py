@@ -145,7 +145,7 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
     files.check_writable(json_path)
     files.check_writable(png_path)
     stages = _Stages(print_line)
-    with progress.bar(_STAGES, "stage", progress.possible()) as stages.bar:
+    with progress.bar(_STAGES, "stage", progress.can_show()) as stages.bar:
         report = _run(options, stages)
     _print_outcome(report, print_line)
     _write(report, json_path, png_path, print_line)

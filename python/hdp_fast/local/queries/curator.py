@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.callers import losses, unheard
+from ..._support.callers import losses, silence
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
@@ -99,7 +99,7 @@ class CuratorOracle(Once):
 
         # Records live in this function alone: whoever holds the object has answers, no more.
         def total(g: Losses) -> int:
-            with unheard():
+            with silence():
                 lost = losses("g(X, y)", g(records, labels), len(labels))
             return int(np.rint(lost * STEPS).astype(np.int64).sum())
 
@@ -126,7 +126,7 @@ class CuratorOracle(Once):
         """
         check_query(g)
         self._check_tolerance(positive("tau", tau))
-        with self._held():
+        with self._hold():
             self._check_left(1, None, self.remaining)
             self._answered += 1
         noise = discrete_laplace(self._scale, random_state=self._coins)
