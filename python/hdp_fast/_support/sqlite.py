@@ -174,7 +174,7 @@ class StateFile:
             raise self.refusal(f"it must be {self._format.noun}")
         if version != self._format.version:
             rule = f"its format must be {self._format.version}, the one that this hdp_fast knows"
-            raise self.refusal(f"{rule}, and it is {version}")
+            raise self.refusal(f"{rule}, and it is {version}: use the hdp_fast that wrote it")
 
     def verify(self, statements: Statements) -> None:
         """Looks at everything in a file that inspect has seen but at the meaning of its values."""

@@ -123,7 +123,8 @@ class Question:
     def _of(cls, fields: dict[str, Any]) -> Question:
         form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
         if form != _FORM:
-            raise ParameterError(f"question must have format and version {list(_FORM.values())}")
+            rule = f"question must have format and version {list(_FORM.values())}"
+            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
         categories = fields.pop("categories", None)
         made: Any = made_from(fields.pop("randomizer"))
         named = None if categories is None else tuple(categories)

@@ -309,7 +309,8 @@ class Schema:
     def _of(cls, found: dict[str, Any]) -> Schema:
         form = {key: found.pop(key) for key in _FORMAT}
         if form != _FORMAT:
-            raise ParameterError(f"schema must have format and version {list(_FORMAT.values())}")
+            rule = f"schema must have format and version {list(_FORMAT.values())}"
+            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
         # Beyond this point it is a schema, which is public: an error may say what is wrong.
         try:
             columns = {name: _kind(name, **given) for name, given in found.pop("columns").items()}

@@ -259,6 +259,7 @@ def read(file: Path, kind: str) -> dict[str, Any]:
     head, content = found[:start], found[start:]
     if head != _FORMAT + _digest(content):
         rule = "it must be a whole file that save wrote, in the format of this hdp_fast"
+        rule = f"{rule}: use the one that wrote it"
         raise CheckpointError(f"path = {str(file)!r}, but {rule}")
     try:
         state = dict(pickle.loads(content))
