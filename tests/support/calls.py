@@ -29,6 +29,10 @@ HAZARDS = stability.HazardTable.design(T=9, **TABLE_GOAL)
 GAUSSIAN = stability.GaussianVote.design(labels=4, **TABLE_GOAL)
 
 
+def answer_by_counts(**changes):
+    return GAUSSIAN.session().answer(**changes)
+
+
 def answer(**changes):
     return HAZARDS.session().answer(**changes)
 
@@ -126,7 +130,7 @@ CALLS = {
     "HazardTable.session": (HAZARDS.session, {}),
     "VoteTable.session": (stability.VoteTable.design(**TABLE_GOAL).session, {}),
     "GaussianVote.session": (GAUSSIAN.session, {}),
-    "GaussianSession.answer": (GAUSSIAN.session().answer, {"counts": EYE}),
+    "GaussianSession.answer": (answer_by_counts, {"counts": EYE}),
     "members_needed": (stability.members_needed, {"table": HAZARDS}),
     "Session.answer": (answer, {"counts": EYE}),
     "Session.answer_ones": (answer_ones, {"ones": ONES, "members": 4}),
