@@ -51,7 +51,7 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """
     values = array(name, value)
     if values.dtype.kind == "O":
-        return _each(values.flat, values.size).reshape(values.shape)
+        return _convert_each(values.flat, values.size).reshape(values.shape)
     if not are_numbers(values):
         rule = "it must be bool, an integer type, a float type or object"
         raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
@@ -68,16 +68,16 @@ def to_numbers(values: NDArray[Any]) -> NDArray[Any]:
         return values
     if values.dtype.kind == "c":
         return np.where(values.imag == 0, values.real, np.nan)
-    return _each(values.flat, values.size).reshape(values.shape)
+    return _convert_each(values.flat, values.size).reshape(values.shape)
 
 
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:
-    """The same, but each entry of a list is one value, whatever it is.
+    """The value as real_array has it, but each entry of a list is one value, whatever it is.
 
     Raises: as real_array.
     """
     if isinstance(value, list | tuple):
-        return _each(value, len(value))
+        return _convert_each(value, len(value))
     return real_array(name, value)
 
 
@@ -87,7 +87,7 @@ def floats(values: NDArray[Any]) -> Floats:
         return np.require(values, np.float64, ["C", "A"])
 
 
-def _each(values: Iterable[Any], size: int) -> Floats:
+def _convert_each(values: Iterable[Any], size: int) -> Floats:
     with np.errstate(all="ignore"):
         return np.fromiter(map(nearest_float, values), np.float64, size)
 
@@ -105,7 +105,7 @@ def real_rows(X: ArrayLike) -> NDArray[Any]:
 
 
 def finite_rows(X: ArrayLike) -> NDArray[Any]:
-    """The same, all entries finite.
+    """The matrix as real_rows has it, all entries finite.
 
     Raises: as real_rows, and ParameterError.
     """

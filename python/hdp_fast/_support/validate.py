@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -23,7 +23,8 @@ LEAST, MOST = 1e-30, 1e30
 def shorten(value: object) -> str:
     """A public value as an error shows it, cut where it is long.
 
-    Of an array or a table nothing but its shape: it stands where none belongs, and may be private.
+    Arrays and tables are shown by their shape alone: they stand where none belongs, and may be
+    private.
     """
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -52,7 +53,7 @@ def one_of(name: str, value: T, allowed: Iterable[str]) -> T:
 
 
 def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
-    """What a text of JSON says, and `make` makes of it.
+    """What `make` makes of the content of a JSON text.
 
     An error shows nothing of the text: whoever names the wrong file may have named a private one.
 
@@ -114,7 +115,7 @@ def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
 
 
 def nonnegative(name: str, value: Any) -> float:
-    """The value as 0.0, or as `within` has it.
+    """The value as 0.0, or as bounded_positive has it.
 
     Raises: ParameterError otherwise.
     """
@@ -172,6 +173,63 @@ def positive_int(name: str, value: Any, most: int) -> int:
     if not 1 <= integer <= most:
         refuse(name, value, f"it must be an integer from 1 to {most}")
     return integer
+
+
+def finite_number(name: str, value: Any) -> float:
+    """The value as a finite float.
+
+    Raises: ParameterError otherwise.
+    """
+    real = number(name, value)
+    if not math.isfinite(real):
+        refuse(name, value, "it must be a finite number")
+    return real
+
+
+def interval(low: Any, high: Any) -> tuple[float, float]:
+    """Both ends as finite floats.
+
+    Raises: ParameterError unless low is below high, and their difference finite.
+    """
+    low, high = finite_number("low", low), finite_number("high", high)
+    if not low < high or not math.isfinite(high - low):
+        rule = "it must be below high, their difference finite"
+        raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
+    return low, high
+
+
+def ordered_pair(name: str, value: Any) -> tuple[float, float]:
+    """Two numbers as an interval.
+
+    Raises: as interval.
+    """
+    numbers = sequence(name, value)
+    if len(numbers) != 2:
+        refuse(name, value, "it must be two numbers")
+    return interval(*numbers)
+
+
+def sequence(name: str, value: Any) -> Sequence[Any]:
+    """The value, which must be a list or another sequence, and no text.
+
+    Raises: ParameterError otherwise.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        refuse(name, value, "it must be a list")
+    return value
+
+
+def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
+    """The texts without spaces around them, at least one.
+
+    Raises: ParameterError for anything but texts, and for one that comes twice.
+    """
+    texts = tuple(sequence(name, value))
+    if not texts or len(set(map(str, texts))) < len(texts):
+        refuse(name, value, "it must list values, each once")
+    if not all(isinstance(text, str) for text in texts):
+        refuse(name, value, "it must list texts")
+    return tuple(text.strip() for text in texts)
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:

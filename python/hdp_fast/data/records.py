@@ -97,7 +97,7 @@ def count_rows(X: Any) -> int:
 def copy_rows(part: Any, *, public: bool) -> Any:
     """A copy of some rows that shares nothing with anybody; writable, rows after rows in memory.
 
-    Of a data frame neither index nor attrs are kept. public: whether all rows of the table are:
+    A data frame loses its index and attrs. public: whether all rows of the table are:
     then a column keeps its categories. Else a category that does not occur is gone, and the order
     of the others, unless it is declared, is that of the part alone. Categories that are numbers are
     float64, and texts are objects, whatever the whole table has.

@@ -295,16 +295,16 @@ def _compare(
         return {"mask": None, "errors": None}
     mask, intercept = true_parity(bit)
     held_out = gf2.BitMatrix.from_packed(data.held_out, BLOCK_BITS)
-    found = result.mask, int(result.intercept or 0)
+    learned = result.mask, int(result.intercept or 0)
     return {
         "mask": {
             "ones": int(result.mask.sum()),
             "differing_bits": int((result.mask != mask).sum()),
-            "intercept_right": found[1] == intercept,
+            "intercept_right": learned[1] == intercept,
         },
         "errors": {
-            "held_out": _error(held_out, data.held_out_labels, *found),
-            "agents": _error(targets, target_labels, *found),
+            "held_out": _error(held_out, data.held_out_labels, *learned),
+            "agents": _error(targets, target_labels, *learned),
             "agents_estimate": result.target_error,
             "agents_interval": result.interval and [float(end) for end in result.interval],
             "agents_count": len(target_labels),
