@@ -28,7 +28,7 @@ from hdp_fast.accounting import (
     Pure,
     Subsampled,
 )
-from hdp_fast.bench import aligned
+from hdp_fast.bench import align
 
 Terms = list[tuple[accounting.Mechanism, int]]
 
@@ -168,7 +168,7 @@ def print_table(rows: dict[str, dict[str, tuple[float, float] | None]]) -> None:
         for name, row in rows.items()
     ]
     print("epsilon at delta = 1e-6 (1e-4 for gradients), in brackets median milliseconds")
-    print("\n".join(aligned([["", *routes], *lines])))
+    print("\n".join(align([["", *routes], *lines])))
 
 
 def print_noises(noises: list[dict[str, float]]) -> None:
@@ -180,7 +180,7 @@ def print_noises(noises: list[dict[str, float]]) -> None:
         [f"{value:,.5g}" if value < 1e5 else f"{value:,.0f}" for value in row.values()]
         for row in noises
     ]
-    print("\n".join(aligned([header, *body])))
+    print("\n".join(align([header, *body])))
 
 
 if __name__ == "__main__":

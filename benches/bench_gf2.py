@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from peers import m4ri
 
 from hdp_fast import gf2
-from hdp_fast.bench import Action, Words, aligned, medians, packed_matrix, random_words
+from hdp_fast.bench import Action, Words, align, medians, packed_matrix, random_words
 from hdp_fast.reference import gf2 as reference
 
 SIZES = (256, 1024, 4096, 10_000, 20_000)
@@ -161,7 +161,7 @@ def print_squares(squares: list[dict[str, Any]]) -> None:
     header = ["n", *names, "M4RI / 1", "M4RI / 2", "numpy / 2", "by rows / 2"]
     lines = [[f"{row['size']:,}", *_square_cells(row["seconds"], names)] for row in squares]
     print("rank of n x n random, median milliseconds and ratios (higher is better for us)")
-    print("\n".join(aligned([header, *lines])))
+    print("\n".join(align([header, *lines])))
     if any(row["m4ri_openmp"] for row in squares):
         print("M4RI was built with OpenMP here and was held to one thread")
 
@@ -194,7 +194,7 @@ def print_tall(tall: list[dict[str, Any]]) -> None:
             ]
         )
     print("\nsolve of a consistent tall system, median seconds, all threads (lower is better)")
-    print("\n".join(aligned(lines)))
+    print("\n".join(align(lines)))
 
 
 if __name__ == "__main__":

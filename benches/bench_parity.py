@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdp_fast import gf2, parity
-from hdp_fast.bench import Action, aligned, medians
+from hdp_fast.bench import Action, align, medians
 
 DIMENSIONS = (1_000, 3_000, 10_000, 30_000)
 ALPHA = BETA = 0.05
@@ -139,7 +139,7 @@ def print_plans(plans: list[dict[str, int]]) -> None:
     for row in plans:
         sizes = (row["d"], row["loop"], row["batches"], row["paper"])
         lines.append([*(f"{size:,}" for size in sizes), f"{row['paper'] / row['loop']:.0f}"])
-    print("\n".join(aligned(lines)))
+    print("\n".join(align(lines)))
 
 
 def print_cases(cases: list[dict[str, Any]]) -> None:
@@ -160,7 +160,7 @@ def print_cases(cases: list[dict[str, Any]]) -> None:
             ]
         )
     print("\nlearn on uniform examples, packed, and the bare solve of a sample; median seconds")
-    print("\n".join(aligned(lines)))
+    print("\n".join(align(lines)))
 
 
 if __name__ == "__main__":

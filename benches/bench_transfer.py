@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hdp_fast.bench import aligned
+from hdp_fast.bench import align
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import transfer as reference
@@ -54,18 +54,18 @@ def main() -> None:
         return
     print(f"Plans for {len(LEARNER.hypotheses):,} conjunctions, epsilon = 1, delta = 1e-6 for the")
     print("curator's records, epsilon = 1 for agents, beta = .05; the paper's are Algorithm 2's\n")
-    print("\n".join(aligned(plan_table(plans))))
+    print("\n".join(align(plan_table(plans))))
     print(
         "\nAgents alone, each asked about one conjunction: how many an excess error of alpha needs,"
     )
     print("and what the agents of our plan (alpha = .1, chi2 + 1 = 1.35, geometric) come to\n")
-    print("\n".join(aligned(rival_table(rivals))))
+    print("\n".join(align(rival_table(rivals))))
     if runs:
         print(
             f"\nPrivate runs of {ROUNDS} rounds, {D} features; "
             "numpy: floats, no privacy, 64 records a word\n"
         )
-        print("\n".join(aligned(run_table(runs))))
+        print("\n".join(align(run_table(runs))))
 
 
 def plan_rows(alpha: float, chi2: float) -> list[dict[str, Any]]:

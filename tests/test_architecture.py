@@ -132,15 +132,17 @@ def targets(module):
     """The modules that it imports, or imports from; the root's face is lazy, and none."""
     for origin, name in module.imported():
         submodule = f"{origin}.{name}".lstrip(".")
-        found = submodule if submodule in MODULES or submodule == "_core" else origin
-        if found:
-            yield found
+        target = submodule if submodule in MODULES or submodule == "_core" else origin
+        if target:
+            yield target
 
 
 @pytest.mark.parametrize("module", INSIDE.values(), ids=INSIDE)
 def test_python_imports_only_from_lower_layers(module):
     for target in targets(module):
         room = target.split(".")[0]
+        if room == REFERENCE:
+            continue  # a rule of its own, below
         assert PYTHON_RANK[room] <= PYTHON_RANK[module.room], f"{module.name} imports {target}"
 
 
@@ -173,8 +175,8 @@ def test_no_private_name_crosses_a_file():
 
 def test_the_rooms_at_the_top_can_be_read_in_a_minute():
     names = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
-    shown = [name for name in names if not name.startswith("_core.abi3")]
-    assert len(shown) <= MOST_NAMES_AT_THE_TOP
+    written = [name for name in names if not name.startswith("_core.abi3")]
+    assert len(written) <= MOST_NAMES_AT_THE_TOP
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if MODULES[name].is_face])
@@ -197,8 +199,8 @@ def test_no_module_hides_a_function_or_a_package():
             continue
         assert leaf not in rooms, f"{name} is named like a package at the top"
         face = importlib.import_module(f"hdp_fast.{parent}")
-        own = importlib.import_module(f"hdp_fast.{name}")
-        assert getattr(face, leaf, own) is own, f"{name} hides a name of {parent}"
+        submodule = importlib.import_module(f"hdp_fast.{name}")
+        assert getattr(face, leaf, submodule) is submodule, f"{name} hides a name of {parent}"
 
 
 def test_only_benches_and_tests_know_the_reference():

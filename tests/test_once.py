@@ -208,7 +208,7 @@ def test_a_child_forked_while_a_thread_is_inside_does_not_wait_for_it(name):
         with pytest.raises(ParameterError, match="belongs to process"):
             use(thing)
 
-    with thing._turnstile.held():
+    with thing._turnstile.hold():
         assert succeeds_in_a_child(child)
 
 

@@ -82,18 +82,18 @@ def lower_bound(
     if threads is not None and nonnegative_int("threads", threads) < 1:
         refuse("threads", threads, "it must be at least 1")
     bound = _Bound(delta, share)
-    observe: Callable[[Any], Outcome] = _key if event is None else lambda out: bool(event(out))
-    workers = threads or _processors()
+    observe: Callable[[Any], Outcome] = _make_key if event is None else lambda out: bool(event(out))
+    workers = threads or _count_processors()
     with progress_module.bar(2 * runs, "run", progress) as bar:
-        first = _outcomes(lambda: observe(mechanism(data)), runs, workers, bar)
-        second = _outcomes(lambda: observe(mechanism(neighbor)), runs, workers, bar)
+        first = _draw_outcomes(lambda: observe(mechanism(data)), runs, workers, bar)
+        second = _draw_outcomes(lambda: observe(mechanism(neighbor)), runs, workers, bar)
     if event is not None:
         return float(bound(sum(map(bool, first)), runs, sum(map(bool, second)), runs))
     half = runs // 2
-    found, swapped = _search(first[:half], second[:half], bound)
+    happens, swapped = _search(first[:half], second[:half], bound)
     if swapped:
         first, second = second, first
-    hits, misses = (sum(map(found, side[half:])) for side in (first, second))
+    hits, misses = (sum(map(happens, side[half:])) for side in (first, second))
     return float(bound(hits, runs - half, misses, runs - half))
 
 
@@ -102,7 +102,7 @@ class _Bound:
 
     def __init__(self, delta: float, share: float):
         self._delta, self._share = delta, share
-        self._beta = _scipy_stats().beta
+        self._beta = _import_stats().beta
 
     def __call__(self, hits: Any, runs: int, misses: Any, other_runs: int) -> NDArray[np.float64]:
         hits, misses = np.asarray(hits, float), np.asarray(misses, float)
@@ -120,10 +120,10 @@ def _search(
     best: tuple[float, Test, bool] = (-1.0, lambda outcome: True, False)
     for swapped, (some, other) in enumerate(((first, second), (second, first))):
         cut = len(some) // 2
-        ranking = _ranked(some[:cut], other[:cut])
-        families = [_prefixes(ranking, some[cut:], other[cut:])]
+        ranking = _rank(some[:cut], other[:cut])
+        families = [_count_prefixes(ranking, some[cut:], other[cut:])]
         if all(map(_is_number, (*some, *other))):
-            families.append(_one_sided(some[cut:], other[cut:]))
+            families.append(_count_thresholds(some[cut:], other[cut:]))
         for hits, misses, test_of in families:
             values = bound(hits, len(some) - cut, misses, len(other) - cut)
             at = int(np.argmax(values))
@@ -132,7 +132,7 @@ def _search(
     return best[1:]
 
 
-def _ranked(some: Sequence[Outcome], other: Sequence[Outcome]) -> list[Outcome]:
+def _rank(some: Sequence[Outcome], other: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes of both sides, the largest estimated likelihood ratio first."""
     hits, misses = Counter(some), Counter(other)
     return sorted({*hits, *misses}, key=lambda o: (misses[o] + 1) / (hits[o] + 1))
@@ -141,7 +141,7 @@ def _ranked(some: Sequence[Outcome], other: Sequence[Outcome]) -> list[Outcome]:
 Family = tuple[NDArray[np.int64], NDArray[np.int64], Callable[[int], Test]]
 
 
-def _prefixes(
+def _count_prefixes(
     ranking: Sequence[Outcome], some: Sequence[Outcome], other: Sequence[Outcome]
 ) -> Family:
     """How often each prefix of the ranking happens on either side."""
@@ -150,7 +150,7 @@ def _prefixes(
     return first, second, lambda at: frozenset(ranking[: at + 1]).__contains__
 
 
-def _one_sided(some: Sequence[Any], other: Sequence[Any]) -> Family:
+def _count_thresholds(some: Sequence[Any], other: Sequence[Any]) -> Family:
     """How often an output lies at or below a threshold, then at or above it."""
     pooled = np.sort(np.array([*some, *other], float))
     steps = np.unique(np.linspace(0, len(pooled) - 1, _THRESHOLDS).astype(int))
@@ -173,12 +173,12 @@ def _is_number(outcome: Outcome) -> bool:
     return isinstance(outcome, numbers.Real) and abs(outcome) <= sys.float_info.max
 
 
-def _key(output: Any) -> Outcome:
+def _make_key(output: Any) -> Outcome:
     """The output as something that can be counted."""
     if isinstance(output, np.ndarray | list | tuple):
         if isinstance(output, np.ndarray) and output.dtype != object:
             return output.item() if output.ndim == 0 else (output.shape, output.tobytes())
-        return tuple(map(_key, output))
+        return tuple(map(_make_key, output))
     try:
         hash(output)
     except TypeError:
@@ -188,8 +188,8 @@ def _key(output: Any) -> Outcome:
     return output  # type: ignore[no-any-return]
 
 
-def _outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) -> list[Outcome]:
-    """That many independent outcomes."""
+def _draw_outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) -> list[Outcome]:
+    """Draw that many independent outcomes."""
     stop = threading.Event()
 
     def chunk(size: int) -> list[Outcome]:
@@ -214,11 +214,11 @@ def _outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) ->
             pool.shutdown(cancel_futures=True)
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _scipy_stats() -> Any:
+def _import_stats() -> Any:
     try:
         return importlib.import_module("scipy.stats")
     except ImportError as error:

@@ -147,10 +147,10 @@ def table(results: Mapping[str, Any]) -> str:
             f"{limits['bytes_per_second']:.2e} bytes/s from memory",
             "",
             "median milliseconds",
-            *aligned(_milliseconds(results["rows"])),
+            *align(_milliseconds(results["rows"])),
             "",
             "ratios: peer / ours on two threads; two threads / one; distance from the limits",
-            *aligned(_ratios(results["rows"])),
+            *align(_ratios(results["rows"])),
             "",
             "bit ops/s: n^3/3 over the time of rank on one thread; 'of xor' divides it by the xor",
             "rate, 'reads' is that time over one pass through the matrix in memory.",
@@ -158,7 +158,7 @@ def table(results: Mapping[str, Any]) -> str:
     )
 
 
-def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+def align(rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table whose columns are flush right.
 
     rows: cells, as many in every row; the first row is the header.

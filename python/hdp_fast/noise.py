@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Rational
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._support.random_state import check_random_state
-from ._support.types import Integers, RandomState
+from ._support.types import Bits, Integers, RandomState
 from ._support.validate import integers, nonnegative_int, number, refuse
 from .budget.account import Budget, Neighbors, spend
 from .exceptions import ParameterError
@@ -35,7 +35,8 @@ __all__ = [
     "weighted_draws",
 ]
 
-Size = int | tuple[int, ...] | None
+Number = float | Fraction
+Shape = int | tuple[int, ...]
 
 # Beyond this, draws would leave the range of int64 with a probability that is not negligible.
 _LARGEST_SCALE = 1 << 50
@@ -43,9 +44,13 @@ _LARGEST_SCALE = 1 << 50
 _LARGEST_TERM = 1 << 4096
 
 
+@overload
+def bernoulli(p: Number, size: None = None, *, random_state: RandomState = None) -> int: ...
+@overload
+def bernoulli(p: Number, size: Shape, *, random_state: RandomState = None) -> Bits: ...
 def bernoulli(
-    p: float | Fraction, size: Size = None, *, random_state: RandomState = None
-) -> int | NDArray[np.uint8]:
+    p: Number, size: Shape | None = None, *, random_state: RandomState = None
+) -> int | Bits:
     """Draws that are 1 with probability exactly p.
 
     p: in [0, 1], a number or a Fraction. size: of the uint8 array returned; None returns one int.
@@ -57,12 +62,16 @@ def bernoulli(
     Cost: little more than a byte of the random stream a draw.
     Source: comparison of uniform bits with the binary expansion of p, until they differ.
     """
-    return _shaped(_coins, size, (_probability("p", p), False), random_state)
+    return _draw(_core.bernoulli, size, (_probability("p", p), False), random_state)
 
 
+@overload
+def bernoulli_exp(gamma: Number, size: None = None, *, random_state: RandomState = None) -> int: ...
+@overload
+def bernoulli_exp(gamma: Number, size: Shape, *, random_state: RandomState = None) -> Bits: ...
 def bernoulli_exp(
-    gamma: float | Fraction, size: Size = None, *, random_state: RandomState = None
-) -> int | NDArray[np.uint8]:
+    gamma: Number, size: Shape | None = None, *, random_state: RandomState = None
+) -> int | Bits:
     """Draws that are 1 with probability exactly exp(-gamma).
 
     gamma: at least 0, a number or a Fraction. size, random_state: as for bernoulli.
@@ -72,12 +81,10 @@ def bernoulli_exp(
     Cost: little more than a byte of the random stream a draw.
     Source: as bernoulli; exp by its series in integers, with bounds on both sides.
     """
-    return _shaped(_coins, size, (_scale("gamma", gamma, math.inf), True), random_state)
+    return _draw(_core.bernoulli, size, (_scale("gamma", gamma, math.inf), True), random_state)
 
 
-def poisson_mask(
-    n: int, rate: float | Fraction, *, random_state: RandomState = None
-) -> NDArray[np.bool_]:
+def poisson_mask(n: int, rate: Number, *, random_state: RandomState = None) -> NDArray[np.bool_]:
     """A Poisson subsample of n records: each is in it with probability exactly rate.
 
     n: at least 0. rate: in [0, 1], a number or a Fraction. random_state: as for bernoulli.
@@ -95,8 +102,12 @@ def poisson_mask(
     return drawn.view(np.bool_)
 
 
+@overload
+def geometric(scale: Number, size: None = None, *, random_state: RandomState = None) -> int: ...
+@overload
+def geometric(scale: Number, size: Shape, *, random_state: RandomState = None) -> Integers: ...
 def geometric(
-    scale: float | Fraction, size: Size = None, *, random_state: RandomState = None
+    scale: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
     """Integers x >= 0 with Pr[x] proportional to exp(-x / scale).
 
@@ -109,11 +120,19 @@ def geometric(
     Source: inversion of certified bounds, one binary block of digits at a time; for few draws
         Canonne, Kamath and Steinke 2020, Algorithm 2.
     """
-    return _noise("geometric", "scale", scale, size, random_state)
+    return _draw_noise("geometric", "scale", scale, size, random_state)
 
 
+@overload
 def discrete_laplace(
-    scale: float | Fraction, size: Size = None, *, random_state: RandomState = None
+    scale: Number, size: None = None, *, random_state: RandomState = None
+) -> int: ...
+@overload
+def discrete_laplace(
+    scale: Number, size: Shape, *, random_state: RandomState = None
+) -> Integers: ...
+def discrete_laplace(
+    scale: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
     """Integers x with Pr[x] proportional to exp(-|x| / scale).
 
@@ -127,11 +146,19 @@ def discrete_laplace(
     Cost: one to six words of the random stream a draw, growing with log(scale).
     Source: as geometric; the sign comes with the lowest digits.
     """
-    return _noise("laplace", "scale", scale, size, random_state)
+    return _draw_noise("laplace", "scale", scale, size, random_state)
 
 
+@overload
 def discrete_gaussian(
-    sigma: float | Fraction, size: Size = None, *, random_state: RandomState = None
+    sigma: Number, size: None = None, *, random_state: RandomState = None
+) -> int: ...
+@overload
+def discrete_gaussian(
+    sigma: Number, size: Shape, *, random_state: RandomState = None
+) -> Integers: ...
+def discrete_gaussian(
+    sigma: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
     """Integers x with Pr[x] proportional to exp(-x**2 / (2 sigma**2)).
 
@@ -146,11 +173,15 @@ def discrete_gaussian(
     Source: inversion of certified bounds, beyond sigma = 64 for blocks of integers, with a
         rejection inside; for few draws Canonne, Kamath and Steinke 2020, Algorithm 3.
     """
-    return _noise("gaussian", "sigma", sigma, size, random_state)
+    return _draw_noise("gaussian", "sigma", sigma, size, random_state)
 
 
+@overload
+def uniform_integers(bound: int, size: None = None, *, random_state: RandomState = None) -> int: ...
+@overload
+def uniform_integers(bound: int, size: Shape, *, random_state: RandomState = None) -> Integers: ...
 def uniform_integers(
-    bound: int, size: Size = None, *, random_state: RandomState = None
+    bound: int, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
     """Uniform integers in 0, ..., bound - 1.
 
@@ -165,11 +196,19 @@ def uniform_integers(
     most = nonnegative_int("bound", bound)
     if most == 0:
         raise ParameterError("bound = 0, but it must be at least 1")
-    return _shaped(_core.uniform_integers, size, (most,), random_state)
+    return _draw(_core.uniform_integers, size, (most,), random_state)
 
 
+@overload
 def weighted_draws(
-    weights: ArrayLike, size: Size = None, *, random_state: RandomState = None
+    weights: ArrayLike, size: None = None, *, random_state: RandomState = None
+) -> int: ...
+@overload
+def weighted_draws(
+    weights: ArrayLike, size: Shape, *, random_state: RandomState = None
+) -> Integers: ...
+def weighted_draws(
+    weights: ArrayLike, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
     """Independent indices i with Pr[i] = weights[i] / sum(weights).
 
@@ -181,15 +220,15 @@ def weighted_draws(
     Cost: O(n) once; one word of the random stream and two random reads a draw.
     Source: a uniform integer below the sum, located among the cumulative sums by a guide table.
     """
-    found = integers("weights", weights, np.uint64)
-    return _shaped(_core.weighted_draws, size, (found,), random_state)
+    masses = integers("weights", weights, np.uint64)
+    return _draw(_core.weighted_draws, size, (masses,), random_state)
 
 
 def permute_and_flip(
     scores: ArrayLike,
     *,
     epsilon: float,
-    sensitivity: float | Fraction = 1,
+    sensitivity: Number = 1,
     monotonic: bool = False,
     neighbors: Neighbors = "replace_one",
     random_state: RandomState = None,
@@ -218,7 +257,7 @@ def exponential_mechanism(
     scores: ArrayLike,
     *,
     epsilon: float,
-    sensitivity: float | Fraction = 1,
+    sensitivity: Number = 1,
     monotonic: bool = False,
     neighbors: Neighbors = "replace_one",
     random_state: RandomState = None,
@@ -250,13 +289,13 @@ def _select(
     method: str,
     scores: ArrayLike,
     epsilon: float,
-    sensitivity: float | Fraction,
+    sensitivity: Number,
     monotonic: bool,
     neighbors: Neighbors,
     random_state: RandomState,
     budget: Budget | None,
 ) -> int:
-    found = integers("scores", scores, np.int64)
+    heights = integers("scores", scores, np.int64)
     if neighbors not in ("replace_one", "add_remove"):
         refuse("neighbors", neighbors, "it must be one of replace_one, add_remove")
     if not isinstance(monotonic, bool | np.bool_):
@@ -272,15 +311,15 @@ def _select(
     rate = selection_rate(record.epsilon, sensitivity, bool(monotonic))
     check_random_state(random_state)
     with spend(budget, record):
-        return _core.select(method, found, rate.as_integer_ratio(), random_state)
+        return _core.select(method, heights, rate.as_integer_ratio(), random_state)
 
 
-def selection_rate(epsilon: float, sensitivity: float | Fraction, monotonic: bool) -> Fraction:
+def selection_rate(epsilon: float, sensitivity: Number, monotonic: bool) -> Fraction:
     """How fast a gap in scores lowers a candidate's chances, for a selection of epsilon."""
-    return spent_on(epsilon) / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
+    return exact_epsilon(epsilon) / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
 
 
-def spent_on(epsilon: float) -> Fraction:
+def exact_epsilon(epsilon: float) -> Fraction:
     """The epsilon to calibrate noise by, as a fraction.
 
     A ledger takes a float for its shortest decimal, which may be a little less than the float.
@@ -288,56 +327,51 @@ def spent_on(epsilon: float) -> Fraction:
     return min(Fraction(epsilon), Fraction(repr(epsilon)))
 
 
-def _noise(
-    law: str, name: str, scale: float | Fraction, size: Size, random_state: RandomState
+def _draw_noise(
+    law: str, name: str, scale: Number, size: Shape | None, random_state: RandomState
 ) -> int | Integers:
-    return _shaped(_core.integer_noise, size, (law, _scale(name, scale)), random_state)
+    return _draw(_core.integer_noise, size, (law, _scale(name, scale)), random_state)
 
 
-def _coins(p: tuple[int, int], exponential: bool, size: int, random_state: RandomState) -> Any:
-    return _core.bernoulli(p, exponential, size, random_state)
-
-
-def _shaped(
-    draw: Any, size: Size, arguments: tuple[Any, ...], random_state: RandomState
+def _draw(
+    draw: Any, size: Shape | None, arguments: tuple[Any, ...], random_state: RandomState
 ) -> int | NDArray[Any]:
-    """What draw gives for so many values, in the shape that was asked for."""
+    """One int for size None, else an array of that shape, drawn in one call."""
     if size is None:
         return int(draw(*arguments, 1, random_state)[0])
-    shape = tuple(
-        nonnegative_int("size", side) for side in (size if isinstance(size, tuple) else (size,))
-    )
+    sides = size if isinstance(size, tuple) else (size,)
+    shape = tuple(nonnegative_int("size", side) for side in sides)
     values: NDArray[Any] = draw(*arguments, math.prod(shape), random_state)
     return values.reshape(shape)
 
 
-def _probability(name: str, value: float | Fraction) -> tuple[int, int]:
-    found = _exact(name, value)
-    if found is None or not 0 <= found <= 1:
+def _probability(name: str, value: Number) -> tuple[int, int]:
+    fraction = _to_fraction(name, value)
+    if fraction is None or not 0 <= fraction <= 1:
         refuse(name, value, "a probability must lie in [0, 1]")
-    return found.as_integer_ratio()
+    return fraction.as_integer_ratio()
 
 
-def _scale(name: str, value: float | Fraction, limit: float = _LARGEST_SCALE) -> tuple[int, int]:
-    found = _exact(name, value)
-    if found is None or not 0 <= found < limit:
+def _scale(name: str, value: Number, limit: float = _LARGEST_SCALE) -> tuple[int, int]:
+    fraction = _to_fraction(name, value)
+    if fraction is None or not 0 <= fraction < limit:
         rule = "finite and at least 0" if limit == math.inf else "in [0, 2**50)"
         refuse(name, value, f"it must be {rule}")
-    return found.as_integer_ratio()
+    return fraction.as_integer_ratio()
 
 
-def _positive(name: str, value: float | Fraction) -> Fraction:
-    found = _exact(name, value)
-    if found is None or found <= 0:
+def _positive(name: str, value: Number) -> Fraction:
+    fraction = _to_fraction(name, value)
+    if fraction is None or fraction <= 0:
         refuse(name, value, "it must be finite and above 0")
-    return found
+    return fraction
 
 
-def _exact(name: str, value: float | Fraction) -> Fraction | None:
-    """The number as the fraction that it is, if it is one."""
+def _to_fraction(name: str, value: Number) -> Fraction | None:
+    """The value as the fraction that it is; None for an infinity or NaN."""
     if not isinstance(value, Rational):
-        found = number(name, value)
-        return Fraction(found) if math.isfinite(found) else None
+        real = number(name, value)
+        return Fraction(real) if math.isfinite(real) else None
     # Plain ints: a numpy integer would keep its 64 bits, and wrap around in a product.
     fraction = Fraction(int(value.numerator), int(value.denominator))
     if max(abs(fraction.numerator), fraction.denominator) >= _LARGEST_TERM:

@@ -49,10 +49,10 @@ def transfer(result: TransferResult) -> bytes:
         refuse("result", result, "it must be a transfer.TransferResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    rounds = [each.round or result.rounds for each in result.estimates]
-    values = [each.value for each in result.estimates]
-    low = [each.value - each.low for each in result.estimates]
-    high = [each.high - each.value for each in result.estimates]
+    rounds = [estimate.round or result.rounds for estimate in result.estimates]
+    values = [estimate.value for estimate in result.estimates]
+    low = [estimate.value - estimate.low for estimate in result.estimates]
+    high = [estimate.high - estimate.value for estimate in result.estimates]
     axes.errorbar(
         rounds, values, yerr=(low, high), fmt="o", markersize=4, capsize=3, label="tested"
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from ._core import __version__
-from ._support.validate import from_json, number, probability
+from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.neighbors import Neighbors
-from .exceptions import ParameterError
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
@@ -53,17 +51,12 @@ class PrivacyRecord:
         """Refuse what no release could say."""
         for name in ("mechanism", "source", "noise", "rng", "version"):
             if not isinstance(getattr(self, name), str):
-                raise ParameterError(f"{name} = {getattr(self, name)!r}, but it must be a text")
+                refuse(name, getattr(self, name), "it must be a text")
         for name, allowed in _WORDS.items():
-            if getattr(self, name) not in allowed:
-                rule = f"it must be one of {', '.join(allowed)}"
-                raise ParameterError(f"{name} = {getattr(self, name)!r}, but {rule}")
-        epsilon = number("epsilon", self.epsilon)
-        if not 0 < epsilon < math.inf:
-            raise ParameterError(f"epsilon = {self.epsilon}, but it must be finite and above 0")
+            one_of(name, getattr(self, name), allowed)
         # Plain values, whatever kind of number or text was given: JSON knows no other.
         object.__setattr__(self, "neighbors", str(self.neighbors))
-        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
 
     def to_json(self) -> str:
@@ -89,5 +82,5 @@ class PrivacyRecord:
 
 
 def rng_of(random_state: object) -> str:
-    """What the record says of the coins drawn with this random_state."""
+    """Where the coins drawn with this random_state come from, as records say it."""
     return OS_ENTROPY if random_state is None else TEST_STREAM

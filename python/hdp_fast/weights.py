@@ -113,15 +113,15 @@ class DenseWeights:
         Cost: two passes over losses, one over weights.
         Source: Kohen and Sheffet 2022, Algorithm 1, with weights as logarithms.
         """
-        found = array("losses", losses)
-        if found.ndim not in (1, 2) or found.shape[-1] != self._n:
+        values = array("losses", losses)
+        if values.ndim not in (1, 2) or values.shape[-1] != self._n:
             rule = f"it must be ({self._n},) or (r, {self._n})"
-            raise ShapeError(f"losses has shape {found.shape}, but {rule}")
-        if found.dtype.kind == "b" or found.dtype == np.uint8:
-            bits = np.require(found, np.uint8, ["C", "A"])
+            raise ShapeError(f"losses has shape {values.shape}, but {rule}")
+        if values.dtype.kind == "b" or values.dtype == np.uint8:
+            bits = np.require(values, np.uint8, ["C", "A"])
             self._weights.update_bits(bits.reshape(-1))
         else:
-            self._weights.update_floats(_floats("losses", found).reshape(-1))
+            self._weights.update_floats(_floats("losses", values).reshape(-1))
 
     def draw(self, m: int, *, random_state: RandomState = None) -> NDArray[np.int64]:
         """Draw the indices of m records independently from the projected weights.
@@ -138,7 +138,7 @@ class DenseWeights:
         return self._weights.draw(nonnegative_int("m", m), random_state)
 
     def _continued(self, kappa: float, eta: float) -> DenseWeights:
-        """Weights that start where these have got to; these stay as they are."""
+        """New weights that start from the values of these, which stay as they are."""
         made = DenseWeights.__new__(DenseWeights)
         made._n, made._kappa, made._eta = self._n, number("kappa", kappa), number("eta", eta)
         made._weights = self._weights.continued(made._kappa, made._eta)
@@ -146,7 +146,7 @@ class DenseWeights:
 
     @property
     def _updates(self) -> int:
-        """Loss vectors taken in: changes with the weights, in one step that nothing interrupts."""
+        """How many loss vectors were taken in; it changes together with the weights."""
         return self._weights.updates
 
     @property
@@ -155,7 +155,7 @@ class DenseWeights:
         return self._weights.room
 
     def _probabilities(self) -> NDArray[np.float64]:
-        """Of every record in the next draw; nothing private may be made of them."""
+        """The probability of every record in the next draw; nothing that is released may use it."""
         return self._weights.probabilities()
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from processes import exit_code, forked, forking
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
-from hdp_fast import Budget, PrivacyRecord, local, noise, parity
+from hdp_fast import Budget, PrivacyRecord, _core, local, noise, parity
 from hdp_fast.budget import spend
 from hdp_fast.exceptions import (
     AgentsExhausted,
@@ -971,7 +971,7 @@ def test_the_record_on_the_books_is_the_one_released():
 
 def test_a_mechanism_that_dies_has_spent(monkeypatch):
     budget = Budget(1)
-    monkeypatch.setattr(local._core, "randomized_response", lambda *args, **kw: 1 // 0)
+    monkeypatch.setattr(_core, "randomized_response", lambda *args, **kw: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         local.randomized_response(ONES, epsilon=0.5, budget=budget)
     assert states(budget) == ["interrupted"]

@@ -177,10 +177,11 @@ def test_a_handler_that_looks_at_a_labeler_inside_a_call_is_refused(tmp_path, mo
 
 
 def test_a_handler_that_looks_at_a_budget_inside_a_call_is_refused(monkeypatch):
-    from hdp_fast.budget import ledger
 
     budget = Budget(epsilon=1.0)
-    raised, restore = in_a_handler(monkeypatch, ledger._Books, "charge", lambda: repr(budget.spent))
+    raised, restore = in_a_handler(
+        monkeypatch, tables.LedgerTables, "charge", lambda: repr(budget.spent)
+    )
     record = PrivacyRecord(
         mechanism="test", source="s", neighbors="replace_one", epsilon=0.5, noise="none"
     )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import Budget, accounting, noise, stability
-from hdp_fast.accounting.discrete_gaussian import _summed, composed_delta
+from hdp_fast.accounting.discrete_gaussian import composed_delta, sum_curve
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.reference.stability import gaussian_vote_law
@@ -109,7 +109,7 @@ def test_the_continuous_curve_would_not_do():
 
 @pytest.mark.parametrize(("sigma", "releases", "epsilon"), [(2000, 200, 0.02), (90, 2**16, 20)])
 def test_blocks_raise_the_curve_by_little(sigma, releases, epsilon):
-    exact = _summed(sigma * math.sqrt(releases), releases, epsilon, 1)
+    exact = sum_curve(sigma * math.sqrt(releases), releases, epsilon, 1)
     found = composed_delta(Fraction(sigma), releases, epsilon)
     assert exact < found <= 1.005 * exact
     # So fine a grid leaves nothing but the continuous law.

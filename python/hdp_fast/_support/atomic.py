@@ -33,16 +33,16 @@ def create(target: Path, write: Writer, mode: int = 0o600) -> None:
         write raises. Then nothing is left behind.
     """
     # Unlike a rename, a link never replaces a file.
-    _put(target, write, mode, os.link)
+    _place_file(target, write, mode, os.link)
 
 
 @contextmanager
-def prepared(target: Path, write: Writer, mode: int = 0o600) -> Iterator[Callable[[], None]]:
+def prepare(target: Path, write: Writer, mode: int = 0o600) -> Iterator[Callable[[], None]]:
     """A new file that is whole but has no name yet, which what is yielded gives it.
 
     Raises: as create.
     """
-    with _working_in(target.parent), _written(target, write, mode) as scratch:
+    with _hold_folder(target.parent), _write_scratch(target, write, mode) as scratch:
         yield lambda: os.link(scratch, target)
 
 
@@ -54,7 +54,7 @@ def replace(target: Path, write: Writer) -> None:
     try:
         mode = stat.S_IMODE(os.stat(target).st_mode)
     except FileNotFoundError:
-        _put(target, write, 0o666, os.replace)
+        _place_file(target, write, 0o666, os.replace)
         return
 
     def write_in_mode(out: IO[bytes]) -> None:
@@ -62,22 +62,24 @@ def replace(target: Path, write: Writer) -> None:
         os.fchmod(out.fileno(), mode)
         write(out)
 
-    _put(target, write_in_mode, 0o600, os.replace)
+    _place_file(target, write_in_mode, 0o600, os.replace)
 
 
 def remove_second_names(target: Path) -> None:
     """Removes scratch names of a file whose creator was killed between linking and unlinking."""
-    found = os.stat(target)
+    status = os.stat(target)
     for scratch in _scratch_files(target.parent):
         with suppress(OSError):
-            if os.path.samestat(os.stat(scratch), found):
+            if os.path.samestat(os.stat(scratch), status):
                 os.unlink(scratch)
 
 
-def _put(target: Path, write: Writer, mode: int, place: Callable[[str, Path], object]) -> None:
-    with _working_in(target.parent):
+def _place_file(
+    target: Path, write: Writer, mode: int, place: Callable[[str, Path], object]
+) -> None:
+    with _hold_folder(target.parent):
         while True:
-            with _written(target, write, mode) as scratch:
+            with _write_scratch(target, write, mode) as scratch:
                 try:
                     place(scratch, target)
                     return
@@ -88,7 +90,7 @@ def _put(target: Path, write: Writer, mode: int, place: Callable[[str, Path], ob
 
 
 @contextmanager
-def _written(target: Path, write: Writer, mode: int) -> Iterator[str]:
+def _write_scratch(target: Path, write: Writer, mode: int) -> Iterator[str]:
     """The name of a file with that content, which is on the disk; gone after the block."""
     name = f".{target.name[:40]}.{secrets.token_hex(8)}{_SUFFIX}"
     scratch = os.path.join(target.parent, name)
@@ -106,23 +108,23 @@ def _written(target: Path, write: Writer, mode: int) -> Iterator[str]:
 
 
 @contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
+def _hold_folder(folder: Path) -> Iterator[None]:
     """Holds a folder against those who tidy up, having tidied up; synchronizes it at the end."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         leftovers = _scratch_files(folder)
-        if leftovers and _locked(handle, fcntl.LOCK_EX):
+        if leftovers and _try_lock(handle, fcntl.LOCK_EX):
             for scratch in leftovers:
                 with suppress(OSError):
                     os.unlink(scratch)
-        _locked(handle, fcntl.LOCK_SH)
+        _try_lock(handle, fcntl.LOCK_SH)
         yield
         _synchronize(handle)
     finally:
         os.close(handle)
 
 
-def _locked(handle: int, lock: int) -> bool:
+def _try_lock(handle: int, lock: int) -> bool:
     """Whether the lock could be had at once; nobody waits, for others may lock a folder, too."""
     try:
         fcntl.flock(handle, lock | fcntl.LOCK_NB)

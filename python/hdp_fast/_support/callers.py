@@ -11,13 +11,13 @@ from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import ShapeError
-from .numbers import entries, floats, returned
+from .numbers import entries, floats, to_numbers
 from .turns import QUIET
 from .types import Bits, Floats
 from .validate import array
 
 
-def locked(values: NDArray[Any]) -> NDArray[Any]:
+def freeze(values: NDArray[Any]) -> NDArray[Any]:
     """A view of the array that refuses to be written to, and so do views of it; no copy.
 
     To clear a flag would not do: numpy sets it again wherever the base is writeable. This keeps
@@ -28,17 +28,17 @@ def locked(values: NDArray[Any]) -> NDArray[Any]:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """What a caller's code does with private records: no warning, print or log tells of them."""
     with QUIET, np.errstate(all="ignore"):
         yield
 
 
-def said(name: str, value: Any, count: int) -> NDArray[Any]:
-    """What a function said of so many records, a number of each, NaN for what is none.
+def returned_numbers(name: str, value: Any, count: int) -> NDArray[Any]:
+    """What a function returned_numbers of so many records, a number of each, NaN for what is none.
 
-    What it said of one record is its own business, in a list or an array of any type: only how many
-    there are is looked at.
+    What it returned_numbers of one record is its own business, in a list or an array of any type:
+    only how many there are is looked at.
 
     Raises: ShapeError for another shape, or a list of another length.
     """
@@ -46,40 +46,40 @@ def said(name: str, value: Any, count: int) -> NDArray[Any]:
         hidden = ma.getmaskarray(value)
         value = ma.getdata(value).astype(object)
         value[hidden] = None
-    found = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
-    if found.shape != (count,):
-        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({count},)")
-    return returned(found)
+    values = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
+    if values.shape != (count,):
+        raise ShapeError(f"{name} has shape {values.shape}, but it must be ({count},)")
+    return to_numbers(values)
 
 
-def clipped(values: NDArray[Any], default: float, low: float = 0.0, high: float = 1.0) -> Floats:
+def clip(values: NDArray[Any], default: float, low: float = 0.0, high: float = 1.0) -> Floats:
     """The numbers in their range; what is not finite counts as the default."""
-    found = floats(values)
-    return np.where(np.isfinite(found), found.clip(low, high), default)
+    numbers = floats(values)
+    return np.where(np.isfinite(numbers), numbers.clip(low, high), default)
 
 
 def losses(name: str, value: ArrayLike, count: int) -> Floats:
     """Losses in [0, 1]; one that is not finite counts as 1, the worst.
 
-    Raises: as said.
+    Raises: as returned_numbers.
     """
-    return clipped(said(name, value, count), 1.0)
+    return clip(returned_numbers(name, value, count), 1.0)
 
 
 def answers(name: str, value: ArrayLike, count: int) -> Bits | Floats:
     """Answers in [0, 1], bits where they are integers; one that is not finite counts as 0.
 
-    Raises: as said.
+    Raises: as returned_numbers.
     """
-    found = said(name, value, count)
-    if found.dtype.kind in "bui":
-        return (found > 0).astype(np.uint8)
-    return clipped(found, 0.0)
+    numbers = returned_numbers(name, value, count)
+    if numbers.dtype.kind in "bui":
+        return (numbers > 0).astype(np.uint8)
+    return clip(numbers, 0.0)
 
 
 def predictions(name: str, value: ArrayLike, count: int) -> Bits:
     """Labels 0 and 1, the nearer one of each number; one that is not finite counts as 0.
 
-    Raises: as said.
+    Raises: as returned_numbers.
     """
-    return (clipped(said(name, value, count), 0.0) > 0.5).astype(np.uint8)
+    return (clip(returned_numbers(name, value, count), 0.0) > 0.5).astype(np.uint8)

@@ -40,7 +40,7 @@ def _type_of(path: Path, mountinfo: str) -> str | None:
         before, _, after = line.partition(" - ")
         fields, types = before.split(" "), after.split(" ")
         # A blank in a name is written \040.
-        point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4])
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
         if above.get(point, 0) >= max(longest, 1):
             longest, kind = above[point], types[0]
     return kind

@@ -17,7 +17,7 @@ from .validate import are_numbers, array, numbers
 _ROWS = 4096
 
 
-def nearest(value: Any) -> float:
+def nearest_float(value: Any) -> float:
     """The float nearest to a value: infinite beyond all floats, NaN for what is no real number.
 
     A text counts as the number that it spells, an array as no number unless it has no dimension.
@@ -49,16 +49,16 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError where rows differ in length, ParameterError for any other type.
     """
-    found = array(name, value)
-    if found.dtype.kind == "O":
-        return _each(found.flat, found.size).reshape(found.shape)
-    if not are_numbers(found):
+    values = array(name, value)
+    if values.dtype.kind == "O":
+        return _convert_each(values.flat, values.size).reshape(values.shape)
+    if not are_numbers(values):
         rule = "it must be bool, an integer type, a float type or object"
-        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
-    return found
+        raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
+    return values
 
 
-def returned(values: NDArray[Any]) -> NDArray[Any]:
+def to_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Entries of any type as numbers, each for itself: NaN for one that is none.
 
     One entry decides what type the others are of, and must not decide what they count as: a real
@@ -68,16 +68,16 @@ def returned(values: NDArray[Any]) -> NDArray[Any]:
         return values
     if values.dtype.kind == "c":
         return np.where(values.imag == 0, values.real, np.nan)
-    return _each(values.flat, values.size).reshape(values.shape)
+    return _convert_each(values.flat, values.size).reshape(values.shape)
 
 
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:
-    """The same, but each entry of a list is one value, whatever it is.
+    """The value as real_array has it, but each entry of a list is one value, whatever it is.
 
     Raises: as real_array.
     """
     if isinstance(value, list | tuple):
-        return _each(value, len(value))
+        return _convert_each(value, len(value))
     return real_array(name, value)
 
 
@@ -87,9 +87,9 @@ def floats(values: NDArray[Any]) -> Floats:
         return np.require(values, np.float64, ["C", "A"])
 
 
-def _each(values: Iterable[Any], size: int) -> Floats:
+def _convert_each(values: Iterable[Any], size: int) -> Floats:
     with np.errstate(all="ignore"):
-        return np.fromiter(map(nearest, values), np.float64, size)
+        return np.fromiter(map(nearest_float, values), np.float64, size)
 
 
 def real_rows(X: ArrayLike) -> NDArray[Any]:
@@ -97,15 +97,15 @@ def real_rows(X: ArrayLike) -> NDArray[Any]:
 
     Raises: ParameterError for other dtypes, ShapeError unless it has two dimensions and an entry.
     """
-    found = numbers("X", X)
-    if found.ndim != 2 or not found.size:
+    rows = numbers("X", X)
+    if rows.ndim != 2 or not rows.size:
         rule = "it must have two dimensions and at least one entry"
-        raise ShapeError(f"X has shape {found.shape}, but {rule}")
-    return np.require(found, None, "A") if found.dtype == np.float32 else floats(found)
+        raise ShapeError(f"X has shape {rows.shape}, but {rule}")
+    return np.require(rows, None, "A") if rows.dtype == np.float32 else floats(rows)
 
 
 def finite_rows(X: ArrayLike) -> NDArray[Any]:
-    """The same, all entries finite.
+    """The matrix as real_rows has it, all entries finite.
 
     Raises: as real_rows, and ParameterError.
     """

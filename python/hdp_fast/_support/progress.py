@@ -16,17 +16,17 @@ class NoBar:
     """Stands for a bar where none is shown."""
 
     def update(self, done: float = 1) -> None:
-        """Nothing to show."""
+        """Do nothing."""
 
     def set_description(self, text: str) -> None:
-        """Nothing to show it beside."""
+        """Do nothing."""
 
     def external_write_mode(self, file: Any) -> AbstractContextManager[None]:
-        """Nothing is in the way of other lines."""
+        """Do nothing: no bar is in the way of other lines."""
         return nullcontext()
 
 
-def possible() -> bool:
+def can_show() -> bool:
     """Whether a bar can be shown: the error stream is a terminal, and tqdm is installed."""
     return (
         sys.stderr is not None
@@ -35,20 +35,20 @@ def possible() -> bool:
     )
 
 
-def bar(total: int, unit: str, shown: bool) -> AbstractContextManager[Any]:
+def bar(total: int, unit: str, visible: bool) -> AbstractContextManager[Any]:
     """A bar of so many units of work, gone when it is left; `update(done)` moves it.
 
     It writes to the error stream there is now: members, who are silent, do not silence it.
 
     Raises: ImportError naming the extra where a bar is to be shown and tqdm is not installed.
     """
-    if not shown:
+    if not visible:
         return nullcontext(NoBar())
     try:
         tqdm = importlib.import_module("tqdm")
     except ImportError as error:
         raise ImportError("progress needs tqdm: pip install hdp-fast[progress]") from error
-    made: AbstractContextManager[Any] = tqdm.tqdm(
+    shown: AbstractContextManager[Any] = tqdm.tqdm(
         total=total, unit=unit, unit_scale=total >= 10_000, leave=False
     )
-    return made
+    return shown

@@ -23,11 +23,11 @@ def make_key(random_state: object) -> bytes:
     Raises: ParameterError for anything else, and for a negative int.
     """
     if isinstance(random_state, np.random.Generator):
-        made = random_state.bytes(32)
+        key = random_state.bytes(32)
     else:
-        made = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
+        key = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
     _warn_once()
-    return made
+    return key
 
 
 def make_generator(random_state: object) -> np.random.Generator:
@@ -47,8 +47,8 @@ def make_stream(random_state: object) -> np.random.Generator | None:
     """
     check_random_state(random_state)
     # An int or a Generator now, whatever its type is called.
-    given: Any = random_state
-    return None if given is None else np.random.default_rng(given)
+    seed: Any = random_state
+    return None if seed is None else np.random.default_rng(seed)
 
 
 def make_public_generator(random_state: object) -> np.random.Generator:

@@ -27,7 +27,7 @@ _TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileFormat:
     """What all files of one kind have in common.
 
     Attributes:
@@ -93,123 +93,123 @@ class Statements:
 
 
 class StateFile:
-    """A file of one kind, which need not exist.
+    """A file of one format, which need not exist.
 
     Attributes:
         path: absolute, without symbolic links.
     """
 
-    def __init__(self, kind: Kind, path: str | os.PathLike[str]):
+    def __init__(self, file_format: FileFormat, path: str | os.PathLike[str]):
         """Raises: an error of the kind for what is no path."""
-        self._kind = kind
+        self._format = file_format
         try:
             self.path = Path(os.path.realpath(os.fsdecode(path)))
         except (TypeError, ValueError):
-            text = f"{kind.argument} = {shorten(path)}, but it must be a path"
-            raise kind.error(text) from None
+            text = f"{file_format.argument} = {shorten(path)}, but it must be a path"
+            raise file_format.error(text) from None
 
     def refusal(self, rule: str) -> HdpFastError:
         """An error of the kind, to be raised."""
-        return self._kind.error(f"{self._kind.argument} = {str(self.path)!r}, but {rule}")
+        return self._format.error(f"{self._format.argument} = {str(self.path)!r}, but {rule}")
 
     @contextmanager
-    def usable(self) -> Iterator[None]:
+    def translate_failures(self) -> Iterator[None]:
         """Turns errors of SQLite into those of the kind."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # The latter where a damaged file makes SQLite say what is no text.
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
-            rule = f"it must be {self._kind.noun} that can be read and written ({_said(error)})"
-            raise self.refusal(self._kind.busy if busy else rule) from error
+            rule = f"it must be {self._format.noun} that can be read and written ({_quote(error)})"
+            raise self.refusal(self._format.busy if busy else rule) from error
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
+    def translate_damage(self) -> Iterator[None]:
         """Turns errors of whoever makes sense of what is in the file into those of the kind."""
         try:
             yield
         except HdpFastError:
             raise
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-            raise self.refusal(f"it must be whole ({_said(error)})") from error
+            raise self.refusal(f"it must be whole ({_quote(error)})") from error
 
     def create(self, fill: Callable[[Statements], object]) -> bool:
         """Makes the file, of mode 0600, whole or not at all; False where there is one already."""
         self._check_place()
-        content = self._content(fill)
+        content = self._serialize(fill)
         try:
             atomic.create(self.path, lambda out: out.write(content))
         except FileExistsError:
             return False
         except OSError as error:
-            rule = f"it must be in a folder that can be written and allows links ({_said(error)})"
+            rule = f"it must be in a folder that can be written and allows links ({_quote(error)})"
             raise self.refusal(rule) from error
         return True
 
-    def _content(self, fill: Callable[[Statements], object]) -> bytes:
+    def _serialize(self, fill: Callable[[Statements], object]) -> bytes:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-            statements = Statements(connection, self.usable)
-            statements.write(f"PRAGMA application_id = {self._kind.number}")
-            statements.write(f"PRAGMA user_version = {self._kind.version}")
-            for statement in self._kind.schema:
+            statements = Statements(connection, self.translate_failures)
+            statements.write(f"PRAGMA application_id = {self._format.number}")
+            statements.write(f"PRAGMA user_version = {self._format.version}")
+            for statement in self._format.schema:
                 statements.write(statement)
             fill(statements)
             content = bytearray(connection.serialize())
-        if self._kind.logged:
+        if self._format.logged:
             # What "PRAGMA journal_mode = WAL" writes; a database in memory has no such mode.
             content[18:20] = b"\2\2"
         return bytes(content)
 
     def inspect(self) -> None:
         """Looks whether it is a file of the kind, and usable; changes nothing, and no locks."""
-        found = self._status()
+        status = self._read_status()
         self._check_place()
         if not os.access(self.path, os.R_OK | os.W_OK):
             raise self.refusal("it must be readable and writable")
-        if not found.st_size:
+        if not status.st_size:
             rule = "and it is empty: delete it if nothing was ever in it, else restore it"
-            raise self.refusal(f"it must be {self._kind.noun}, {rule}")
-        application, version = self._header()
-        if application != self._kind.number:
-            raise self.refusal(f"it must be {self._kind.noun}")
-        if version != self._kind.version:
-            rule = f"its format must be {self._kind.version}, the one that this hdp_fast knows"
-            raise self.refusal(f"{rule}, and it is {version}")
+            raise self.refusal(f"it must be {self._format.noun}, {rule}")
+        application, version = self._read_header()
+        if application != self._format.number:
+            raise self.refusal(f"it must be {self._format.noun}")
+        if version != self._format.version:
+            rule = f"its format must be {self._format.version}, the one that this hdp_fast knows"
+            raise self.refusal(f"{rule}, and it is {version}: use the hdp_fast that wrote it")
 
     def verify(self, statements: Statements) -> None:
         """Looks at everything in a file that inspect has seen but at the meaning of its values."""
-        with self.whole():
+        with self.translate_damage():
             ((state,), *_) = statements.rows("PRAGMA integrity_check")
             if state != "ok":
                 raise ValueError(state)
             tables = statements.rows(_TABLES)
-            if tables != self._tables():
+            if tables != self._list_tables():
                 raise ValueError("its tables are not those of its format")
             for table in (name for kind, name, _, _ in tables if kind == "table"):
                 _check_types(statements, table)
 
     @contextmanager
-    def opened(
+    def open_connection(
         self, *, mode: Literal["ro", "rw"] = "rw", patience: float = _PATIENCE_SECONDS
     ) -> Iterator[Statements]:
         """A connection that ends with the block: none is shared by threads or by a fork.
 
         patience: seconds to wait for others.
         """
-        with self.usable():
+        with self.translate_failures():
             connection = self._connect(f"mode={mode}", patience)
         with closing(connection):
-            statements = Statements(connection, self.usable)
-            statements.write(f"PRAGMA synchronous={self._kind.synchronous}")
+            statements = Statements(connection, self.translate_failures)
+            statements.write(f"PRAGMA synchronous={self._format.synchronous}")
             yield statements
 
     @contextmanager
     def transaction(self) -> Iterator[Statements]:
         """All that is written inside is kept, in the file of this name, or nothing is."""
-        before = self._status()
-        with self.opened() as statements, statements.transaction():
+        before = self._read_status()
+        with self.open_connection() as statements, statements.transaction():
             yield statements
-        if not os.path.samestat(before, self._status()):
+        if not os.path.samestat(before, self._read_status()):
             # What was written went to a file that nobody will find again.
             raise self.refusal("it must not be replaced while it is in use")
 
@@ -222,23 +222,23 @@ class StateFile:
         address = f"{self.path.as_uri()}?{how}"
         return sqlite3.connect(address, uri=True, timeout=patience, isolation_level=None)
 
-    def _status(self) -> os.stat_result:
+    def _read_status(self) -> os.stat_result:
         """Raises: an error of the kind for anything but a regular file of one name."""
         try:
-            found = os.stat(self.path)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+            status = os.stat(self.path)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
                 atomic.remove_second_names(self.path)
-                found = os.stat(self.path)
+                status = os.stat(self.path)
         except OSError as error:
-            rule = f"it must be {self._kind.noun} that can be read and written ({_said(error)})"
+            rule = f"it must be {self._format.noun} that can be read and written ({_quote(error)})"
             raise self.refusal(rule) from error
-        if not stat.S_ISREG(found.st_mode):
-            raise self.refusal(f"it must be {self._kind.noun}, a regular file")
-        if found.st_nlink > 1:
+        if not stat.S_ISREG(status.st_mode):
+            raise self.refusal(f"it must be {self._format.noun}, a regular file")
+        if status.st_nlink > 1:
             # Logs and journals are named after the path: by two names the file would be torn.
-            rule = f"it must have one name, and it has {found.st_nlink}"
+            rule = f"it must have one name, and it has {status.st_nlink}"
             raise self.refusal(f"{rule}: remove the other hard links, or make them symbolic")
-        return found
+        return status
 
     def _check_place(self) -> None:
         folder = self.path.parent
@@ -249,16 +249,16 @@ class StateFile:
             rule = f"it must be on a local disk, and not on {kind}, where locks may fail"
             raise self.refusal(f"{rule}: use a folder of this machine")
 
-    def _header(self) -> tuple[int, int]:
+    def _read_header(self) -> tuple[int, int]:
         """The application and the version; SQLite mends nothing in what it may not change."""
-        with self.usable(), closing(self._connect("mode=ro&immutable=1")) as connection:
+        with self.translate_failures(), closing(self._connect("mode=ro&immutable=1")) as connection:
             ((application,),) = connection.execute("PRAGMA application_id").fetchall()
             ((version,),) = connection.execute("PRAGMA user_version").fetchall()
         return application, version
 
-    def _tables(self) -> list[tuple[Any, ...]]:
+    def _list_tables(self) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(":memory:")) as connection:
-            for statement in self._kind.schema:
+            for statement in self._format.schema:
                 connection.execute(statement)
             return connection.execute(_TABLES).fetchall()
 
@@ -267,13 +267,13 @@ def _check_types(statements: Statements, table: str) -> None:
     """SQLite lets any value stand in any column; ours hold what they declare."""
     for _, name, kind, required, _, _ in statements.rows(f"PRAGMA table_info({table})"):
         allowed = [kind.lower()] + ["null"] * (not required)
-        types = ", ".join(f"'{each}'" for each in allowed)
+        types = ", ".join(f"'{word}'" for word in allowed)
         query = f"SELECT COUNT(*) FROM {table} WHERE typeof({name}) NOT IN ({types})"
         if statements.rows(query) != [(0,)]:
             raise TypeError(f"{name} is not always {' or '.join(allowed)}")
 
 
-def _said(error: Exception) -> str:
+def _quote(error: Exception) -> str:
     """What an error says, in one line: it may quote a damaged file."""
     text = (isinstance(error, OSError) and error.strerror) or str(error)
     return " ".join(text.split())[:200]

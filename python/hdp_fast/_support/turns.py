@@ -55,7 +55,7 @@ class Turn:
                 # An exception that no `except Exception` takes would tell as much as any other.
                 if self._is_interrupt(error):
                     raise
-                return None, _named(what, error)
+                return None, _describe_error(what, error)
 
     def _is_interrupt(self, error: BaseException) -> bool:
         """Whether it can be Ctrl-C, which Python raises in the main thread and nowhere else."""
@@ -63,7 +63,7 @@ class Turn:
         return isinstance(error, KeyboardInterrupt) and main and os.getpid() == self.home
 
 
-def _named(what: str, error: BaseException) -> str:
+def _describe_error(what: str, error: BaseException) -> str:
     try:
         return f"{what}: {error!r}"
     except BaseException:
@@ -123,15 +123,15 @@ def _silence() -> ExitStack:
     stack.enter_context(contextlib.redirect_stderr(_Nowhere()))
     stack.callback(logging.disable, logging.root.manager.disable)
     logging.disable(logging.CRITICAL)
-    stack.callback(_gauss_kept())
+    stack.callback(_remember_gauss())
     # What is raised where nobody can catch it, in finalizers and threads.
     for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
         stack.callback(setattr, owner, name, getattr(owner, name))
-        setattr(owner, name, _unheard)
+        setattr(owner, name, _ignore_error)
     return stack
 
 
-def _unheard(error: object) -> None:
+def _ignore_error(error: object) -> None:
     """Stands for the hooks that print an error which nobody catches."""
 
 
@@ -140,8 +140,8 @@ def _one_thread() -> AbstractContextManager[Any]:
         limits = importlib.import_module("threadpoolctl").threadpool_limits
     except ImportError:
         return contextlib.nullcontext()
-    found: AbstractContextManager[Any] = limits(1)
-    return found
+    limited: AbstractContextManager[Any] = limits(1)
+    return limited
 
 
 # Takes Python's warnings, logs and streams away while anybody is inside, in any thread.
@@ -156,7 +156,7 @@ _lock = threading.RLock()
 _depth = threading.local()
 
 
-def inside() -> bool:
+def is_inside() -> bool:
     """Whether this thread is in a turn, so that no other thread could begin one for it."""
     return getattr(_depth, "turns", 0) > 0
 
@@ -176,7 +176,7 @@ _undo: list[Callable[[], None]] = []
 
 
 @contextlib.contextmanager
-def _undone(undo: Callable[[], None]) -> Iterator[None]:
+def _undo_at_end(undo: Callable[[], None]) -> Iterator[None]:
     """Undoes it in the end; where another thread forks before, the child does so, too."""
     _undo.append(undo)
     try:
@@ -202,7 +202,7 @@ def _in_child() -> None:
     """Ends what threads are in that the fork has not copied, who would have ended it."""
     global _lock
     _lock = threading.RLock()
-    if _undo and not inside():
+    if _undo and not is_inside():
         while _undo:
             _undo.pop()()
         # As Python does it in every child.
@@ -219,16 +219,16 @@ if hasattr(os, "register_at_fork"):
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
     """Puts back what a process, or a thread of it, has set."""
-    of_process, of_thread = _kept(_OF_PROCESS), _kept(_OF_THREAD)
+    of_process, of_thread = _remember(_OF_PROCESS), _remember(_OF_THREAD)
     with warnings.catch_warnings():
         try:
-            with _undone(of_process):
+            with _undo_at_end(of_process):
                 yield
         finally:
             of_thread()
 
 
-def _kept(settings: Settings) -> Callable[[], None]:
+def _remember(settings: Settings) -> Callable[[], None]:
     """Puts them back as they are now."""
     before = [read() for read, _ in settings]
 
@@ -279,12 +279,12 @@ _LOGGER = ("level", "propagate", "disabled", "handlers", "filters")
 
 def _loggers() -> dict[str | None, tuple[Any, ...]]:
     """The settings of the root logger and of every one that has others than a new one."""
-    found: dict[str | None, tuple[Any, ...]] = {
+    settings: dict[str | None, tuple[Any, ...]] = {
         name: _logger(logger)
         for name, logger in dict(logging.root.manager.loggerDict).items()
         if isinstance(logger, logging.Logger) and _logger(logger) != _NEW
     }
-    return found | {None: _logger(logging.root), "": (logging.root.manager.disable,)}
+    return settings | {None: _logger(logging.root), "": (logging.root.manager.disable,)}
 
 
 def _logger(logger: logging.Logger) -> tuple[Any, ...]:
@@ -347,7 +347,7 @@ def _generators(seed: int) -> Iterator[None]:
             # Loaded inside, so that nobody has drawn from it before.
             sys.modules["torch"].seed()
 
-    with _undone(restore):
+    with _undo_at_end(restore):
         random.seed(seed)
         # A new one takes the place of the generator behind numpy's global functions: a fork may
         # leave one locked by a thread that draws from it.
@@ -358,7 +358,7 @@ def _generators(seed: int) -> Iterator[None]:
         yield
 
 
-def _gauss_kept() -> Callable[[], None]:
+def _remember_gauss() -> Callable[[], None]:
     """Puts back what taking numpy's generator away forgets: the second of a pair of normals."""
     before = np.random.get_state(legacy=False)  # noqa: NPY002
 

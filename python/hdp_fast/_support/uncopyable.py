@@ -47,7 +47,7 @@ class Turnstile:
         self._gate().lock.release()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Inside, alone.
 
         Raises: ParameterError in a signal handler that has interrupted this very thread inside.
@@ -71,7 +71,7 @@ class _Gate:
         self.lock, self.inside = threading.RLock(), False
 
 
-class Single:
+class Uncopyable:
     """A copy is the very same object, pickling raises, and a forked child cannot use it.
 
     Attributes:
@@ -86,7 +86,7 @@ class Single:
         self._turnstile, self._process = Turnstile(type(self).__name__), os.getpid()
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _hold(self) -> Iterator[None]:
         """For one thread at a time of the process that made it: something is used up inside.
 
         Raises: ParameterError in a forked child, and in a signal handler that has interrupted this
@@ -95,7 +95,7 @@ class Single:
         """
         rule = f"in a forked child it could {self._copied}: {self._instead}"
         check_process(self._process, type(self).__name__, rule)
-        with self._turnstile.held():
+        with self._turnstile.hold():
             yield
 
     def __copy__(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -23,7 +23,8 @@ LEAST, MOST = 1e-30, 1e30
 def shorten(value: object) -> str:
     """A public value as an error shows it, cut where it is long.
 
-    Of an array or a table nothing but its shape: it stands where none belongs, and may be private.
+    Arrays and tables are shown by their shape alone: they stand where none belongs, and may be
+    private.
     """
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -52,7 +53,7 @@ def one_of(name: str, value: T, allowed: Iterable[str]) -> T:
 
 
 def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
-    """What a text of JSON says, and `make` makes of it.
+    """What `make` makes of the content of a JSON text.
 
     An error shows nothing of the text: whoever names the wrong file may have named a private one.
 
@@ -60,9 +61,9 @@ def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
     """
     kind = "no JSON"
     try:
-        said = json.loads(text)
+        content = json.loads(text)
         kind = "other JSON"
-        return make(said)
+        return make(content)
     except HdpFastError:
         raise
     except Exception:
@@ -85,10 +86,21 @@ def positive(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if not 0 < found < math.inf:
+    real = number(name, value)
+    if not 0 < real < math.inf:
         refuse(name, value, "it must be finite and above 0")
-    return found
+    return real
+
+
+def finite_nonnegative(name: str, value: Any) -> float:
+    """The value as a finite float of at least 0.
+
+    Raises: ParameterError otherwise.
+    """
+    real = number(name, value)
+    if not 0 <= real < math.inf:
+        refuse(name, value, "it must be finite and at least 0")
+    return real
 
 
 def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
@@ -96,22 +108,22 @@ def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
 
     Raises: ParameterError unless it lies in [1e-30, most].
     """
-    found = number(name, value)
-    if not LEAST <= found <= most:
+    real = number(name, value)
+    if not LEAST <= real <= most:
         refuse(name, value, f"it must lie in [{LEAST}, {most:g}]")
-    return found
+    return real
 
 
 def nonnegative(name: str, value: Any) -> float:
-    """The value as 0.0, or as `within` has it.
+    """The value as 0.0, or as bounded_positive has it.
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if found != 0 and not LEAST <= found <= MOST:
+    real = number(name, value)
+    if real != 0 and not LEAST <= real <= MOST:
         rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
         refuse(name, value, rule)
-    return found
+    return real
 
 
 def probability(name: str, value: Any, *, zero: bool = False) -> float:
@@ -119,9 +131,9 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if 0 < found < 1 or (zero and found == 0):
-        return found
+    real = number(name, value)
+    if 0 < real < 1 or (zero and real == 0):
+        return real
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
     refuse(name, value, f"it must {rule}")
 
@@ -132,13 +144,13 @@ def nonnegative_int(name: str, value: Any) -> int:
     Raises: ParameterError otherwise.
     """
     try:
-        found = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
+        integer = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
-        found = -1
-    if not 0 <= found < 1 << 63:
-        rule = "an integer of at least 0" if found < 0 else "an integer below 2**63"
+        integer = -1
+    if not 0 <= integer < 1 << 63:
+        rule = "an integer of at least 0" if integer < 0 else "an integer below 2**63"
         refuse(name, value, f"it must be {rule}")
-    return found
+    return integer
 
 
 def probability_or_one(name: str, value: Any) -> float:
@@ -146,10 +158,10 @@ def probability_or_one(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    found = number(name, value)
-    if not 0 < found <= 1:
+    real = number(name, value)
+    if not 0 < real <= 1:
         refuse(name, value, "it must lie in (0, 1]")
-    return found
+    return real
 
 
 def positive_int(name: str, value: Any, most: int) -> int:
@@ -157,10 +169,67 @@ def positive_int(name: str, value: Any, most: int) -> int:
 
     Raises: ParameterError otherwise.
     """
-    found = nonnegative_int(name, value)
-    if not 1 <= found <= most:
+    integer = nonnegative_int(name, value)
+    if not 1 <= integer <= most:
         refuse(name, value, f"it must be an integer from 1 to {most}")
-    return found
+    return integer
+
+
+def finite_number(name: str, value: Any) -> float:
+    """The value as a finite float.
+
+    Raises: ParameterError otherwise.
+    """
+    real = number(name, value)
+    if not math.isfinite(real):
+        refuse(name, value, "it must be a finite number")
+    return real
+
+
+def interval(low: Any, high: Any) -> tuple[float, float]:
+    """Both ends as finite floats.
+
+    Raises: ParameterError unless low is below high, and their difference finite.
+    """
+    low, high = finite_number("low", low), finite_number("high", high)
+    if not low < high or not math.isfinite(high - low):
+        rule = "it must be below high, their difference finite"
+        raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
+    return low, high
+
+
+def ordered_pair(name: str, value: Any) -> tuple[float, float]:
+    """Two numbers as an interval.
+
+    Raises: as interval.
+    """
+    numbers = sequence(name, value)
+    if len(numbers) != 2:
+        refuse(name, value, "it must be two numbers")
+    return interval(*numbers)
+
+
+def sequence(name: str, value: Any) -> Sequence[Any]:
+    """The value, which must be a list or another sequence, and no text.
+
+    Raises: ParameterError otherwise.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        refuse(name, value, "it must be a list")
+    return value
+
+
+def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
+    """The texts without spaces around them, at least one.
+
+    Raises: ParameterError for anything but texts, and for one that comes twice.
+    """
+    texts = tuple(sequence(name, value))
+    if not texts or len(set(map(str, texts))) < len(texts):
+        refuse(name, value, "it must list values, each once")
+    if not all(isinstance(text, str) for text in texts):
+        refuse(name, value, "it must list texts")
+    return tuple(text.strip() for text in texts)
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
@@ -169,7 +238,7 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
     Raises: ShapeError when its rows differ in length.
     """
     rows = value if isinstance(value, list | tuple) else ()
-    if any(isinstance(each, ma.MaskedArray) for each in (value, *rows)):
+    if any(isinstance(row, ma.MaskedArray) for row in (value, *rows)):
         raise ParameterError(f"{name} is a masked array, but masked entries have no value")
     try:
         return np.asarray(value)
@@ -177,10 +246,10 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
         raise ShapeError(f"{name} has rows that differ in length") from None
 
 
-def are_numbers(found: NDArray[Any]) -> bool:
+def are_numbers(values: NDArray[Any]) -> bool:
     """Whether an array's type is one of real numbers, or it is empty and can be read as such."""
-    kind = found.dtype.kind
-    return kind in "buif" or (not found.size and kind not in "cV")
+    kind = values.dtype.kind
+    return kind in "buif" or (not values.size and kind not in "cV")
 
 
 def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
@@ -188,13 +257,13 @@ def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
     """
-    found = array(name, value)
-    if not are_numbers(found):
+    values = array(name, value)
+    if not are_numbers(values):
         # What a column of a data frame becomes where entries are missing.
-        missing = ", none of them missing" if found.dtype.kind == "O" else ""
+        missing = ", none of them missing" if values.dtype.kind == "O" else ""
         rule = f"it must hold real numbers{missing}"
-        raise ParameterError(f"{name} has dtype {found.dtype}, but {rule}")
-    return found
+        raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
+    return values
 
 
 def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
@@ -202,18 +271,18 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
 
     Raises: ShapeError unless it has one dimension, ParameterError for anything but 0 and 1.
     """
-    found = array(name, value)
-    if found.ndim != 1:
-        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    if not found.size:
+    values = array(name, value)
+    if values.ndim != 1:
+        raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
+    if not values.size:
         return np.zeros(0, np.uint8)
-    if found.dtype.kind not in "bui":
+    if values.dtype.kind not in "bui":
         raise ParameterError(
-            f"{name} has dtype {found.dtype}, but it must be bool or an integer type"
+            f"{name} has dtype {values.dtype}, but it must be bool or an integer type"
         )
-    if ((found != 0) & (found != 1)).any():
+    if ((values != 0) & (values != 1)).any():
         raise ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
-    return found.astype(np.uint8)
+    return values.astype(np.uint8)
 
 
 def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
@@ -221,12 +290,12 @@ def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
 
     Raises: ShapeError for another shape, ParameterError for anything but such numbers.
     """
-    found = array(name, value)
-    if found.shape != (length,):
-        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({length},)")
-    if found.dtype.kind not in "buif" or not ((found >= 0) & (found <= 1)).all():
+    values = array(name, value)
+    if values.shape != (length,):
+        raise ShapeError(f"{name} has shape {values.shape}, but it must be ({length},)")
+    if values.dtype.kind not in "buif" or not ((values >= 0) & (values <= 1)).all():
         raise ParameterError(f"{name} holds something else, but every entry must lie in [0, 1]")
-    return found.astype(np.float64)
+    return values.astype(np.float64)
 
 
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
@@ -237,14 +306,14 @@ def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64
     Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
         is not integer and for entries out of range.
     """
-    found = array(name, value)
-    if found.ndim != 1 or not found.size:
+    values = array(name, value)
+    if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
-        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    if found.dtype.kind not in "bui":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    if values.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {values.dtype}, but it must be an integer type")
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if not least <= int(found.min()) <= int(found.max()) <= most:
+    if not least <= int(values.min()) <= int(values.max()) <= most:
         rule = f"each must lie in [{least}, {most}]"
         raise ParameterError(f"{name} has entries out of range, but {rule}")
-    return np.array(found, dtype)
+    return np.array(values, dtype)

@@ -8,6 +8,19 @@ side. Rare large losses are cut where that adds less than 1e-6 of delta to delta
 """
 
 from .._support.lazy import list_only
+from .calibration import largest_rate, largest_rounds, smallest_noise
+from .composition import basic_composition, delta, epsilon, optimal_composition
+from .conversion import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_epsilon,
+    renyi_divergence,
+    renyi_epsilon,
+    replace_one,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 from .mechanisms import (
     ZCDP,
     Approximate,
@@ -18,22 +31,6 @@ from .mechanisms import (
     Mechanism,
     Pure,
     Subsampled,
-    basic_composition,
-    delta,
-    epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    largest_rate,
-    largest_rounds,
-    optimal_composition,
-    pure_epsilon,
-    renyi_divergence,
-    renyi_epsilon,
-    replace_one,
-    smallest_noise,
-    zcdp_epsilon,
-    zcdp_rho,
 )
 from .neighbors import Neighbors
 

@@ -9,15 +9,16 @@ from functools import cache, partial
 
 import numpy as np
 
+from .._support.validate import refuse
 from ..exceptions import ParameterError
-from .mechanisms import gaussian_mu
+from .conversion import gaussian_mu
 
 LEAST_SIGMA = 3
 # Beyond, summing the curve would take seconds, and a mean would take 1e10 agents.
 _LARGEST_SIGMA = 1 << 17
 _LEAST_DELTA = 1e-200
 # Terms further out add less than exp(-500) of the smallest delta.
-_REACH = 40
+_CUTOFF = 40
 # Blocks a standard deviation where single integers would be too many.
 _FINE = 1 << 12
 # Covers rounding in sums of a few million terms, each below 1e-13 of itself.
@@ -31,7 +32,7 @@ def exact_delta(sigma: Fraction, shift: int, epsilon: float) -> float:
     sigma: at least 5. Rounded up. A smaller difference has a smaller delta, since the noise is
     log-concave: the worst event is a half-line, and moving it further can but help.
     """
-    return _summed(float(sigma), shift, epsilon, 1)
+    return sum_curve(float(sigma), shift, epsilon, 1)
 
 
 def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
@@ -44,14 +45,17 @@ def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
     by Poisson's summation.
     """
     spread = float(sigma) * math.sqrt(releases)
-    return _summed(spread, releases, epsilon, 1 + int(spread / _FINE))
+    return sum_curve(spread, releases, epsilon, 1 + int(spread / _FINE))
 
 
-def _summed(spread: float, shift: int, epsilon: float, step: int) -> float:
-    """The curve in blocks of `step` integers, each of them as likely and telling as any in it."""
+def sum_curve(spread: float, shift: int, epsilon: float, step: int) -> float:
+    """Bound the curve in blocks of `step` integers.
+
+    Each integer counts as the likeliest and the most telling one of its block.
+    """
     # ln Pr[x] / Pr[x - shift] exceeds epsilon below here.
     end = math.ceil(shift / 2 - spread**2 * epsilon / shift) - 1
-    last = end - step * np.arange(math.ceil(_REACH * spread / step), -1.0, -1.0)
+    last = end - step * np.arange(math.ceil(_CUTOFF * spread / step), -1.0, -1.0)
     first = last - (step - 1)
     loss = (shift - 2 * first) * shift / (2 * spread**2)
     # The sum of the whole law is an integral, to exp(-2 pi**2 sigma**2) of itself.
@@ -66,25 +70,25 @@ def composed_sigma(epsilon: float, delta: float, releases: int) -> Fraction:
 
     Raises: ParameterError if there is none.
     """
-    wanted = max(math.sqrt(releases) / continuous_mu(epsilon, delta), LEAST_SIGMA)
+    start = max(math.sqrt(releases) / continuous_mu(epsilon, delta), LEAST_SIGMA)
     enough = partial(composed_delta, releases=releases, epsilon=epsilon)
-    return _least(wanted, lambda sigma: enough(sigma) <= delta, epsilon, delta)
+    return _find_least(start, lambda sigma: enough(sigma) <= delta, epsilon, delta)
 
 
-def calibrated(epsilon: float, delta: float, steps: int, mu: float) -> Fraction:
+def calibrate_sigma(epsilon: float, delta: float, steps: int, mu: float) -> Fraction:
     """A sigma that makes a grid of steps private, little above what continuous_mu has.
 
     Raises: ParameterError if there is none.
     """
     enough = partial(exact_delta, shift=steps, epsilon=epsilon)
-    return _least(steps / mu, lambda sigma: enough(sigma) <= delta, epsilon, delta)
+    return _find_least(steps / mu, lambda sigma: enough(sigma) <= delta, epsilon, delta)
 
 
-def _least(
-    wanted: float, enough: Callable[[Fraction], bool], epsilon: float, delta: float
+def _find_least(
+    start: float, enough: Callable[[Fraction], bool], epsilon: float, delta: float
 ) -> Fraction:
     for slack in [0.0, *(2.0**power for power in range(-20, 1))]:
-        sigma = rounded_up(wanted * (1 + slack))
+        sigma = round_sigma_up(start * (1 + slack))
         if enough(sigma):
             return sigma
     raise ParameterError(f"delta = {delta}, but no noise tried reaches it at epsilon = {epsilon}")
@@ -96,7 +100,7 @@ def continuous_mu(epsilon: float, delta: float) -> float:
     Raises: ParameterError for epsilon and delta that ask for more noise.
     """
     if delta < _LEAST_DELTA:
-        raise ParameterError(f"delta = {delta}, but it must be at least {_LEAST_DELTA}")
+        refuse("delta", delta, f"it must be at least {_LEAST_DELTA}")
     mu = gaussian_mu(epsilon, delta)
     if mu * _LARGEST_SIGMA < 2:
         rule = "so little epsilon and delta leave nothing but noise"
@@ -104,6 +108,6 @@ def continuous_mu(epsilon: float, delta: float) -> float:
     return mu
 
 
-def rounded_up(value: float | Fraction) -> Fraction:
-    """The least multiple of 1 / 1,024 that is not below: exact draws take longer fractions ill."""
+def round_sigma_up(value: float | Fraction) -> Fraction:
+    """The least multiple of 1 / 1,024 that is not below: draws are slow with longer fractions."""
     return Fraction(math.ceil(Fraction(value) * _PARTS), _PARTS)

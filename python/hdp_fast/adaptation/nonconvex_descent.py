@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._support.callers import locked, unheard
+from .._support.callers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import LEAST
 from ..exceptions import ShapeError
@@ -171,7 +171,7 @@ class Called(NamedTuple):
 
     def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
         losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
-        with unheard():
+        with silence():
             for i in range(self.n):
                 one = slice(i, i + 1)
                 found = attempted(functools.partial(self._called, w, one))
@@ -184,7 +184,7 @@ class Called(NamedTuple):
 
         Raises: ShapeError; what the function raises.
         """
-        X, y = (locked(each[some]) for each in (self.rows.X, self.rows.y))
+        X, y = (freeze(each[some]) for each in (self.rows.X, self.rows.y))
         given = self.function(w.copy(), X, y)
         losses, gradients = (np.array(each, np.float64) for each in given)
         for name, found, shape in (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.callers import locked, unheard
+from .._support.callers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import array, bounded_positive, refuse
 from ..exceptions import ShapeError
@@ -131,12 +131,12 @@ def mapped(
         shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
         raise ShapeError(f"{shapes}, but they must hold rows")
     if private != "source":
-        return _made(feature_map, locked(rows), None)
+        return _made(feature_map, freeze(rows), None)
     columns = others.shape[1]
     if rows.dtype.kind in "buif":
         _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
     found = np.zeros((len(rows), columns))
-    with unheard():
+    with silence():
         for i in range(len(rows)):
             found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
     return found
@@ -165,7 +165,7 @@ def attempted(call: Callable[[], Result]) -> Result | None:
 
     No warning, print or log of it is heard, and no floating-point trouble counts as a failure.
     """
-    with unheard():
+    with silence():
         try:
             return call()
         except KeyboardInterrupt:

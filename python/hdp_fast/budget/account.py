@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import os
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
-from .._support.uncopyable import Single
+from .._support.uncopyable import Uncopyable
 from .._support.validate import number, positive, probability, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
-from .ledger import ROOT, Account, Amount, FileLedger, Ledger, Row, create_ledger
+from .entries import Entry, list_entries, render_html
+from .ledger import ROOT, FileLedger, Ledger, create_ledger
+from .tables import Account, Amount, Row
 
 Neighbors = Literal["replace_one", "add_remove"]
 
@@ -39,25 +39,7 @@ class Spending(NamedTuple):
     delta: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One line of a budget's books.
-
-    Attributes:
-        record: the release; of a scope, what was set aside for it.
-        state: "reserved" (running, or the process died), "interrupted" (it raised), "committed",
-            or "scope"; spent, in any case.
-        time: when it was reserved, UTC.
-        scope: path of names below the budget; empty where this budget itself was charged.
-    """
-
-    record: PrivacyRecord
-    state: str
-    time: datetime
-    scope: str = ""
-
-
-class Reservation(Single):
+class Reservation(Uncopyable):
     """What a budget has set aside for one release; entered, once, while the mechanism runs.
 
     A copy is the very same object, pickling raises, and a forked child cannot enter it.
@@ -77,7 +59,7 @@ class Reservation(Single):
         self._used = False
 
     def __enter__(self) -> Self:
-        with self._held():
+        with self._hold():
             if self._used:
                 raise ParameterError("reservation has been used, but every run must be paid for")
             self._used = True
@@ -92,11 +74,11 @@ class Reservation(Single):
         self._ledger.settle(self._entry, "committed" if kind is None else "interrupted")
 
 
-def _upwards(amount: Amount) -> Spending:
+def _round_up(amount: Amount) -> Spending:
     return Spending(*amount.floats(math.inf))
 
 
-def _downwards(amount: Amount) -> Spending:
+def _round_down(amount: Amount) -> Spending:
     return Spending(*amount.floats(-math.inf))
 
 
@@ -116,12 +98,12 @@ class _Shared:
     @property
     def spent(self) -> Spending:
         """What has been spent, reservations and scopes included; rounded up."""
-        return _upwards(self._balance()[0].spent)
+        return _round_up(self._balance()[0].spent)
 
     @property
     def remaining(self) -> Spending:
         """What may still be spent; rounded down, so that asking for it is never refused."""
-        return _downwards(self._balance()[1])
+        return _round_down(self._balance()[1])
 
     def _balance(self) -> tuple[Account, Amount]:
         return self._ledger.balance(self._account)
@@ -140,10 +122,10 @@ class _Shared:
             reason = "a copy in another process could spend the same epsilon again"
             way = "share one in a file, Budget.open(path)"
             raise TypeError(f"a budget in memory can't be pickled: {reason}; {way}")
-        return _reopened, (type(self), str(self._ledger.path), self._ledger.key, self._account)
+        return _reopen, (type(self), str(self._ledger.path), self._ledger.key, self._account)
 
 
-def _reopened(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
+def _reopen(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
     ledger = FileLedger(path)
     if ledger.key != key:
         refuse("path", path, "it must be the ledger that was pickled")
@@ -172,8 +154,8 @@ class Budget(_Shared):
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Neighbors = "replace_one"):
-        limit = _limit(epsilon, delta)
-        self._ledger = Ledger(limit, _relation(neighbors))
+        limit = _check_limit(epsilon, delta)
+        self._ledger = Ledger(limit, _check_relation(neighbors))
         self._account = ROOT
 
     @classmethod
@@ -199,8 +181,8 @@ class Budget(_Shared):
         Source: SQLite, write-ahead log, synchronous=FULL.
         """
         if epsilon is not None:
-            limit = _limit(epsilon, 0.0 if delta is None else delta)
-            relation = _relation("replace_one" if neighbors is None else neighbors)
+            limit = _check_limit(epsilon, 0.0 if delta is None else delta)
+            relation = _check_relation("replace_one" if neighbors is None else neighbors)
             create_ledger(path, limit, relation)
         budget = cls._view(FileLedger(path), ROOT)
         budget._require("epsilon", epsilon if epsilon is None else number("epsilon", epsilon))
@@ -208,16 +190,16 @@ class Budget(_Shared):
         budget._require("neighbors", neighbors)
         return budget
 
-    def _require(self, name: str, given: object) -> None:
-        found = {**self.limit._asdict(), "neighbors": self.neighbors}[name]
-        if given is not None and given != found:
-            refuse(name, given, f"the budget in the file has {found!r}")
+    def _require(self, name: str, wanted: object) -> None:
+        kept = {**self.limit._asdict(), "neighbors": self.neighbors}[name]
+        if wanted is not None and wanted != kept:
+            refuse(name, wanted, f"the budget in the file has {kept!r}")
 
     @property
     def limit(self) -> Spending:
         """What may be spent in all; of a part of a parallel scope, as things stand."""
         account, room = self._balance()
-        return _downwards(account.spent + room)
+        return _round_down(account.spent + room)
 
     @property
     def neighbors(self) -> str:
@@ -235,15 +217,7 @@ class Budget(_Shared):
         return self._entries(*self._ledger.statement(self._account)[:2])
 
     def _entries(self, accounts: dict[int, Account], rows: list[Row]) -> tuple[Entry, ...]:
-        scopes = _paths(accounts, self._account)
-        releases = [_release(row, scopes[row.account]) for row in rows if row.account in scopes]
-        inner = [accounts[number] for number in scopes if number != self._account]
-        totals = [
-            _set_aside(scope, scopes[scope.parent], self.neighbors)
-            for scope in inner
-            if scope.kind != "part" and scope.charge.epsilon
-        ]
-        return tuple(sorted(totals + releases, key=lambda entry: entry.time))
+        return list_entries(accounts, rows, self._account, self.neighbors)
 
     def reserve(self, record: PrivacyRecord) -> Reservation:
         """Spend what a record says, before the mechanism runs.
@@ -275,8 +249,10 @@ class Budget(_Shared):
         Cost: as the class.
         Source: as the class.
         """
-        limit = _limit(epsilon, delta)
-        return Budget._view(self._ledger, self._ledger.carve(self._account, _name(name), limit))
+        limit = _check_limit(epsilon, delta)
+        return Budget._view(
+            self._ledger, self._ledger.carve(self._account, _check_name(name), limit)
+        )
 
     def parallel(self, *, name: str | None = None) -> Parallel:
         """A scope whose parts are spent on disjoint records; it costs the maximum over the parts.
@@ -293,7 +269,7 @@ class Budget(_Shared):
         Cost: as the class.
         Source: parallel composition (McSherry 2009).
         """
-        return Parallel._view(self._ledger, self._ledger.split(self._account, _name(name)))
+        return Parallel._view(self._ledger, self._ledger.split(self._account, _check_name(name)))
 
     def to_json(self) -> str:
         """Limits, sums and records as a JSON object; each record as PrivacyRecord.to_json has it.
@@ -307,25 +283,23 @@ class Budget(_Shared):
         entries = self._entries(accounts, rows)
         summary = {
             "neighbors": self.neighbors,
-            "limit": _downwards(limit)._asdict(),
-            "spent": _upwards(spent)._asdict(),
-            "remaining": _downwards(room)._asdict(),
+            "limit": _round_down(limit)._asdict(),
+            "spent": _round_up(spent)._asdict(),
+            "remaining": _round_down(room)._asdict(),
             "records": [{**asdict(entry), "time": entry.time.isoformat()} for entry in entries],
         }
         return json.dumps(summary)
 
     def __repr__(self) -> str:
         spent, limit = self.spent, self.limit
-        text = f"epsilon {_of(spent.epsilon, limit.epsilon)}"
+        text = f"epsilon {_compare(spent.epsilon, limit.epsilon)}"
         if limit.delta:
-            text += f", delta {_of(spent.delta, limit.delta)}"
+            text += f", delta {_compare(spent.delta, limit.delta)}"
         where = "in memory" if self.path is None else str(self.path)
         return f"Budget({text}, {self.neighbors}, {where})"
 
     def _repr_html_(self) -> str:
-        head = _html_row("th", ("time (UTC)", "scope", "mechanism", "epsilon", "delta", "state"))
-        body = "".join(_html_row("td", _cells(entry)) for entry in self.records)
-        return f"<p><code>{html.escape(repr(self))}</code></p><table>{head}{body}</table>"
+        return render_html(repr(self), self.records)
 
 
 class Parallel(_Shared):
@@ -340,7 +314,7 @@ class Parallel(_Shared):
     def remaining(self) -> Spending:
         """What a part that has spent nothing could spend."""
         account, room = self._balance()
-        return _downwards(account.spent + room)
+        return _round_down(account.spent + room)
 
     def part(self, name: str | int) -> Budget:
         """The budget of one part of the records; the same one for the same name.
@@ -355,7 +329,7 @@ class Parallel(_Shared):
         """
         if not isinstance(name, str | int):
             refuse("name", name, "it must be a text or an integer")
-        return Budget._view(self._ledger, self._ledger.part(self._account, _text(name)))
+        return Budget._view(self._ledger, self._ledger.part(self._account, _check_text(name)))
 
     def __repr__(self) -> str:
         spent = self.spent
@@ -368,10 +342,11 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     budget: a Budget or None; record: of the release to come. Called when everything has been
     checked and no coin drawn; the mechanism runs inside.
 
+    Guarantee: what the record says is spent before the mechanism runs; with None nothing is noted.
     Raises: as Budget.reserve; ParameterError for anything but a budget, and for environment
         variables that the mechanism would refuse.
     Cost: as Budget.
-    Source: none.
+    Source: basic composition.
     """
     if budget is None:
         return nullcontext()
@@ -381,23 +356,23 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     return budget.reserve(record)
 
 
-def _limit(epsilon: float, delta: float) -> Amount:
+def _check_limit(epsilon: float, delta: float) -> Amount:
     return Amount.of(positive("epsilon", epsilon), probability("delta", delta, zero=True))
 
 
-def _relation(neighbors: str) -> str:
+def _check_relation(neighbors: str) -> str:
     if not isinstance(neighbors, str) or neighbors not in _COVERED:
         refuse("neighbors", neighbors, f"it must be one of {', '.join(_COVERED)}")
     return neighbors
 
 
-def _name(name: str | None) -> str | None:
+def _check_name(name: str | None) -> str | None:
     if name is not None and not isinstance(name, str):
         refuse("name", name, "it must be a text")
-    return name if name is None else _text(name)
+    return name if name is None else _check_text(name)
 
 
-def _text(name: str | int) -> str:
+def _check_text(name: str | int) -> str:
     """A name that a file can hold."""
     try:
         name = str(name)
@@ -407,41 +382,5 @@ def _text(name: str | int) -> str:
     return name
 
 
-def _paths(accounts: dict[int, Account], top: int) -> dict[int, str]:
-    """The path of names of every account at or below one of them; parents come first."""
-    paths = {top: ""}
-    for account in accounts.values():
-        if account.parent in paths:
-            paths[account.id] = f"{paths[account.parent]}/{account.name}".removeprefix("/")
-    return paths
-
-
-def _release(row: Row, path: str) -> Entry:
-    return Entry(record=row.record, state=row.state, time=row.time, scope=path)
-
-
-def _set_aside(scope: Account, path: str, relation: str) -> Entry:
-    epsilon, delta = scope.charge.floats(math.inf)
-    record = PrivacyRecord(
-        mechanism=f"budget.{scope.kind}, name={scope.name}",
-        source=f"{'basic' if scope.kind == 'sequential' else 'parallel'} composition",
-        neighbors=relation,  # type: ignore[arg-type]
-        epsilon=epsilon,
-        delta=delta,
-        noise="that of the releases inside",
-    )
-    return Entry(record=record, state="scope", time=scope.time, scope=path)
-
-
-def _of(spent: float, limit: float) -> str:
+def _compare(spent: float, limit: float) -> str:
     return f"{spent:g} of {limit:g} spent"
-
-
-def _cells(entry: Entry) -> tuple[str, ...]:
-    record, time = entry.record, f"{entry.time:%Y-%m-%d %H:%M:%S}"
-    amounts = f"{record.epsilon:g}", f"{record.delta:g}"
-    return (time, entry.scope, record.mechanism, *amounts, entry.state)
-
-
-def _html_row(tag: str, cells: tuple[str, ...]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

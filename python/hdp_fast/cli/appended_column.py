@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._support.validate import refuse
-from ..data.reading import reading
+from ..data.reading import read_safely
 from ..exceptions import ParameterError
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
@@ -44,7 +44,7 @@ def appender(path: Path, name: str) -> Append:
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
     suffix = suffix_of(path)
-    with reading(path, f"{suffix} file"):
+    with read_safely(path, f"{suffix} file"):
         return _APPENDERS[suffix](path.read_bytes(), name)
 
 

@@ -17,7 +17,7 @@ from ..collection.device import answer_once
 from ..collection.questions import Question, frequency_question, mean_question, read_question
 from ..collection.reports import Collection, read_collection, report_lines
 from ..data import files
-from ..data.reading import reading
+from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.frequency import FrequencyAggregate
 from .output import check_output, deliver, record_of, say
@@ -179,7 +179,7 @@ def _many(arguments: argparse.Namespace) -> list[str]:
 
 
 def _input() -> str:
-    with reading("the input", "text in UTF-8"):
+    with read_safely("the input", "text in UTF-8"):
         return _standard_input().read().decode("utf-8")
 
 
@@ -225,22 +225,22 @@ def _read(found: Collection, arguments: argparse.Namespace) -> None:
     paths = arguments.files or ([] if arguments.merge else [Path("-")])
     named = [path for path in paths if str(path) != "-"]
     total = sum(map(_size, named))
-    with progress.bar(total, "B", bool(named) and progress.possible()) as bar:
+    with progress.bar(total, "B", bool(named) and progress.can_show()) as bar:
         for path in paths:
             with _opened(path) as handle:
                 found.read(handle, bar.update)
 
 
 def _size(path: Path) -> int:
-    with reading(path, _LINES):
+    with read_safely(path, _LINES):
         return path.stat().st_size
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
-        with reading("the input", _LINES):
+        with read_safely("the input", _LINES):
             yield _standard_input()
         return
-    with reading(path, _LINES), path.open("rb") as handle:
+    with read_safely(path, _LINES), path.open("rb") as handle:
         yield handle

@@ -139,7 +139,7 @@ def _label(arguments: argparse.Namespace) -> None:
     try:
         if not hasattr(labeler, "members_"):
             _train(labeler, arguments, task, budget)
-        found = labeler.label(task.points, progress=progress.possible())
+        found = labeler.label(task.points, progress=progress.can_show())
         _deliver(places, task, labeler, found, arguments.json)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
@@ -240,7 +240,7 @@ def _train(
         ids=ids,
         budget=budget,
         random_state=arguments.seed,
-        progress=progress.possible(),
+        progress=progress.can_show(),
     )
     if arguments.save is not None:
         labeler.save(arguments.save)

@@ -12,7 +12,7 @@ from .. import local, transfer
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
-from ..data.reading import parsed
+from ..data.reading import parse_file
 from ..data.schema import Label, Schema
 from ..data.table import Table, read_table
 from ..exceptions import AgentsExhausted, ParameterError
@@ -160,7 +160,7 @@ def read_schema(path: Path) -> Schema:
 
     Raises: ParameterError.
     """
-    return parsed(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    return parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
 
 
 def _schema_of(arguments: argparse.Namespace) -> Schema:

@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from .._support.sqlite import Kind, StateFile, Statements
+from .._support.sqlite import FileFormat, StateFile, Statements
 from ..exceptions import ParameterError
 from .questions import Question
 
-_KIND = Kind(
+_FORMAT = FileFormat(
     application=b"HDPa",
     version=1,
     schema=(
@@ -38,13 +38,13 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
     Raises: ParameterError when the file cannot be used, or has an answer to another question of
         this id; then nothing is drawn. Whatever draw raises; then nothing is written.
     """
-    asked, file = question.to_json(), StateFile(_KIND, path)
+    asked, file = question.to_json(), StateFile(_FORMAT, path)
     if not os.path.exists(file.path):
         file.create(lambda _: None)
     file.inspect()
     with file.transaction() as statements:
         file.verify(statements)
-        with file.whole():
+        with file.translate_damage():
             found = _answers(statements).get(question.id)
         if found is None:
             line = draw()

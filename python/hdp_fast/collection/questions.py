@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import from_json, refuse, shorten
-from ..data.reading import parsed
+from ..data.reading import parse_file
 from ..exceptions import ParameterError
 from ..local.randomizers.base import made_from
 from ..local.randomizers.binary import BinaryResponse
@@ -123,7 +123,8 @@ class Question:
     def _of(cls, fields: dict[str, Any]) -> Question:
         form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
         if form != _FORM:
-            raise ParameterError(f"question must have format and version {list(_FORM.values())}")
+            rule = f"question must have format and version {list(_FORM.values())}"
+            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
         categories = fields.pop("categories", None)
         made: Any = made_from(fields.pop("randomizer"))
         named = None if categories is None else tuple(categories)
@@ -139,7 +140,7 @@ def read_question(path: Path) -> Question:
 
     Raises: ParameterError.
     """
-    return parsed(path, "question, a JSON object in UTF-8", Question.from_json)
+    return parse_file(path, "question, a JSON object in UTF-8", Question.from_json)
 
 
 def mean_question(

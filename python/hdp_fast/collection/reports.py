@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..data.reading import member, opened
+from ..data.reading import open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
 from ..record import PrivacyRecord
@@ -156,11 +156,11 @@ def read_collection(path: Path, question: Question) -> Collection:
     Raises: ParameterError when it is not one, or is of another question.
     """
     found = Collection(question)
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):
             raise ParameterError(f"{path} must be a file that --aggregate wrote")
-        text, *state = (member(archive, name, f"{name} in {path}") for name in names)
+        text, *state = (read_member(archive, name, f"{name} in {path}") for name in names)
     if str(text) != question.to_json():
         raise ParameterError(f"{path} must hold reports about the same question, {question.id!r}")
     try:

@@ -17,7 +17,7 @@ from .._support import atomic
 from .._support.types import Bits
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from .reading import member, opened, reading
+from .reading import open_arrays, read_member, read_safely
 
 Array = NDArray[Any]
 
@@ -92,9 +92,9 @@ def read_labels(path: str | os.PathLike[str]) -> Array:
     """
     source = Path(path)
     if source.suffix == ".npy":
-        values = _array(source)
+        values = _load_bits(source)
     elif source.suffix == ".csv":
-        values = _csv_matrix(source)[1]
+        values = _read_csv_matrix(source)[1]
     else:
         raise ParameterError(f"labels file must end in .npy or .csv, got {source}")
     if values.ndim == 2 and values.shape[1] == 1:
@@ -136,32 +136,34 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     try:
         atomic.replace(Path(os.path.realpath(path)), lambda out: out.write(data))
     except OSError as error:
-        raise ParameterError(f"output can't be written to {path}: {reason(error)}") from error
+        raise ParameterError(
+            f"output can't be written to {path}: {describe_error(error)}"
+        ) from error
 
 
-def reason(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What an exception says went wrong, in a few words."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
-def _array(path: Path) -> Array:
-    with opened(path) as loaded:
-        return _bits(loaded, str(path))
+def _load_bits(path: Path) -> Array:
+    with open_arrays(path) as loaded:
+        return _check_bits(loaded, str(path))
 
 
-def _bits(values: Array, name: str) -> Array:
+def _check_bits(values: Array, name: str) -> Array:
     """Integers pass as they are, for the core checks them; floats must be exactly 0 or 1."""
     if values.dtype.kind in "bui":
         return values
     if values.dtype.kind != "f":
         raise ParameterError(f"{name} must hold only 0 and 1, got dtype {values.dtype}")
-    if not _only_bits(values):
+    if not _are_bits(values):
         raise ParameterError(f"{name} must hold only 0 and 1, but holds another number")
     return values.astype(np.uint8)
 
 
 def _read_npy(path: Path, has_labels: bool, label: str | None) -> tuple[Array, Array | None]:
-    X = _array(path)
+    X = _load_bits(path)
     if X.ndim != 2:
         raise ShapeError(f"{path} must have 2 dimensions, got {X.ndim}")
     return X, None
@@ -170,28 +172,28 @@ def _read_npy(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 def _read_npz(
     path: Path, has_labels: bool, label: str | None
 ) -> tuple[Array | BitMatrix, Array | None]:
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
         if not packed and "X" not in names:
             raise ParameterError(f"{path} must hold X and y, or X_packed, ncols and y")
-        y = _bits_of(archive, "y", path) if "y" in names and not has_labels else None
+        y = _read_bits(archive, "y", path) if "y" in names and not has_labels else None
         if packed:
-            return _packed(archive, path), y
-        X = _bits_of(archive, "X", path)
+            return _read_packed(archive, path), y
+        X = _read_bits(archive, "X", path)
     if X.ndim != 2:
         raise ShapeError(f"X in {path} must have 2 dimensions, got {X.ndim}")
     return X, y
 
 
-def _bits_of(archive: Any, name: str, path: Path) -> Array:
+def _read_bits(archive: Any, name: str, path: Path) -> Array:
     where = f"{name} in {path}"
-    return _bits(member(archive, name, where), where)
+    return _check_bits(read_member(archive, name, where), where)
 
 
-def _packed(archive: Any, path: Path) -> BitMatrix:
+def _read_packed(archive: Any, path: Path) -> BitMatrix:
     names = ("ncols", "X_packed")
-    columns, rows = (member(archive, name, f"{name} in {path}") for name in names)
+    columns, rows = (read_member(archive, name, f"{name} in {path}") for name in names)
     if columns.shape != () or columns.dtype.kind not in "ui":
         raise ParameterError(f"ncols in {path} must be one integer")
     if rows.dtype != np.uint8 or rows.ndim != 2:
@@ -204,7 +206,7 @@ def _packed(archive: Any, path: Path) -> BitMatrix:
 
 
 def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, Array | None]:
-    header, values = _csv_matrix(path)
+    header, values = _read_csv_matrix(path)
     if has_labels:
         return values, None
     column = values.shape[1] - 1
@@ -217,21 +219,21 @@ def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
     return np.delete(values, column, axis=1), values[:, column]
 
 
-def _csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
+def _read_csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
     """The header, where there is one, and all values of a .csv file."""
-    with reading(path, _CSV), path.open(encoding="utf-8-sig") as handle:
-        given = _lines(handle, path)
-        first = next(given, "")
-        header = _csv_header(first, path)
-        lines = itertools.chain([] if header else [first], given)
+    with read_safely(path, _CSV), path.open(encoding="utf-8-sig") as handle:
+        text_lines = _read_lines(handle, path)
+        first = next(text_lines, "")
+        header = _parse_csv_header(first, path)
+        lines = itertools.chain([] if header else [first], text_lines)
         width = first.count(",") + 1
-        parts = list(_csv_parts(lines, width, 2 if header else 1, path))
+        parts = list(_read_csv_parts(lines, width, 2 if header else 1, path))
     if not parts:
         raise ShapeError(f"{path} must have at least one row of values")
     return header, np.concatenate(parts)
 
 
-def _lines(handle: IO[str], path: Path) -> Iterator[str]:
+def _read_lines(handle: IO[str], path: Path) -> Iterator[str]:
     """The lines of a file, none of which is read without an end."""
     for number in itertools.count(1):
         line = handle.readline(_LONGEST_LINE)
@@ -242,7 +244,7 @@ def _lines(handle: IO[str], path: Path) -> Iterator[str]:
         yield line
 
 
-def _csv_header(first: str, path: Path) -> list[str] | None:
+def _parse_csv_header(first: str, path: Path) -> list[str] | None:
     fields = [field.strip().strip('"') for field in first.split(",")]
     numeric = [_is_number(field) for field in fields]
     if not first.strip():
@@ -263,7 +265,7 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> Iterator[Bits]:
+def _read_csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> Iterator[Bits]:
     rows = max(1, _CHUNK_VALUES // width)
     while chunk := list(itertools.islice(lines, rows)):
         filled = [text for text in chunk if not text.isspace()]
@@ -274,18 +276,18 @@ def _csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> Itera
                 values = np.loadtxt(filled, delimiter=",", comments=None, ndmin=2, quotechar='"')
         except ValueError:
             values = None
-        if values is None or (filled and values.shape[1] != width) or not _only_bits(values):
-            raise _csv_error(chunk, width, line, path)
+        if values is None or (filled and values.shape[1] != width) or not _are_bits(values):
+            raise _find_csv_error(chunk, width, line, path)
         if filled:
             yield values.astype(np.uint8)
         line += len(chunk)
 
 
-def _only_bits(values: Array) -> bool:
+def _are_bits(values: Array) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def _csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception:
+def _find_csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception:
     """Find the first line that breaks a rule; only reached when one does."""
     for number, text in enumerate(chunk, start=line):
         fields = [field.strip().strip('"') for field in text.split(",")]

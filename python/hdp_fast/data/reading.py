@@ -28,7 +28,7 @@ _LONGEST_EMPTY = 1 << 20
 
 
 @contextmanager
-def reading(source: object, kind: str) -> Iterator[None]:
+def read_safely(source: object, kind: str) -> Iterator[None]:
     """Turns whatever a reader raises in the block into one error that shows nothing of the content.
 
     source: what is read, a path or words. kind: what a whole one is.
@@ -55,14 +55,14 @@ def _fault(error: Exception, kind: str) -> str:
     return f"it must be a whole {kind} ({name if module == 'builtins' else f'{module}.{name}'})"
 
 
-def parsed(path: Path, kind: str, parse: Callable[[str], T]) -> T:
+def parse_file(path: Path, kind: str, parse: Callable[[str], T]) -> T:
     """What `parse` makes of a file of moderate length.
 
     kind: what a whole one is.
 
     Raises: ParameterError that names the file, also for the one that `parse` raises.
     """
-    with reading(path, kind), path.open(encoding="utf-8") as handle:
+    with read_safely(path, kind), path.open(encoding="utf-8") as handle:
         text = handle.read(_LONGEST_TEXT + 1)
     if len(text) > _LONGEST_TEXT:
         raise ParameterError(f"can't read {path}: it is too long for a {kind}")
@@ -73,36 +73,36 @@ def parsed(path: Path, kind: str, parse: Callable[[str], T]) -> T:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def open_arrays(path: Path) -> Iterator[Any]:
     """An array or an archive of them, open meanwhile; nothing that would run code when loaded.
 
     Raises: ParameterError; ShapeError for an array that declares a length and holds nothing.
     """
     kind = f"{path.suffix} file of plain numbers (pickled objects are never loaded)"
-    with reading(path, kind):
+    with read_safely(path, kind):
         handle = path.open("rb")
     # Opened here, for numpy leaves a file open when it turns out to be damaged.
     with handle:
-        with reading(path, kind), _silence():
+        with read_safely(path, kind), _silence():
             loaded = np.load(handle, allow_pickle=False)
         if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
             raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
-        yield stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
+        yield check_stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
 
 
-def member(archive: Any, name: str, where: str) -> NDArray[Any]:
+def read_member(archive: Any, name: str, where: str) -> NDArray[Any]:
     """One array of an open archive, of whatever dtype but object.
 
     where: the array in words.
 
     Raises: as opened.
     """
-    with reading(where, "array of plain numbers or texts"), _silence():
+    with read_safely(where, "array of plain numbers or texts"), _silence():
         values = archive[name]
-    return stored(values, where)
+    return check_stored(values, where)
 
 
-def stored(values: Any, where: str) -> NDArray[Any]:
+def check_stored(values: Any, where: str) -> NDArray[Any]:
     """The array, if it is one and about as long as what the file holds of it.
 
     Raises: ParameterError, ShapeError.
@@ -123,14 +123,14 @@ def _points(texts: NDArray[np.str_]) -> NDArray[np.uint32]:
     return native.reshape(-1).view(np.uint32)
 
 
-def declared_values(metadata: Any) -> int:
+def count_declared(metadata: Any) -> int:
     """How many values the metadata of a .parquet file make a reader reserve room for."""
     groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
     rows = max([int(metadata.num_rows), *(int(group.num_rows) for group in groups)])
     return rows * int(metadata.num_columns)
 
 
-def fits(entries: int) -> None:
+def reserve_memory(entries: int) -> None:
     """Makes room for so many numbers and gives it back, before a library tries without asking.
 
     Raises: MemoryError, or ValueError for a number that is no size.

@@ -26,24 +26,24 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, type(None))
 _CONSTANTS = {str, bytes, bool, int, float, type(None)}
 
 
-def features(name: str, value: Any) -> Any:
+def check_features(name: str, value: Any) -> Any:
     """A data frame of pandas or polars or a sparse matrix as it is, and all else as an array.
 
     Raises: ShapeError, ParameterError as values; ParameterError for columns of a data frame that no
         member could have as its own.
     """
-    if _is(value, "pandas", "DataFrame", "Series"):
+    if _is_instance(value, "pandas", "DataFrame", "Series"):
         _check_columns(name, value)
         return value
-    if _is(value, "polars", "DataFrame", "Series"):
+    if _is_instance(value, "polars", "DataFrame", "Series"):
         return value
-    found = value.tocsr() if hasattr(value, "tocsr") else values(name, value)
-    if not found.shape:
+    records = value.tocsr() if hasattr(value, "tocsr") else check_values(name, value)
+    if not records.shape:
         raise ShapeError(f"{name} has no dimension, but it must have rows")
-    return found
+    return records
 
 
-def values(name: str, value: ArrayLike) -> NDArray[Any]:
+def check_values(name: str, value: ArrayLike) -> NDArray[Any]:
     """An array of the declared dtype; without one of float64. Texts become objects.
 
     One entry, a float among integers in a list or the longest of all texts, must not decide what
@@ -52,12 +52,13 @@ def values(name: str, value: ArrayLike) -> NDArray[Any]:
     Raises: ShapeError for rows that differ in length; ParameterError for masked arrays, and for
         lists that hold neither numbers alone nor texts alone.
     """
-    found = array(name, value)
+    entries = array(name, value)
     if hasattr(value, "dtype"):
-        return found.astype(object) if found.dtype.kind in "SU" else found
-    if found.dtype.kind in "biuf":
-        return floats(found)
-    entries = found if found.dtype.kind == "O" else np.asarray(value, dtype=object)
+        return entries.astype(object) if entries.dtype.kind in "SU" else entries
+    if entries.dtype.kind in "biuf":
+        return floats(entries)
+    if entries.dtype.kind != "O":
+        entries = np.asarray(value, dtype=object)
     if _all_of(str, entries.flat):
         return entries
     if _all_of(_NUMBERS, entries.flat):
@@ -74,8 +75,8 @@ def _check_columns(name: str, value: Any) -> None:
     pandas = sys.modules["pandas"]
     for dtype in value.dtypes if value.ndim == 2 else [value.dtype]:
         if isinstance(dtype, pandas.CategoricalDtype) and not dtype.ordered:
-            found = dtype.categories.astype(object)
-            if not (_all_of(str, found) or _all_of(_NUMBERS, found)):
+            categories = dtype.categories.astype(object)
+            if not (_all_of(str, categories) or _all_of(_NUMBERS, categories)):
                 rule = "categories without a declared order must be numbers alone or texts alone"
                 raise ParameterError(f"{name} has a column of other categories, but {rule}")
         if isinstance(dtype, pandas.ArrowDtype) and "dictionary<" in str(dtype)[1:]:
@@ -83,59 +84,59 @@ def _check_columns(name: str, value: Any) -> None:
             raise ParameterError(f"{name} has a column of dtype {dtype}, but {rule}")
 
 
-def rows(X: Any, indices: Any) -> Any:
+def take_rows(X: Any, indices: Any) -> Any:
     """These rows of what features returned."""
     return X.iloc[indices] if hasattr(X, "iloc") else X[indices]
 
 
-def row_count(X: Any) -> int:
+def count_rows(X: Any) -> int:
     """Rows of what features returned."""
     return int(X.shape[0])
 
 
-def own(part: Any, *, public: bool) -> Any:
+def copy_rows(part: Any, *, public: bool) -> Any:
     """A copy of some rows that shares nothing with anybody; writable, rows after rows in memory.
 
-    Of a data frame neither index nor attrs are kept. public: whether all rows of the table are:
+    A data frame loses its index and attrs. public: whether all rows of the table are:
     then a column keeps its categories. Else a category that does not occur is gone, and the order
     of the others, unless it is declared, is that of the part alone. Categories that are numbers are
     float64, and texts are objects, whatever the whole table has.
 
     Raises: what copying an entry raises, so that a member must call it in silence.
     """
-    if _is(part, "pandas", "Series"):
-        return _own_pandas(part.to_frame(), public).iloc[:, 0].rename(part.name)
-    if _is(part, "pandas", "DataFrame"):
-        return _own_pandas(part, public)
-    if _is(part, "polars", "Series"):
-        return _own_polars(part.to_frame()).to_series()
-    if _is(part, "polars", "DataFrame"):
-        return _own_polars(part)
-    return _own_sparse(part) if hasattr(part, "tocsr") else own_array(part)
+    if _is_instance(part, "pandas", "Series"):
+        return _copy_pandas(part.to_frame(), public).iloc[:, 0].rename(part.name)
+    if _is_instance(part, "pandas", "DataFrame"):
+        return _copy_pandas(part, public)
+    if _is_instance(part, "polars", "Series"):
+        return _copy_polars(part.to_frame()).to_series()
+    if _is_instance(part, "polars", "DataFrame"):
+        return _copy_polars(part)
+    return _copy_sparse(part) if hasattr(part, "tocsr") else copy_array(part)
 
 
-def own_array(part: NDArray[Any]) -> NDArray[Any]:
+def copy_array(part: NDArray[Any]) -> NDArray[Any]:
     """A plain array of the same entries: of no subclass, whose attributes are a whole table's."""
     made = np.empty(part.shape, drop_metadata(part.dtype))
     made[...] = part
-    return _own_objects(made) if made.dtype.hasobject else made
+    return _copy_objects(made) if made.dtype.hasobject else made
 
 
-def _own_objects(entries: NDArray[Any]) -> NDArray[Any]:
+def _copy_objects(entries: NDArray[Any]) -> NDArray[Any]:
     if entries.dtype.kind == "O" and _CONSTANTS.issuperset(map(type, entries.flat)):
         return entries
     return copy.deepcopy(entries)
 
 
-def _own_sparse(part: Any) -> Any:
+def _copy_sparse(part: Any) -> Any:
     sparse = sys.modules["scipy.sparse"]
     kind = sparse.csr_matrix if sparse.isspmatrix(part) else sparse.csr_array
     # The type of the indices follows from this part, not from the entries of the whole.
-    parts = own_array(part.data), part.indices.copy(), part.indptr.copy()
+    parts = copy_array(part.data), part.indices.copy(), part.indptr.copy()
     return kind(parts, shape=part.shape)
 
 
-def _own_pandas(part: Any, public: bool) -> Any:
+def _copy_pandas(part: Any, public: bool) -> Any:
     pandas = sys.modules["pandas"]
     made = pandas.DataFrame(part.copy(deep=True))
     made.index = pandas.RangeIndex(len(made))
@@ -145,33 +146,33 @@ def _own_pandas(part: Any, public: bool) -> Any:
     for place, dtype in enumerate(part.dtypes):
         column = made.iloc[:, place]
         if isinstance(dtype, pandas.CategoricalDtype):
-            made.isetitem(place, _own_categories(column, public))
+            made.isetitem(place, _copy_categories(column, public))
         elif dtype.kind == "O" and isinstance(dtype, np.dtype):
-            made.isetitem(place, _own_objects(column.to_numpy(copy=True)))
+            made.isetitem(place, _copy_objects(column.to_numpy(copy=True)))
         elif "dictionary" in str(dtype) and isinstance(dtype, pandas.ArrowDtype):
             kept = pandas.ArrowDtype(dtype.pyarrow_dtype.value_type)
             made.isetitem(place, column.astype(kept))
     return made
 
 
-def _own_categories(column: Any, public: bool) -> Any:
+def _copy_categories(column: Any, public: bool) -> Any:
     pandas = sys.modules["pandas"]
     # What does not occur in a part may not even be looked at: it could fail.
     codes = (column if public else column.cat.remove_unused_categories()).cat
-    found = codes.categories.astype(object)
-    numbers = len(found) > 0 and _all_of(_NUMBERS, found)
+    labels = codes.categories.astype(object)
+    numbers = len(labels) > 0 and _all_of(_NUMBERS, labels)
     # One float among integers, or a missing entry, has made floats of all categories.
-    plain = [float(category) for category in found] if numbers else list(found)
+    plain = [float(category) for category in labels] if numbers else list(labels)
     entries = pandas.Series([*plain, None], dtype=object).to_numpy()[codes.codes]
     kept = list(dict.fromkeys(plain))
     if not (public or codes.ordered):
         kept.sort()
-    dtype = np.float64 if numbers else object if _all_of(str, found) else None
+    dtype = np.float64 if numbers else object if _all_of(str, labels) else None
     categories = pandas.Index(kept, dtype=dtype, tupleize_cols=False)
     return pandas.Categorical(entries, categories=categories, ordered=codes.ordered)
 
 
-def _own_polars(part: Any) -> Any:
+def _copy_polars(part: Any) -> Any:
     polars = sys.modules["polars"]
     # A list of categories belongs to all that use it, or to the whole process.
     wanted = {name: _without_categories(dtype) for name, dtype in part.schema.items()}
@@ -198,7 +199,8 @@ def _without_categories(dtype: Any) -> Any:
     return dtype
 
 
-def _is(value: Any, module: str, *names: str) -> bool:
+def _is_instance(value: Any, module: str, *names: str) -> bool:
     """Whether it is one of these, without importing what nobody has."""
-    found = sys.modules.get(module)
-    return found is not None and isinstance(value, tuple(getattr(found, name) for name in names))
+    library = sys.modules.get(module)
+    kinds = tuple(getattr(library, name) for name in names if library)
+    return isinstance(value, kinds)

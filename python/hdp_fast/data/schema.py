@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,17 @@ from typing import Any
 import numpy as np
 
 from .._support.types import Bits, Floats
-from .._support.validate import from_json, nonnegative_int, number, refuse, shorten
+from .._support.validate import (
+    distinct_texts,
+    finite_number,
+    from_json,
+    interval,
+    nonnegative_int,
+    ordered_pair,
+    refuse,
+    sequence,
+    shorten,
+)
 from ..exceptions import ParameterError
 from .table import Column, Table
 
@@ -39,7 +48,7 @@ class Category:
 
     def __post_init__(self) -> None:
         """Refuse what is no list of names."""
-        object.__setattr__(self, "values", _texts("values", self.values))
+        object.__setattr__(self, "values", distinct_texts("values", self.values))
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values]
@@ -72,13 +81,11 @@ class Number:
 
     def __post_init__(self) -> None:
         """Refuse bounds and cuts in the wrong order."""
-        low, high = _interval(self.low, self.high)
-        given = _sequence("cuts", self.cuts)
-        cuts = [_finite("cuts", cut) for cut in given] or [
-            low + quarter * (high - low) / 4 for quarter in (1, 2, 3)
-        ]
+        low, high = interval(self.low, self.high)
+        quarters = [low + quarter * (high - low) / 4 for quarter in (1, 2, 3)]
+        cuts = [finite_number("cuts", cut) for cut in sequence("cuts", self.cuts)] or quarters
         if any(cut >= after for cut, after in itertools.pairwise(cuts)):
-            refuse("cuts", given, "they must increase")
+            refuse("cuts", self.cuts, "they must increase")
         for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
             object.__setattr__(self, name, value)
 
@@ -131,15 +138,15 @@ class Label:
         """Refuse a label without a rule, or with two."""
         if not isinstance(self.column, str):
             refuse("label", self.column, "it must be a column's name")
-        if sum(rule is not None for rule in (self.positive, self.above, self.bounds)) != 1:
-            found = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
-            raise ParameterError(f"{found}, but exactly one of them must be given")
+        if sum(part is not None for part in (self.positive, self.above, self.bounds)) != 1:
+            parts = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
+            raise ParameterError(f"{parts}, but exactly one of them must be given")
         if self.positive is not None:
-            object.__setattr__(self, "positive", _texts("positive", self.positive))
+            object.__setattr__(self, "positive", distinct_texts("positive", self.positive))
         elif self.above is not None:
-            object.__setattr__(self, "above", _finite("above", self.above))
+            object.__setattr__(self, "above", finite_number("above", self.above))
         else:
-            object.__setattr__(self, "bounds", _pair("bounds", self.bounds))
+            object.__setattr__(self, "bounds", ordered_pair("bounds", self.bounds))
 
     def _bits(self, column: Column) -> Bits:
         if self.above is not None:
@@ -149,12 +156,12 @@ class Label:
     def _floats(self, column: Column) -> Floats:
         if self.bounds is None:
             return 2 * self._bits(column).astype(np.float64) - 1
-        found: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
-        return found
+        values: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
+        return values
 
     def _json(self) -> dict[str, Any]:
-        rule = {"above": self.above, "positive": self.positive, "bounds": self.bounds}
-        return {"column": self.column, **{key: v for key, v in rule.items() if v is not None}}
+        parts = {"above": self.above, "positive": self.positive, "bounds": self.bounds}
+        return {"column": self.column, **{key: v for key, v in parts.items() if v is not None}}
 
 
 @dataclass(frozen=True)
@@ -264,7 +271,7 @@ class Schema:
 
     def _words(self, hypothesis: Mapping[str, Any]) -> str:
         if hypothesis["kind"] == "vote":
-            counts = Counter(self._words(each) for each in hypothesis["hypotheses"])
+            counts = Counter(self._words(voter) for voter in hypothesis["hypotheses"])
             return "; ".join(f"{count} x ({text})" for text, count in counts.most_common())
         if hypothesis["kind"] == "halfspace":
             weights = zip(hypothesis["weights"], self.float_names, strict=True)
@@ -303,19 +310,22 @@ class Schema:
         Cost: that of the text.
         Source: none.
         """
-        return from_json("schema", text, "Schema.to_json", cls._of)
+        return from_json("schema", text, "Schema.to_json", cls._from_fields)
 
     @classmethod
-    def _of(cls, found: dict[str, Any]) -> Schema:
-        form = {key: found.pop(key) for key in _FORMAT}
+    def _from_fields(cls, fields: dict[str, Any]) -> Schema:
+        form = {key: fields.pop(key) for key in _FORMAT}
         if form != _FORMAT:
-            raise ParameterError(f"schema must have format and version {list(_FORMAT.values())}")
+            rule = f"schema must have format and version {list(_FORMAT.values())}"
+            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
         # Beyond this point it is a schema, which is public: an error may say what is wrong.
         try:
-            columns = {name: _kind(name, **given) for name, given in found.pop("columns").items()}
-            label = Label(**found.pop("label"))
-            if found:
-                raise ValueError(f"{sorted(found)} mean nothing")
+            columns = {
+                name: _make_column(name, **values) for name, values in fields.pop("columns").items()
+            }
+            label = Label(**fields.pop("label"))
+            if fields:
+                raise ValueError(f"{sorted(fields)} mean nothing")
         except ParameterError as error:
             raise ParameterError(f"schema: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -329,11 +339,11 @@ class Schema:
     ) -> Schema:
         """A schema from a PUBLIC table: what it holds may be known to everybody.
 
-        table: its columns of numbers get their least and largest as bounds, and cut points at equal
-        shares of the rows; columns of at most 64 texts get them
-        as categories; constant columns and those of more texts are ignored. label: its column is no
-        feature. cuts: how many cut points at most, at least 1. labeled: whether the table must
-        have the label's column, which a misspelt name would make a feature of.
+        table: a column of numbers gets its least and largest as bounds, and cut points at equal
+        shares of the rows. A column of at most 64 texts gets them as categories. Constant columns
+        and those of more texts are ignored. label: its column is no feature. cuts: how many cut
+        points at most, at least 1. labeled: whether the table must have the label's column, of
+        which a misspelt name would make a feature.
 
         Raises: ParameterError when no column can be a feature or the label's is missing.
         Cost: O(m log m) for each column.
@@ -357,19 +367,19 @@ def _conjunction(texts: Sequence[str], complement: bool) -> str:
     return f"not ({text})" if complement else text
 
 
-def _kind(name: str, kind: str, **given: Any) -> Category | Number | Ignore:
+def _make_column(name: str, kind: str, **fields: Any) -> Category | Number | Ignore:
     if kind == "category":
-        return Category(**given)
+        return Category(**fields)
     if kind == "ignore":
-        return Ignore(**given)
+        return Ignore(**fields)
     if kind != "number":
         rule = "it must be one of category, number, ignore"
         raise ParameterError(f"kind = {shorten(kind)} of column {name!r}, but {rule}")
-    cuts = list(_sequence("cuts", given.pop("cuts", ())))
-    if "bounds" not in given and len(cuts) < 2:
+    cuts = list(sequence("cuts", fields.pop("cuts", ())))
+    if "bounds" not in fields and len(cuts) < 2:
         raise ParameterError(f"column {name!r} must have bounds, or two cuts to take them from")
-    low, high = given.pop("bounds", cuts[:1] + cuts[-1:])
-    return Number(low, high, tuple(cuts), **given)
+    low, high = fields.pop("bounds", cuts[:1] + cuts[-1:])
+    return Number(low, high, tuple(cuts), **fields)
 
 
 def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
@@ -377,54 +387,17 @@ def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
     numbers = column.numbers()
     if len(present) > 1 and np.isfinite(numbers[present]).all():
         rows = numbers[column.codes]
-        return _number_of(rows[~np.isnan(rows)], cuts)
+        return _place_cuts(rows[~np.isnan(rows)], cuts)
     if 2 <= len(present) <= _MOST_VALUES:
         return Category(tuple(sorted(column.texts[place] for place in present)))
     return Ignore()
 
 
-def _number_of(values: Floats, cuts: int) -> Number:
+def _place_cuts(values: Floats, cuts: int) -> Number:
     shares = np.arange(1, cuts + 1) / (cuts + 1)
     # Values of the column itself, so that a cut of whole numbers is one; at the least value, the
     # bit would be 1 for everybody.
-    found = np.unique(np.quantile(values, shares, method="higher"))
+    quantiles = np.unique(np.quantile(values, shares, method="higher"))
     low, high = float(values.min()), float(values.max())
-    inner = found[found > low] if (found > low).any() else np.array([high])
+    inner = quantiles[quantiles > low] if (quantiles > low).any() else np.array([high])
     return Number(low, high, tuple(inner.tolist()))
-
-
-def _finite(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not math.isfinite(found):
-        refuse(name, value, "it must be a finite number")
-    return found
-
-
-def _interval(low: Any, high: Any) -> tuple[float, float]:
-    low, high = _finite("low", low), _finite("high", high)
-    if not low < high or not math.isfinite(high - low):
-        rule = "it must be below high, their difference finite"
-        raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
-    return low, high
-
-
-def _pair(name: str, value: Any) -> tuple[float, float]:
-    found = _sequence(name, value)
-    if len(found) != 2:
-        refuse(name, value, "it must be two numbers")
-    return _interval(*found)
-
-
-def _sequence(name: str, value: Any) -> Sequence[Any]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        refuse(name, value, "it must be a list")
-    return value
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    found = tuple(_sequence(name, value))
-    if not found or len(set(map(str, found))) < len(found):
-        refuse(name, value, "it must list values, each once")
-    if not all(isinstance(text, str) for text in found):
-        refuse(name, value, "it must list texts")
-    return tuple(text.strip() for text in found)

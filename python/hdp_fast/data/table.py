@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
-from .reading import declared_values, fits, member, opened, reading
+from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
 
 # Rows of a text file held as text at any time.
 _CHUNK_ROWS = 1 << 14
@@ -52,7 +52,7 @@ class Column:
         Cost: O(k).
         Source: none.
         """
-        return np.array([_number(text) for text in self.texts], np.float64)
+        return np.array([_to_number(text) for text in self.texts], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     return Table(columns, lengths.pop())
 
 
-class _Coder:
+class _ColumnBuilder:
     """Collects a column, giving each distinct value a number when it first comes."""
 
     def __init__(self) -> None:
@@ -141,13 +141,13 @@ class _Coder:
         return Column(tuple(self._places), np.array(self._codes, np.intp))
 
 
-def _coded(values: Iterable[Any]) -> Column:
-    coder = _Coder()
-    coder.extend(map(_text, values))
-    return coder.column()
+def _encode(values: Iterable[Any]) -> Column:
+    builder = _ColumnBuilder()
+    builder.extend(map(_to_text, values))
+    return builder.column()
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _number(text: str) -> float:
+def _to_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
@@ -163,51 +163,51 @@ def _number(text: str) -> float:
 
 
 def _read_csv(path: Path) -> dict[str, Column]:
-    with reading(path, "table separated by commas, in UTF-8"), _text_of(path) as handle:
-        return _csv_columns(handle, path)
+    with read_safely(path, "table separated by commas, in UTF-8"), _open_text(path) as handle:
+        return _read_csv_columns(handle, path)
 
 
-def _text_of(path: Path) -> IO[str]:
+def _open_text(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _csv_columns(handle: IO[str], path: Path) -> dict[str, Column]:
+def _read_csv_columns(handle: IO[str], path: Path) -> dict[str, Column]:
     reader = csv.reader(handle, strict=True)
     names = [name.strip() for name in next(reader, [])]
     if len(set(names)) != len(names) or "" in names or not names:
         raise ParameterError(f"line 1 of {path} must name every column, each differently")
-    coders = [_Coder() for _ in names]
-    rows = _csv_rows(reader, len(names), path)
+    builders = [_ColumnBuilder() for _ in names]
+    rows = _read_csv_rows(reader, len(names), path)
     while chunk := list(islice(rows, _CHUNK_ROWS)):
-        for coder, texts in zip(coders, zip(*chunk, strict=True), strict=True):
-            coder.extend(texts)
-    return {name: coder.column() for name, coder in zip(names, coders, strict=True)}
+        for builder, texts in zip(builders, zip(*chunk, strict=True), strict=True):
+            builder.extend(texts)
+    return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
 
 
-def _csv_rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
+def _read_csv_rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
     for row in reader:
         if len(row) == width:
             yield row
         elif row:
-            found = f"{len(row)} found"
-            raise ShapeError(f"line {reader.line_num} of {path} must have {width} values, {found}")
+            text = f"must have {width} values, {len(row)} found"
+            raise ShapeError(f"line {reader.line_num} of {path} {text}")
 
 
 def _read_npz(path: Path) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         for place, name in enumerate(archive.files, start=1):
             where = f"array {place} of {path}"
-            parts = _parts(name, member(archive, name, where), where)
+            parts = _split_array(name, read_member(archive, name, where), where)
             if not columns.keys().isdisjoint(parts):
                 raise ParameterError(f"{path} must name every column differently")
-            columns |= {part: _coded(column.tolist()) for part, column in parts.items()}
+            columns |= {part: _encode(column.tolist()) for part, column in parts.items()}
     return columns
 
 
-def _parts(name: str, values: NDArray[Any], where: str) -> dict[str, NDArray[Any]]:
+def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArray[Any]]:
     """The columns that an array stands for, by name."""
     if values.ndim not in (1, 2) or values.dtype.kind not in "buifU":
         raise ParameterError(f"{where} must be a vector or a matrix of numbers or texts")
@@ -224,16 +224,16 @@ def _read_parquet(path: Path) -> dict[str, Column]:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise ImportError(f"{path} needs pyarrow: pip install hdp-fast[parquet]") from error
-    with reading(path, ".parquet file"), parquet.ParquetFile(path) as file:
-        fits(declared_values(file.metadata))
+    with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
+        reserve_memory(count_declared(file.metadata))
         names = file.schema_arrow.names
         if len(set(names)) != len(names):
             raise ParameterError(f"{path} must name every column differently")
-        coders = [_Coder() for _ in names]
+        builders = [_ColumnBuilder() for _ in names]
         for batch in file.iter_batches(_CHUNK_ROWS):
-            for coder, column in zip(coders, batch.columns, strict=True):
-                coder.extend(map(_text, column.to_pylist()))
-        return {name: coder.column() for name, coder in zip(names, coders, strict=True)}
+            for builder, column in zip(builders, batch.columns, strict=True):
+                builder.extend(map(_to_text, column.to_pylist()))
+        return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
 
 
 _READERS = {(".csv", ".csv.gz"): _read_csv, (".npz",): _read_npz, (".parquet",): _read_parquet}

@@ -86,11 +86,11 @@ def collect(paths: tuple[Path, ...], wanted: int) -> Blocks:
     Cost: O(bytes), one copy of the blocks kept and 32 bytes of digest for each.
     Source: two blocks are the same when their BLAKE2b digests of 256 bits are.
     """
-    found, source = _sources(paths)
+    files, source = _sources(paths)
     kept = [np.empty((0, BLOCK_BYTES), dtype=np.uint8)]
     seen: set[bytes] = set()
     read = 0
-    for blocks in itertools.chain.from_iterable(map(_blocks_of, found)):
+    for blocks in itertools.chain.from_iterable(map(_blocks_of, files)):
         kept.append(blocks[_unseen(blocks, seen, wanted)])
         read += len(blocks)
         if len(seen) == wanted:

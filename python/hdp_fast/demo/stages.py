@@ -145,7 +145,7 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
     files.check_writable(json_path)
     files.check_writable(png_path)
     stages = _Stages(print_line)
-    with progress.bar(_STAGES, "stage", progress.possible()) as stages.bar:
+    with progress.bar(_STAGES, "stage", progress.can_show()) as stages.bar:
         report = _run(options, stages)
     _print_outcome(report, print_line)
     _write(report, json_path, png_path, print_line)
@@ -295,16 +295,16 @@ def _compare(
         return {"mask": None, "errors": None}
     mask, intercept = true_parity(bit)
     held_out = gf2.BitMatrix.from_packed(data.held_out, BLOCK_BITS)
-    found = result.mask, int(result.intercept or 0)
+    learned = result.mask, int(result.intercept or 0)
     return {
         "mask": {
             "ones": int(result.mask.sum()),
             "differing_bits": int((result.mask != mask).sum()),
-            "intercept_right": found[1] == intercept,
+            "intercept_right": learned[1] == intercept,
         },
         "errors": {
-            "held_out": _error(held_out, data.held_out_labels, *found),
-            "agents": _error(targets, target_labels, *found),
+            "held_out": _error(held_out, data.held_out_labels, *learned),
+            "agents": _error(targets, target_labels, *learned),
             "agents_estimate": result.target_error,
             "agents_interval": result.interval and [float(end) for end in result.interval],
             "agents_count": len(target_labels),

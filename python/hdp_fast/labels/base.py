@@ -67,11 +67,11 @@ class Fitted:
 
         Raises: ShapeError, BudgetExceeded.
         """
-        queries = records.features("Q", Q)
+        queries = records.check_features("Q", Q)
         if tuple(queries.shape[1:]) != self.ensemble.shape:
             rule = f"it must be (q, *{self.ensemble.shape}), as X was"
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        _check_left(self.table, self.spent.used(), records.row_count(queries))
+        _check_left(self.table, self.spent.used(), records.count_rows(queries))
         return queries
 
     def answers(self, ask: Callable[[Any], Any], queries: int, bottoms: int | None) -> Any:
@@ -112,7 +112,7 @@ class Fitted:
 
     def bar(self, points: Any, unit: str, progress: bool) -> AbstractContextManager[Any]:
         """Over what all members say of all points."""
-        return progress_module.bar(self.members * records.row_count(points), unit, progress)
+        return progress_module.bar(self.members * records.count_rows(points), unit, progress)
 
 
 class Labeler(ABC):

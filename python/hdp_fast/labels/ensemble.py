@@ -77,14 +77,14 @@ class Ensemble:
     def _said(
         self, task: Callable[..., Any], Q: Any, position: int, bar: Any, *given: Any
     ) -> Iterator[tuple[NDArray[Any], list[str]]]:
-        k, n = len(self.members), records.row_count(Q)
+        k, n = len(self.members), records.count_rows(Q)
         step = max(1, _MOST_VOTES // k)
         for start in range(0, n, step):
-            block = records.rows(Q, slice(start, start + step))
+            block = records.take_rows(Q, slice(start, start + step))
             turns = (_turn(self.key, chunk, position + start + 1) for chunk in range(k))
             pairs = zip(self.members, turns, strict=True)
             tasks = ((member, block, *given, turn) for member, turn in pairs)
-            found = members_module.each(task, tasks, partial(bar.update, records.row_count(block)))
+            found = members_module.each(task, tasks, partial(bar.update, records.count_rows(block)))
             said, faults = zip(*found, strict=True)
             yield np.stack(said), list(faults)
 
@@ -108,7 +108,7 @@ def trained(
     key = secrets.token_bytes(32) if random_state is None else make_key(random_state)
     coins = None if random_state is None else make_generator(_seed(key, -1, 0))
     tasks = (
-        (Chunk(records.rows(X, rows), y[rows]), learner, _turn(key, chunk, 0))
+        (Chunk(records.take_rows(X, rows), y[rows]), learner, _turn(key, chunk, 0))
         for chunk, rows in enumerate(chunks(key))
     )
     members = members_module.each(members_module.train, tasks, bar.update)
@@ -134,9 +134,9 @@ def targets(y: ArrayLike, n: int) -> NDArray[Any]:
 
     Raises: ShapeError, ParameterError.
     """
-    found = records.values("y", y)
+    found = records.check_values("y", y)
     if found.dtype.kind == "O":
-        found = records.values("y", found.tolist())
+        found = records.check_values("y", found.tolist())
     if found.shape != (n,):
         raise ShapeError(f"y has shape {found.shape}, but it must be ({n},), as X has {n} rows")
     return found
@@ -237,7 +237,7 @@ def written(file: Path, kind: str, state: dict[str, Any]) -> Iterator[Callable[[
     try:
         if file.exists():
             raise FileExistsError("it is there already")
-        with atomic.prepared(file, write) as publish:
+        with atomic.prepare(file, write) as publish:
             yield publish
     except OSError as error:
         rule = f"it must be new and in a folder that can be written ({error})"
@@ -259,6 +259,7 @@ def read(file: Path, kind: str) -> dict[str, Any]:
     head, content = found[:start], found[start:]
     if head != _FORMAT + _digest(content):
         rule = "it must be a whole file that save wrote, in the format of this hdp_fast"
+        rule = f"{rule}: use the one that wrote it"
         raise CheckpointError(f"path = {str(file)!r}, but {rule}")
     try:
         state = dict(pickle.loads(content))

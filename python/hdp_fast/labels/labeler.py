@@ -12,7 +12,7 @@ from .. import stability
 from .._support.types import RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget
-from ..data.records import features
+from ..data.records import check_features
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from ..stability.gaussian import THRESHOLD
@@ -219,7 +219,7 @@ class PrivateLabeler(Labeler):
         """
         classes = ensemble.label_set(self.classes)
         ensemble.marker(self.bottom, classes)
-        records = features("X", X)
+        records = check_features("X", X)
         labels = ensemble.labels(y, int(records.shape[0]), classes)
         return self._trained(records, labels, ids, budget, random_state, progress)
 

@@ -12,7 +12,7 @@ from .._support.random_state import make_generator
 from .._support.types import RandomState
 from .._support.validate import refuse, shorten
 from ..budget.account import Budget
-from ..data.records import features, own, row_count, rows
+from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
 from . import ensemble, members
@@ -91,8 +91,8 @@ class PrivateLearner:
         Source: as the class.
         """
         self._check()
-        records = features("X", X)
-        labels = ensemble.targets(y, row_count(records))
+        records = check_features("X", X)
+        labels = ensemble.targets(y, count_rows(records))
         if self.private == "labels":
             points, records, labels = self._split(records, labels, public, ids, budget)
         else:
@@ -117,7 +117,7 @@ class PrivateLearner:
         """
         if not hasattr(self, "model_"):
             raise ParameterError("learner has no model, but fit must make it first")
-        points = own(features("X", X), public=True)
+        points = copy_rows(check_features("X", X), public=True)
         return getattr(self.model_, "predict", self.model_)(points)
 
     def __repr__(self) -> str:
@@ -138,11 +138,11 @@ class PrivateLearner:
             raise ParameterError(
                 "public = None, but there must be points unless labels are private"
             )
-        points = features("public", public)
+        points = check_features("public", public)
         if tuple(points.shape[1:]) != tuple(records.shape[1:]):
             rule = f"X has shape {tuple(records.shape)}"
             raise ShapeError(f"public has shape {tuple(points.shape)}, but {rule}")
-        queries, most = row_count(points), self.labeler.plan().table.m
+        queries, most = count_rows(points), self.labeler.plan().table.m
         if queries > most:
             raise BudgetExceeded(f"public has {queries:,} points, but the labeler answers {most:,}")
         if not queries:
@@ -162,7 +162,7 @@ class PrivateLearner:
         chosen = np.zeros(n, bool)
         chosen[np.arange(queries) * n // queries] = True
         kept = np.flatnonzero(~chosen)
-        return rows(X, np.flatnonzero(chosen)), rows(X, kept), y[kept]
+        return take_rows(X, np.flatnonzero(chosen)), take_rows(X, kept), y[kept]
 
     def _record(self, record: PrivacyRecord | None) -> PrivacyRecord | None:
         if record is None:
@@ -184,6 +184,6 @@ class PrivateLearner:
             found = np.where(is_bottom, coins.choice(classes, len(found)), found)
         if not len(taken):
             raise InsufficientSamples("0 points have labels, but final must learn from some")
-        points = own(rows(points, taken), public=True)
+        points = copy_rows(take_rows(points, taken), public=True)
         self.model_ = members.learnt(self.final, points, found[taken])
         self.used_ = len(taken)

@@ -18,9 +18,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.turns import ONE_THREAD, QUIET, Turn, inside
+from .._support.turns import ONE_THREAD, QUIET, Turn, is_inside
 from .._support.validate import refuse
-from ..data.records import own, own_array, row_count
+from ..data.records import copy_array, copy_rows, count_rows
 
 LabelResult = NDArray[Any]
 
@@ -91,7 +91,7 @@ class _Constant:
         self._label = label
 
     def predict(self, Q: Any) -> LabelResult:
-        return np.full(row_count(Q), self._label)
+        return np.full(count_rows(Q), self._label)
 
 
 def check(learner: Any, name: str = "learner") -> None:
@@ -110,12 +110,12 @@ def check(learner: Any, name: str = "learner") -> None:
 
 def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
     """The member of one chunk; of an empty one, and where training fails, one without predictor."""
-    y = own_array(chunk.labels)
+    y = copy_array(chunk.labels)
     if not len(y):
         return Member(None, "the chunk is empty")
 
     def work() -> Any:
-        return _trained(learner, own(chunk.opened(), public=False), y, turn.seed)
+        return _trained(learner, copy_rows(chunk.opened(), public=False), y, turn.seed)
 
     return Member(*turn.take(work, "training"))
 
@@ -134,12 +134,12 @@ def votes(
 
     The first label stands where it fails or says something else.
     """
-    size = row_count(Q)
+    size = count_rows(Q)
     if member.fault:
         return np.zeros(size, np.uint8), member.fault
 
     def work() -> tuple[NDArray[np.uint8], int]:
-        said = np.asarray(_predict(member.opened())(own(Q, public=True))).reshape(size)
+        said = np.asarray(_predict(member.opened())(copy_rows(Q, public=True))).reshape(size)
         codes, known = np.zeros(size, np.uint8), np.zeros(size, bool)
         for code, label in enumerate(classes):
             # Compared one by one: what has no order is no label either.
@@ -159,13 +159,13 @@ def scores(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str
     0 stands where it fails or says what is not finite. Of a predictor with predict_proba and two
     columns, the second one.
     """
-    size = row_count(Q)
+    size = count_rows(Q)
     if member.fault:
         return np.zeros(size), member.fault
 
     def work() -> NDArray[np.float64]:
         # A new array, since a predictor may go on writing to the one that it returned.
-        said = np.array(_scored(member.opened(), own(Q, public=True))).reshape(size)
+        said = np.array(_scored(member.opened(), copy_rows(Q, public=True))).reshape(size)
         return np.where(np.isfinite(said), said.clip(0, 1), 0.0)
 
     found, fault = turn.take(work, "prediction")
@@ -193,7 +193,7 @@ def _results(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> 
         joblib = importlib.import_module("joblib")
     except ImportError:
         joblib = None
-    if joblib is None or inside():
+    if joblib is None or is_inside():
         # Other threads would wait for the turn that this one is in.
         return (task(*given) for given in arguments)
     backend, jobs = joblib.parallel.get_active_backend()

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.types import RandomState
 from .._support.validate import positive_int
 from ..budget.account import Budget
-from ..data.records import features
+from ..data.records import check_features
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from ..stability.plans import VotePlan, members_needed, paper_members
@@ -134,7 +134,7 @@ class SoftLabeler(Labeler):
         Cost: the learner's, k times on n / k records, and the plan's.
         Source: as the class.
         """
-        records = features("X", X)
+        records = check_features("X", X)
         labels = ensemble.targets(y, int(records.shape[0]))
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ParameterError("y holds something else, but every number must be finite")

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .._support.sqlite import Kind, StateFile, Statements
+from .._support.sqlite import FileFormat, StateFile, Statements
 from .._support.uncopyable import Turnstile, check_process
 from ..exceptions import CheckpointError
 
-_KIND = Kind(
+_FORMAT = FileFormat(
     application=b"HDPl",
     version=1,
     schema=(
@@ -49,7 +49,7 @@ class Spent:
 
         Raises: CheckpointError for a file of another ensemble, or none.
         """
-        self._file, self._key = None if path is None else StateFile(_KIND, path), key
+        self._file, self._key = None if path is None else StateFile(_FORMAT, path), key
         self._used, self._process, self._turnstile = Used(), os.getpid(), Turnstile("labeler")
         if self._file is not None:
             self._file.inspect()
@@ -78,7 +78,7 @@ class Spent:
         if self._file is None:
             self._check_process()
         # Processes are kept apart by the file, threads of this one before they wait for it.
-        with self._turnstile.held():
+        with self._turnstile.hold():
             if self._file is None:
                 used = replace(self._used)
                 yield used
@@ -99,7 +99,7 @@ class Spent:
         """
         if self._file is not None:
             rule = f"it is kept in {str(self._file.path)!r}, and a second would count twice"
-            raise StateFile(_KIND, path).refusal(rule)
+            raise StateFile(_FORMAT, path).refusal(rule)
 
     @contextmanager
     def moved(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
@@ -114,9 +114,9 @@ class Spent:
         """
         if self._file is None:
             self._check_process()
-        with self._turnstile.held():
+        with self._turnstile.hold():
             self.require_memory(path)
-            file = StateFile(_KIND, path)
+            file = StateFile(_FORMAT, path)
             values = (_SAVING + key, self._used.bottoms, self._used.queries)
             query = "INSERT INTO spent VALUES (?, ?, ?)"
             if not file.create(lambda new: new.write(query, *values)):
@@ -147,10 +147,10 @@ def check_free(path: Path, labeler: Path) -> None:
 
     Raises: CheckpointError.
     """
-    file = StateFile(_KIND, path)
+    file = StateFile(_FORMAT, path)
     if file.path.exists():
         file.inspect()
-        with file.opened(mode="ro") as statements:
+        with file.open_connection(mode="ro") as statements:
             _check_free(file, statements, labeler)
 
 
@@ -165,7 +165,7 @@ def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
 
 def _read(file: StateFile, statements: Statements, ours: str) -> Used:
     file.verify(statements)
-    with file.whole():
+    with file.translate_damage():
         ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
         if not 0 <= bottoms <= queries:
             raise ValueError("more bottoms than queries")

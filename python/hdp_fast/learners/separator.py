@@ -114,6 +114,7 @@ class LinearSeparator:
         other learners do, and not used: the result depends on the records alone, bit for bit
         whatever the number of threads.
 
+        Guarantee: none: it protects nobody.
         Raises: ShapeError, ParameterError.
         Cost: some ten to thirty passes over X; 40 bytes a record beside it, and a copy of X unless
             it is float32 or float64 and C-contiguous.
@@ -133,6 +134,7 @@ class LinearSeparator:
         counts once however often it was drawn. random_state: as learn. X is looked at as a whole
         when it is first seen; it must stay as it is.
 
+        Guarantee: none: it protects nobody.
         Raises: ShapeError, ParameterError.
         Cost: warm, two passes over the records drawn and a few dozen over some 6 d of them, on all
             threads; 40 bytes a record drawn beside X, and a copy of X each time unless it is

@@ -256,6 +256,8 @@ class PrivateSGD:
 
         X, y, random_state: as learn. indices: integers from 0 to n - 1, (steps * batch_size,).
 
+        Guarantee: each step is the mechanism `step` on the records drawn for it; how they were
+            drawn is for the caller to account. None without noise.
         Raises: as learn.
         Cost: as learn.
         Source: as the class.

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._core import truth_probability
 from .._support.callers import answers as checked_answers
-from .._support.callers import locked, losses, predictions, unheard
+from .._support.callers import freeze, losses, predictions, silence
 from .._support.numbers import finite_rows
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
-from .._support.uncopyable import Single
+from .._support.uncopyable import Uncopyable
 from .._support.validate import array, bits, nonnegative_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..gf2 import BitMatrix
@@ -44,7 +44,7 @@ class Testable(Protocol):
         """What it says of records, 0/1 (m,)."""
 
 
-class Population(Single, ABC):
+class Population(Uncopyable, ABC):
     """People in a fixed order, each to be asked once, ever, and how many have been."""
 
     _copied = "ask the same people again"
@@ -88,7 +88,7 @@ class Population(Single, ABC):
     def _reserve(self, count: int) -> int:
         """Marks agents as asked before their question runs: a crash leaves them spent."""
         wanted = nonnegative_int("count", count)
-        with self._held():
+        with self._hold():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
             start = self._asked
@@ -139,9 +139,9 @@ class Agents(Population):
             count, share = some.stop - some.start, min(share, epsilon)
             # A copy, or a view's base would be the records of all agents.
             X = records[some]
-            shown = X if isinstance(X, BitMatrix) else locked(X.copy())
-            with unheard():
-                given = question(shown, locked(labels[some].copy()))
+            shown = X if isinstance(X, BitMatrix) else freeze(X.copy())
+            with silence():
+                given = question(shown, freeze(labels[some].copy()))
                 true = checked_answers("answers", given, count)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 

@@ -247,7 +247,7 @@ class GaussianSession(Once):
             raise ShapeError(f"counts has shape {found.shape}, but {rule}")
         rows, step = found.reshape(-1, labels), max(1, _BLOCK // labels)
         answers = np.empty(len(rows), np.int64)
-        with self._held():
+        with self._hold():
             self._check_left(len(rows), None, self._queries)
             for start in range(0, len(rows), step):
                 answers[start : start + step] = self._answered(rows[start : start + step])

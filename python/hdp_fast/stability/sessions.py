@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
-from .._support.uncopyable import Single
+from .._support.uncopyable import Uncopyable
 from .._support.validate import array, nonnegative_int, positive_int
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
@@ -18,7 +18,7 @@ from ..record import PrivacyRecord
 from .votes import counts_of, unsigned
 
 
-class Once(Single):
+class Once(Uncopyable):
     """State that answers until it is used up, in one process alone: a copy is the very same object.
 
     Charges the budget when it is made.
@@ -164,7 +164,7 @@ class Session(Once):
         given = _scores(scores)
         flat = np.require(given, np.float64, ["C", "A"]).reshape(-1)
         queries = given.shape[1] if given.ndim == 2 else 1
-        with self._held():
+        with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
@@ -189,7 +189,7 @@ class Session(Once):
         return answers if isinstance(answers, int) else answers.astype(np.int64)
 
     def _ask(self, queries: int, ask: Any) -> Any:
-        with self._held():
+        with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
             answers = ask(self._coins)
             self._queries -= len(answers)

@@ -68,7 +68,7 @@ class _Comparisons(Once):
         found = _integers("values", values)
         if found.ndim > 1:
             raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
-        with self._held():
+        with self._hold():
             self._check_left(found.size, *self._noisy.left)
             answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
         return bool(answers[0]) if found.ndim == 0 else answers

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._support.types import Bits
 from .._support.validate import refuse
-from ..data.records import own_array
+from ..data.records import copy_array
 from ..weights import DenseWeights
 
 
@@ -74,7 +74,7 @@ class _Found:
 
     def predict(self, X: Any, /) -> Any:
         """What it says of records, which it may change in place as it likes: they are a copy."""
-        return self._predict(own_array(X) if isinstance(X, np.ndarray) else X)
+        return self._predict(copy_array(X) if isinstance(X, np.ndarray) else X)
 
 
 class _Function(Learner):

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._support.sqlite import Kind, StateFile, Statements
-from .._support.uncopyable import Single
+from .._support.sqlite import FileFormat, StateFile, Statements
+from .._support.uncopyable import Uncopyable
 from ..exceptions import CheckpointError
 from .adapters import Learnt
 
-_KIND = Kind(
+_FORMAT = FileFormat(
     application=b"HDPt",
     version=1,
     schema=(
@@ -36,7 +36,7 @@ _KIND = Kind(
 _PATIENCE_SECONDS = 0.2
 
 
-class Journal(Single):
+class Journal(Uncopyable):
     """A file of mode 0600 that one run holds at a time; without a path nothing is kept.
 
     A run without a file is that of one process: a forked child cannot go on with it.
@@ -58,7 +58,7 @@ class Journal(Single):
             written.
         """
         super().__init__()
-        self._file = None if path is None else StateFile(_KIND, path)
+        self._file = None if path is None else StateFile(_FORMAT, path)
         self._statements: Statements | None = None
         self.settings: dict[str, Any] = settings
         self.hypotheses: list[str] = []
@@ -68,7 +68,7 @@ class Journal(Single):
             if not os.path.exists(self._file.path):
                 query = "INSERT INTO run VALUES (?)"
                 self._file.create(lambda new: new.write(query, json.dumps(settings)))
-            with _held(self._file) as statements:
+            with _hold(self._file) as statements:
                 self._read(self._file, statements)
 
     @contextmanager
@@ -79,10 +79,10 @@ class Journal(Single):
             ParameterError in a forked child where there is no file to tell.
         """
         if self._file is None:
-            with self._held():
+            with self._hold():
                 yield
             return
-        with _held(self._file) as statements:
+        with _hold(self._file) as statements:
             known = (self.settings["run"], len(self.hypotheses), self.asked)
             self._read(self._file, statements)
             if known != (self.settings["run"], len(self.hypotheses), self.asked):
@@ -127,7 +127,7 @@ class Journal(Single):
     def forget_unanswered(self) -> None:
         """Takes back tests that were begun: with fixed coins the same answers come again."""
         if self._file is not None:
-            with _held(self._file) as statements:
+            with _hold(self._file) as statements:
                 statements.write("DELETE FROM test WHERE answer IS NULL")
                 self._read(self._file, statements)
 
@@ -141,7 +141,7 @@ class Journal(Single):
         self._statements.write(query, *values)
 
     def _read(self, file: StateFile, statements: Statements) -> None:
-        with file.whole():
+        with file.translate_damage():
             ((text,),) = statements.rows("SELECT settings FROM run")
             rounds = statements.rows("SELECT number, hypothesis FROM round ORDER BY number")
             tests = statements.rows("SELECT place, agents, answer FROM test")
@@ -162,10 +162,10 @@ class Journal(Single):
 
 
 @contextmanager
-def _held(file: StateFile) -> Iterator[Statements]:
+def _hold(file: StateFile) -> Iterator[Statements]:
     """The file, locked until it is closed; every statement is a transaction of its own."""
     file.inspect()
-    with file.opened(patience=_PATIENCE_SECONDS) as statements:
+    with file.open_connection(patience=_PATIENCE_SECONDS) as statements:
         statements.write("PRAGMA locking_mode=EXCLUSIVE")
         statements.write("BEGIN EXCLUSIVE")
         statements.write("COMMIT")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import accounting, local
 from .._core import Features
 from .._support import progress as progress_module
-from .._support.callers import locked
+from .._support.callers import freeze
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
 from .._support.validate import array, bits, refuse
@@ -330,7 +330,7 @@ def _records(X: Any, y: ArrayLike) -> tuple[NDArray[Any], Bits]:
         shapes = f"X has shape {records.shape} and y {labels.shape}"
         raise ShapeError(f"{shapes}, but they must be (n, d) and (n,), n at least 1")
     # What a learner writes would be what later rounds learn from, and the caller's own.
-    return locked(records), locked(labels)
+    return freeze(records), freeze(labels)
 
 
 def _weights(

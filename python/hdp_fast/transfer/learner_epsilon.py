@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._support.validate import nonnegative_int, refuse
-from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled, largest_rate
-from ..accounting.mechanisms import delta as composed_delta
+from ..accounting.calibration import largest_rate
+from ..accounting.composition import delta as composed_delta
+from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
 

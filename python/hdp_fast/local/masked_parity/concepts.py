@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.callers import locked
+from ..._support.callers import freeze
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import array, bits, nonnegative_int, refuse
@@ -105,11 +105,12 @@ class WeakMaskedParity:
 def uniform_examples(
     concept: MaskedParity, m: int, random_state: RandomState = None
 ) -> tuple[Bits, Bits]:
-    """Examples of a concept, drawn uniformly and independently. Not private.
+    """Examples of a concept, drawn uniformly and independently.
 
     concept: a MaskedParity of d bits; m: how many, at least 0; random_state: None, an int or a
     numpy Generator. Returns X uint8 (m, d + log2(d) + 1) and their labels, uint8 (m,).
 
+    Guarantee: none: it protects nobody.
     Raises: ParameterError.
     Cost: m bytes for each column.
     Source: Kasiviswanathan et al. 2011, Section 5.3.
@@ -146,7 +147,7 @@ class DrawnExamples:
         self.index = (drawn >> 2).astype(np.uint16)
         product = (drawn & 1).astype(np.uint8) * concept.r.any()
         labels = np.where(self.half, concept.r[self.index], product ^ np.uint8(concept.a))
-        self.labels = locked(labels)
+        self.labels = freeze(labels)
         self.shape = m, width(concept.d)
         self._r, self._product, self._coins = concept.r, product, coins
         self._rows: Bits | None = None
@@ -156,7 +157,7 @@ class DrawnExamples:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if self._rows is None:
-            self._rows = locked(self._drawn())
+            self._rows = freeze(self._drawn())
         return np.array(self._rows, dtype, copy=copy)
 
     def _drawn(self) -> Bits:

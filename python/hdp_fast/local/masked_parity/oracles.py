@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import _core
 from ..._support.callers import answers as checked_answers
-from ..._support.callers import locked, losses, unheard
+from ..._support.callers import freeze, losses, silence
 from ..._support.random_state import check_random_state, make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import nonnegative_int, positive, refuse
@@ -57,7 +57,7 @@ class MaskedParityAgents(Population):
         # As for Agents: whoever holds the object has answers, no more.
         def answers(question: Question, count: int, random_state: RandomState) -> Bits:
             examples = DrawnExamples(concept, count, people)
-            with unheard():
+            with silence():
                 given = question(examples, examples.labels)
                 true = checked_answers("answers", given, count)
             return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
@@ -130,7 +130,7 @@ class EvasiveOracle:
     """
 
     def __init__(self, concept: MaskedParity):
-        self._domain = locked(masked_parity_domain(checked_concept(concept).d))
+        self._domain = freeze(masked_parity_domain(checked_concept(concept).d))
         self._signs = 1.0 - 2.0 * concept.predict(self._domain)
         self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
         self.asked = self.told = 0
@@ -148,7 +148,7 @@ class EvasiveOracle:
         positive("tau", tau)
         size = len(self._domain)
         zeros, ones = (
-            losses("g(X, y)", g(self._domain, locked(np.full(size, y, np.uint8))), size)
+            losses("g(X, y)", g(self._domain, freeze(np.full(size, y, np.uint8))), size)
             for y in (0, 1)
         )
         # g is the mean over both labels, plus the sign of the label times half their difference.

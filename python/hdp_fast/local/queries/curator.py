@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.callers import losses, unheard
+from ..._support.callers import losses, silence
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
 from ...exceptions import InsufficientSamples, ParameterError
-from ...noise import discrete_laplace, spent_on
+from ...noise import discrete_laplace, exact_epsilon
 from ...record import PrivacyRecord, rng_of
 from ...stability.sessions import Once
 from .oracles import Losses, check_query, checked_sample
@@ -92,14 +92,14 @@ class CuratorOracle(Once):
         positive_int("len(y)", len(labels), _MOST_RECORDS - 1)
         self._beta = probability("beta", beta)
         self._queries, self._epsilon = _ratio_checked(queries, epsilon)
-        self._scale = STEPS * self._queries / spent_on(self._epsilon)
+        self._scale = STEPS * self._queries / exact_epsilon(self._epsilon)
         self._n, self._answered = len(labels), 0
         check_random_state(random_state)
         super().__init__(_record(self._epsilon, random_state), random_state, budget)
 
         # Records live in this function alone: whoever holds the object has answers, no more.
         def total(g: Losses) -> int:
-            with unheard():
+            with silence():
                 lost = losses("g(X, y)", g(records, labels), len(labels))
             return int(np.rint(lost * STEPS).astype(np.int64).sum())
 
@@ -126,7 +126,7 @@ class CuratorOracle(Once):
         """
         check_query(g)
         self._check_tolerance(positive("tau", tau))
-        with self._held():
+        with self._hold():
             self._check_left(1, None, self.remaining)
             self._answered += 1
         noise = discrete_laplace(self._scale, random_state=self._coins)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._support.callers import losses
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, RandomState
-from ..._support.uncopyable import Single
+from ..._support.uncopyable import Uncopyable
 from ..._support.validate import array, positive, positive_int, probability, refuse, shorten
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
@@ -50,7 +50,7 @@ def agents_per_query(
     return needed_for(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
 
 
-class LocalSQOracle(Single):
+class LocalSQOracle(Uncopyable):
     """Statistical queries answered by agents, fresh ones for every query.
 
     agents: simulated ones; they are asked in their order, which must tell nothing about them.
@@ -130,7 +130,7 @@ class LocalSQOracle(Single):
         for g in gs:
             check_query(g)
         each = _tolerances(taus, len(gs))
-        with self._held():
+        with self._hold():
             counts = self._counts(each)
             self._check_left(len(gs), sum(counts))
             self._begun += len(gs)
@@ -139,7 +139,7 @@ class LocalSQOracle(Single):
         parts = [told[some] for some in _slices(ends)]
         beta, epsilon = self._beta, self.agents.epsilon
         found = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
-        with self._held():
+        with self._hold():
             self.answers += found
             self.asked += ends[-1]
         return found

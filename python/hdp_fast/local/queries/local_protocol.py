@@ -49,6 +49,7 @@ class TransparentRandomizer(Protocol):
 
         u: inputs (n,). Returns integers (n,).
 
+        Guarantee: that of the randomizer, which its epsilon states.
         Raises: what the randomizer likes.
         Cost: that of the randomizer.
         Source: Kasiviswanathan et al. 2011, Definition 5.13.

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.callers import clipped, locked, losses, said
+from ..._support.callers import clip, freeze, losses, returned_numbers
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, Floats, RandomState
 from ..._support.validate import array, bits, number, positive, refuse, shorten
@@ -68,7 +68,7 @@ def check_query(g: Any) -> None:
 
 def checked_sample(X: Any, y: Any) -> tuple[Any, Bits]:
     """Features and labels that are a sample of at least one record, for queries to read alone."""
-    records, labels = X if isinstance(X, BitMatrix) else locked(array("X", X)), locked(bits("y", y))
+    records, labels = X if isinstance(X, BitMatrix) else freeze(array("X", X)), freeze(bits("y", y))
     if len(records.shape) != 2 or records.shape[:1] != labels.shape or not labels.size:
         rule = "they must be (m, d) and (m,), m at least 1"
         raise ShapeError(f"X has shape {records.shape} and y {labels.shape}, but {rule}")
@@ -255,7 +255,7 @@ class RealValued:
         low, high = self._low, self._high
 
         def digit(X: Any, y: Bits) -> Bits:
-            values = clipped(said("g(X, y)", g(X, y), len(y)), high, low, high)
+            values = clip(returned_numbers("g(X, y)", g(X, y), len(y)), high, low, high)
             part = (values - low) / (high - low)
             whole = np.minimum(np.floor(np.ldexp(part, digits)), 2**digits - 1).astype(np.int64)
             bit: Bits = (whole >> (digits - j) & 1).astype(np.uint8)

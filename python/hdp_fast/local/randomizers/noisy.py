@@ -16,7 +16,12 @@ from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, RandomState
 from ..._support.validate import probability, shorten
-from ...accounting.discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
+from ...accounting.discrete_gaussian import (
+    calibrate_sigma,
+    continuous_mu,
+    exact_delta,
+    round_sigma_up,
+)
 from ...exceptions import ParameterError
 from .base import Reports, capped
 from .concentration import Deviation
@@ -102,7 +107,7 @@ class LaplaceRandomizer(_Noisy):
         log2_steps = _log2_steps(2 / epsilon**2)
         # A ledger takes a float for its shortest decimal, which may be a little less.
         spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
-        return log2_steps, rounded_up((1 << log2_steps) / spent)
+        return log2_steps, round_sigma_up((1 << log2_steps) / spent)
 
     @property
     def report_range(self) -> tuple[int, int]:
@@ -187,13 +192,13 @@ class GaussianRandomizer(_Noisy):
         if self.calibration == "printed":
             return self._printed_grid()
         log2_steps = _log2_steps(1 / mu**2)
-        return log2_steps, calibrated(epsilon, self.delta, 1 << log2_steps, mu)
+        return log2_steps, calibrate_sigma(epsilon, self.delta, 1 << log2_steps, mu)
 
     def _printed_grid(self) -> tuple[int, Fraction]:
         variance = 2 * math.log(2 / self.delta) / self.epsilon**2
         log2_steps = _log2_steps(variance)
         steps = 1 << log2_steps
-        sigma = rounded_up(math.sqrt(variance) * steps)
+        sigma = round_sigma_up(math.sqrt(variance) * steps)
         found = exact_delta(sigma, steps, self.epsilon)
         if found > self.delta:
             rule = f"the printed noise has a delta of {found:.6g} there"

@@ -1,0 +1,230 @@
+"""The tables of a budget: exact amounts, accounts, entries, and the statements that keep them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from .._support.sqlite import FileFormat, Statements
+from ..exceptions import BudgetExceeded, ParameterError
+from ..record import PrivacyRecord
+
+LEDGER_FORMAT = FileFormat(
+    application=b"HDPb",
+    version=1,
+    schema=(
+        "CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL)",
+        """CREATE TABLE account (
+    id INTEGER PRIMARY KEY,
+    parent INTEGER REFERENCES account,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    time TEXT NOT NULL,
+    epsilon TEXT,
+    delta TEXT,
+    spent_epsilon TEXT NOT NULL,
+    spent_delta TEXT NOT NULL
+)""",
+        """CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    account INTEGER NOT NULL REFERENCES account,
+    time TEXT NOT NULL,
+    state TEXT NOT NULL,
+    record TEXT NOT NULL
+)""",
+    ),
+    noun="a budget file of hdp_fast",
+    argument="path",
+    error=ParameterError,
+    logged=True,
+)
+_ACCOUNTS = (
+    "SELECT id, parent, kind, name, time, epsilon, delta, spent_epsilon, spent_delta FROM account"
+)
+_STATES = {"reserved", "interrupted", "committed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An exact epsilon and delta."""
+
+    epsilon: Fraction = Fraction()
+    delta: Fraction = Fraction()
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> Amount:
+        """Each float stands for its shortest decimal, so that three times 0.1 fits into 0.3."""
+        return cls(Fraction(repr(float(epsilon))), Fraction(repr(float(delta))))
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon - other.epsilon, self.delta - other.delta)
+
+    def join(self, other: Amount) -> Amount:
+        """The larger epsilon and the larger delta."""
+        return Amount(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+
+    def fits(self, limit: Amount) -> bool:
+        """Whether neither exceeds the limit."""
+        return self.epsilon <= limit.epsilon and self.delta <= limit.delta
+
+    def __str__(self) -> str:
+        epsilon, delta = self.floats(math.inf)
+        return f"epsilon = {epsilon!r} and delta = {delta!r}"
+
+    def floats(self, towards: float) -> tuple[float, float]:
+        """Both as floats, rounded up (towards inf) or down (towards -inf) as decimals."""
+        return _round(self.epsilon, towards), _round(self.delta, towards)
+
+
+def _round(value: Fraction, towards: float) -> float:
+    near = float(value)
+    error = Fraction(repr(near)) - value
+    return math.nextafter(near, towards) if error * int(math.copysign(1, towards)) < 0 else near
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A budget, a scope of one, or a part of a scope; only some have a limit of their own."""
+
+    id: int
+    parent: int
+    kind: str
+    name: str
+    time: datetime
+    limit: Amount | None
+    spent: Amount
+
+    @property
+    def charge(self) -> Amount:
+        """What it costs its parent, unless it is a part."""
+        return self.limit or self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry of a ledger."""
+
+    account: int
+    time: datetime
+    state: str
+    record: PrivacyRecord
+
+
+class LedgerTables:
+    """The tables, within a transaction."""
+
+    def __init__(self, statements: Statements):
+        self._rows, self.write = statements.rows, statements.write
+
+    def accounts(self) -> dict[int, Account]:
+        """All accounts by their numbers, parents first."""
+        return {row[0]: _read_account(*row) for row in self._rows(f"{_ACCOUNTS} ORDER BY id")}
+
+    def account(self, number: int) -> Account:
+        """One account."""
+        return _read_account(*self._one(f"{_ACCOUNTS} WHERE id = ?", number))
+
+    def rows(self) -> list[Row]:
+        """All entries, in order."""
+        query = "SELECT account, time, state, record FROM entry ORDER BY id"
+        return [_read_row(*values) for values in self._rows(query)]
+
+    def name(self) -> tuple[str, str]:
+        """The key of the ledger, which no other has, and the relation that it is for."""
+        key, neighbors = self._one("SELECT key, neighbors FROM ledger")
+        return key, neighbors
+
+    def _one(self, query: str, *values: object) -> tuple[Any, ...]:
+        (row,) = self._rows(query, *values)
+        return row
+
+    def fill(self, key: str, neighbors: str, limit: Amount) -> None:
+        """Fill the tables of a new ledger."""
+        self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbors)
+        self.add(None, "budget", "", limit)
+
+    def add(self, parent: int | None, kind: str, name: str, limit: Amount | None) -> int:
+        """Open an account; returns its number."""
+        limits = (None, None) if limit is None else (str(limit.epsilon), str(limit.delta))
+        query = "INSERT INTO account VALUES (NULL, ?, ?, ?, ?, ?, ?, '0', '0')"
+        return self.write(query, parent, kind, name, write_time(), *limits)
+
+    def find(self, parent: int, kind: str, name: str) -> int | None:
+        """The number of the account of that name, or None."""
+        query = "SELECT id FROM account WHERE parent = ? AND kind = ? AND name = ?"
+        numbers = self._rows(query, parent, kind, name)
+        return int(numbers[0][0]) if numbers else None
+
+    def charge(self, number: int, cost: Amount) -> None:
+        """Adds a cost to an account and to whatever pays for that account."""
+        account = self.account(number)
+        spent = account.spent + cost
+        if account.kind == "part":
+            others = self.account(account.parent).spent
+            self.charge(account.parent, spent.join(others) - others)
+        elif account.kind == "parallel":
+            self.charge(account.parent, cost)
+        elif account.limit is not None and not spent.fits(account.limit):
+            whose = f"budget {account.name!r}" if account.name else "budget"
+            state = f"{whose} has spent {account.spent} of its limit {account.limit}"
+            raise BudgetExceeded(f"{state}, but {cost} was requested")
+        query = "UPDATE account SET spent_epsilon = ?, spent_delta = ? WHERE id = ?"
+        self.write(query, str(spent.epsilon), str(spent.delta), number)
+
+    def room(self, number: int) -> Amount:
+        """The largest cost that the account could be charged."""
+        account = self.account(number)
+        if account.limit is not None:
+            return account.limit - account.spent
+        above = self.room(account.parent)
+        if account.kind == "parallel":
+            return above
+        return above + self.account(account.parent).spent - account.spent
+
+
+def _read_account(
+    number: int,
+    parent: int | None,
+    kind: str,
+    name: str,
+    time: str,
+    epsilon: str | None,
+    delta: str | None,
+    spent_epsilon: str,
+    spent_delta: str,
+) -> Account:
+    limit = None if epsilon is None or delta is None else _read_amount(epsilon, delta)
+    spent = _read_amount(spent_epsilon, spent_delta)
+    return Account(number, parent or 0, kind, name, _read_time(time), limit, spent)
+
+
+def _read_row(account: int, time: str, state: str, record: str) -> Row:
+    if state not in _STATES:
+        raise ValueError("an entry is in no known state")
+    try:
+        return Row(account, _read_time(time), state, PrivacyRecord.from_json(record))
+    except ParameterError as error:
+        raise ValueError(str(error)) from error
+
+
+def _read_amount(epsilon: str, delta: str) -> Amount:
+    # Not Fraction(text), which would write out whatever power of ten it is told.
+    return Amount(*(Fraction(*map(int, text.split("/"))) for text in (epsilon, delta)))
+
+
+def _read_time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("a time has no zone")
+    return time
+
+
+def write_time() -> str:
+    """The time as tables hold it, UTC."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,13 @@
+PRAGMA application_id = 1212436596;
+PRAGMA user_version = 1;
+PRAGMA journal_mode = delete;
+BEGIN TRANSACTION;
+CREATE TABLE round (number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL);
+INSERT INTO "round" VALUES(1,'{"a": 1}');
+INSERT INTO "round" VALUES(2,'{"a": 2}');
+CREATE TABLE run (settings TEXT NOT NULL);
+INSERT INTO "run" VALUES('{"plan": {"rounds": 4}, "learner": "a", "coins": null, "run": "b", "seed": null, "finalists": [1, 4], "answered before": 0, "salt": "c", "digest": "d"}');
+CREATE TABLE test (id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT);
+INSERT INTO "test" VALUES(1,0,100,'[1, 0.5, 0.25, 0.75, 100]');
+INSERT INTO "test" VALUES(2,1,100,NULL);
+COMMIT;
