@@ -20,6 +20,9 @@ const LEAST_DELTA: f64 = 1e-40;
 const PASSES: usize = 4;
 const SURPRISE: f64 = 3.0;
 
+/// An epsilon whose delta is at least this part of the one asked for is as small as grids make it.
+const CLOSE: f64 = 0.9;
+
 /// The delta of a composition at `epsilon` >= 0, rounded up.
 ///
 /// Cost: a few Fourier transforms of up to 2^20 points, and the density of a round's loss at five nodes a grid point.
@@ -155,19 +158,25 @@ impl<'a> Composed<'a> {
                 break;
             }
         }
+        let mut least = by_moments;
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
-            let found = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
-            if found >= by_moments {
+            let found = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(least);
+            if found >= least {
                 break;
             }
             let shown = self.delta(found, delta)?;
             if shown.delta <= delta {
-                return Ok(found);
+                least = found;
+                // A grid that shows much less than was asked for is finer than the one before, and knows a smaller
+                // epsilon, unless the curve jumps there.
+                if shown.delta >= CLOSE * delta {
+                    break;
+                }
             }
             grid = shown.grid;
         }
-        Ok(by_moments)
+        Ok(least)
     }
 
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
