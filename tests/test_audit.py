@@ -41,9 +41,9 @@ def test_the_bound_is_that_of_clopper_and_pearson(hits, misses, delta):
         binomtest(count, 100).proportion_ci(CONFIDENCE, method="exact") for count in (hits, misses)
     )
     expected = max(0, math.log(max(low.low - delta, 1e-300) / high.high))
-    found = bound(counted(hits, misses, 100), event=lambda x: x == 1, runs=100, delta=delta)
-    assert found == pytest.approx(expected, rel=1e-9)
-    assert type(found) is float
+    measured = bound(counted(hits, misses, 100), event=lambda x: x == 1, runs=100, delta=delta)
+    assert measured == pytest.approx(expected, rel=1e-9)
+    assert type(measured) is float
 
 
 def response(epsilon, rng):
@@ -101,8 +101,8 @@ def test_a_set_of_outcomes_is_found():
 def test_a_threshold_is_found():
     rng = np.random.default_rng(3)
     for pair in ((0, 1), (1, 0)):
-        found = bound(lambda side: side + rng.laplace(), *pair, runs=20_000)
-        assert 0.75 < found <= 1
+        measured = bound(lambda side: side + rng.laplace(), *pair, runs=20_000)
+        assert 0.75 < measured <= 1
 
 
 def test_epsilon_is_bounded_at_its_delta():
@@ -113,8 +113,8 @@ def test_epsilon_is_bounded_at_its_delta():
 
     rng, delta = np.random.default_rng(4), 0.05
     true = brentq(lambda epsilon: curve(epsilon) - delta, 0, 10)
-    found = bound(lambda side: side + rng.normal(), delta=delta, runs=50_000)
-    assert 0.75 * true < found <= true
+    measured = bound(lambda side: side + rng.normal(), delta=delta, runs=50_000)
+    assert 0.75 * true < measured <= true
     assert bound(lambda side: side + rng.normal(), runs=50_000) > true
 
 
@@ -147,7 +147,7 @@ def test_an_event_sees_the_output_itself_and_all_runs():
 
 
 def test_runs_share_threads_unless_there_is_one():
-    found = {}
+    measured = {}
     for threads in (1, 3, None):
         workers = set()
 
@@ -156,7 +156,7 @@ def test_runs_share_threads_unless_there_is_one():
             time.sleep(1e-4)
             return side
 
-        found[threads] = lower_bound(
+        measured[threads] = lower_bound(
             mechanism, 0, 1, runs=600, confidence=CONFIDENCE, threads=threads
         )
         if threads == 1:
@@ -164,8 +164,8 @@ def test_runs_share_threads_unless_there_is_one():
         elif threads == 3:
             assert len(workers) > 1
             assert threading.get_ident() not in workers
-    assert len(set(found.values())) == 1
-    assert found[1] > 3
+    assert len(set(measured.values())) == 1
+    assert measured[1] > 3
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -80,19 +80,19 @@ def check_nullspace(A, basis, nullity):
 
 def check(A, b, expected, **options):
     """Everything that is said of a system; the numpy twin's free columns are the leftmost too."""
-    found = gf2.solve(A, b, **options)
-    assert found.consistent is expected.consistent
-    assert (found.rank, found.nullity) == (expected.rank, expected.nullity)
+    solution = gf2.solve(A, b, **options)
+    assert solution.consistent is expected.consistent
+    assert (solution.rank, solution.nullity) == (expected.rank, expected.nullity)
     assert gf2.rank(A, **options) == expected.rank
-    check_nullspace(A, found.nullspace(), expected.nullity)
-    assert np.array_equal(found.nullspace(), expected.nullspace)
+    check_nullspace(A, solution.nullspace(), expected.nullity)
+    assert np.array_equal(solution.nullspace(), expected.nullspace)
     if expected.consistent:
-        assert np.array_equal(found.x, expected.x)
-        assert np.array_equal(gf2.dot(A, found.x, **options), b)
-        assert np.array_equal(product(A, found.sample()), b)
+        assert np.array_equal(solution.x, expected.x)
+        assert np.array_equal(gf2.dot(A, solution.x, **options), b)
+        assert np.array_equal(product(A, solution.sample()), b)
     else:
-        assert found.x is None
-        assert found.sample() is None
+        assert solution.x is None
+        assert solution.sample() is None
 
 
 @pytest.mark.parametrize("kind", SYSTEMS)
@@ -110,12 +110,12 @@ def test_solutions_are_exactly_those_found_by_trying_all(d):
     for m in range(12):
         A = low_rank(rng, m, d, max(1, d - 1))
         for b in (product(A, bits(rng, d)), bits(rng, m)):
-            found = gf2.solve(A, b)
+            solution = gf2.solve(A, b)
             all_of_them = reference.enumerate_solutions(reference.pack(A), d, b)
-            assert found.consistent is bool(all_of_them)
-            if found.consistent:
-                free = (np.arange(2**found.nullity)[:, None] >> np.arange(found.nullity)) & 1
-                mine = (found.x + free @ found.nullspace()) % 2 @ weights
+            assert solution.consistent is bool(all_of_them)
+            if solution.consistent:
+                free = (np.arange(2**solution.nullity)[:, None] >> np.arange(solution.nullity)) & 1
+                mine = (solution.x + free @ solution.nullspace()) % 2 @ weights
                 assert sorted(mine.tolist()) == all_of_them
 
 
@@ -171,13 +171,13 @@ def test_threads_do_not_change_a_large_system(size, threads, monkeypatch):
     A, b, expected = large(*size)
     monkeypatch.setenv("HDP_FAST_NUM_THREADS", str(threads))
     assert gf2.rank(A, threads=threads) == expected.rank
-    found = gf2.solve(A, b, threads=threads)
-    assert (found.consistent, found.rank) == (True, expected.rank)
-    assert np.array_equal(found.x, expected.x)
-    assert np.array_equal(found.nullspace(), expected.nullspace)
-    found = gf2.solve(A, flipped(b, -100), threads=threads)
-    assert (found.consistent, found.rank, found.x) == (False, expected.rank, None)
-    assert np.array_equal(found.nullspace(), expected.nullspace)
+    solution = gf2.solve(A, b, threads=threads)
+    assert (solution.consistent, solution.rank) == (True, expected.rank)
+    assert np.array_equal(solution.x, expected.x)
+    assert np.array_equal(solution.nullspace(), expected.nullspace)
+    solution = gf2.solve(A, flipped(b, -100), threads=threads)
+    assert (solution.consistent, solution.rank, solution.x) == (False, expected.rank, None)
+    assert np.array_equal(solution.nullspace(), expected.nullspace)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -53,31 +53,31 @@ class Frame:
 
 def with_one(value):
     def change(good):
-        found = np.array(good, np.float64)
-        found.flat[found.size // 3] = value
-        found.flat[found.size // 3 + 1] = MARK
-        return found
+        values = np.array(good, np.float64)
+        values.flat[values.size // 3] = value
+        values.flat[values.size // 3 + 1] = MARK
+        return values
 
     return change
 
 
 def missing(good):
-    found = np.array(good, object)
-    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = None, MARK
-    return found
+    values = np.array(good, object)
+    values.flat[values.size // 3], values.flat[values.size // 3 + 1] = None, MARK
+    return values
 
 
 def beyond(good):
     """Numbers that no float64 holds."""
-    found = np.array(good, np.longdouble)
-    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = np.longdouble("1e4000"), MARK
-    return found
+    values = np.array(good, np.longdouble)
+    values.flat[values.size // 3], values.flat[values.size // 3 + 1] = np.longdouble("1e4000"), MARK
+    return values
 
 
 def huge(good):
-    found = np.array(good, object)
-    found.flat[found.size // 3], found.flat[found.size // 3 + 1] = 10**400, MARK
-    return found.tolist()
+    values = np.array(good, object)
+    values.flat[values.size // 3], values.flat[values.size // 3 + 1] = 10**400, MARK
+    return values.tolist()
 
 
 BAD = {
@@ -145,8 +145,8 @@ def adapted(kind, **options):
     given = {} if kind in MIRRORED else {"epsilon": 4.0, "delta": 1e-3, "random_state": 0}
 
     def fit(budget=None, **data):
-        own = {} if budget is None else {"budget": budget}
-        return estimator(**given, **options, **own).fit(**data)
+        charged = {} if budget is None else {"budget": budget}
+        return estimator(**given, **options, **charged).fit(**data)
 
     return fit
 
@@ -359,9 +359,9 @@ def test_it_is_refused_before_anything_is_spent(function, arrays, argument, bad)
 )
 def test_no_bit_is_refused_like_no_number(function, arrays, argument, entry):
     def bad(good):
-        found = np.array(good)
-        found.flat[7] = entry
-        return found
+        values = np.array(good)
+        values.flat[7] = entry
+        return values
 
     given = {"budget": Budget(100, 0.5)} if (function, arrays) in CHARGED.values() else {}
     refused(function, arrays, argument, bad, **given)
@@ -401,17 +401,17 @@ def test_a_cell_that_no_schema_foresees_raises_nothing(tmp_path, cell, number, l
         schema.Label("spent", bounds=(0, 10)),
         {"size": schema.Number(0, 10, (5,)), "sex": schema.Category(("f", "m"))},
     )
-    found = table.read_table(file)
-    np.testing.assert_array_equal(rules.floats(found), [[number, 0, 0], [0.3, 1, 0]])
-    np.testing.assert_array_equal(rules.bits(found), [[number, 0, 0], [0, 1, 0]])
-    np.testing.assert_array_equal(rules.float_labels(found), [label, 0])
+    values = table.read_table(file)
+    np.testing.assert_array_equal(rules.floats(values), [[number, 0, 0], [0.3, 1, 0]])
+    np.testing.assert_array_equal(rules.bits(values), [[number, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(rules.float_labels(values), [label, 0])
 
 
 def test_scores_of_members_count_as_the_nearest_bin():
     for value, center in ((math.nan, 0.05), (-math.inf, 0.05), (math.inf, 0.95), (9.0, 0.95)):
         scores = np.full((stability.members_needed(HAZARDS), 1), value)
-        found = HAZARDS.session(random_state=0).answer_scores(scores, 10)
-        assert found == pytest.approx(center)
+        values = HAZARDS.session(random_state=0).answer_scores(scores, 10)
+        assert values == pytest.approx(center)
 
 
 # Records go to a caller's learner as they are; what it says is a vote whatever it is.
@@ -443,8 +443,8 @@ def test_a_score_of_no_number_is_zero():
         SCORER(learner=lambda X, y, value=value: lambda Q: np.full(len(Q), value))
         for value in (0.0, math.nan)
     )
-    found, expected = (each.score(FLOATS[:3], 5).scores for each in (none, zero))
-    np.testing.assert_array_equal(found, expected)
+    values, expected = (each.score(FLOATS[:3], 5).scores for each in (none, zero))
+    np.testing.assert_array_equal(values, expected)
 
 
 HALFSPACES = learners.Halfspaces(np.eye(2), np.zeros(2))
@@ -467,8 +467,8 @@ def test_an_empty_array_of_no_numbers_is_refused(door, dtype):
 
 @pytest.mark.parametrize("value", [10**400, np.longdouble("1e4000")], ids=["int", "longdouble"])
 def test_a_number_beyond_floats_in_a_list_for_a_learner_is_infinite(value):
-    found = records.values("X", [[1, 2.5], [value, None], [-value, True]])
+    found = records.check_values("X", [[1, 2.5], [value, None], [-value, True]])
     expected = [[1, 2.5], [math.inf, math.nan], [-math.inf, 1]]
     np.testing.assert_array_equal(found, np.array(expected))
     assert found.dtype == np.float64
-    assert records.values("y", [value, 1.0]).tolist() == [math.inf, 1]
+    assert records.check_values("y", [value, 1.0]).tolist() == [math.inf, 1]

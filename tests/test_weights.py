@@ -14,19 +14,17 @@ from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.reference import weights as reference
 from hdp_fast.weights import DenseWeights, project
 
-COINS = np.random.default_rng(5)
-
 
 def shapes(n):
     """Weights of many kinds, all above 0."""
-    dominant = np.full(n, 1e-12)
+    rng, dominant = np.random.default_rng(n), np.full(n, 1e-12)
     dominant[n // 2] = 1
     return {
-        "uniform": COINS.random(n) + 1e-9,
+        "uniform": rng.random(n) + 1e-9,
         "equal": np.full(n, 0.3),
-        "ties": COINS.integers(1, 4, n).astype(float),
-        "wide": 10.0 ** COINS.uniform(-300, 0, n),
-        "heavy": COINS.random(n) ** -0.9,
+        "ties": rng.integers(1, 4, n).astype(float),
+        "wide": 10.0 ** rng.uniform(-300, 0, n),
+        "heavy": rng.random(n) ** -0.9,
         "dominant": dominant,
         "ascending": np.arange(1.0, n + 1),
         "descending": np.arange(n, 0.0, -1),
@@ -50,8 +48,8 @@ def exactly(w, kappa):
 def test_projection_of_few_weights_is_exact(n, kappa):
     if kappa * n >= 1:
         for name, w in shapes(n).items():
-            found, wanted = project(w, kappa), exactly(w, kappa)
-            assert np.allclose(found, wanted, rtol=1e-9, atol=0), name
+            projected, wanted = project(w, kappa), exactly(w, kappa)
+            assert np.allclose(projected, wanted, rtol=1e-9, atol=0), name
             assert np.allclose(reference.project(w, kappa), wanted, rtol=1e-9, atol=0), name
 
 
@@ -69,24 +67,24 @@ def test_projections_are_dense_and_keep_the_order(n, kappa):
         assert np.allclose(p, project(p, kappa), rtol=1e-8), "a projection is its own"
 
 
-def far_apart(kind, n):
+def far_apart(kind, n, rng):
     """Weights near one end of the floats, near the other, or anywhere between, some of them 0."""
     spread = {
-        "subnormal": COINS.uniform(-323, -306, n),
-        "huge": COINS.uniform(300, 308, n),
-        "anywhere": COINS.uniform(-323, 308, n),
-        "both ends": COINS.choice([-320.0, -308, 0, 300, 308], n),
+        "subnormal": rng.uniform(-323, -306, n),
+        "huge": rng.uniform(300, 308, n),
+        "anywhere": rng.uniform(-323, 308, n),
+        "both ends": rng.choice([-320.0, -308, 0, 300, 308], n),
     }
-    return np.where(COINS.random(n) < 0.1, 0, 10.0 ** spread[kind])
+    return np.where(rng.random(n) < 0.1, 0, 10.0 ** spread[kind])
 
 
 # Dyadic, so that kappa n is what it is in floats, too.
 @pytest.mark.parametrize("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
 @pytest.mark.parametrize("kind", ["subnormal", "huge", "anywhere", "both ends"])
 def test_projection_is_exact_over_the_whole_range_of_floats(kind, kappa):
-    done = 0
+    done, rng = 0, np.random.default_rng(5)
     for _ in range(100):
-        w = far_apart(kind, int(COINS.integers(1, 20)))
+        w = far_apart(kind, int(rng.integers(1, 20)), rng)
         if 0 < kappa * len(w) <= (w > 0).sum():
             wanted = exactly(w, kappa)
             # Relative errors of what rounds to a subnormal number are those of the rounding.
@@ -122,11 +120,11 @@ def test_what_cannot_be_projected_in_place_stays_as_it_is():
 
 
 def test_neighbors_differ_by_no_more_than_the_densest_record():
-    n, kappa = 50, 0.1
+    n, kappa, rng = 50, 0.1, np.random.default_rng(6)
     for w in shapes(n).values():
         for other in (1e-300, 1e-3, 1.0, 1e9):
             changed = w.copy()
-            changed[COINS.integers(n)] = other
+            changed[rng.integers(n)] = other
             laws = [p / p.sum() for p in (project(w, kappa), project(changed, kappa))]
             assert np.abs(laws[0] - laws[1]).sum() / 2 <= 1 / (kappa * n) * (1 + 1e-9)
 
@@ -153,12 +151,12 @@ def test_neighbors_share_all_but_the_densest_record_and_that_is_sharp(kappa):
 
 
 def test_projection_takes_any_layout_and_writes_where_it_is_told():
-    w = COINS.random(1000) + 0.1
+    w = np.random.default_rng(7).random(1000) + 0.1
     wanted = project(w, 0.2)
     frozen = w.copy()
     frozen.flags.writeable = False
-    for given in (w.tolist(), w[::-1][::-1], np.repeat(w, 2)[::2], frozen):
-        assert np.array_equal(project(given, 0.2), wanted)
+    for values in (w.tolist(), w[::-1][::-1], np.repeat(w, 2)[::2], frozen):
+        assert np.array_equal(project(values, 0.2), wanted)
     assert np.allclose(project(w.astype(np.float32), 0.2), wanted, rtol=1e-5)
     out = np.empty(1000)
     assert project(w, 0.2, out=out) is out
@@ -204,9 +202,10 @@ def test_out_must_fit(out):
 
 def filled(n=2000, kappa=0.05, eta=0.5, rounds=5):
     """Weights after some rounds, and the law that they should be drawn from."""
+    rng = np.random.default_rng(8)
     weights, logs = DenseWeights(n, kappa, eta), np.zeros(n)
     for _ in range(rounds):
-        losses = COINS.random(n)
+        losses = rng.random(n)
         weights.update(losses)
         logs -= eta * (1 - losses)
     law = project(np.exp(logs), kappa)
@@ -237,13 +236,13 @@ def test_underflow_of_the_weights_does_not_matter():
 
 def test_kappa_one_is_uniform():
     weights = DenseWeights(50, 1.0, 1.0)
-    weights.update(COINS.random(50))
+    weights.update(np.random.default_rng(9).random(50))
     counts = np.bincount(weights.draw(100_000, random_state=3), minlength=50)
     assert np.abs(counts - 2_000).max() < 5.5 * math.sqrt(2_000)
 
 
 def test_losses_of_any_kind_and_several_at_once():
-    bits = COINS.integers(0, 2, (3, 5000))
+    bits = np.random.default_rng(10).integers(0, 2, (3, 5000))
     kinds = [
         bits,
         bits.astype(bool),
@@ -257,8 +256,8 @@ def test_losses_of_any_kind_and_several_at_once():
         weights.update(losses)
         drawn.append(weights.draw(1000, random_state=1))
     weights = DenseWeights(5000, 0.05, 0.7)
-    for each in bits[::-1]:
-        weights.update(each)
+    for row in bits[::-1]:
+        weights.update(row)
     drawn.append(weights.draw(1000, random_state=1))
     assert all(np.array_equal(drawn[0], other) for other in drawn)
 
@@ -326,9 +325,10 @@ def test_weights_stay_where_they_are():
 
 
 def test_earlier_draws_leave_no_trace():
+    rng = np.random.default_rng(11)
     for _ in range(20):
         one, other = DenseWeights(50, 0.1, 0.5), DenseWeights(50, 0.1, 0.5)
-        for losses in COINS.integers(0, 2, (5, 50)):
+        for losses in rng.integers(0, 2, (5, 50)):
             one.draw(1)
             one.update(losses)
             other.update(losses)

@@ -28,9 +28,9 @@ from hdp_fast.accounting import (
 from hdp_fast.exceptions import ParameterError
 
 
-def sure(found, exact, *, above):
+def sure(result, exact, *, above):
     """A guarantee: never below what is exact, and not much above."""
-    return exact * (1 - 1e-12) <= found <= exact * (1 + above)
+    return exact * (1 - 1e-12) <= result <= exact * (1 + above)
 
 
 def rdp(function, *arguments):
@@ -56,8 +56,8 @@ def normal_curve(mu, epsilon):
 def test_gaussian_curve_is_that_of_fifty_digits(mu, at):
     epsilon = max(0.0, mu * mu / 2 + (at - 2) * mu)
     exact = normal_curve(mu, epsilon)
-    found = accounting.gaussian_delta(mu, epsilon)
-    assert exact <= found <= float(exact) * (1 + 1e-4) + 1e-300
+    result = accounting.gaussian_delta(mu, epsilon)
+    assert exact <= result <= float(exact) * (1 + 1e-4) + 1e-300
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_gaussian_curve_where_nothing_is_left():
     [(1, 1e-6, 0.23670), (0.5, 1e-6, 0.1241), (2, 1e-6, 0.4483), (0.5, 1e-4, 0.16967)],
 )
 def test_analytic_gaussian_of_the_theory(epsilon, delta, mu):
-    found = accounting.gaussian_mu(epsilon, delta)
-    assert found == pytest.approx(mu, abs=6e-5)
-    assert accounting.gaussian_delta(found, epsilon) <= delta
-    assert accounting.gaussian_delta(found * (1 + 1e-9), epsilon) > delta
-    assert sure(accounting.gaussian_epsilon(found, delta), epsilon, above=1e-9) or math.isclose(
-        accounting.gaussian_epsilon(found, delta), epsilon, rel_tol=1e-9
+    result = accounting.gaussian_mu(epsilon, delta)
+    assert result == pytest.approx(mu, abs=6e-5)
+    assert accounting.gaussian_delta(result, epsilon) <= delta
+    assert accounting.gaussian_delta(result * (1 + 1e-9), epsilon) > delta
+    assert sure(accounting.gaussian_epsilon(result, delta), epsilon, above=1e-9) or math.isclose(
+        accounting.gaussian_epsilon(result, delta), epsilon, rel_tol=1e-9
     )
 
 
@@ -137,8 +137,8 @@ def test_discrete_laplace_by_its_masses(sensitivity):
     moved = (1 - decay) / (1 + decay) * decay ** np.abs(k - sensitivity)
     for e in (0, 0.1, 0.33, 0.7):
         exact = np.maximum(masses - math.exp(e) * moved, 0).sum()
-        found = accounting.delta(DiscreteLaplace(epsilon, sensitivity), e)
-        assert sure(found, exact, above=1e-3)
+        result = accounting.delta(DiscreteLaplace(epsilon, sensitivity), e)
+        assert sure(result, exact, above=1e-3)
         # Continuous noise would promise too much.
         assert exact >= 1 - math.exp((e - epsilon) / 2) - 1e-12
 
@@ -190,8 +190,8 @@ def test_a_concentrated_round_has_the_hull_of_its_bounds(rho, rate):
     )
     mechanism = Subsampled(ZCDP(rho), draws=draws, rate=rate)
     for ratio, value in zip(ratios, exact, strict=True):
-        found = accounting.delta(mechanism, math.log1p(eta * (ratio - 1)))
-        assert found == pytest.approx(value, rel=2e-3)
+        result = accounting.delta(mechanism, math.log1p(eta * (ratio - 1)))
+        assert result == pytest.approx(value, rel=2e-3)
 
 
 def discrete_gaussian(sigma, sensitivity, epsilon):
@@ -257,10 +257,10 @@ def test_true_integer_noise_on_draws_stays_below_the_accountant(sigma, draws):
 
 def test_plain_concentrated_runs_compose_by_their_moments():
     for accountant in ("pld", "rdp"):
-        found = accounting.epsilon([(ZCDP(1e-4), 1_000)], 1e-6, accountant=accountant)
-        assert found == pytest.approx(accounting.zcdp_epsilon(0.1, 1e-6), rel=1e-6)
-        found = accounting.delta([(ZCDP(1e-4), 1_000)], 2, accountant=accountant)
-        assert found == pytest.approx(accounting.delta(ZCDP(0.1), 2), rel=1e-3)
+        result = accounting.epsilon([(ZCDP(1e-4), 1_000)], 1e-6, accountant=accountant)
+        assert result == pytest.approx(accounting.zcdp_epsilon(0.1, 1e-6), rel=1e-6)
+        result = accounting.delta([(ZCDP(1e-4), 1_000)], 2, accountant=accountant)
+        assert result == pytest.approx(accounting.delta(ZCDP(0.1), 2), rel=1e-3)
 
 
 # Optimal composition -----------------------------------------------------------------------------
@@ -290,8 +290,8 @@ def test_optimal_composition_in_fractions(growth, delta, rounds):
     for target in (1, Fraction(3, 2), Fraction(growth) ** (rounds - 2) if rounds > 2 else 1):
         exact = float(exact_optimal(growth, delta, rounds, target))
         at = math.log(target)
-        found = accounting.optimal_composition(epsilon, float(delta), rounds, target_epsilon=at)
-        assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-8) + 1e-13
+        result = accounting.optimal_composition(epsilon, float(delta), rounds, target_epsilon=at)
+        assert exact * (1 - 1e-12) <= result <= exact * (1 + 1e-8) + 1e-13
         each = Approximate(epsilon, float(delta)) if delta else Pure(epsilon)
         composed = accounting.delta([(each, rounds)], at)
         assert exact * (1 - 1e-12) <= composed <= exact * (1 + 2e-3) + 1e-13
@@ -301,8 +301,8 @@ def test_optimal_composition_in_fractions(growth, delta, rounds):
 @pytest.mark.parametrize("delta", [0.01, 1e-6])
 def test_composed_randomized_response_is_the_optimum(rounds, delta):
     best = accounting.optimal_composition(0.1, 0, rounds, target_delta=delta)
-    found = accounting.epsilon([(Pure(0.1), rounds)], delta)
-    assert best * (1 - 1e-8) <= found <= best * (1 + 1e-3)
+    result = accounting.epsilon([(Pure(0.1), rounds)], delta)
+    assert best * (1 - 1e-8) <= result <= best * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [15.622010062002525, 0.1, 0.3, 1 / 3, 7.7])
@@ -319,8 +319,8 @@ def test_optimal_composition_at_the_losses_themselves(epsilon, rounds):
             ]
             over = [max(Decimal(0), 1 - (Decimal(target) - loss).exp()) for loss in losses]
             exact = sum(map(operator.mul, masses, over))
-            found = accounting.optimal_composition(epsilon, 0, rounds, target_epsilon=target)
-            assert exact <= Decimal(found) <= exact * Decimal(1 + 1e-6) + Decimal("1e-13")
+            result = accounting.optimal_composition(epsilon, 0, rounds, target_epsilon=target)
+            assert exact <= Decimal(result) <= exact * Decimal(1 + 1e-6) + Decimal("1e-13")
         most = accounting.optimal_composition(epsilon, 0, rounds, target_delta=1e-30)
         assert Decimal(most) >= rounds * Decimal(epsilon) - Decimal("1e-29")
 
@@ -334,11 +334,11 @@ def test_sums_beyond_floats_are_infinite():
 @pytest.mark.parametrize("rate", [1, 1e-3, 1e-300])
 def test_pure_epsilon_is_rounded_up(draws, rate):
     for epsilon in (0.1, 1 / 3, 0.7, 1e-300, 701.3):
-        found = accounting.pure_epsilon(Subsampled(Pure(epsilon), draws=draws, rate=rate))
+        result = accounting.pure_epsilon(Subsampled(Pure(epsilon), draws=draws, rate=rate))
         with localcontext(Context(prec=1000)):
             growth = 1 + Decimal(rate) * (Decimal(epsilon).exp() - 1)
             exact = draws * (Decimal(epsilon) if rate == 1 else growth.ln())
-            assert exact <= Decimal(found)
+            assert exact <= Decimal(result)
 
 
 def test_optimal_composition_where_no_epsilon_is_enough():
@@ -415,8 +415,8 @@ def test_no_neighbors_exceed_the_subsampled_curve(count, parts, rate, draws, gro
     mechanism = Subsampled(Pure(math.log(growth)), draws=draws, rate=float(rate))
     for ratio in ratios:
         assert worst[ratio] <= curve[ratio]
-        found = accounting.delta(mechanism, math.log(ratio))
-        assert float(curve[ratio]) * (1 - 1e-12) <= found <= float(curve[ratio]) * 1.001 + 1e-12
+        result = accounting.delta(mechanism, math.log(ratio))
+        assert float(curve[ratio]) * (1 - 1e-12) <= result <= float(curve[ratio]) * 1.001 + 1e-12
     # One draw attains it.
     if draws == 1 and count == 2:
         assert worst[Fraction(1)] == curve[Fraction(1)]
@@ -466,8 +466,8 @@ ROUNDS = [
 def test_a_subsampled_round_has_its_curve(mechanism):
     losses = np.array([0, 0.01, 0.1, 0.5, 1, 3])
     for e, exact in zip(losses, round_curve(mechanism, losses), strict=True):
-        found = accounting.delta(mechanism, float(e))
-        assert exact - 1e-13 <= found <= exact * 1.001 + 1e-13
+        result = accounting.delta(mechanism, float(e))
+        assert exact - 1e-13 <= result <= exact * 1.001 + 1e-13
 
 
 def hockey_stick_masses(mechanism, width, cells):
@@ -506,12 +506,12 @@ def test_composition_lies_between_plain_convolutions(mechanism, width, top):
             above = composed_losses > e
             plain = (composed[above] * -np.expm1(e - composed_losses[above])).sum()
             beyond = rounds * P[-1]
-            found = accounting.delta([(mechanism, rounds)], e)
+            result = accounting.delta([(mechanism, rounds)], e)
             if low:
-                assert found >= plain * (1 - 1e-6)
+                assert result >= plain * (1 - 1e-6)
             else:
-                assert found <= (plain + beyond) * (1 + 1e-3)
-                assert plain < 1.1 * found
+                assert result <= (plain + beyond) * (1 + 1e-3)
+                assert plain < 1.1 * result
 
 
 # The numbers of the theory -----------------------------------------------------------------------
@@ -584,8 +584,8 @@ def test_exact_noise_of_the_designs_costs_less_than_a_third_more(n, T, R, b, s):
     def family(noise):
         return Subsampled(ZCDP(2 / noise**2), draws=b, rate=1 / (0.014815 * n))
 
-    found = accounting.smallest_noise(family, rounds=R * T, epsilon=0.5, delta=1e-4)
-    assert s < found < 1.3 * s
+    result = accounting.smallest_noise(family, rounds=R * T, epsilon=0.5, delta=1e-4)
+    assert s < result < 1.3 * s
 
 
 @pytest.mark.parametrize(
@@ -663,15 +663,15 @@ def test_between_the_estimates_of_dp_accounting(peer, terms):
         high = composed_by_peer(peer, terms, True)
         low = composed_by_peer(peer, terms, False)
         for delta in (1e-3, 1e-6):
-            found = accounting.epsilon(terms, delta)
+            result = accounting.epsilon(terms, delta)
             if not isinstance(terms[0][0], Approximate):
-                assert found >= low.get_epsilon_for_delta(delta) * (1 - 1e-9)
-            assert found <= high.get_epsilon_for_delta(delta) * 1.02
+                assert result >= low.get_epsilon_for_delta(delta) * (1 - 1e-9)
+            assert result <= high.get_epsilon_for_delta(delta) * 1.02
         for epsilon in (0.5, 1.0):
-            found = accounting.delta(terms, epsilon)
+            result = accounting.delta(terms, epsilon)
             if not isinstance(terms[0][0], Approximate):
-                assert found >= low.get_delta_for_epsilon(epsilon) * (1 - 1e-6) - 1e-15
-            assert found <= high.get_delta_for_epsilon(epsilon) * 1.02 + 1e-11
+                assert result >= low.get_delta_for_epsilon(epsilon) * (1 - 1e-6) - 1e-15
+            assert result <= high.get_delta_for_epsilon(epsilon) * 1.02 + 1e-11
 
 
 # Properties --------------------------------------------------------------------------------------
@@ -695,8 +695,8 @@ KINDS = [
 
 @pytest.mark.parametrize("mechanism", KINDS, ids=repr)
 def test_monotone_and_consistent(mechanism):
-    found = [accounting.epsilon([(mechanism, 20)], d) for d in (1e-2, 1e-4, 1e-6)]
-    assert found == sorted(found)
+    result = [accounting.epsilon([(mechanism, 20)], d) for d in (1e-2, 1e-4, 1e-6)]
+    assert result == sorted(result)
     longer = [accounting.epsilon([(mechanism, k)], 1e-6) for k in (1, 3, 30, 3_000)]
     assert longer == sorted(longer)
     curve = [accounting.delta([(mechanism, 20)], e) for e in (0, 0.1, 0.5, 1, 2)]
@@ -716,8 +716,8 @@ def test_larger_rates_and_samples_cost_more(base):
     rates = [Subsampled(base, draws=50, rate=rate) for rate in (1e-5, 1e-3, 0.02, 0.3, 1)]
     draws = [Subsampled(base, draws=draws, rate=0.01) for draws in (1, 10, 100)]
     for each in (rates, draws):
-        found = [accounting.epsilon([(mechanism, 5)], 1e-6) for mechanism in each]
-        assert found == sorted(found)
+        result = [accounting.epsilon([(mechanism, 5)], 1e-6) for mechanism in each]
+        assert result == sorted(result)
     once = Subsampled(base, draws=1, rate=1)
     plain = accounting.epsilon([(base, 5)], 1e-6)
     assert accounting.epsilon([(once, 5)], 1e-6) == plain
@@ -751,9 +751,9 @@ def test_many_rounds(rounds):
     ids=repr,
 )
 def test_extremes_stay_finite_and_ordered(mechanism, delta):
-    found = accounting.epsilon([(mechanism, 3)], delta)
-    assert 0 <= found <= rdp(accounting.epsilon, [(mechanism, 3)], delta) < math.inf
-    assert accounting.delta([(mechanism, 3)], found) <= delta * 1.01 + 1e-300
+    result = accounting.epsilon([(mechanism, 3)], delta)
+    assert 0 <= result <= rdp(accounting.epsilon, [(mechanism, 3)], delta) < math.inf
+    assert accounting.delta([(mechanism, 3)], result) <= delta * 1.01 + 1e-300
 
 
 DOMINATED = [
@@ -774,9 +774,9 @@ DOMINATED = [
 @pytest.mark.parametrize(("mechanisms", "delta"), DOMINATED)
 def test_an_epsilon_beside_a_dominant_mechanism_holds(mechanisms, delta):
     """The tilt of so steep a curve leaves the range of floats far below it."""
-    found = accounting.epsilon(mechanisms, delta)
-    assert accounting.delta(mechanisms, found) <= delta * (1 + 1e-6)
-    assert found <= rdp(accounting.epsilon, mechanisms, delta)
+    result = accounting.epsilon(mechanisms, delta)
+    assert accounting.delta(mechanisms, result) <= delta * (1 + 1e-6)
+    assert result <= rdp(accounting.epsilon, mechanisms, delta)
 
 
 @pytest.mark.parametrize("delta", [1e-31, 1e-33, 1e-35, 1e-38])
@@ -787,9 +787,9 @@ def test_tiny_deltas_are_as_sharp_as_their_epsilons(epsilon, delta):
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if law.delta(middle) > delta else (low, middle)
-    found = accounting.epsilon(mixture, delta)
-    assert low < found <= high * (1 + 1e-6)
-    assert accounting.delta(mixture, found) <= delta * (1 + 1e-6)
+    result = accounting.epsilon(mixture, delta)
+    assert low < result <= high * (1 + 1e-6)
+    assert accounting.delta(mixture, result) <= delta * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [740.0, 750.0, 900.0, 1199.0])
@@ -875,8 +875,10 @@ def test_zcdp_and_renyi_conversions():
     )
     grid = a[::200]
     assert sure(accounting.renyi_epsilon(grid, rho * grid, delta), best, above=1e-3)
-    found = accounting.zcdp_rho(1, 1e-6)
-    assert accounting.zcdp_epsilon(found, 1e-6) <= 1 < accounting.zcdp_epsilon(found * 1.0001, 1e-6)
+    result = accounting.zcdp_rho(1, 1e-6)
+    assert (
+        accounting.zcdp_epsilon(result, 1e-6) <= 1 < accounting.zcdp_epsilon(result * 1.0001, 1e-6)
+    )
     # A Gaussian is at most as bad as what its zCDP says.
     assert accounting.gaussian_epsilon(math.sqrt(2 * rho), delta) < accounting.zcdp_epsilon(
         rho, delta
@@ -891,10 +893,10 @@ def test_zcdp_and_renyi_conversions():
 
 
 def test_smallest_noise_is_the_analytic_gaussian():
-    found = accounting.smallest_noise(
+    result = accounting.smallest_noise(
         lambda sigma: GaussianMechanism(1 / sigma), epsilon=1, delta=1e-6
     )
-    assert sure(found, 1 / accounting.gaussian_mu(1, 1e-6), above=1e-4)
+    assert sure(result, 1 / accounting.gaussian_mu(1, 1e-6), above=1e-4)
     loose = accounting.smallest_noise(
         lambda s: GaussianMechanism(1 / s), epsilon=90, delta=0.5, low=2
     )
@@ -902,7 +904,7 @@ def test_smallest_noise_is_the_analytic_gaussian():
     ten = accounting.smallest_noise(
         lambda s: GaussianMechanism(1 / s), epsilon=1, delta=1e-6, rounds=10
     )
-    assert ten == pytest.approx(math.sqrt(10) * found, rel=1e-3)
+    assert ten == pytest.approx(math.sqrt(10) * result, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [7, 8, 20, 1e4])
@@ -910,8 +912,8 @@ def test_smallest_noise_starts_where_nothing_is_private(epsilon):
     def family(sigma):
         return GaussianMechanism(1 / sigma)
 
-    found = accounting.smallest_noise(family, epsilon=epsilon, delta=1e-6)
-    assert sure(found, 1 / accounting.gaussian_mu(epsilon, 1e-6), above=1e-2)
+    result = accounting.smallest_noise(family, epsilon=epsilon, delta=1e-6)
+    assert sure(result, 1 / accounting.gaussian_mu(epsilon, 1e-6), above=1e-2)
     for less in (
         lambda s: ZCDP(1 / (2 * s * s)),
         lambda s: Subsampled(GaussianMechanism(1 / s), draws=10, rate=0.01),
@@ -921,8 +923,8 @@ def test_smallest_noise_starts_where_nothing_is_private(epsilon):
 
 
 def test_neighboring_floats_end_a_search():
-    found = accounting.smallest_noise(lambda _: Pure(1), epsilon=2, delta=0.1, low=5e-324, high=1)
-    assert found == 5e-324
+    result = accounting.smallest_noise(lambda _: Pure(1), epsilon=2, delta=0.1, low=5e-324, high=1)
+    assert result == 5e-324
     least, next_one = 5e-324, 1e-323
     noise = accounting.smallest_noise(
         lambda s: Pure(1 if s > least else 3), epsilon=2, delta=0.1, low=least, high=next_one
@@ -949,8 +951,8 @@ def test_largest_rounds_of_gaussians():
 
 
 def test_largest_rate_may_be_everything():
-    found = accounting.largest_rate(Pure(0.1), draws=2, rounds=1, epsilon=1, delta=1e-6)
-    assert found == 1
+    result = accounting.largest_rate(Pure(0.1), draws=2, rounds=1, epsilon=1, delta=1e-6)
+    assert result == 1
 
 
 @pytest.mark.parametrize("base", [GaussianMechanism(0.447), ZCDP(0.1), Pure(0.1)])
@@ -958,9 +960,9 @@ def test_largest_rate_may_be_everything():
 def test_more_rounds_never_look_more_private(base, rate):
     # Losses of millions leave no grid of any use: their masses were too small for floats.
     one = base if rate is None else Subsampled(base, draws=1, rate=rate)
-    found = [accounting.delta([(one, 10**k)], 0.5) for k in (6, 8, 10, 12)]
-    assert found == sorted(found)
-    assert found[-1] > 0.999
+    result = [accounting.delta([(one, 10**k)], 0.5) for k in (6, 8, 10, 12)]
+    assert result == sorted(result)
+    assert result[-1] > 0.999
 
 
 def test_no_rate_is_large_for_many_rounds():
@@ -1101,8 +1103,8 @@ def test_two_replacements_with_an_epsilon_beyond_the_exponents_of_floats(epsilon
     base = Approximate(epsilon, 1e-310, neighbors="add_remove")
     exact = Decimal.from_float(1e-310) * (1 + Decimal(epsilon).exp())
     if exact < 1:
-        found = accounting.replace_one(base).delta
-        assert exact <= Decimal(found) <= exact * (1 + Decimal("1e-11"))
+        result = accounting.replace_one(base).delta
+        assert exact <= Decimal(result) <= exact * (1 + Decimal("1e-11"))
     else:
         with pytest.raises(ParameterError, match="delta"):
             accounting.replace_one(base)
@@ -1121,6 +1123,6 @@ def test_a_subsample_shows_no_less_than_all_records_do():
     rest = Subsampled(GaussianMechanism(4.22), draws=1, rate=4e-9)
     sampled = [Subsampled(GaussianMechanism(19.6), draws=25, rate=0.415), rest]
     whole = [Subsampled(GaussianMechanism(19.6), draws=25, rate=1.0), rest]
-    found = accounting.epsilon(sampled, 4.4e-4)
-    assert found <= accounting.epsilon(whole, 4.4e-4) * (1 + 1e-3) < math.inf
-    assert accounting.delta(sampled, found) <= 4.4e-4 * (1 + 1e-6)
+    result = accounting.epsilon(sampled, 4.4e-4)
+    assert result <= accounting.epsilon(whole, 4.4e-4) * (1 + 1e-3) < math.inf
+    assert accounting.delta(sampled, result) <= 4.4e-4 * (1 + 1e-6)

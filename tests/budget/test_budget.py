@@ -340,8 +340,8 @@ def test_records_hold_every_release_and_every_scope(make):
         ("", "scope", "budget.parallel, name=folds", 0.5),
         ("folds/a", "committed", "test", 0.5),
     ]
-    own = [entry.record.epsilon for entry in budget.records if not entry.scope]
-    assert sum(own) == budget.spent.epsilon
+    amounts = [entry.record.epsilon for entry in budget.records if not entry.scope]
+    assert sum(amounts) == budget.spent.epsilon
     assert all(entry.time.tzinfo for entry in budget.records)
 
 
@@ -370,14 +370,14 @@ def test_html_is_escaped():
     budget = Budget(1)
     with budget.reserve(record(0.5, mechanism="<script>alert('&')</script>")):
         pass
-    found = Counter()
+    result = Counter()
     parser = html.parser.HTMLParser()
-    parser.handle_starttag = lambda tag, attributes: found.update([tag])
+    parser.handle_starttag = lambda tag, attributes: result.update([tag])
     texts = []
     parser.handle_data = texts.append
     parser.feed(budget._repr_html_())
-    assert set(found) == {"p", "code", "table", "tr", "th", "td"}
-    assert found["tr"] == 2
+    assert set(result) == {"p", "code", "table", "tr", "th", "td"}
+    assert result["tr"] == 2
     assert "<script>alert('&')</script>" in texts
 
 
@@ -450,8 +450,8 @@ def search(budget, n_jobs):
     X = np.tile(EYE, (8, 1))
     grid = {"epsilon": [0.1, 0.2, 0.3]}
     learner = Learner(budget=budget)
-    found = GridSearchCV(learner, grid, cv=2, n_jobs=n_jobs, error_score="raise")
-    return found.fit(X, X[:, 0])
+    result = GridSearchCV(learner, grid, cv=2, n_jobs=n_jobs, error_score="raise")
+    return result.fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -779,8 +779,8 @@ def test_names_that_mean_something_to_sqlite_are_only_names(tmp_path):
 
 def snapshot(folder):
     return {
-        (found.name, found.stat().st_mtime_ns): found.read_bytes() if found.is_file() else b""
-        for found in Path(folder).iterdir()
+        (result.name, result.stat().st_mtime_ns): result.read_bytes() if result.is_file() else b""
+        for result in Path(folder).iterdir()
     }
 
 
@@ -803,8 +803,8 @@ def other_program_mid_transaction(path):
         for _ in range(100):
             connection.execute("INSERT INTO t VALUES (zeroblob(5000))")
         files = {p: p.read_bytes() for p in path.parent.iterdir()}
-    for found, content in files.items():
-        found.write_bytes(content)
+    for result, content in files.items():
+        result.write_bytes(content)
     assert len(files) == 2
 
 
@@ -830,8 +830,8 @@ def left_with_a_log(path):
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE account SET spent_epsilon = '1/8'")
         files = {p: p.read_bytes() for p in path.parent.iterdir()}
-    for found, content in files.items():
-        found.write_bytes(content)
+    for result, content in files.items():
+        result.write_bytes(content)
     assert len(files) == 3
 
 

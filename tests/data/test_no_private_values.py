@@ -46,16 +46,16 @@ def filled(like, value, dtype):
 
 def with_one(like, value, dtype):
     """The values with a private one that its neighbors do not explain."""
-    found = np.array(like, dtype)
-    found.flat[found.size // 2] = value
-    return found
+    made = np.array(like, dtype)
+    made.flat[made.size // 2] = value
+    return made
 
 
 def objects(like, make):
-    found = np.empty(np.shape(like), object)
-    for place in range(found.size):
-        found.flat[place] = make()
-    return found
+    made = np.empty(np.shape(like), object)
+    for place in range(made.size):
+        made.flat[place] = make()
+    return made
 
 
 # What somebody may have taken for the records.
@@ -101,19 +101,19 @@ def overheard(capsys, caplog):
     logging.captureWarnings(False)
 
     def listen(function, *arguments, **named):
-        said = []
+        texts = []
         caplog.clear()
         with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
             warnings.simplefilter("always")
             try:
                 function(*arguments, **named)
             except Exception as error:
-                said += traceback.format_exception(error)
-                said.append(repr(error.args))
-        said += [str(warning.message) for warning in warned]
-        said += [record.getMessage() for record in caplog.records]
+                texts += traceback.format_exception(error)
+                texts.append(repr(error.args))
+        texts += [str(warning.message) for warning in warned]
+        texts += [record.getMessage() for record in caplog.records]
         printed = capsys.readouterr()
-        return "\n".join([*said, printed.err]), printed.out
+        return "\n".join([*texts, printed.err]), printed.out
 
     return listen
 
@@ -130,9 +130,9 @@ def test_no_mechanism_says_what_it_was_given(overheard, door, argument):
     leaks = {}
     for shape, make in SHAPES.items():
         private = make(arguments[argument])
-        said, printed = overheard(call, **arguments | {argument: private})
-        if marked(said + printed):
-            leaks[shape] = said + printed
+        texts, printed = overheard(call, **arguments | {argument: private})
+        if marked(texts + printed):
+            leaks[shape] = texts + printed
     assert leaks == {}
 
 
@@ -143,8 +143,8 @@ SLIPS = [(name, argument) for name, door in DOORS.items() for argument in door.a
 @pytest.mark.parametrize(("door", "argument"), SLIPS)
 def test_no_parameter_shows_an_array(overheard, door, argument):
     call, arguments, _ = DOORS[door]
-    said, printed = overheard(call, **arguments | {argument: np.full((5, 2), REAL)})
-    assert marked(said + printed) == [], said
+    texts, printed = overheard(call, **arguments | {argument: np.full((5, 2), REAL)})
+    assert marked(texts + printed) == [], texts
 
 
 # What is audited is handed on as it is.
@@ -300,9 +300,9 @@ def test_no_reader_says_what_is_in_a_file(overheard, folder, reader):
     leaks = {}
     for place, name in enumerate(CONTENTS):
         for suffix in SUFFIXES:
-            said, printed = overheard(READERS[reader], folder / f"{place}{suffix}")
-            if marked(said + printed):
-                leaks[name, suffix] = said + printed
+            texts, printed = overheard(READERS[reader], folder / f"{place}{suffix}")
+            if marked(texts + printed):
+                leaks[name, suffix] = texts + printed
     assert leaks == {}
 
 
@@ -390,10 +390,10 @@ def test_no_command_says_what_is_in_a_file(overheard, folder, monkeypatch, comma
             path = folder / f"{place}{suffix}"
             words = {"FILE": str(path), "OUT.csv": f"{place}{suffix}.out.csv"}
             before = path.read_bytes()
-            said, printed = overheard(main, [words.get(word, word) for word in COMMANDS[command]])
+            texts, printed = overheard(main, [words.get(word, word) for word in COMMANDS[command]])
             path.write_bytes(before)
-            if marked(said + printed):
-                leaks[name, suffix] = said + printed
+            if marked(texts + printed):
+                leaks[name, suffix] = texts + printed
     assert leaks == {}
 
 
@@ -401,8 +401,8 @@ def test_a_device_keeps_its_state_to_itself(overheard, tmp_path):
     path = tmp_path / "state"
     for content in CONTENTS.values():
         path.write_bytes(content)
-        said, printed = overheard(answer_once, path, QUESTION, lambda: "a line")
-        assert marked(said + printed) == []
+        texts, printed = overheard(answer_once, path, QUESTION, lambda: "a line")
+        assert marked(texts + printed) == []
 
 
 def test_the_marks_would_be_heard(overheard):

@@ -167,8 +167,8 @@ def test_label_between_bounds(tmp_path):
     path = tmp_path / "pay.csv"
     path.write_text("pay,age\n10,1\n25,1\n-3,1\n1e999,1\n?,1\n,1\n30,1\n")
     schema = Schema(Label("pay", bounds=[10, 30]), {"age": Number(0, 1)})
-    found = schema.float_labels(read_table(path))
-    np.testing.assert_array_equal(found, [-1, 0.5, -1, 1, -1, -1, 1])
+    read = schema.float_labels(read_table(path))
+    np.testing.assert_array_equal(read, [-1, 0.5, -1, 1, -1, -1, 1])
     with pytest.raises(ParameterError, match="'pay': bounds make it a number"):
         schema.labels(read_table(path))
     assert Schema.from_json(schema.to_json()) == schema
@@ -231,11 +231,11 @@ def test_a_missing_column_is_an_error(csv):
 
 def test_json_round_trip():
     assert Schema.from_json(SCHEMA.to_json()) == SCHEMA
-    found = json.loads(SCHEMA.to_json())
-    assert (found["format"], found["version"]) == ("hdp_fast.schema", 1)
+    read = json.loads(SCHEMA.to_json())
+    assert (read["format"], read["version"]) == ("hdp_fast.schema", 1)
     by_hand = {"kind": "number", "cuts": [1, 2]}
-    found["columns"] = {"age": by_hand}
-    assert Schema.from_json(json.dumps(found)).columns == {"age": Number(1, 2, (1, 2))}
+    read["columns"] = {"age": by_hand}
+    assert Schema.from_json(json.dumps(read)).columns == {"age": Number(1, 2, (1, 2))}
 
 
 @pytest.mark.parametrize(
@@ -265,14 +265,14 @@ def test_json_round_trip():
     ],
 )
 def test_bad_schemas(path, value, message):
-    found = json.loads(SCHEMA.to_json())
+    read = json.loads(SCHEMA.to_json())
     *folders, last = path
-    place = found
+    place = read
     for name in folders:
         place = place[name]
     place[last] = value
     with pytest.raises(ParameterError, match=message):
-        Schema.from_json(json.dumps(found))
+        Schema.from_json(json.dumps(read))
 
 
 @pytest.mark.parametrize(
@@ -356,8 +356,8 @@ def test_words():
 @pytest.mark.data
 def test_census_file():
     folder = os.environ.get("HDP_FAST_DATA")
-    found = Path(folder or Path(__file__).parents[3] / "shared" / "data")
-    path = found / "census_income_kdd_21cols.csv.gz"
+    read = Path(folder or Path(__file__).parents[3] / "shared" / "data")
+    path = read / "census_income_kdd_21cols.csv.gz"
     if not path.exists() and not folder:
         pytest.skip(f"{path} is missing, and HDP_FAST_DATA names no folder")
     table = read_table(path)

@@ -46,10 +46,10 @@ def test_crc_is_the_affine_parity_claimed(bit, size):
 
 
 def test_duplicates_are_dropped(source):
-    found = blocks.collect((source,), 100_000)
-    assert found.read == BLOCKS + 1
-    assert found.rows.shape == (BLOCKS, 1_250)
-    assert len(np.unique(found.rows, axis=0)) == BLOCKS
+    collected = blocks.collect((source,), 100_000)
+    assert collected.read == BLOCKS + 1
+    assert collected.rows.shape == (BLOCKS, 1_250)
+    assert len(np.unique(collected.rows, axis=0)) == BLOCKS
 
 
 def test_reading_stops_at_the_number_wanted(source):
@@ -59,9 +59,9 @@ def test_reading_stops_at_the_number_wanted(source):
 
 
 def test_a_source_without_paths_is_found():
-    found = blocks.collect((), 100)
-    assert len(found.rows) == 100
-    assert "librar" in found.source
+    collected = blocks.collect((), 100)
+    assert len(collected.rows) == 100
+    assert "librar" in collected.source
 
 
 def test_without_a_toolchain_numpys_library_serves(monkeypatch):

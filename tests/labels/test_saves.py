@@ -8,6 +8,7 @@ import pytest
 from processes import exit_code, forked, forking
 
 from hdp_fast import Budget, PrivacyRecord
+from hdp_fast.budget.tables import LedgerTables
 from hdp_fast.exceptions import CheckpointError, ParameterError
 from hdp_fast.labels import PrivateLabeler
 
@@ -177,11 +178,8 @@ def test_a_handler_that_looks_at_a_labeler_inside_a_call_is_refused(tmp_path, mo
 
 
 def test_a_handler_that_looks_at_a_budget_inside_a_call_is_refused(monkeypatch):
-
     budget = Budget(epsilon=1.0)
-    raised, restore = in_a_handler(
-        monkeypatch, tables.LedgerTables, "charge", lambda: repr(budget.spent)
-    )
+    raised, restore = in_a_handler(monkeypatch, LedgerTables, "charge", lambda: repr(budget.spent))
     record = PrivacyRecord(
         mechanism="test", source="s", neighbors="replace_one", epsilon=0.5, noise="none"
     )

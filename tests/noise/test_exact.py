@@ -53,17 +53,17 @@ def test_monotonic_selection_spends_epsilon_only_if_it_is_monotonic(name):
 
 def test_the_exponential_mechanism_has_bounded_range_and_permute_and_flip_has_not():
     """Loss differences, which the subsampled curve of the exponential mechanism rests on."""
-    epsilon, found = Fraction(1), {}
+    epsilon, masses = Fraction(1), {}
     for name, law in LAWS.items():
-        found[name] = max(
+        masses[name] = max(
             max(ratios) / min(ratios)
             for one, other in pairs(3, (-1, 0, 1))
             for p, q in [(law(one, epsilon / 2), law(other, epsilon / 2))]
             for ratios in [[a / b for a, b in zip(p, q, strict=True)]]
         )
     bound = 1 / reference.exp_minus(epsilon)
-    assert found["exponential_mechanism"] <= bound * SLACK
-    assert found["permute_and_flip"] > bound
+    assert masses["exponential_mechanism"] <= bound * SLACK
+    assert masses["permute_and_flip"] > bound
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3])

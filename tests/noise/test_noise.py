@@ -137,9 +137,9 @@ def test_a_poisson_mask_is_that_of_the_coins():
 def test_scores_of_any_integer_dtype_and_strides(select):
     scores = np.array([3, 90, 1, 7])
     for dtype in (np.uint8, np.int16, ">i4", np.uint64):
-        given = scores.astype(dtype)
-        winner = int(np.argmax(given))
-        assert select(given, epsilon=100) == (select(given[::-1], epsilon=100) ^ 3) == winner
+        heights = scores.astype(dtype)
+        winner = int(np.argmax(heights))
+        assert select(heights, epsilon=100) == (select(heights[::-1], epsilon=100) ^ 3) == winner
     frozen = scores.copy()
     frozen.flags.writeable = False
     assert select(frozen[::2], epsilon=50, sensitivity=Fraction(1, 3)) == 0
@@ -163,8 +163,8 @@ def test_a_numpy_number_is_the_number_that_it_is(select, kind):
             call = {"epsilon": 0.1, "random_state": state}
             wanted = select([0, 200], sensitivity=sensitivity, **call)
             assert select([0, 200], sensitivity=kind(sensitivity), **call) == wanted
-            held = Fraction(kind(sensitivity))
-            assert select([0, 200], sensitivity=held, **call) == wanted
+            exact = Fraction(kind(sensitivity))
+            assert select([0, 200], sensitivity=exact, **call) == wanted
 
 
 def test_scores_that_lie_across_words():

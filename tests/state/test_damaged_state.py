@@ -265,9 +265,9 @@ def test_flipped_bits_raise_nothing_else(face, path):
         damaged[place] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with contextlib.suppress(face.error):
-            found = face.show(path)
-            same += found == shown
-            assert found == shown or face is not FACES["answers"]
+            read = face.show(path)
+            same += read == shown
+            assert read == shown or face is not FACES["answers"]
         for left in set(path.parent.iterdir()) - {path}:
             left.unlink()
     assert 0 < same < 150

@@ -1,4 +1,4 @@
-"""Between this package and a caller's functions: arrays they cannot change, and what they say."""
+"""Calls of functions that the caller gave: arrays they cannot change, checks of results."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ def freeze(values: NDArray[Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What a caller's code does with private records: no warning, print or log tells of them."""
+    """Silence a caller's code on private records: no warning, print or log tells of them."""
     with QUIET, np.errstate(all="ignore"):
         yield
 
 
 def returned_numbers(name: str, value: Any, count: int) -> NDArray[Any]:
-    """What a function returned_numbers of so many records, a number of each, NaN for what is none.
+    """The numbers that a function returned, one for each record; NaN for what is none.
 
-    What it returned_numbers of one record is its own business, in a list or an array of any type:
-    only how many there are is looked at.
+    An entry may be anything, in a list or an array of any type: only their number is checked.
 
     Raises: ShapeError for another shape, or a list of another length.
     """

@@ -28,7 +28,7 @@ _TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 
 @dataclass(frozen=True)
 class FileFormat:
-    """What all files of one kind have in common.
+    """What all files of one format have in common.
 
     Attributes:
         application: four letters that tell them from the files of other programs.
@@ -60,7 +60,7 @@ class FileFormat:
 
 
 class Statements:
-    """What is said to SQLite on one connection, which opens no transaction by itself."""
+    """Runs statements on one connection, which opens no transaction by itself."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class StateFile:
     """
 
     def __init__(self, file_format: FileFormat, path: str | os.PathLike[str]):
-        """Raises: an error of the kind for what is no path."""
+        """Raises: an error of the format for what is no path."""
         self._format = file_format
         try:
             self.path = Path(os.path.realpath(os.fsdecode(path)))
@@ -109,12 +109,12 @@ class StateFile:
             raise file_format.error(text) from None
 
     def refusal(self, rule: str) -> HdpFastError:
-        """An error of the kind, to be raised."""
+        """An error of the format, to be raised."""
         return self._format.error(f"{self._format.argument} = {str(self.path)!r}, but {rule}")
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Turns errors of SQLite into those of the kind."""
+        """Turn errors of SQLite into those of the format."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -125,7 +125,7 @@ class StateFile:
 
     @contextmanager
     def translate_damage(self) -> Iterator[None]:
-        """Turns errors of whoever makes sense of what is in the file into those of the kind."""
+        """Turn errors of whoever reads values in the file into those of the format."""
         try:
             yield
         except HdpFastError:
@@ -134,7 +134,7 @@ class StateFile:
             raise self.refusal(f"it must be whole ({_quote(error)})") from error
 
     def create(self, fill: Callable[[Statements], object]) -> bool:
-        """Makes the file, of mode 0600, whole or not at all; False where there is one already."""
+        """Make the file, of mode 0600, whole or not at all; False where there is one already."""
         self._check_place()
         content = self._serialize(fill)
         try:
@@ -161,7 +161,7 @@ class StateFile:
         return bytes(content)
 
     def inspect(self) -> None:
-        """Looks whether it is a file of the kind, and usable; changes nothing, and no locks."""
+        """Check that it is a usable file of the format, without a change to it or to locks."""
         status = self._read_status()
         self._check_place()
         if not os.access(self.path, os.R_OK | os.W_OK):
@@ -177,7 +177,7 @@ class StateFile:
             raise self.refusal(f"{rule}, and it is {version}: use the hdp_fast that wrote it")
 
     def verify(self, statements: Statements) -> None:
-        """Looks at everything in a file that inspect has seen but at the meaning of its values."""
+        """Check all of a file that inspect has seen, except what its values mean."""
         with self.translate_damage():
             ((state,), *_) = statements.rows("PRAGMA integrity_check")
             if state != "ok":
@@ -223,7 +223,7 @@ class StateFile:
         return sqlite3.connect(address, uri=True, timeout=patience, isolation_level=None)
 
     def _read_status(self) -> os.stat_result:
-        """Raises: an error of the kind for anything but a regular file of one name."""
+        """Raises: an error of the format for anything but a regular file of one name."""
         try:
             status = os.stat(self.path)
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
@@ -274,6 +274,6 @@ def _check_types(statements: Statements, table: str) -> None:
 
 
 def _quote(error: Exception) -> str:
-    """What an error says, in one line: it may quote a damaged file."""
+    """The text of an error in one line: it may quote a damaged file."""
     text = (isinstance(error, OSError) and error.strerror) or str(error)
     return " ".join(text.split())[:200]

@@ -177,7 +177,7 @@ _undo: list[Callable[[], None]] = []
 
 @contextlib.contextmanager
 def _undo_at_end(undo: Callable[[], None]) -> Iterator[None]:
-    """Undoes it in the end; where another thread forks before, the child does so, too."""
+    """Call `undo` at the end; where another thread forks before, the child does so, too."""
     _undo.append(undo)
     try:
         yield
@@ -218,7 +218,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Puts back what a process, or a thread of it, has set."""
+    """Put back what a process, or a thread of it, has set."""
     of_process, of_thread = _remember(_OF_PROCESS), _remember(_OF_THREAD)
     with warnings.catch_warnings():
         try:
@@ -229,7 +229,7 @@ def _settings() -> Iterator[None]:
 
 
 def _remember(settings: Settings) -> Callable[[], None]:
-    """Puts them back as they are now."""
+    """Return a function that puts the settings back as they are now."""
     before = [read() for read, _ in settings]
 
     def restore() -> None:
@@ -333,7 +333,7 @@ _OF_THREAD: Settings = (
 
 @contextlib.contextmanager
 def _generators(seed: int) -> Iterator[None]:
-    """Coins of this member alone from the generators that a whole process shares."""
+    """Seed the generators that a process shares for one member, and put them back."""
     torch = sys.modules.get("torch")
     states = random.getstate(), torch and torch.get_rng_state()
     kept = mtrand.get_bit_generator()
@@ -359,7 +359,7 @@ def _generators(seed: int) -> Iterator[None]:
 
 
 def _remember_gauss() -> Callable[[], None]:
-    """Puts back what taking numpy's generator away forgets: the second of a pair of normals."""
+    """Return a function that puts back the second of a pair of normals of numpy's generator."""
     before = np.random.get_state(legacy=False)  # noqa: NPY002
 
     def restore() -> None:

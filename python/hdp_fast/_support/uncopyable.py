@@ -39,16 +39,16 @@ class Turnstile:
         return self._gates.get(process) or self._gates.setdefault(process, _Gate())
 
     def acquire(self) -> None:
-        """Waits until nobody else is inside."""
+        """Wait until nobody else is inside."""
         self._gate().lock.acquire()
 
     def release(self) -> None:
-        """Ends what acquire began."""
+        """End what acquire began."""
         self._gate().lock.release()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Inside, alone.
+        """Keep every other thread out of the block.
 
         Raises: ParameterError in a signal handler that has interrupted this very thread inside.
         """
@@ -87,7 +87,7 @@ class Uncopyable:
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """For one thread at a time of the process that made it: something is used up inside.
+        """Let in one thread at a time of the process that made it: something is used up inside.
 
         Raises: ParameterError in a forked child, and in a signal handler that has interrupted this
             very thread inside. The process is asked before the lock, which a thread that the child

@@ -95,7 +95,7 @@ def read_member(archive: Any, name: str, where: str) -> NDArray[Any]:
 
     where: the array in words.
 
-    Raises: as opened.
+    Raises: as open_arrays.
     """
     with read_safely(where, "array of plain numbers or texts"), _silence():
         values = archive[name]

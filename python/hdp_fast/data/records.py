@@ -29,8 +29,8 @@ _CONSTANTS = {str, bytes, bool, int, float, type(None)}
 def check_features(name: str, value: Any) -> Any:
     """A data frame of pandas or polars or a sparse matrix as it is, and all else as an array.
 
-    Raises: ShapeError, ParameterError as values; ParameterError for columns of a data frame that no
-        member could have as its own.
+    Raises: ShapeError, ParameterError as check_values; ParameterError for columns of a data frame
+        that no member could have as its own.
     """
     if _is_instance(value, "pandas", "DataFrame", "Series"):
         _check_columns(name, value)
@@ -85,12 +85,12 @@ def _check_columns(name: str, value: Any) -> None:
 
 
 def take_rows(X: Any, indices: Any) -> Any:
-    """These rows of what features returned."""
+    """Some rows of what check_features returned."""
     return X.iloc[indices] if hasattr(X, "iloc") else X[indices]
 
 
 def count_rows(X: Any) -> int:
-    """Rows of what features returned."""
+    """How many rows there are in what check_features returned."""
     return int(X.shape[0])
 
 
