@@ -20,7 +20,7 @@ from hdp_fast.exceptions import (
 )
 from hdp_fast.gf2 import BitMatrix
 from hdp_fast.local import Agents, CuratorOracle, ExactOracle, LocalSQOracle, RealValued
-from hdp_fast.local.visits import shares_of
+from hdp_fast.local.agents import split_epsilon
 
 CERTAIN = 1000.0
 SUPPORT = np.arange(5)[:, None]
@@ -489,7 +489,7 @@ def test_questions_are_answered_truly_when_nobody_lies():
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.7])
 @pytest.mark.parametrize("k", [1, 3, 7, 49, 1000])
 def test_equal_shares_never_exceed_the_whole(epsilon, k):
-    shares = shares_of(None, k, epsilon)
+    shares = split_epsilon(None, k, epsilon)
     assert k * Fraction(repr(shares[0])) <= Fraction(repr(epsilon))
     assert sum(shares) == pytest.approx(epsilon, rel=1e-12)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._support.validate import from_json, refuse, shorten
 from ..data.reading import parsed
 from ..exceptions import ParameterError
-from ..local.randomizers.base import made_from
+from ..local.randomizers.base import make_randomizer
 from ..local.randomizers.binary import BinaryResponse
 from ..local.randomizers.choice import best_randomizer
 from ..local.randomizers.frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
@@ -125,7 +125,7 @@ class Question:
         if form != _FORM:
             raise ParameterError(f"question must have format and version {list(_FORM.values())}")
         categories = fields.pop("categories", None)
-        made: Any = made_from(fields.pop("randomizer"))
+        made: Any = make_randomizer(fields.pop("randomizer"))
         named = None if categories is None else tuple(categories)
         question = cls(randomizer=made, categories=named, **fields)
         if kind != question.kind:

@@ -15,8 +15,11 @@ from ..._support.types import Bits, RandomState
 from ..._support.validate import probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
-from ..agents import Agents, Question, advantage
-from ..queries.oracles import Losses, SQOracle, asked_together
+from ..agents import Agents
+from ..pool import QuestionFunction
+from ..queries.oracles import Losses, SQOracle, ask_together
+from ..randomizers.concentration import MOST_AGENTS, TOO_MANY
+from ..response import advantage
 from .concepts import MaskedParity, WeakMaskedParity, checked_size, index_and_half, parity_of, width
 from .oracles import MaskedParityAgents
 
@@ -24,7 +27,6 @@ Source = SQOracle | Agents | MaskedParityAgents
 
 # Agents asked at once: what is drawn for them stays in a processor's cache.
 _BLOCK = 1 << 18
-_MOST_AGENTS = 10**18
 
 
 class MaskedParityNeeds(NamedTuple):
@@ -88,9 +90,8 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
     one, second = (
         2 * math.log(1 / failure) / -math.log1p(-((edge * mean) ** 2)) for mean in (0.5 / size, 0.5)
     )
-    if not one * size < _MOST_AGENTS:
-        rule = f"need more than {_MOST_AGENTS:.0e} agents, but be larger"
-        raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {rule}")
+    if not one * size < MOST_AGENTS:
+        raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {TOO_MANY}")
     # Every row, and either answer of those who can tell nothing, must be given equally often.
     first, last = 2 * size * math.ceil(one / (2 * size)), 2 * math.ceil(second / 2)
     return MaskedParityNeeds(first, last, size * math.ceil(one) + last)
@@ -177,7 +178,7 @@ class _Queries:
 
     def _ask(self, gs: list[Losses], tau: float) -> list[float]:
         self._asked += len(gs)
-        return asked_together(self._oracle, gs, [tau] * len(gs))
+        return ask_together(self._oracle, gs, [tau] * len(gs))
 
 
 class _Answers:
@@ -212,7 +213,7 @@ class _Answers:
         record = self._agents.record(self._random_state)
         return MaskedParityResult(concept, queries, self._asked, record)
 
-    def _ask(self, question: Question, count: int) -> Bits:
+    def _ask(self, question: QuestionFunction, count: int) -> Bits:
         self._asked += count
         return self._agents.ask(question, count, random_state=self._coins)
 
@@ -258,7 +259,7 @@ def _is_masked(r: Bits) -> Losses:
     return g
 
 
-def _row_by_turn(d: int) -> Question:
+def _row_by_turn(d: int) -> QuestionFunction:
     """The bit of agent n's symbol in row n mod 2 d of a Walsh-Hadamard matrix, plus its label."""
 
     def question(X: Any, y: Bits) -> ArrayLike:
@@ -270,7 +271,7 @@ def _row_by_turn(d: int) -> Question:
     return question
 
 
-def _masked_or_turn(r: Bits) -> Question:
+def _masked_or_turn(r: Bits) -> QuestionFunction:
     """Whether the label is masked; where it tells nothing, agents say no and yes in turn."""
 
     def question(X: Any, y: Bits) -> ArrayLike:

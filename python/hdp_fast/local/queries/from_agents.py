@@ -18,7 +18,7 @@ from ..._support.validate import array, positive, positive_int, probability, ref
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
-from ..estimation import estimate_mean, needed_for
+from ..estimation import agents_for_width, estimate_mean
 from .oracles import Losses, check_query
 
 _T = TypeVar("_T")
@@ -47,7 +47,7 @@ def agents_per_query(
     if width >= 2 * half:
         raise ParameterError(f"tau = {tau}, but it must be below the range of values, {2 * half}")
     wanted = f"tau = {tau}, queries = {queries}"
-    return needed_for(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
+    return agents_for_width(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
 
 
 class LocalSQOracle(Single):

@@ -14,7 +14,7 @@ from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ParameterError
-from .oracles import SQOracle, asked_together, check_oracle
+from .oracles import SQOracle, ask_together, check_oracle
 
 Values = Callable[[Any, Bits], ArrayLike]
 
@@ -244,7 +244,7 @@ class Ratio:
 
 def _chances(ratios: list[Ratio], oracle: SQOracle, plan: SimulationPlan) -> Floats:
     """With which probability each candidate is accepted, by what the oracle says of its ratio."""
-    answers = asked_together(oracle, [each.query for each in ratios], [plan.tau] * len(ratios))
+    answers = ask_together(oracle, [each.query for each in ratios], [plan.tau] * len(ratios))
     means = [each.mean(answer) for each, answer in zip(ratios, answers, strict=True)]
     return np.array(means) * math.exp(-plan.epsilon) / (1 + plan.phi)
 

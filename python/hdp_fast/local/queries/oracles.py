@@ -43,7 +43,7 @@ class SQOracle(Protocol):
         """
 
 
-def asked_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) -> list[float]:
+def ask_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) -> list[float]:
     """Answers to queries that are all prepared before the first answer.
 
     Raises: as the oracle.
@@ -245,7 +245,7 @@ class RealValued:
             raise ParameterError(f"tau = {tau}, but {rule}")
         digits = math.ceil(-math.log2(part))
         gs = [self._digit(g, j, digits) for j in range(1, digits + 1)]
-        answers = asked_together(self.oracle, gs, [part / 2] * digits)
+        answers = ask_together(self.oracle, gs, [part / 2] * digits)
         mean = math.fsum(math.ldexp(a, -j) for j, a in enumerate(answers, 1))
         place = min(max(mean + math.ldexp(1, -digits - 1), 0.0), 1.0)
         return self._low + range_ * place
