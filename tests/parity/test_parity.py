@@ -547,7 +547,7 @@ def test_a_paid_hypothesis_outlives_agents_asked_by_others(monkeypatch):
         agents.ask(lambda X, y: y, agents.remaining, random_state=0)
         return learn(*arguments, **options)
 
-    monkeypatch.setattr(parity, "learn", while_others_ask)
+    monkeypatch.setattr("hdp_fast.parity.transferring.learn", while_others_ask)
     result = parity.transfer(X, y, agents, **TRANSFER, random_state=0)
     assert result.mask.tolist() == secret.tolist()
     assert result.target_error is result.interval is result.agents_record is None
