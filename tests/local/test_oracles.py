@@ -252,7 +252,7 @@ def test_one_record_moves_a_sum_by_no_more_than_the_noise_is_made_for():
     sums = []
     for value in (0.0, 1.0):
         oracle = CuratorOracle([[value], [1 / 3]], [0, 1], epsilon=1, queries=1, beta=0.1)
-        sums.append(oracle._total(first))
+        sums.append(oracle._add_up(first))
     assert sums[1] - sums[0] == 2**30
     assert oracle._scale == 2**30
 

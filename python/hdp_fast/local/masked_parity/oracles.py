@@ -1,4 +1,4 @@
-"""Whom a learner of MASKED-PARITY may ask, besides agents with records and other oracles."""
+"""Agents and an oracle made for learners of MASKED-PARITY."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..pool import AgentPool, Hypothesis, QuestionFunction, find_mistakes
 from ..queries.oracles import Losses
 from ..response import record_of
 from .concepts import (
-    DrawnExamples,
+    LazyExamples,
     MaskedParity,
-    checked_concept,
     index_and_half,
     masked_parity_domain,
+    validate_concept,
     width,
 )
 
@@ -51,13 +51,13 @@ class MaskedParityAgents(AgentPool):
         random_state: RandomState = None,
     ):
         examples_rng = make_public_generator(random_state)
-        checked_concept(concept)
+        validate_concept(concept)
         super().__init__(nonnegative_int("size", size), epsilon)
         self.d = width(concept.d)
 
         # As for Agents: whoever holds the object has answers, no more.
         def respond(question: QuestionFunction, count: int, random_state: RandomState) -> Bits:
-            examples = DrawnExamples(concept, count, examples_rng)
+            examples = LazyExamples(concept, count, examples_rng)
             with unheard():
                 answers = question(examples, examples.labels)
                 true = checked_answers("answers", answers, count)
@@ -125,7 +125,7 @@ class EvasiveOracle:
 
     Attributes:
         asked: queries answered.
-        told: answers so far that depend on a.
+        revealing: answers so far that depend on a.
 
     Raises: ParameterError.
     Cost: masked_parity_domain.
@@ -133,10 +133,10 @@ class EvasiveOracle:
     """
 
     def __init__(self, concept: MaskedParity):
-        self._domain = locked(masked_parity_domain(checked_concept(concept).d))
+        self._domain = locked(masked_parity_domain(validate_concept(concept).d))
         self._signs = 1.0 - 2.0 * concept.predict(self._domain)
         self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
-        self.asked = self.told = 0
+        self.asked = self.revealing = 0
 
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over uniform examples, to within tau, without a where tau allows that.
@@ -161,5 +161,5 @@ class EvasiveOracle:
         self.asked += 1
         if abs(masked) < tau:
             return float(known)
-        self.told += 1
+        self.revealing += 1
         return float(known + masked)

@@ -291,7 +291,7 @@ class HadamardResponse(FrequencyRandomizer):
 
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
         blocks, log2_size = self._sizes
-        sums = _hadamard_transform(counts.reshape(blocks, 1 << log2_size))
+        sums = hadamard_transform(counts.reshape(blocks, 1 << log2_size))
         # Value x stands for row 1 + x // blocks of block x % blocks.
         return sums.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
 
@@ -331,7 +331,7 @@ def _has_odd_parity(bits: Integers) -> NDArray[np.bool_]:
     return (bits & 1).astype(np.bool_)
 
 
-def _hadamard_transform(counts: Integers) -> Integers:
+def hadamard_transform(counts: Integers) -> Integers:
     """Row r of the Hadamard matrix times each row of counts (m, b), for all r; b a power of 2."""
     sums, size = counts, counts.shape[1]
     for half in (1 << level for level in range(size.bit_length() - 1)):
