@@ -18,7 +18,7 @@ from command_line import fails
 from hdp_fast import local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question
-from hdp_fast.collection.reports import _REASONS, Collection
+from hdp_fast.collection.reports import REASONS, Collection
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
@@ -460,7 +460,7 @@ def test_each_line_is_counted_once_for_what_is_wrong_with_it(capsys, monkeypatch
     for reason, wrong in mangled(line):
         for each in wrong:
             counts = collection(question, [line, each]).counts()
-            expected = {"lines": 2, "accepted": 1} | dict.fromkeys(_REASONS, 0)
+            expected = {"lines": 2, "accepted": 1} | dict.fromkeys(REASONS, 0)
             assert counts == expected | {reason: 1}, each[:300]
     everything = [text for _, wrong in mangled(line) for text in wrong]
     made = collection(question, [line, *everything])
