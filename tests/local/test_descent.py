@@ -123,13 +123,13 @@ def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
     count, epsilon = 200_000, 1.0
     X = np.tile([0.6, 0.8], (count, 1))
     learner = PrivateSGD("hinge", steps=1, batch_size=count)
-    directions, true, said = heard(
+    directions, true, answers = heard(
         Agents(X, np.ones(count, int), epsilon=epsilon), learner, np.zeros(2)
     )
     # The gradient of hinge loss is minus the record.
     assert (true == (directions @ [0.6, 0.8] < 0)).all()
     truth = 1 / (1 + math.exp(-epsilon))
-    assert abs((said == true).mean() - truth) < 6 * math.sqrt(truth * (1 - truth) / count)
+    assert abs((answers == true).mean() - truth) < 6 * math.sqrt(truth * (1 - truth) / count)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

@@ -162,16 +162,16 @@ def test_the_weak_learner_errs_on_exactly_a_quarter(d):
 # The oracle that keeps the mask to itself ---------------------------------------------------------
 
 
-def queries(d, coins):
+def queries(d, rng):
     """Deterministic and random, dependent and independent of the label, of one half or both."""
     index = slice(d, -1)
 
     def on_x(s):
         return lambda X, y: (X[:, -1] == 0) & (y != (X[:, :d] @ s) % 2)
 
-    table = coins.random((2, 1 << (d + d.bit_length())))
+    table = rng.random((2, 1 << (d + d.bit_length())))
     places = 1 << np.arange(d + d.bit_length())
-    yield from (on_x(coins.integers(0, 2, d)) for _ in range(4))
+    yield from (on_x(rng.integers(0, 2, d)) for _ in range(4))
     yield lambda X, y: y
     yield lambda X, y: X[:, 0]
     yield lambda X, y: (X[:, index].sum(axis=1) > 0) & (y == 1)
@@ -182,9 +182,9 @@ def queries(d, coins):
 @pytest.mark.parametrize("d", [2, 4])
 @pytest.mark.parametrize("tau", [0.01, 0.05, 0.2])
 def test_evasive_answers_are_within_tau_and_tell_a_only_where_they_must(d, tau):
-    coins = np.random.default_rng(d)
+    rng = np.random.default_rng(d)
     X = local.masked_parity_domain(d)
-    asked = list(queries(d, coins))
+    asked = list(queries(d, rng))
     for r in itertools.product((0, 1), repeat=d):
         oracles = [EvasiveOracle(MaskedParity(r, a)) for a in (0, 1)]
         for g in asked:

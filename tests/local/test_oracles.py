@@ -468,21 +468,21 @@ def test_bad_local_oracles_are_refused(change):
 def test_each_question_is_randomized_by_its_share():
     n, shares = 100_000, [0.2, 0.5, 1.3]
     agents = Agents(np.zeros((n, 1), int), np.ones(n, int), epsilon=2.0)
-    told = agents.ask_several([label] * 3, n, shares=shares, random_state=1)
-    assert told.shape == (3, n)
+    reports = agents.ask_several([label] * 3, n, shares=shares, random_state=1)
+    assert reports.shape == (3, n)
     assert agents.remaining == 0
-    for said, share in zip(told, shares, strict=True):
+    for answers, share in zip(reports, shares, strict=True):
         lie = 1 / (1 + math.exp(share))
-        assert abs((said == 0).mean() - lie) < 4.9 * math.sqrt(lie * (1 - lie) / n)
+        assert abs((answers == 0).mean() - lie) < 4.9 * math.sqrt(lie * (1 - lie) / n)
     # Other coins for each question.
-    rates = told.mean(axis=1)
-    assert abs((told[0] & told[1]).mean() - rates[0] * rates[1]) < 5 / math.sqrt(n)
+    rates = reports.mean(axis=1)
+    assert abs((reports[0] & reports[1]).mean() - rates[0] * rates[1]) < 5 / math.sqrt(n)
 
 
 def test_questions_are_answered_truly_when_nobody_lies():
     agents = people(20)
-    told = agents.ask_several([label, lambda X, y: X[:, 1]], 8)
-    assert told.tolist() == [[i & 1 for i in range(8)], [i >> 1 & 1 for i in range(8)]]
+    reports = agents.ask_several([label, lambda X, y: X[:, 1]], 8)
+    assert reports.tolist() == [[i & 1 for i in range(8)], [i >> 1 & 1 for i in range(8)]]
     assert agents.remaining == 12
 
 

@@ -340,13 +340,13 @@ def test_a_slightly_larger_epsilon_would_be_seen(kind, k):
 
 @each
 def test_seeded_reports_do_not_depend_on_threads(randomizer, monkeypatch):
-    values, said = np.resize(values_of(randomizer), 200_000), []
+    values, answers = np.resize(values_of(randomizer), 200_000), []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
-        said.append(randomizer.sample(values, random_state=5))
-    assert np.array_equal(*said)
-    assert not np.array_equal(said[0], randomizer.sample(values, random_state=6))
-    assert not np.array_equal(said[0], randomizer.sample(values))
+        answers.append(randomizer.sample(values, random_state=5))
+    assert np.array_equal(*answers)
+    assert not np.array_equal(answers[0], randomizer.sample(values, random_state=6))
+    assert not np.array_equal(answers[0], randomizer.sample(values))
 
 
 def test_bits_are_answered_as_numbers_are():

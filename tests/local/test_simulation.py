@@ -30,8 +30,8 @@ class Table:
 
     def sample(self, u, *, random_state=None):
         ends = self.rows.cumsum(axis=1)[np.asarray(u)]
-        tossed = np.random.default_rng(random_state).random((len(ends), 1))
-        return (tossed > ends[:, :-1]).sum(axis=1)
+        draws = np.random.default_rng(random_state).random((len(ends), 1))
+        return (draws > ends[:, :-1]).sum(axis=1)
 
     def log_probability(self, w, u):
         return np.log(self.rows[np.asarray(u), np.asarray(w)])
@@ -345,8 +345,8 @@ def check_joint(randomizers, weights, beta, truth, patterns):
 def test_three_randomizers_on_one_entry():
     randomizers, weights = [response(0.4), kary(3, 0.5), response(0.6)], [1, 3]
     randomizers[1] = Table(randomizers[1].rows[:2])
-    coins = np.random.default_rng(6)
-    patterns = [coins.choice((-1, 1), 2 + 6 + 12).tolist() for _ in range(60)]
+    rng = np.random.default_rng(6)
+    patterns = [rng.choice((-1, 1), 2 + 6 + 12).tolist() for _ in range(60)]
     check_joint(randomizers, weights, 0.3, true_law(randomizers, weights), patterns)
 
 
