@@ -51,7 +51,7 @@ class MaskedParity:
         return len(self.r)
 
     def predict(self, X: Any) -> Bits:
-        """The labels of examples, 1 where the paper says -1.
+        """Predict the labels of examples, 1 where the paper has -1.
 
         X: 0/1 (m, d + log2(d) + 1), an array or a BitMatrix: x, i with its lowest bit first, b.
         Returns uint8 (m,).

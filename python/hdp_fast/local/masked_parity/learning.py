@@ -53,10 +53,10 @@ class MaskedParityNeeds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MaskedParityResult:
-    """What learn_masked_parity and learn_masked_parity_weakly found.
+    """The result of learn_masked_parity and learn_masked_parity_weakly.
 
     Attributes:
-        concept: a MaskedParity, or of the weak learner a WeakMaskedParity.
+        concept: a MaskedParity; a WeakMaskedParity where the weak learner made it.
         queries: statistical queries asked or estimated.
         agents: how many were asked; 0 for an oracle.
         agents_record: what protects each agent's answer; None for an oracle.
@@ -155,16 +155,16 @@ def learn_masked_parity_weakly(
 
 
 class _Rounds(Protocol):
-    """Both rounds, whoever answers."""
+    """The two rounds of questions, to an oracle or to agents."""
 
     def find_r(self) -> Bits:
-        """The bits of r."""
+        """Learn the bits of r in the first round."""
 
     def find_a(self, r: Bits) -> int:
-        """The mask of a concept with this r."""
+        """Learn the mask a of a concept with this r in the second round."""
 
     def make_result(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
-        """The result."""
+        """The result for a learned concept."""
 
 
 class _QueryRounds:
@@ -292,14 +292,14 @@ def _mask_question(r: Bits) -> QuestionFunction:
 
 
 def _parity(words: NDArray[np.uint16]) -> Bits:
-    """The parity of each word."""
+    """The parity of the ones of each word."""
     for shift in (8, 4, 2, 1):
         words ^= words >> np.uint16(shift)
     return (words & np.uint16(1)).astype(np.uint8)
 
 
 def _block_sizes(count: int, rows: int) -> Iterator[int]:
-    """The count in blocks, all of them multiples of the number of rows."""
+    """Divide a count into blocks that are multiples of the number of rows."""
     most = max(_BLOCK // rows, 1) * rows
     for start in range(0, count, most):
         yield min(most, count - start)

@@ -233,7 +233,7 @@ class _PromisedOracle(LocalSQOracle):
         promised = self._promised[self._started :][: len(taus)].tolist()
         for tau, least in zip(taus, promised, strict=False):
             if tau < least:
-                raise ParameterError(f"tau = {tau}, but at least {least} was promised")
+                refuse("tau", tau, f"at least {least} was promised")
         return super()._count_agents(taus)
 
 

@@ -32,8 +32,8 @@ class TransparentRandomizer(Protocol):
     Attributes:
         epsilon: no report is more than exp(epsilon) times as likely on one input as on another.
         delta: 0.
-        sample: runs it.
-        log_probability: what it does how often.
+        sample: draws reports.
+        log_probability: the logarithm of the probability of a report.
     """
 
     @property
@@ -45,7 +45,7 @@ class TransparentRandomizer(Protocol):
         """Privacy parameter of one report."""
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> NDArray[Any]:
-        """A report for each input.
+        """Draw a report for each input.
 
         u: inputs (n,). Returns integers (n,).
 
@@ -68,7 +68,7 @@ class TransparentRandomizer(Protocol):
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """What a simulation of local randomizers asks of an SQ oracle, and how close it comes.
+    """The queries that a simulation of local randomizers asks, and how close it comes.
 
     Attributes:
         epsilon: of the randomizer.

@@ -24,10 +24,10 @@ _MOST_DIGITS = 40
 
 
 class SQOracle(Protocol):
-    """Whoever answers statistical queries about a distribution.
+    """An oracle that answers statistical queries about a distribution.
 
     Attributes:
-        query: the one thing it does.
+        query: answers one query.
     """
 
     def query(self, g: Losses, tau: float) -> float:
@@ -92,7 +92,7 @@ class EmpiricalOracle:
     y: Bits
 
     def __post_init__(self) -> None:
-        """Refuse what is no sample."""
+        """Validate the sample."""
         X, y = validate_sample(self.X, self.y)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)

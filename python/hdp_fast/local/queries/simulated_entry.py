@@ -26,14 +26,15 @@ from .oracles import SQOracle, check_oracle
 class SimulatedEntry:
     """One entry that several local randomizers are applied to, simulated by statistical queries.
 
-    oracle: of the entry's distribution. beta: statistical distance allowed in all, in (0, 1).
+    oracle: answers queries about the entry's distribution. beta: statistical distance allowed in
+        all, in (0, 1).
     applications: how many randomizers the whole algorithm applies, to this entry and to others, t,
     at least 1. random_state: None draws from the operating system, an int or a Generator makes it
     reproducible.
 
     Attributes:
-        reports: of the randomizers so far.
-        epsilon: the sum of theirs.
+        reports: those of the randomizers so far.
+        epsilon: the sum of the epsilons of these randomizers.
         queries: how many were asked.
         iterations: how many candidates were looked at for each report.
 
@@ -67,13 +68,13 @@ class SimulatedEntry:
 
     @property
     def epsilon(self) -> float:
-        """Sum of the randomizers' so far."""
+        """The sum of the epsilons of the randomizers so far."""
         return self._history.epsilon
 
     def apply(
         self, randomizer: TransparentRandomizer, values: Values, *, reference: float = 0
     ) -> int:
-        """One more randomizer's report about the entry.
+        """Draw one more randomizer's report about the entry.
 
         randomizer, values, reference: as simulate_local takes them, others each time if need be.
 

@@ -31,10 +31,10 @@ class Estimate(NamedTuple):
 
 
 class Aggregate(ABC):
-    """What reports of one randomizer say together; empty until some are added.
+    """The sum of reports of one randomizer; it is empty until some are added.
 
-    The state is integers alone, so that aggregates of parts of the reports, in any order and
-    grouping, add up to the very one of all reports, however many. It pickles.
+    The state consists of integers, so that aggregates of parts of the reports, in any order and
+    grouping, add up to exactly the aggregate of all reports, however many. It pickles.
 
     Attributes:
         randomizer: the one that made the reports.
@@ -157,7 +157,7 @@ class Aggregate(ABC):
 
     @abstractmethod
     def _validate_state(self, reports: int, state: Any) -> Any:
-        """The state that _to_json_state wrote for so many reports."""
+        """The state that _to_json_state wrote for this number of reports."""
 
 
 def _restore(fields: dict[str, Any]) -> Any:

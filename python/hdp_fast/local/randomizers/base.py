@@ -46,7 +46,7 @@ class Randomizer(ABC, Generic[A]):
     _aggregate: ClassVar[Any]
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> Reports:
-        """Reports about values, one each.
+        """Draw a report about each value.
 
         u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
         of range counts as the nearer end of the range, what is no number as its low end, and what
@@ -103,7 +103,7 @@ class Randomizer(ABC, Generic[A]):
         return empty if reports is None else empty.add(reports)  # type: ignore[no-any-return]
 
     def variance(self, u: float | None = None) -> float:
-        """The variance of one report's contribution to the estimate, its value being u.
+        """The variance of one report's contribution to the estimate, for a value u.
 
         u: a value as of sample; None asks for the largest variance of all values. For frequencies
         this is the mean over the k estimates: k times it is their total squared error, a report.
@@ -215,7 +215,7 @@ class Randomizer(ABC, Generic[A]):
 
 
 def validate_epsilon(value: Any) -> float:
-    """The value as an epsilon that leaves something to estimate.
+    """The value as an epsilon that is large enough for estimates.
 
     Raises: ParameterError otherwise.
     """
@@ -226,7 +226,7 @@ def validate_epsilon(value: Any) -> float:
 
 
 def cap_epsilon(epsilon: float) -> float:
-    """The epsilon that the law is made with: beyond a point more protection costs nothing."""
+    """The epsilon that sets the law: beyond 60, probabilities of 64 bits stay the same."""
     return min(epsilon, _MOST_EPSILON)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...exceptions import ParameterError
+from ..._support.validate import refuse
 
 # No population is larger.
 MOST_AGENTS = 1e18
@@ -33,13 +33,12 @@ def sample_size(deviations: Iterable[Deviation], alpha: float, log_odds: float) 
     """
     least = min(log_odds / _root(deviation, alpha) ** 2 for deviation in deviations)
     if least >= MOST_AGENTS:
-        rule = f"so small an alpha would need more than {MOST_AGENTS:.0e} agents"
-        raise ParameterError(f"alpha = {alpha}, but {rule}")
+        refuse("alpha", alpha, f"so small an alpha would need more than {MOST_AGENTS:.0e} agents")
     return max(1, math.ceil(least))
 
 
 def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -> float:
-    """The error that the mean exceeds at most except with probability 2 exp(-log_odds)."""
+    """The error that the mean does not exceed, except with probability 2 exp(-log_odds)."""
     part = log_odds / reports
     return min(math.sqrt(2 * bound.variance * part) + bound.scale * part for bound in deviations)
 

@@ -31,7 +31,7 @@ _MOST_VALUES = 1 << 24
 
 
 class FrequencyAggregate(Aggregate):
-    """How often each report came.
+    """The number of times that each report came.
 
     Attributes:
         randomizer: the one that made the reports.
@@ -55,9 +55,9 @@ class FrequencyAggregate(Aggregate):
         return self._randomizer._frequencies(self._total, self._require_reports())
 
     def interval(self, beta: float) -> float:
-        """By how much any of the k frequencies may be off, in the population or among the agents.
+        """The half width of k intervals that hold together, for the population or the agents.
 
-        beta: probability with which one of them or more may be off by more.
+        beta: probability with which one frequency or more may lie outside its interval.
 
         Guarantee: post-processing; holds for every number of reports and every population: the
             better of the bounds of agents_needed and the empirical Bernstein bound, with half of

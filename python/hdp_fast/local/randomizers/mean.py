@@ -99,7 +99,7 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
         return numbers
 
     def _positions(self, values: NDArray[Any]) -> Floats:
-        """The values in [0, 1], by the very operations of the compiled module."""
+        """The places of values in [0, 1], by the same operations as in the compiled module."""
         low, width = self._low_and_width()
         with np.errstate(all="ignore"):
             position = (floats(values) - low) / width

@@ -165,7 +165,7 @@ class GaussianRandomizer(_Noisy):
 
     @classmethod
     def printed(cls, epsilon: float, delta: float, bounds: Bounds = (0.0, 1.0)) -> Self:
-        """With the noise that Kohen and Sheffet print, where that keeps the promise.
+        """Make one with the noise that Kohen and Sheffet print, where that keeps the promise.
 
         epsilon, delta, bounds: as of the class. The variance is 2 ln(2 / delta) / epsilon**2
         for a range of 1.
