@@ -113,19 +113,19 @@ def with_threads(count: int, action: Action) -> Action:
 
 def time_numbers(repeats: int) -> dict[str, float]:
     """Nanoseconds a report about a bit or a number, and of adding it."""
-    coins = np.random.default_rng()
-    bits = coins.integers(0, 2, BITS, dtype=np.uint8)
-    numbers, lie = coins.random(BITS), 1 / (1 + math.e)
+    rng = np.random.default_rng()
+    bits = rng.integers(0, 2, BITS, dtype=np.uint8)
+    numbers, lie = rng.random(BITS), 1 / (1 + math.e)
     some, made = numbers[:REPORTS], BinaryResponse(1.0)
-    said = made.sample(bits)
+    answers = made.sample(bits)
     large: dict[str, Action] = {
-        "numpy random(n) < p": lambda: coins.random(BITS) < lie,
+        "numpy random(n) < p": lambda: rng.random(BITS) < lie,
         "bits, 1 thread": with_threads(1, lambda: made.sample(bits)),
         "bits, 2 threads": with_threads(2, lambda: made.sample(bits)),
         "numbers, 1 thread": with_threads(1, lambda: made.sample(numbers)),
         "numbers, 2 threads": with_threads(2, lambda: made.sample(numbers)),
-        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, coins),
-        "adding bits": lambda: made.aggregate(said),
+        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, rng),
+        "adding bits": lambda: made.aggregate(answers),
     }
     small: dict[str, Action] = {}
     for each in (Piecewise(1.0), LaplaceRandomizer(1.0), GaussianRandomizer(1.0, 1e-6)):
@@ -134,8 +134,8 @@ def time_numbers(repeats: int) -> dict[str, float]:
             small[f"{name}, {threads} thread(s)"] = with_threads(
                 threads, lambda sample=sample: sample(some)
             )
-    small["Piecewise, numpy"] = lambda: reference.piecewise(some, 1.0, coins)
-    small["Laplace, numpy"] = lambda: reference.laplace(some, 1.0, coins)
+    small["Piecewise, numpy"] = lambda: reference.piecewise(some, 1.0, rng)
+    small["Laplace, numpy"] = lambda: reference.laplace(some, 1.0, rng)
     times = {name: t / BITS for name, t in medians(large, repeats=repeats).items()}
     times |= {name: t / REPORTS for name, t in medians(small, repeats=repeats).items()}
     return {name: 1e9 * time for name, time in times.items()}
@@ -149,15 +149,15 @@ def time_word(repeats: int) -> float:
 
 def time_oracle(k: int, epsilon: float, repeats: int) -> dict[str, Any]:
     """Nanoseconds to make and to add a report about one of k values."""
-    coins = np.random.default_rng()
-    values = coins.integers(0, k, REPORTS)
+    rng = np.random.default_rng()
+    values = rng.integers(0, k, REPORTS)
     hadamard, kary = HadamardResponse(k, epsilon), KaryResponse(k, epsilon)
     blocks, log2_size = hadamard._sizes
     columns = hadamard.report_range[1] + 1
 
     def plain() -> Integers:
-        said = reference.hadamard_response(values, blocks, 1 << log2_size, epsilon, coins)
-        return np.bincount(said, minlength=columns)
+        answers = reference.hadamard_response(values, blocks, 1 << log2_size, epsilon, rng)
+        return np.bincount(answers, minlength=columns)
 
     routes: dict[str, Action] = {
         "1 thread": with_threads(1, lambda: hadamard.aggregate(hadamard.sample(values))),
@@ -165,7 +165,7 @@ def time_oracle(k: int, epsilon: float, repeats: int) -> dict[str, Any]:
         "numpy": plain,
         "k-ary, 1 thread": with_threads(1, lambda: kary.aggregate(kary.sample(values))),
         "k-ary, numpy": lambda: np.bincount(
-            reference.kary_response(values, k, epsilon, coins), minlength=k
+            reference.kary_response(values, k, epsilon, rng), minlength=k
         ),
     }
     times = {name: t / REPORTS for name, t in medians(routes, repeats=repeats).items()}

@@ -102,13 +102,13 @@ class Strategy:
         met = {mask[self.bent :].tobytes() for mask in self.masks}
         return math.ldexp(len(met), self.bent - self.d)
 
-    def told(self) -> NDArray[np.bool_]:
+    def revealing(self) -> NDArray[np.bool_]:
         """Whether some answer must tell a, for each r, from all products."""
-        told = np.zeros(1 << self.d, bool)
+        revealing = np.zeros(1 << self.d, bool)
         x = rows_of(self.d)
         for function in self.functions:
-            told |= abs(walsh(1 - 2.0 * function(x))) / len(x) / 4 >= tolerance(self.d)
-        return told
+            revealing |= abs(walsh(1 - 2.0 * function(x))) / len(x) / 4 >= tolerance(self.d)
+        return revealing
 
 
 def tolerance(d: int) -> float:
@@ -123,19 +123,19 @@ def bound(d: int, queries: float) -> float:
 
 def strategies(d: int) -> Iterator[Strategy]:
     """What is asked; brute force, which finds a always, up to 8 bits."""
-    coins = np.random.default_rng(d)
+    rng = np.random.default_rng(d)
     tries = min(TRIES, 2**d)
     none = np.zeros((0, d), np.uint8)
     yield from (Strategy(name, d, none) for name in ("weak", "guess"))
-    yield Strategy("random", d, distinct(lambda: coins.integers(0, 2, d), tries))
+    yield Strategy("random", d, distinct(lambda: rng.integers(0, 2, d), tries))
     pairs = [places for size in (0, 1, 2) for places in itertools.combinations(range(d), size)]
     low = np.zeros((len(pairs), d), np.uint8)
     for row, places in zip(low, pairs, strict=True):
         row[list(places)] = 1
     yield Strategy("low weight", d, low)
-    yield Strategy("prior", d, distinct(lambda: coins.random(d) < 0.25, tries))
+    yield Strategy("prior", d, distinct(lambda: rng.random(d) < 0.25, tries))
     bent = max(0, 2 * ((d - 3) // 3))
-    later = distinct(lambda: coins.integers(0, 2, d - bent), min(TRIES, 2 ** (d - bent)))
+    later = distinct(lambda: rng.integers(0, 2, d - bent), min(TRIES, 2 ** (d - bent)))
     yield Strategy("bent", d, np.pad(later, ((0, 0), (bent, 0))), bent)
     if d <= LISTED:
         yield Strategy("brute force", d, rows_of(d))
@@ -204,10 +204,10 @@ def one_round(d: int) -> Iterator[dict[str, Any]]:
     for each in strategies(d):
         share = each.share()
         if d <= TRANSFORMED:
-            told = each.told()
-            assert math.isclose(share, told.mean()), each.name
+            revealing = each.revealing()
+            assert math.isclose(share, revealing.mean()), each.name
             if d <= LISTED:
-                check(each, told)
+                check(each, revealing)
         failed = 1.0 if each.name == "weak" else 0.5 - share / 2
         yield row_of(d, each.name, d + len(each.masks), failed)
     if LISTED < d <= TRANSFORMED:
@@ -220,7 +220,7 @@ def row_of(d: int, name: str, queries: int, failed: float) -> dict[str, Any]:
     return {"d": d, "strategy": name, "queries": queries, "failed": failed, "bound": limit}
 
 
-def check(strategy: Strategy, told: NDArray[np.bool_]) -> None:
+def check(strategy: Strategy, revealing: NDArray[np.bool_]) -> None:
     """Ask concepts: the learner must err on those with a = 1 whose answers tell nothing of it."""
     X = local.masked_parity_domain(strategy.d)
     r = rows_of(strategy.d)
@@ -229,7 +229,7 @@ def check(strategy: Strategy, told: NDArray[np.bool_]) -> None:
             concept = MaskedParity(r[place], a)
             found = learned_in_one_round(strategy, EvasiveOracle(concept))
             quarters = 4 * (found.predict(X) != concept.predict(X)).mean()
-            expected = 1 if strategy.name == "weak" else 2 * a * (not told[place])
+            expected = 1 if strategy.name == "weak" else 2 * a * (not revealing[place])
             assert quarters == expected, (strategy.name, r[place], a)
 
 
@@ -246,8 +246,8 @@ def learned_in_one_round(strategy: Strategy, oracle: EvasiveOracle) -> Any:
     agreeing = ((function(x) == parity).mean() for function in strategy.functions)
     worth = np.array([0.0, *(share - 0.5 for share in agreeing)])
     surplus = np.array([0.0, *(0.25 - answer for answer in answers)])
-    told = abs(worth * surplus).argmax()
-    return MaskedParity(weak.r, int(worth[told] * surplus[told] < 0))
+    most = abs(worth * surplus).argmax()
+    return MaskedParity(weak.r, int(worth[most] * surplus[most] < 0))
 
 
 def differs_from(d: int, function: Function) -> Callable[[Bits, Bits], NDArray[np.bool_]]:
@@ -281,9 +281,9 @@ def from_agents(d: int, runs: int) -> dict[str, Any]:
     needs = local.masked_parity_agents(d, beta=BETA, epsilon=EPSILON)
     size, exact, begun = needs.first + needs.second, 0, time.perf_counter()
     for seed in range(runs):
-        coins = np.random.default_rng([seed, d])
-        concept = MaskedParity(coins.integers(0, 2, d), int(coins.integers(2)))
-        agents = local.MaskedParityAgents(concept, size, epsilon=EPSILON, random_state=coins)
+        rng = np.random.default_rng([seed, d])
+        concept = MaskedParity(rng.integers(0, 2, d), int(rng.integers(2)))
+        agents = local.MaskedParityAgents(concept, size, epsilon=EPSILON, random_state=rng)
         exact += local.learn_masked_parity(agents, d, beta=BETA).concept == concept
     seconds = (time.perf_counter() - begun) / runs
     row = {"d": d, "agents": size, "groups": needs.groups, "runs": runs}

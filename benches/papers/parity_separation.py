@@ -50,7 +50,7 @@ MOST_LOCAL = 32
 STEPS = 20
 
 Bits = NDArray[np.uint8]
-Coins = np.random.Generator
+Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class Learner:
 
     title: str
     planned: Callable[[int], int]
-    run: Callable[[int, int, Coins], bool]
+    run: Callable[[int, int, Generator], bool]
     measured: tuple[int, ...]
     runs: int
 
 
-def sample(d: int, n: int, coins: Coins, first: float = 0.5) -> tuple[Bits, Bits, Bits]:
+def sample(d: int, n: int, rng: Generator, first: float = 0.5) -> tuple[Bits, Bits, Bits]:
     """A parity, and records that it labels."""
-    secret = coins.integers(0, 2, d, dtype=np.uint8)
-    X = coins.integers(0, 2, (n, d), dtype=np.uint8)
-    X[:, 0] = coins.random(n) < first
+    secret = rng.integers(0, 2, d, dtype=np.uint8)
+    X = rng.integers(0, 2, (n, d), dtype=np.uint8)
+    X[:, 0] = rng.random(n) < first
     return secret, X, gf2.dot(X, secret)
 
 
@@ -85,9 +85,9 @@ def all_parities(d: int) -> learners.Parities:
     return learners.Parities((np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.uint8))
 
 
-def agents_alone(d: int, n: int, coins: Coins) -> bool:
+def agents_alone(d: int, n: int, rng: Generator) -> bool:
     """Whether votes about all parities find the right one."""
-    secret, X, y = sample(d, n, coins)
+    secret, X, y = sample(d, n, rng)
     agents = local.Agents(X, y, epsilon=EPSILON)
     found = local.learn_by_votes(all_parities(d), agents, beta=BETA)
     return bool((all_parities(d).masks[found.index] == secret).all())
@@ -97,9 +97,9 @@ def agents_planned(d: int) -> int:
     return local.votes_needed(2**d, alpha=ALPHA, beta=BETA, epsilon=EPSILON)
 
 
-def curator(d: int, n: int, coins: Coins) -> bool:
+def curator(d: int, n: int, rng: Generator) -> bool:
     """Whether the private learner finds the parity."""
-    secret, X, y = sample(d, n, coins)
+    secret, X, y = sample(d, n, rng)
     found = parity.learn(X, y, epsilon=EPSILON, beta=BETA)
     return found.released and bool((found.mask == secret).all())
 
@@ -114,11 +114,11 @@ def hybrid_plan(d: int) -> parity.TransferPlan:
     )
 
 
-def hybrid(d: int, n: int, coins: Coins) -> bool:
+def hybrid(d: int, n: int, rng: Generator) -> bool:
     """Whether the curator finds the parity from biased records, and agents do not refute it."""
     asked = hybrid_plan(d).agents
-    secret, X, y = sample(d, max(1, n - asked), coins, first=0.75)
-    target = coins.integers(0, 2, (asked, d), dtype=np.uint8)
+    secret, X, y = sample(d, max(1, n - asked), rng, first=0.75)
+    target = rng.integers(0, 2, (asked, d), dtype=np.uint8)
     agents = local.Agents(target, gf2.dot(target, secret), epsilon=EPSILON)
     found = parity.transfer(X, y, agents, epsilon=EPSILON, alpha=ALPHA, beta=BETA)
     if not found.released or found.interval is None:
@@ -184,8 +184,8 @@ def measured(learner: Learner, d: int, planned: int, runs: int) -> dict[str, Any
     found: dict[str, Any] = {"measured": None}
     for step in range(STEPS):
         size = max(round(planned / 2 ** (step / 4)), least)
-        coins = np.random.default_rng([d, step])
-        share = sum(learner.run(d, size, coins) for _ in range(runs)) / runs
+        rng = np.random.default_rng([d, step])
+        share = sum(learner.run(d, size, rng) for _ in range(runs)) / runs
         found.setdefault("exact as planned", share)
         if share < limit or size == found["measured"]:
             break

@@ -119,8 +119,8 @@ def oracle_of(weights: Floats) -> local.ExactOracle:
 
 def queries(randomizer: local.Randomizer, weights: Floats) -> float:
     """How many a run asks on average."""
-    oracle, coins = oracle_of(weights), np.random.default_rng(0)
-    call = {"beta": BETA, "applications": APPLICATIONS, "random_state": coins}
+    oracle, rng = oracle_of(weights), np.random.default_rng(0)
+    call = {"beta": BETA, "applications": APPLICATIONS, "random_state": rng}
     runs = [
         local.simulate_local(randomizer, lambda X, y: X[:, 0], oracle, **call) for _ in range(20)
     ]
@@ -159,8 +159,8 @@ def patterns(count: int) -> list[tuple[int, ...]]:
     asked = 2 ** (count + 1) - 2
     if asked <= 8:
         return list(itertools.product((-1, 1), repeat=asked))
-    coins = np.random.default_rng(1)
-    return [tuple(coins.choice((-1, 1), asked).tolist()) for _ in range(1_000)]
+    rng = np.random.default_rng(1)
+    return [tuple(rng.choice((-1, 1), asked).tolist()) for _ in range(1_000)]
 
 
 def tolerance(phi: float, epsilon: float) -> float:
@@ -185,7 +185,7 @@ def joint_law(
     table, turns = table_of(randomizer, len(weights)), iter(signs)
     ratios = table / table[0]
     law: dict[tuple[int, ...], float] = {(): 1.0}
-    told = {(): 1.0}
+    mean_ratios = {(): 1.0}
     most = 0.0
     for step in range(count):
         total = (step + 1) * randomizer.epsilon
@@ -195,19 +195,19 @@ def joint_law(
             errors = [next(turns), next(turns)]
             found = heights(likelier, total, tolerance(phi, total), errors)
             weighed = table[0] * found
-            chance = weighed.sum() / told[history] / math.exp(randomizer.epsilon) / slack
+            chance = weighed.sum() / mean_ratios[history] / math.exp(randomizer.epsilon) / slack
             most = max(most, 1 / float(chance))
             for w in (0, 1):
                 law[(*history, w)] = law[history] * float(weighed[w] / weighed.sum())
-                told[(*history, w)] = float(found[w])
+                mean_ratios[(*history, w)] = float(found[w])
     return np.array([law[w] for w in outcomes(count)]), most
 
 
 def entry_queries(randomizer: local.Randomizer, weights: Floats, count: int) -> float:
     """How many an entry needs on average."""
-    oracle, coins, asked = oracle_of(weights), np.random.default_rng(0), 0
+    oracle, rng, asked = oracle_of(weights), np.random.default_rng(0), 0
     for _ in range(20):
-        entry = local.SimulatedEntry(oracle, beta=BETA, applications=count, random_state=coins)
+        entry = local.SimulatedEntry(oracle, beta=BETA, applications=count, random_state=rng)
         for _ in range(count):
             entry.apply(randomizer, lambda X, y: X[:, 0])
         asked += entry.queries

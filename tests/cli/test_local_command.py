@@ -18,7 +18,7 @@ from command_line import fails
 from hdp_fast import local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question
-from hdp_fast.collection.reports import _REASONS, Collection
+from hdp_fast.collection.reports import REASONS, Collection
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
@@ -460,7 +460,7 @@ def test_each_line_is_counted_once_for_what_is_wrong_with_it(capsys, monkeypatch
     for reason, wrong in mangled(line):
         for each in wrong:
             counts = collection(question, [line, each]).counts()
-            expected = {"lines": 2, "accepted": 1} | dict.fromkeys(_REASONS, 0)
+            expected = {"lines": 2, "accepted": 1} | dict.fromkeys(REASONS, 0)
             assert counts == expected | {reason: 1}, each[:300]
     everything = [text for _, wrong in mangled(line) for text in wrong]
     made = collection(question, [line, *everything])
@@ -490,17 +490,17 @@ def test_categories_in_another_order_are_another_question(capsys, monkeypatch):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
     """Bytes are changed, cut, doubled and joined at random: counts add up, nothing is invented."""
-    coins = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     question = ask(capsys, *COLOURS)
     lines = [line.encode() for line in answers(capsys, monkeypatch, ["red", "blue"] * 100)]
     ids = {bytes.fromhex(json.loads(line)["id"]) for line in lines}
     content = bytearray(b"\n".join(lines * 2) + b"\n")
-    for place in coins.integers(0, len(content), 150):
-        content[place] = coins.integers(256)
-    for start in coins.integers(0, len(content), 20):
-        del content[start : start + int(coins.integers(200))]
-    for start in coins.integers(0, len(content), 5):
-        content[start:start] = coins.bytes(int(coins.integers(20_000)))
+    for place in rng.integers(0, len(content), 150):
+        content[place] = rng.integers(256)
+    for start in rng.integers(0, len(content), 20):
+        del content[start : start + int(rng.integers(200))]
+    for start in rng.integers(0, len(content), 5):
+        content[start:start] = rng.bytes(int(rng.integers(20_000)))
     made = Collection(question)
     made.read(io.BytesIO(content), lambda _: None)
     read = content.split(b"\n")

@@ -229,4 +229,4 @@ def test_the_plan_counts_agents_as_the_run_does(folder):
         n=20_000,
         output="smallest",
     )
-    assert table_commands._agents_needed(arguments) == plan.N
+    assert table_commands._count_agents(arguments) == plan.N

@@ -58,8 +58,8 @@ def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
     )
     agents, rng = Agents(X, y, epsilon=2.0), np.random.default_rng(1)
     weights = np.linspace(0.5, -1, d)
-    norm = descent._norm(agents)
-    found = norm * descent._asked(learner, agents, weights, rng, rng)
+    norm = descent._gradient_scale(agents)
+    found = norm * descent._ask_for_gradient(learner, agents, weights, rng, rng)
     expected = clipped_gradients(learner, X, y, weights)
     # Some gradients are clipped, and some are not.
     lengths = np.linalg.norm(expected, axis=1)
@@ -76,7 +76,9 @@ def test_a_single_estimate_has_the_stated_norm(d, share):
     """E|v_1| by its integral: 1, 2 / pi, 1 / 2, 4 / (3 pi)."""
     agents, rng = Agents(np.ones((5, d)), [1] * 5, epsilon=1.0), np.random.default_rng(0)
     learner = PrivateSGD("logistic", steps=1, clip_norm=0.25)
-    found = descent._norm(agents) * descent._asked(learner, agents, np.zeros(d), rng, rng)
+    found = descent._gradient_scale(agents) * descent._ask_for_gradient(
+        learner, agents, np.zeros(d), rng, rng
+    )
     assert np.linalg.norm(found) == pytest.approx(0.25 / (math.tanh(0.5) * share), rel=1e-12)
 
 
@@ -95,7 +97,7 @@ def heard(agents, learner, weights, seed=0):
 
     agents.ask = listening
     public = np.random.default_rng(seed)
-    descent._asked(learner, agents, weights, public, np.random.default_rng(seed + 1))
+    descent._ask_for_gradient(learner, agents, weights, public, np.random.default_rng(seed + 1))
     directions = np.random.default_rng(seed).normal(size=(learner.batch_size, agents.d))
     return directions, seen["true"], seen["said"]
 
@@ -121,13 +123,13 @@ def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
     count, epsilon = 200_000, 1.0
     X = np.tile([0.6, 0.8], (count, 1))
     learner = PrivateSGD("hinge", steps=1, batch_size=count)
-    directions, true, said = heard(
+    directions, true, answers = heard(
         Agents(X, np.ones(count, int), epsilon=epsilon), learner, np.zeros(2)
     )
     # The gradient of hinge loss is minus the record.
     assert (true == (directions @ [0.6, 0.8] < 0)).all()
     truth = 1 / (1 + math.exp(-epsilon))
-    assert abs((said == true).mean() - truth) < 6 * math.sqrt(truth * (1 - truth) / count)
+    assert abs((answers == true).mean() - truth) < 6 * math.sqrt(truth * (1 - truth) / count)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
@@ -154,15 +156,15 @@ def test_converges_as_promised(loss):
 
 def test_penalties_and_ball_are_those_of_private_sgd():
     learner = PrivateSGD("hinge", steps=1, radius=0.5, l1=0.1, l2=0.2)
-    found = descent._moved(learner, np.array([0.5, 0.2]), np.array([0.3, 0.3]), 0.5)
+    found = descent._take_step(learner, np.array([0.5, 0.2]), np.array([0.3, 0.3]), 0.5)
     # .5 * .9 - .15 - .05 and .2 * .9 - .15 - .05, the latter cut at 0.
     np.testing.assert_allclose(found, [0.25, 0], atol=1e-15)
-    far = descent._moved(learner, np.zeros(2), np.array([-30.0, 40.0]), 1.0)
+    far = descent._take_step(learner, np.zeros(2), np.array([-30.0, 40.0]), 1.0)
     np.testing.assert_allclose(far, np.array([29.9, -39.9]) / math.hypot(29.9, 39.9) / 2)
     agents = Agents(*people(10, 2), epsilon=1.0)
     for convexity, length in [(4.0, 0.25), (0.0, 1 / math.sqrt(1 + (3 - 1) / 1))]:
         chosen = dataclasses.replace(learner, strong_convexity=convexity)
-        assert descent._first_length(chosen, math.sqrt(3)) == pytest.approx(length)
+        assert descent._first_step_size(chosen, math.sqrt(3)) == pytest.approx(length)
     strong = dataclasses.replace(learner, steps=10, strong_convexity=0.2)
     assert np.isfinite(learn_by_descent(strong, agents).weights).all()
 

@@ -57,9 +57,9 @@ def test_truth_is_at_most_exp_epsilon_times_as_likely_as_a_lie(epsilon):
 def test_each_bit_is_flipped_with_the_probability_of_a_lie(epsilon):
     n, lie = 200_000, 1 / (1 + math.exp(epsilon))
     for bit in 0, 1:
-        said = local.randomized_response(np.full(n, bit), epsilon=epsilon, random_state=bit)
+        answers = local.randomized_response(np.full(n, bit), epsilon=epsilon, random_state=bit)
         # 4.9 standard deviations are passed with probability below 1e-6.
-        assert abs((said != bit).mean() - lie) <= 4.9 * math.sqrt(lie * (1 - lie) / n)
+        assert abs((answers != bit).mean() - lie) <= 4.9 * math.sqrt(lie * (1 - lie) / n)
 
 
 def test_flips_do_not_depend_on_the_bits():
@@ -74,9 +74,9 @@ def test_flips_do_not_depend_on_the_bits():
 def test_any_bits_are_taken_and_left_alone():
     for bits in ([1, 0, 1], np.array([True, False]), np.ones(6, ">i4")[::-2], []):
         before = list(bits)
-        said = local.randomized_response(bits, epsilon=1000.0)
-        assert said.dtype == np.uint8
-        assert said.tolist() == before == list(bits)
+        answers = local.randomized_response(bits, epsilon=1000.0)
+        assert answers.dtype == np.uint8
+        assert answers.tolist() == before == list(bits)
 
 
 # Fractions ----------------------------------------------------------------------------------------
@@ -99,17 +99,17 @@ def test_answers_to_fractions_are_private_whatever_the_fractions(epsilon):
 def test_fractions_0_and_1_are_bits():
     bits = np.random.default_rng(0).integers(2, size=100_000)
     for kind in (np.float16, np.float32, np.float64, ">f8"):
-        said = local.randomized_response(bits.astype(kind), epsilon=1000.0)
-        assert np.array_equal(said, bits)
-        assert said.dtype == np.uint8
+        answers = local.randomized_response(bits.astype(kind), epsilon=1000.0)
+        assert np.array_equal(answers, bits)
+        assert answers.dtype == np.uint8
 
 
 def test_seeded_answers_to_fractions_do_not_depend_on_threads(monkeypatch):
-    fractions, said = np.linspace(0, 1, 3_000_000), []
+    fractions, answers = np.linspace(0, 1, 3_000_000), []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
-        said.append(local.randomized_response(fractions, epsilon=1.0, random_state=3))
-    assert np.array_equal(*said)
+        answers.append(local.randomized_response(fractions, epsilon=1.0, random_state=3))
+    assert np.array_equal(*answers)
 
 
 class Lossy:
@@ -137,9 +137,9 @@ def losing(losses):
 
 
 def test_losses_out_of_range_are_clipped_and_others_count_as_the_worst():
-    told = numbered(10, epsilon=1000.0)
+    agents = numbered(10, epsilon=1000.0)
     lost = [1.5, -0.1, 1e300, -1e300, math.nan, math.inf, -math.inf, None, "0", 10**400]
-    assert told.test(losing(lost), 10).tolist() == [1, 0, 1, 0, 1, 1, 1, 1, 0, 1]
+    assert agents.test(losing(lost), 10).tolist() == [1, 0, 1, 0, 1, 1, 1, 1, 0, 1]
 
 
 def test_losses_that_are_not_one_number_an_agent_are_refused():
@@ -299,12 +299,12 @@ CERTAIN = 1000.0
 class Wrong:
     """A hypothesis whose errors are the given ones, whatever the record."""
 
-    def __init__(self, said):
-        self.said = said
+    def __init__(self, predictions):
+        self.predictions = predictions
         self.hypothesis = {"kind": "any"}
 
     def predict(self, X):
-        return self.said
+        return self.predictions
 
 
 def halfspaces(d):
@@ -346,36 +346,36 @@ def test_a_test_tells_who_is_wrong_when_nobody_lies(bits, far):
 
 def test_a_test_randomizes_as_ask_does():
     learned = Wrong(np.zeros(500, int))
-    told = numbered(500).test(learned, 500, random_state=3)
-    assert np.array_equal(told, numbered(500).ask(labels, 500, random_state=3))
+    answers = numbered(500).test(learned, 500, random_state=3)
+    assert np.array_equal(answers, numbered(500).ask(labels, 500, random_state=3))
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("predictions", "error"),
     [
         ([0, 1], ShapeError),
         (np.array([[0], [1], [1], [0]]), ShapeError),
         (None, ShapeError),
     ],
 )
-def test_one_bit_an_agent_is_wanted_and_they_stay_spent(said, error):
-    far = RemoteAgents(lambda text, count: said, epsilon=1, count=6)
+def test_one_bit_an_agent_is_wanted_and_they_stay_spent(predictions, error):
+    far = RemoteAgents(lambda text, count: predictions, epsilon=1, count=6)
     for agents in numbered(6), far:
         with pytest.raises(error):
-            agents.test(Wrong(said), 4)
+            agents.test(Wrong(predictions), 4)
         assert agents.remaining == 2
 
 
-@pytest.mark.parametrize("said", [[0, 1, 2, 1], [0.0, 1.0, 1.0, 1.0], ["0"] * 4])
-def test_what_is_no_bit_is_no_answer_of_remote_agents(said):
+@pytest.mark.parametrize("predictions", [[0, 1, 2, 1], [0.0, 1.0, 1.0, 1.0], ["0"] * 4])
+def test_what_is_no_bit_is_no_answer_of_remote_agents(predictions):
     with pytest.raises(ParameterError, match="what ask returned"):
-        RemoteAgents(lambda text, count: said, epsilon=1, count=6).test(Wrong([]), 4)
+        RemoteAgents(lambda text, count: predictions, epsilon=1, count=6).test(Wrong([]), 4)
 
 
 def test_a_prediction_counts_as_the_nearer_label_and_none_as_the_first():
-    said = [2, -1, 0.4, 0.6, 1e300, math.nan, math.inf, None]
+    answers = [2, -1, 0.4, 0.6, 1e300, math.nan, math.inf, None]
     agents = Agents(np.zeros((8, 1)), np.zeros(8, int), epsilon=1000.0)
-    assert agents.test(Wrong(said), 8).tolist() == [1, 0, 0, 1, 1, 0, 0, 0]
+    assert agents.test(Wrong(answers), 8).tolist() == [1, 0, 0, 1, 1, 0, 0, 0]
 
 
 def test_remote_agents_see_the_hypothesis_and_nothing_else():
@@ -466,13 +466,13 @@ def test_agents_needed(epsilon, count):
 def test_the_interval_holds_the_mean_and_is_as_narrow_as_planned(epsilon, truth):
     alpha, beta = 0.1, 0.05
     n = local.agents_needed(alpha=alpha, beta=beta, epsilon=epsilon)
-    coins = np.random.default_rng(int(100 * truth))
+    rng = np.random.default_rng(int(100 * truth))
     missed = 0
     for _ in range(100):
-        said = local.randomized_response(
-            coins.random(n) < truth, epsilon=epsilon, random_state=coins
+        answers = local.randomized_response(
+            rng.random(n) < truth, epsilon=epsilon, random_state=rng
         )
-        found = local.estimate_mean(said, beta=beta, epsilon=epsilon)
+        found = local.estimate_mean(answers, beta=beta, epsilon=epsilon)
         assert 0 <= found.low <= found.value <= found.high <= 1
         assert found.high - found.low <= 2 * alpha
         missed += not found.low <= truth <= found.high

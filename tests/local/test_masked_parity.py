@@ -13,8 +13,8 @@ from scipy.stats import binom
 from hdp_fast import gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
 from hdp_fast.local import EvasiveOracle, MaskedParity, MaskedParityAgents, WeakMaskedParity
-from hdp_fast.local.masked_parity.concepts import DrawnExamples
-from hdp_fast.local.masked_parity.learning import walsh
+from hdp_fast.local.masked_parity.concepts import LazyExamples
+from hdp_fast.local.randomizers.frequency import hadamard_transform
 
 SIZES = (2, 4, 8)
 
@@ -90,7 +90,7 @@ def test_examples_are_uniform_and_labeled_by_their_concept():
 @pytest.mark.parametrize("r", [[0, 0], [1, 0], [0, 1], [1, 1]])
 def test_drawn_examples_are_uniform_whenever_their_x_is_read(r):
     concept = MaskedParity(r, 1)
-    drawn = DrawnExamples(concept, 16_000, np.random.default_rng(3))
+    drawn = LazyExamples(concept, 16_000, np.random.default_rng(3))
     X = np.asarray(drawn)
     assert np.array_equal(concept.predict(X), drawn.labels)
     assert np.array_equal(concept.predict(drawn), drawn.labels)
@@ -162,16 +162,16 @@ def test_the_weak_learner_errs_on_exactly_a_quarter(d):
 # The oracle that keeps the mask to itself ---------------------------------------------------------
 
 
-def queries(d, coins):
+def queries(d, rng):
     """Deterministic and random, dependent and independent of the label, of one half or both."""
     index = slice(d, -1)
 
     def on_x(s):
         return lambda X, y: (X[:, -1] == 0) & (y != (X[:, :d] @ s) % 2)
 
-    table = coins.random((2, 1 << (d + d.bit_length())))
+    table = rng.random((2, 1 << (d + d.bit_length())))
     places = 1 << np.arange(d + d.bit_length())
-    yield from (on_x(coins.integers(0, 2, d)) for _ in range(4))
+    yield from (on_x(rng.integers(0, 2, d)) for _ in range(4))
     yield lambda X, y: y
     yield lambda X, y: X[:, 0]
     yield lambda X, y: (X[:, index].sum(axis=1) > 0) & (y == 1)
@@ -182,9 +182,9 @@ def queries(d, coins):
 @pytest.mark.parametrize("d", [2, 4])
 @pytest.mark.parametrize("tau", [0.01, 0.05, 0.2])
 def test_evasive_answers_are_within_tau_and_tell_a_only_where_they_must(d, tau):
-    coins = np.random.default_rng(d)
+    rng = np.random.default_rng(d)
     X = local.masked_parity_domain(d)
-    asked = list(queries(d, coins))
+    asked = list(queries(d, rng))
     for r in itertools.product((0, 1), repeat=d):
         oracles = [EvasiveOracle(MaskedParity(r, a)) for a in (0, 1)]
         for g in asked:
@@ -197,17 +197,17 @@ def test_evasive_answers_are_within_tau_and_tell_a_only_where_they_must(d, tau):
             else:
                 assert answers == pytest.approx(exact, abs=1e-12)
         assert [oracle.asked for oracle in oracles] == [len(asked)] * 2
-        assert oracles[0].told == oracles[1].told < len(asked)
+        assert oracles[0].revealing == oracles[1].revealing < len(asked)
 
 
 def test_the_adaptive_learner_makes_the_evasive_oracle_tell():
     for concept in concepts(4):
         oracle = EvasiveOracle(concept)
         assert local.learn_masked_parity(oracle, 4).concept == concept
-        assert (oracle.asked, oracle.told) == (5, 1)
+        assert (oracle.asked, oracle.revealing) == (5, 1)
         weak = EvasiveOracle(concept)
         local.learn_masked_parity_weakly(weak, 4)
-        assert weak.told == 0
+        assert weak.revealing == 0
 
 
 # From agents --------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_sums_with_signs_are_those_of_the_matrix(size):
     values = np.random.default_rng(size).integers(-9, 9, size)
     rows = np.arange(size)
     signs = np.array([[(-1) ** (int(i) & int(j)).bit_count() for i in rows] for j in rows])
-    assert walsh(values).tolist() == (signs @ values).tolist()
+    assert hadamard_transform(values[None])[0].tolist() == (signs @ values).tolist()
 
 
 @pytest.mark.parametrize("r", [[0, 0], [1, 0], [1, 1]])

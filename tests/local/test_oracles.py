@@ -20,7 +20,7 @@ from hdp_fast.exceptions import (
 )
 from hdp_fast.gf2 import BitMatrix
 from hdp_fast.local import Agents, CuratorOracle, ExactOracle, LocalSQOracle, RealValued
-from hdp_fast.local.visits import shares_of
+from hdp_fast.local.agents import split_epsilon
 
 CERTAIN = 1000.0
 SUPPORT = np.arange(5)[:, None]
@@ -252,7 +252,7 @@ def test_one_record_moves_a_sum_by_no_more_than_the_noise_is_made_for():
     sums = []
     for value in (0.0, 1.0):
         oracle = CuratorOracle([[value], [1 / 3]], [0, 1], epsilon=1, queries=1, beta=0.1)
-        sums.append(oracle._total(first))
+        sums.append(oracle._add_up(first))
     assert sums[1] - sums[0] == 2**30
     assert oracle._scale == 2**30
 
@@ -468,28 +468,28 @@ def test_bad_local_oracles_are_refused(change):
 def test_each_question_is_randomized_by_its_share():
     n, shares = 100_000, [0.2, 0.5, 1.3]
     agents = Agents(np.zeros((n, 1), int), np.ones(n, int), epsilon=2.0)
-    told = agents.ask_several([label] * 3, n, shares=shares, random_state=1)
-    assert told.shape == (3, n)
+    reports = agents.ask_several([label] * 3, n, shares=shares, random_state=1)
+    assert reports.shape == (3, n)
     assert agents.remaining == 0
-    for said, share in zip(told, shares, strict=True):
+    for answers, share in zip(reports, shares, strict=True):
         lie = 1 / (1 + math.exp(share))
-        assert abs((said == 0).mean() - lie) < 4.9 * math.sqrt(lie * (1 - lie) / n)
+        assert abs((answers == 0).mean() - lie) < 4.9 * math.sqrt(lie * (1 - lie) / n)
     # Other coins for each question.
-    rates = told.mean(axis=1)
-    assert abs((told[0] & told[1]).mean() - rates[0] * rates[1]) < 5 / math.sqrt(n)
+    rates = reports.mean(axis=1)
+    assert abs((reports[0] & reports[1]).mean() - rates[0] * rates[1]) < 5 / math.sqrt(n)
 
 
 def test_questions_are_answered_truly_when_nobody_lies():
     agents = people(20)
-    told = agents.ask_several([label, lambda X, y: X[:, 1]], 8)
-    assert told.tolist() == [[i & 1 for i in range(8)], [i >> 1 & 1 for i in range(8)]]
+    reports = agents.ask_several([label, lambda X, y: X[:, 1]], 8)
+    assert reports.tolist() == [[i & 1 for i in range(8)], [i >> 1 & 1 for i in range(8)]]
     assert agents.remaining == 12
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.7])
 @pytest.mark.parametrize("k", [1, 3, 7, 49, 1000])
 def test_equal_shares_never_exceed_the_whole(epsilon, k):
-    shares = shares_of(None, k, epsilon)
+    shares = split_epsilon(None, k, epsilon)
     assert k * Fraction(repr(shares[0])) <= Fraction(repr(epsilon))
     assert sum(shares) == pytest.approx(epsilon, rel=1e-12)
 

@@ -95,13 +95,15 @@ def finite_laws(kind, epsilon):
         steps, length = 1 << made._sizes[0], made._sizes[1]
         starts = (0, 1, length - 1, length, steps // 2, steps)
         windows = [range(start, start + length) for start in starts]
-        return [reference.own_or_any(own, steps + length, made._own) for own in windows]
+        return [
+            reference.own_or_any(own, steps + length, made._keep_probability) for own in windows
+        ]
     k, made = kind[1], kind[0](kind[1], epsilon)
     if kind[0] is KaryResponse:
-        return [reference.own_or_any([value], k, made._own) for value in range(k)]
+        return [reference.own_or_any([value], k, made._keep_probability) for value in range(k)]
     blocks, size = made._sizes[0], 1 << made._sizes[1]
     owns = [reference.hadamard_columns(value, blocks, size) for value in range(k)]
-    return [reference.own_or_any(own, blocks * size, made._own) for own in owns]
+    return [reference.own_or_any(own, blocks * size, made._keep_probability) for own in owns]
 
 
 KINDS = [BinaryResponse, Piecewise]
@@ -237,7 +239,7 @@ def test_what_is_never_reported_has_probability_zero(randomizer):
 
 @each_mean
 def test_contributions_to_a_mean_are_unbiased_with_the_stated_variance(randomizer):
-    least, more = map(float, randomizer._line)
+    least, more = map(float, randomizer._linear_map)
     low, high = randomizer.bounds
     contributions = low + (high - low) * (outcomes(randomizer) - least) / more
     values = values_of(randomizer)
@@ -338,13 +340,13 @@ def test_a_slightly_larger_epsilon_would_be_seen(kind, k):
 
 @each
 def test_seeded_reports_do_not_depend_on_threads(randomizer, monkeypatch):
-    values, said = np.resize(values_of(randomizer), 200_000), []
+    values, answers = np.resize(values_of(randomizer), 200_000), []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
-        said.append(randomizer.sample(values, random_state=5))
-    assert np.array_equal(*said)
-    assert not np.array_equal(said[0], randomizer.sample(values, random_state=6))
-    assert not np.array_equal(said[0], randomizer.sample(values))
+        answers.append(randomizer.sample(values, random_state=5))
+    assert np.array_equal(*answers)
+    assert not np.array_equal(answers[0], randomizer.sample(values, random_state=6))
+    assert not np.array_equal(answers[0], randomizer.sample(values))
 
 
 def test_bits_are_answered_as_numbers_are():
@@ -460,7 +462,7 @@ def failure(randomizer, population, agents, alpha):
     first, chances = likely[0], chances[likely[0] : likely[-1] + 1]
     size = 1 << math.ceil(math.log2(agents * chances.size))
     sums = np.fft.irfft(np.fft.rfft(chances, size) ** agents, size)
-    least, more = map(float, randomizer._line)
+    least, more = map(float, randomizer._linear_map)
     low, high = randomizer.bounds
     totals = np.arange(size) + agents * (randomizer.report_range[0] + first)
     estimates = low + (high - low) * (totals / agents - least) / more
@@ -542,7 +544,7 @@ def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made,
     """From two intervals, one by each bound, follow the probabilities that either was made for."""
     few = made.aggregate(made.sample([0, 1], random_state=1))
     many = made.aggregate(made.sample(np.arange(200_000) % made.k, random_state=1))
-    square, n = made._largest_square(many._counts, many.reports), many.reports
+    square, n = made._largest_square(many._total, many.reports), many.reports
 
     def known(log_odds):
         return half_width(made._deviations(sampled=True, binary=False), few.reports, log_odds)

@@ -15,7 +15,7 @@ from scripts import PAPERS
 from hdp_fast import local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError
 from hdp_fast.local import Agents, ExactOracle, LocalSQOracle, SimulatedEntry
-from hdp_fast.local.queries.local_protocol import Ratio, _chances
+from hdp_fast.local.queries.local_protocol import LikelihoodRatio, acceptance_probabilities
 
 
 class Table:
@@ -30,8 +30,8 @@ class Table:
 
     def sample(self, u, *, random_state=None):
         ends = self.rows.cumsum(axis=1)[np.asarray(u)]
-        tossed = np.random.default_rng(random_state).random((len(ends), 1))
-        return (tossed > ends[:, :-1]).sum(axis=1)
+        draws = np.random.default_rng(random_state).random((len(ends), 1))
+        return (draws > ends[:, :-1]).sum(axis=1)
 
     def log_probability(self, w, u):
         return np.log(self.rows[np.asarray(u), np.asarray(w)])
@@ -94,8 +94,8 @@ PROBLEMS = [
 def simulated_law(randomizer, oracle, plan):
     """The law of one report, from the chances of all; and the expected number of iterations."""
     reports = range(randomizer.rows.shape[1])
-    ratios = [Ratio().times(randomizer, held, 0, w) for w in reports]
-    chances = _chances(ratios, oracle, plan)
+    ratios = [LikelihoodRatio().extend(randomizer, held, 0, w) for w in reports]
+    chances = acceptance_probabilities(ratios, oracle, plan)
     assert ((chances >= 0) & (chances <= 1)).all()
     weighed = randomizer.rows[0] * chances
     return weighed / weighed.sum(), 1 / weighed.sum()
@@ -165,8 +165,10 @@ def test_an_adversary_who_knows_all_candidates_does_at_most_twice_as_much():
     table, weights, drawn = random_table(2, 3, 8), [1, 3], 8
     truth = np.array(weights) / np.sum(weights) @ table.rows
     plan = local.plan_simulation(table.epsilon, beta=0.1)
-    ratios = [Ratio().times(table, held, 0, w) for w in range(3)]
-    low, high = (_chances(ratios, oracle_of(weights, [sign] * 3), plan) for sign in (-1, 1))
+    ratios = [LikelihoodRatio().extend(table, held, 0, w) for w in range(3)]
+    low, high = (
+        acceptance_probabilities(ratios, oracle_of(weights, [sign] * 3), plan) for sign in (-1, 1)
+    )
     patterns = np.array(list(itertools.product((False, True), repeat=3)))
     chances = np.where(patterns, high, low)
     sequences = np.array(list(itertools.product(range(3), repeat=drawn)))
@@ -263,8 +265,10 @@ def test_the_reference_changes_the_candidates_and_not_the_law():
     plan = local.plan_simulation(response(1.0).epsilon, beta=0.1)
     randomizer, laws = response(1.0), []
     for reference in (0, 1):
-        ratios = [Ratio().times(randomizer, held, reference, w) for w in (0, 1)]
-        weighed = randomizer.rows[reference] * _chances(ratios, oracle_of([3, 1]), plan)
+        ratios = [LikelihoodRatio().extend(randomizer, held, reference, w) for w in (0, 1)]
+        weighed = randomizer.rows[reference] * acceptance_probabilities(
+            ratios, oracle_of([3, 1]), plan
+        )
         laws.append(weighed / weighed.sum())
     assert laws[0] == pytest.approx(laws[1])
 
@@ -284,14 +288,14 @@ def joint_laws(randomizers, weights, beta, signs):
             return
         randomizer = randomizers[step]
         reports = range(randomizer.rows.shape[1])
-        found = [entry._estimated(randomizer, held, 0, w) for w in reports]
-        chances = [entry._chance(randomizer, height) for _, height in found]
+        estimates = [entry._estimate(randomizer, held, 0, w) for w in reports]
+        chances = [entry._acceptance_probability(randomizer, ratio) for _, ratio in estimates]
         assert 0 <= min(chances) <= max(chances) <= 1 + 1e-12
         weighed = randomizer.rows[0] * chances
         most_iterations[step] = max(most_iterations[step], 1 / weighed.sum())
         for w in reports:
             longer = copy.copy(entry)
-            longer._history, longer._height = found[w]
+            longer._history, longer._mean_ratio = estimates[w]
             longer.reports = (*entry.reports, w)
             walk(longer, probability * weighed[w] / weighed.sum())
 
@@ -341,8 +345,8 @@ def check_joint(randomizers, weights, beta, truth, patterns):
 def test_three_randomizers_on_one_entry():
     randomizers, weights = [response(0.4), kary(3, 0.5), response(0.6)], [1, 3]
     randomizers[1] = Table(randomizers[1].rows[:2])
-    coins = np.random.default_rng(6)
-    patterns = [coins.choice((-1, 1), 2 + 6 + 12).tolist() for _ in range(60)]
+    rng = np.random.default_rng(6)
+    patterns = [rng.choice((-1, 1), 2 + 6 + 12).tolist() for _ in range(60)]
     check_joint(randomizers, weights, 0.3, true_law(randomizers, weights), patterns)
 
 
@@ -469,8 +473,8 @@ def test_randomizers_of_the_package_are_simulated_exactly(randomizer, inputs):
     reports, table = reports[possible], np.exp(logs[:, possible])
     values = lambda X, y: np.array(inputs)[X[:, 0]]  # noqa: E731
     plan = local.plan_simulation(randomizer.epsilon, beta=0.1)
-    ratios = [Ratio().times(randomizer, values, inputs[0], int(w)) for w in reports]
-    chances = _chances(ratios, oracle_of([1] * len(inputs)), plan)
+    ratios = [LikelihoodRatio().extend(randomizer, values, inputs[0], int(w)) for w in reports]
+    chances = acceptance_probabilities(ratios, oracle_of([1] * len(inputs)), plan)
     made = table[0] * chances * math.exp(randomizer.epsilon) * (1 + plan.phi)
     assert made == pytest.approx(table.mean(axis=0), rel=1e-9)
 

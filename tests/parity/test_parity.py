@@ -243,10 +243,10 @@ def wide():
 
 def test_runs_differ_without_a_seed_and_with_a_shared_generator():
     X = np.zeros((1, 200), np.uint8)
-    coins = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     options = {"epsilon": 1, "method": "batches", "beta": 1e-9}
     results = [parity.learn(X, [0], **options) for _ in range(2)]
-    results += [parity.learn(X, [0], **options, random_state=coins) for _ in range(2)]
+    results += [parity.learn(X, [0], **options, random_state=rng) for _ in range(2)]
     assert len({str(mask(result)) for result in results}) == 4
 
 
@@ -368,11 +368,11 @@ def test_too_few_records_for_a_plan_are_named():
 )
 def test_everything_is_checked_before_a_coin_is_drawn(changes):
     X, y, _ = examples(50, 4)
-    coins = np.random.default_rng(5)
-    before = coins.bit_generator.state
+    rng = np.random.default_rng(5)
+    before = rng.bit_generator.state
     with pytest.raises(ValueError, match="but"):
-        parity.learn(**{"X": X, "y": y, "epsilon": 1, "random_state": coins} | changes)
-    assert coins.bit_generator.state == before
+        parity.learn(**{"X": X, "y": y, "epsilon": 1, "random_state": rng} | changes)
+    assert rng.bit_generator.state == before
 
 
 @pytest.mark.parametrize(("method", "epsilon"), [("loop", 1), ("paper", 0.5)])
@@ -487,13 +487,13 @@ def test_both_sides_have_a_record():
 )
 def test_transfer_checks_everything_before_anything(changes, error, name):
     X, y, _ = source()
-    coins = np.random.default_rng(11)
-    before = coins.bit_generator.state
-    call = {"X": X, "y": y, "agents": people(900), "random_state": coins} | TRANSFER | changes
+    rng = np.random.default_rng(11)
+    before = rng.bit_generator.state
+    call = {"X": X, "y": y, "agents": people(900), "random_state": rng} | TRANSFER | changes
     remaining = getattr(call["agents"], "remaining", None)
     with pytest.raises(error, match=rf"\b{name}\b"):
         parity.transfer(**call)
-    assert coins.bit_generator.state == before
+    assert rng.bit_generator.state == before
     assert getattr(call["agents"], "remaining", None) == remaining
 
 
@@ -547,7 +547,7 @@ def test_a_paid_hypothesis_outlives_agents_asked_by_others(monkeypatch):
         agents.ask(lambda X, y: y, agents.remaining, random_state=0)
         return learn(*arguments, **options)
 
-    monkeypatch.setattr(parity, "learn", while_others_ask)
+    monkeypatch.setattr("hdp_fast.parity.transferring.learn", while_others_ask)
     result = parity.transfer(X, y, agents, **TRANSFER, random_state=0)
     assert result.mask.tolist() == secret.tolist()
     assert result.target_error is result.interval is result.agents_record is None

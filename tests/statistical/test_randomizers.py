@@ -94,7 +94,7 @@ def test_an_epsilon_three_percent_larger_would_be_seen(kind):
 )
 def test_numbers_that_differ_little_are_rounded_at_their_own_rate(randomizer):
     """A third and a number close to it, told apart by the mean of many reports."""
-    least, more = randomizer._line
+    least, more = randomizer._linear_map
     for u in (1 / 3, 0.35):
         mean = float(randomizer.sample(np.full(16 * COUNT, u)).mean())
         error = math.sqrt(randomizer.variance(u) / (16 * COUNT))

@@ -46,7 +46,7 @@ _LINES = "file of lines"
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
-    """What a question about a mean is made of."""
+    """Add the arguments that describe a question about a mean."""
     add = parser.add_argument
     add("--low", type=float, default=0.0, help="least number [0]")
     add("--high", type=float, default=1.0, help="greatest number [1]")
@@ -56,7 +56,7 @@ def add_mean(parser: argparse.ArgumentParser) -> None:
 
 
 def add_frequency(parser: argparse.ArgumentParser) -> None:
-    """What a question about frequencies is made of."""
+    """Add the arguments that describe a question about frequencies."""
     add = parser.add_argument
     values = parser.add_mutually_exclusive_group(required=True)
     values.add_argument("--categories", metavar="A,B,...", help="all texts there are")
@@ -82,40 +82,41 @@ def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
     return frequency_question(name, **{key: getattr(arguments, key) for key in names})
 
 
-def answer(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
-    """What reports say, and how far off that may be, but for a probability beta."""
+def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
+    """The estimate from reports, and an interval that may fail with probability beta."""
     if not aggregate.reports:
         return {"beta": beta, "note": "no report was accepted: there is nothing to estimate from"}
     if isinstance(aggregate, FrequencyAggregate):
-        frequencies = question.named(aggregate.frequencies())
-        found = {"frequencies": frequencies, "half_width": aggregate.interval(beta)}
-    else:
-        value, low, high = aggregate.estimate(beta)
-        found = {"estimate": value, "interval": [low, high]}
-    return {**found, "beta": beta}
+        frequencies = question.name_frequencies(aggregate.frequencies())
+        half_width = aggregate.interval(beta)
+        return {"frequencies": frequencies, "half_width": half_width, "beta": beta}
+    value, low, high = aggregate.estimate(beta)
+    return {"estimate": value, "interval": [low, high], "beta": beta}
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast local question."""
+    """Add the arguments of hdp-fast local question."""
     parser.description = _QUESTION_TEXT
     kinds = parser.add_subparsers(required=True, metavar="KIND")
-    for kind, text, add_options, made in (
+    for kind, text, add_options, make in (
         ("mean", "about numbers", add_mean, mean_of),
         ("frequency", "about categories", add_frequency, frequency_of),
     ):
-        each = kinds.add_parser(kind, help=text)
-        each.add_argument("id", metavar="ID", help="name of the question")
-        add_options(each)
-        each.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
-        each.set_defaults(command=_question, made=made)
+        command = kinds.add_parser(kind, help=text)
+        command.add_argument("id", metavar="ID", help="name of the question")
+        add_options(command)
+        command.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
+        command.set_defaults(command=_question, make=make)
 
 
 def add_randomize(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast local randomize."""
+    """Add the arguments of hdp-fast local randomize."""
     parser.description = _RANDOMIZE_TEXT
     add = parser.add_argument
-    unseen = "read from the standard input if not given, where no other user of the machine sees it"
-    add("value", nargs="?", metavar="VALUE", help=unseen)
+    value_help = (
+        "read from the standard input if not given, where no other user of the machine sees it"
+    )
+    add("value", nargs="?", metavar="VALUE", help=value_help)
     add("--question", type=Path, required=True, metavar="FILE", help="as question writes it")
     add("--state", type=Path, metavar="FILE", help="what was answered; made if missing")
     add("--many", action="store_true", help="a line of input is a value, of somebody else each")
@@ -124,7 +125,7 @@ def add_randomize(parser: argparse.ArgumentParser) -> None:
 
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast local collect."""
+    """Add the arguments of hdp-fast local collect."""
     parser.description = _COLLECT_TEXT
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="lines; - is the standard input")
@@ -139,7 +140,7 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
 
 def _question(arguments: argparse.Namespace) -> None:
     check_output(arguments)
-    text = arguments.made(arguments.id, arguments).to_json()
+    text = arguments.make(arguments.id, arguments).to_json()
     if arguments.output is None:
         say(text)
     else:
@@ -172,8 +173,8 @@ def _randomize(arguments: argparse.Namespace) -> None:
 def _many(arguments: argparse.Namespace) -> list[str]:
     for name in ("value", "state", "budget"):
         if getattr(arguments, name) is not None:
-            given = "VALUE" if name == "value" else f"--{name}"
-            raise ParameterError(f"{given} must not go with --many: it is one person's")
+            flag = "VALUE" if name == "value" else f"--{name}"
+            raise ParameterError(f"{flag} must not go with --many: it is one person's")
     *lines, last = _input().split("\n")
     return [*lines, last] if last else lines
 
@@ -194,22 +195,22 @@ def _collect(arguments: argparse.Namespace) -> None:
     check_output(arguments)
     _check_aggregate(arguments.aggregate)
     question = read_question(arguments.question)
-    found = Collection(question)
+    collection = Collection(question)
     try:
         for path in arguments.merge:
-            found.merge(read_collection(path, question))
-        _read(found, arguments)
+            collection.merge(read_collection(path, question))
+        _read(collection, arguments)
     except KeyboardInterrupt:
-        lost = f"{found.lines:,} lines were read, and nothing is written"
+        lost = f"{collection.lines:,} lines were read, and nothing is written"
         raise KeyboardInterrupt(lost) from None
     if arguments.aggregate is not None:
-        files.write_atomically(arguments.aggregate, found.to_bytes())
+        files.write_atomically(arguments.aggregate, collection.to_bytes())
     summary = {
         "question": question.id,
-        **found.counts(),
-        **answer(question, found.aggregate(), arguments.beta),
+        **collection.counts(),
+        **estimate(question, collection.aggregate(), arguments.beta),
         "randomizer": repr(question.randomizer),
-        "record": record_of(found.record()),
+        "record": record_of(collection.record()),
     }
     deliver(summary, arguments)
 
@@ -221,14 +222,14 @@ def _check_aggregate(path: Path | None) -> None:
         files.check_writable(path)
 
 
-def _read(found: Collection, arguments: argparse.Namespace) -> None:
+def _read(collection: Collection, arguments: argparse.Namespace) -> None:
     paths = arguments.files or ([] if arguments.merge else [Path("-")])
     named = [path for path in paths if str(path) != "-"]
     total = sum(map(_size, named))
     with progress.bar(total, "B", bool(named) and progress.can_show()) as bar:
         for path in paths:
             with _opened(path) as handle:
-                found.read(handle, bar.update)
+                collection.read(handle, bar.update)
 
 
 def _size(path: Path) -> int:

@@ -20,7 +20,7 @@ from .collect_command import (
     add_mean,
     add_question,
     add_randomize,
-    answer,
+    estimate,
     frequency_of,
     mean_of,
 )
@@ -43,7 +43,7 @@ concept is compared with it. Privacy: each agent answers one question by randomi
 
 
 def add_local(parser: argparse.ArgumentParser) -> None:
-    """The commands of hdp-fast local."""
+    """Add the commands of hdp-fast local."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_estimate(commands.add_parser("estimate", help="a mean, from simulated agents"))
     _add_frequency(commands.add_parser("frequency", help="frequencies, from simulated agents"))
@@ -106,7 +106,7 @@ def _deliver(question: Question, arguments: argparse.Namespace) -> None:
     check_output(arguments)
     aggregate = question.randomizer.aggregate(_reports(question, arguments))
     summary = {
-        **answer(question, aggregate, arguments.beta),
+        **estimate(question, aggregate, arguments.beta),
         "agents": aggregate.reports,
         "randomizer": repr(question.randomizer),
         "record": record_of(question.randomizer.record(arguments.seed)),
@@ -129,8 +129,8 @@ def _column(arguments: argparse.Namespace) -> Column:
         return table.column(arguments.column)
     if len(table.columns) > 1:
         # Not their names: the first line of a file without a header is somebody's.
-        found = f"{arguments.values} has {len(table.columns)} columns"
-        raise ShapeError(f"--column must be given: {found}")
+        count = f"{arguments.values} has {len(table.columns)} columns"
+        raise ShapeError(f"--column must be given: {count}")
     (column,) = table.columns.values()
     return column
 
@@ -140,14 +140,14 @@ def _masked_parity(arguments: argparse.Namespace) -> None:
     check_output(arguments)
     check_random_state(arguments.seed)
     needs = local.masked_parity_agents(d, **goal)
-    # One stream for concept, agents and answers: the same coins for each would tie them together.
-    coins = np.random.default_rng(arguments.seed)
-    secret = local.MaskedParity(coins.integers(0, 2, d, dtype=np.uint8), int(coins.integers(2)))
+    # One stream for concept, agents and answers, which must be independent of one another.
+    rng = np.random.default_rng(arguments.seed)
+    secret = local.MaskedParity(rng.integers(0, 2, d, dtype=np.uint8), int(rng.integers(2)))
     agents = local.MaskedParityAgents(
-        secret, needs.first + needs.second, epsilon=arguments.epsilon, random_state=coins
+        secret, needs.first + needs.second, epsilon=arguments.epsilon, random_state=rng
     )
-    answers = None if arguments.seed is None else coins
-    learned = local.learn_masked_parity(agents, d, beta=arguments.beta, random_state=answers)
+    stream = None if arguments.seed is None else rng
+    learned = local.learn_masked_parity(agents, d, beta=arguments.beta, random_state=stream)
     summary = {
         "exact": learned.concept == secret,
         "promised": f"exact, but for a probability of {arguments.beta:g}",

@@ -36,15 +36,15 @@ with --kappa, --eta and --rounds it is only measured, privacy is promised all th
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast schema."""
+    """Add the arguments of hdp-fast schema."""
     parser.description = _SCHEMA_TEXT
     parser.add_argument("public", type=Path, metavar="PUBLIC", help=FILE_HELP)
     parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
-    rule = parser.add_mutually_exclusive_group(required=True)
-    rule.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
-    rule.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
+    label = parser.add_mutually_exclusive_group(required=True)
+    label.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
+    label.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
     between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
-    rule.add_argument("--label-bounds", **between, help="the label is a number between them")
+    label.add_argument("--label-bounds", **between, help="the label is a number between them")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
     parser.add_argument("--unlabeled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
@@ -52,7 +52,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast transfer."""
+    """Add the arguments of hdp-fast transfer."""
     parser.description = _TRANSFER_TEXT
     parser.add_argument("source", type=Path, metavar="SOURCE", help=FILE_HELP)
     parser.add_argument("target", type=Path, metavar="TARGET", help="the same, one agent a row")
@@ -110,7 +110,7 @@ def _schema(arguments: argparse.Namespace) -> None:
 
 
 def _transfer(arguments: argparse.Namespace) -> None:
-    needed = _agents_needed(arguments)
+    needed = _count_agents(arguments)
     check_output(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     schema = _schema_of(arguments)
@@ -118,27 +118,27 @@ def _transfer(arguments: argparse.Namespace) -> None:
     source, target = read_table(arguments.source), read_table(arguments.target)
     agents = _agents(target, schema, arguments)
     if needed > agents.remaining:
-        found = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
-        raise AgentsExhausted(f"{found}: a larger --alpha or another --schedule needs fewer")
+        count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
+        raise AgentsExhausted(f"{count}: a larger --alpha or another --schedule needs fewer")
     X, y = _records(source, schema, arguments)
     run.fit(X, y, agents, budget=budget)
     deliver(_summary(run.result_, schema), arguments)
 
 
-def _agents_needed(arguments: argparse.Namespace) -> int:
-    """How many agents the plan needs; refuses wrong flags before any file is read."""
+def _count_agents(arguments: argparse.Namespace) -> int:
+    """How many agents the plan needs; wrong flags are refused before any file is read."""
     names = ("epsilon", "delta", "chi2", "draws", "budget")
-    given = {name: getattr(arguments, name) is not None for name in names}
+    flags = [name for name in names if getattr(arguments, name) is not None]
     if arguments.non_private:
-        wrong = [name for name in ("epsilon", "delta", "budget") if given[name]]
+        wrong = [name for name in ("epsilon", "delta", "budget") if name in flags]
         if wrong:
             raise ParameterError(f"--{wrong[0]} must not go with --non-private")
     else:
         positive("--epsilon", arguments.epsilon)
         probability("--delta", arguments.delta)
-        if None in (arguments.kappa, arguments.rounds) and not given["chi2"]:
+        if None in (arguments.kappa, arguments.rounds) and "chi2" not in flags:
             raise ParameterError("--chi2, or --kappa and --rounds must be given")
-        if given["draws"]:
+        if "draws" in flags:
             raise ParameterError("--draws must go with --non-private: privacy decides them else")
     if arguments.size < 1:
         raise ParameterError(f"--size = {arguments.size}, but it must be at least 1")
@@ -215,7 +215,7 @@ def _summary(result: transfer.TransferResult, schema: Schema) -> dict[str, Any]:
         "stopped": _STOPPED[result.stopped],
         "rounds": result.rounds,
         "planned_rounds": result.plan.rounds,
-        "agents_asked": sum(each.agents for each in result.estimates),
+        "agents_asked": sum(test.agents for test in result.estimates),
         "description": hypothesis,
         "record": record_of(result.record),
         "agents_record": record_of(result.agents_record),

@@ -1,4 +1,4 @@
-"""What a device has answered, so that nobody gets a second answer by asking again."""
+"""The state of a device: its answers, so that nobody gets a second one by asking again."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FORMAT = FileFormat(
 
 
 def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
-    """The line that answers a question: drawn and written down at the first time, then the same.
+    """Answer a question: draw the line at the first time, and return the same line ever after.
 
-    Written to the disk before it is returned, and by one process at a time. That the first answer
-    comes again, whatever the value is by now, costs no privacy, and lets a client that was cut off
-    send it once more: a collector counts it once. A refusal would make it tempting to start afresh.
+    The line is on the disk before it is returned, and one process at a time writes it. To repeat
+    the first answer, whatever the value is by now, costs no privacy and lets a client that was cut
+    off send it again: a collector counts it once. A refusal would tempt clients to start afresh.
 
     path: the device's state, made where it is missing, readable for its owner alone. An empty file
     is refused like any other that is damaged: it may have held answers.
@@ -44,23 +44,23 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
     file.inspect()
     with file.transaction() as statements:
         file.verify(statements)
-        with file.translate_damage():
-            found = _answers(statements).get(question.id)
-        if found is None:
+        with file.whole():
+            answer = _read_answers(statements).get(question.id)
+        if answer is None:
             line = draw()
             row = (question.id, asked, line)
             statements.write("INSERT INTO answer VALUES (?, ?, ?, ?)", *row, _digest(*row))
             return line
-    if found[0] != asked:
+    if answer[0] != asked:
         rule = f"{path} has answered another question of this id, and nobody answers twice"
         raise ParameterError(f"question = {question.id!r}, but {rule}")
-    return found[1]
+    return answer[1]
 
 
-def _answers(statements: Statements) -> dict[str, tuple[str, str]]:
-    """What was asked and answered, by the id of the question.
+def _read_answers(statements: Statements) -> dict[str, tuple[str, str]]:
+    """The text of each question and the line that answered it, by the id of the question.
 
-    Raises: ValueError where a bit was flipped, be it in the id of another question.
+    Raises: ValueError where a bit was flipped, be it in the answer to another question.
     """
     rows = statements.rows("SELECT question, asked, line, digest FROM answer")
     if any(_digest(*row) != digest for *row, digest in rows):
@@ -69,5 +69,5 @@ def _answers(statements: Statements) -> dict[str, tuple[str, str]]:
 
 
 def _digest(question: str, asked: str, line: str) -> str:
-    """Finds accidents: it has no key, and keeps nobody from writing another answer."""
+    """A checksum of a row. It finds accidents, and keeps nobody from writing another answer."""
     return hashlib.sha256(json.dumps([question, asked, line]).encode()).hexdigest()

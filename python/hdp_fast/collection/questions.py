@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._support.validate import from_json, refuse, shorten
 from ..data.reading import parse_file
 from ..exceptions import ParameterError
-from ..local.randomizers.base import made_from
+from ..local.randomizers.base import make_randomizer
 from ..local.randomizers.binary import BinaryResponse
 from ..local.randomizers.choice import best_randomizer
 from ..local.randomizers.frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
@@ -46,7 +46,7 @@ class Question:
     categories: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no question."""
+        """Validate the id, and that the categories suit the randomizer."""
         if not isinstance(self.id, str) or not self.id or not self.id.isprintable():
             refuse("id", self.id, "it must be a printable text")
         if len(self.id) > _LONGEST_ID:
@@ -55,30 +55,27 @@ class Question:
             self._check_categories(self.categories)
 
     def _check_categories(self, categories: tuple[str, ...]) -> None:
-        each = all(isinstance(text, str) and text and text.strip() == text for text in categories)
-        if not each or len(set(categories)) != len(categories):
-            refuse(
-                "categories",
-                categories,
-                "they must be different texts, none empty or with spaces around it",
-            )
+        plain = all(isinstance(text, str) and text and text.strip() == text for text in categories)
+        if not plain or len(set(categories)) != len(categories):
+            rule = "they must be different texts, none empty or with spaces around it"
+            refuse("categories", categories, rule)
         if getattr(self.randomizer, "k", None) != len(categories):
-            found = f"{len(categories):,} categories, but the randomizer is {self.randomizer!r}"
-            raise ParameterError(f"{found}: it must be one of so many values")
+            count = f"{len(categories):,} categories, but the randomizer is {self.randomizer!r}"
+            raise ParameterError(f"{count}: it must be one of so many values")
 
     @property
     def kind(self) -> str:
-        """What is asked for."""
+        """What the reports estimate: "mean" or "frequency"."""
         return "mean" if isinstance(self.randomizer, MeanRandomizer) else "frequency"
 
     def values(self, texts: Iterable[str]) -> NDArray[Any]:
-        """Values as the randomizer takes them.
+        """Read values as the randomizer takes them.
 
-        No value is an error, only what is none at all: a number out of range counts as the nearer
-        end, a text that is no category as the last one. A device that failed, and so stayed silent,
-        would tell.
+        A number out of range counts as the nearer end, and a text that is no category as the last
+        one: a device that refused them, and so stayed silent, would reveal them.
 
-        Raises: ParameterError, which does not show it, where a number was to stand.
+        Raises: ParameterError, which does not show it, for a text that is not the number it must
+            be.
         """
         if self.categories is not None:
             places = {text: place for place, text in enumerate(self.categories)}
@@ -89,15 +86,15 @@ class Question:
             return np.array([min(max(_integer(text), 0), last) for text in texts], np.int64)
         return np.array([_number(text) for text in texts], np.float64)
 
-    def named(self, frequencies: NDArray[np.float64]) -> dict[str, float]:
-        """Frequencies by category."""
+    def name_frequencies(self, frequencies: NDArray[np.float64]) -> dict[str, float]:
+        """The frequencies by category."""
         names = self.categories or map(str, range(len(frequencies)))
         return dict(zip(names, frequencies.tolist(), strict=True))
 
     def parameters(self) -> dict[str, Any]:
-        """Those of the randomizer, as JSON has them."""
-        found: dict[str, Any] = json.loads(self.randomizer.to_json())
-        return found
+        """The parameters of the randomizer, as JSON has them."""
+        parameters: dict[str, Any] = json.loads(self.randomizer.to_json())
+        return parameters
 
     def to_json(self) -> str:
         """The question as a JSON object, which from_json reads; equal texts are equal questions."""
@@ -108,7 +105,7 @@ class Question:
 
     @property
     def digest(self) -> str:
-        """What tells it from any other question, of the same id or not: 16 hexadecimal digits."""
+        """A hash of the whole question, 16 hexadecimal digits."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @classmethod
@@ -117,18 +114,18 @@ class Question:
 
         Raises: ParameterError when it is not one.
         """
-        return from_json("question", text, "hdp-fast local question", cls._of)
+        return from_json("question", text, "hdp-fast local question", cls._from_fields)
 
     @classmethod
-    def _of(cls, fields: dict[str, Any]) -> Question:
+    def _from_fields(cls, fields: dict[str, Any]) -> Question:
         form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
         if form != _FORM:
             rule = f"question must have format and version {list(_FORM.values())}"
             raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
         categories = fields.pop("categories", None)
-        made: Any = made_from(fields.pop("randomizer"))
-        named = None if categories is None else tuple(categories)
-        question = cls(randomizer=made, categories=named, **fields)
+        randomizer: Any = make_randomizer(fields.pop("randomizer"))
+        texts = None if categories is None else tuple(categories)
+        question = cls(randomizer=randomizer, categories=texts, **fields)
         if kind != question.kind:
             rule = f"the randomizer is one of a {question.kind}"
             raise ParameterError(f"kind = {shorten(kind)} of a question, but {rule}")
@@ -159,8 +156,8 @@ def mean_question(
     """
     if randomizer == "best":
         alpha = (high - low) / 20
-        made = best_randomizer(epsilon, delta or 0.0, (low, high), alpha=alpha, beta=beta)
-        return Question(name, made)
+        best = best_randomizer(epsilon, delta or 0.0, (low, high), alpha=alpha, beta=beta)
+        return Question(name, best)
     if (randomizer == "gaussian") != (delta is not None):
         rule = "gaussian needs it, best may use it, no other randomizer does"
         raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
@@ -186,8 +183,8 @@ def frequency_question(
     texts = None if categories is None else tuple(text.strip() for text in categories.split(","))
     values: Any = k if texts is None else len(texts)
     kinds = {"kary": KaryResponse, "hadamard": HadamardResponse}
-    made = [kind(values, epsilon) for key, kind in kinds.items() if randomizer in ("best", key)]
-    return Question(name, min(made, key=lambda each: each.variance()), texts)
+    choices = [kind(values, epsilon) for key, kind in kinds.items() if randomizer in ("best", key)]
+    return Question(name, min(choices, key=lambda choice: choice.variance()), texts)
 
 
 def _number(text: str) -> float:

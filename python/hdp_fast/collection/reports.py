@@ -1,4 +1,4 @@
-"""Lines of reports: how a client writes one, and what a collector makes of any number of them."""
+"""Lines of reports: clients write one each, and a collector reads any number of them."""
 
 from __future__ import annotations
 
@@ -26,75 +26,75 @@ _ID_BYTES = 16
 # No line of a client is a quarter as long.
 _LONGEST_LINE = 1 << 12
 # Why a line was not accepted, in the order in which that is asked.
-_REASONS = ("malformed", "wrong_question", "out_of_range", "duplicates")
+REASONS = ("malformed", "wrong_question", "out_of_range", "duplicates")
 
 
 def report_lines(question: Question, texts: list[str]) -> list[str]:
-    """One JSON line for each value, of one person each: all that leaves a device.
+    """Write one JSON line for each value, of one person each: all that leaves a device.
 
-    Its id is drawn for the line and has nothing to do with the value or the person.
+    The id of a line is random and independent of the value and the person.
 
-    Raises: ParameterError for a text that holds no value.
+    Raises: ParameterError for a text that is no value.
     """
     reports = question.randomizer.sample(question.values(texts)).tolist()
-    form = {"format": _FORMAT, "version": _VERSION, **_asked(question)}
+    form = {"format": _FORMAT, "version": _VERSION, **_question_fields(question)}
     return [
         json.dumps({**form, "report": report, "id": secrets.token_hex(_ID_BYTES)})
         for report in reports
     ]
 
 
-def _asked(question: Question) -> dict[str, Any]:
-    """What a line says of its question. The digest tells what the rest leaves out: categories."""
+def _question_fields(question: Question) -> dict[str, Any]:
+    """The fields by which a line names its question; the digest covers the categories, too."""
     parameters = question.parameters()
     return {"question": question.id, "digest": question.digest, "randomizer": parameters}
 
 
 class Collection:
-    """The reports about one question, each id's first, and how many lines were no such report.
+    """The reports about one question, the first of each id, and how many lines were refused.
 
-    Collections of parts of the lines add up to the one of all lines, duplicates across the parts
-    included: that is why it keeps reports with their ids, and not their aggregate alone.
+    It keeps reports with their ids, and not their aggregate alone, so that duplicates are found
+    when collections of parts of the lines are merged.
     """
 
     def __init__(self, question: Question):
         self._question = question
-        self._asked = _asked(question)
+        self._fields = _question_fields(question)
         self._range = question.randomizer.report_range
         self._reports: dict[bytes, int] = {}
-        self._refused = dict.fromkeys(_REASONS, 0)
+        self._refused = dict.fromkeys(REASONS, 0)
 
     @property
     def accepted(self) -> int:
-        """Reports that count."""
+        """The number of reports that count."""
         return len(self._reports)
 
     @property
     def lines(self) -> int:
-        """Lines read, each of them counted once below."""
+        """The number of lines that were read."""
         return self.accepted + sum(self._refused.values())
 
     def counts(self) -> dict[str, int]:
-        """What became of the lines."""
+        """How many lines were read, accepted and refused, by reason."""
         return {"lines": self.lines, "accepted": self.accepted, **self._refused}
 
     def read(self, handle: IO[bytes], done: Callable[[int], object]) -> None:
-        """Takes every line; `done` hears of the bytes read. No content of a line is an error."""
+        """Read every line and report its bytes to `done`; no content of a line is an error."""
         for line, length in _lines(handle):
-            reason = self._reason(line)
+            reason = self._accept(line)
             if reason is not None:
                 self._refused[reason] += 1
             done(length)
 
-    def _reason(self, line: bytes | None) -> str | None:
-        """Accepts the report in a line, or says why not."""
+    def _accept(self, line: bytes | None) -> str | None:
+        """Accept the report in a line, or return why it was refused."""
         fields = None if line is None else _fields(line)
         if fields is None:
             return "malformed"
-        if any(fields[name] != value for name, value in self._asked.items()):
+        if any(fields[name] != value for name, value in self._fields.items()):
             return "wrong_question"
         least, most = self._range
-        # Not clipped: nobody who ran the randomizer has sent this.
+        # Not clipped: the randomizer makes no such report.
         if not least <= fields["report"] <= most:
             return "out_of_range"
         key = bytes.fromhex(fields["id"])
@@ -104,7 +104,7 @@ class Collection:
         return None
 
     def merge(self, other: Collection) -> None:
-        """Takes all of another collection, whose lines count as read after the own ones."""
+        """Add another collection, whose lines count as read after those of this one."""
         before = self.accepted + other.accepted
         self._reports = {**other._reports, **self._reports}
         for reason, count in other._refused.items():
@@ -112,15 +112,14 @@ class Collection:
         self._refused["duplicates"] += before - self.accepted
 
     def aggregate(self) -> Aggregate:
-        """What the accepted reports say together."""
+        """The aggregate of the accepted reports."""
         reports = np.fromiter(self._reports.values(), np.int64, self.accepted)
-        found: Aggregate = self._question.randomizer.aggregate(reports)
-        return found
+        return self._question.randomizer.aggregate(reports)
 
     def record(self) -> PrivacyRecord:
         """What protects each report, if its client is honest."""
-        found = self._question.randomizer.record()
-        return dataclasses.replace(found, rng="the clients' own")
+        record = self._question.randomizer.record()
+        return dataclasses.replace(record, rng="the clients' own")
 
     def to_bytes(self) -> bytes:
         """The collection as an .npz file, which read_collection reads."""
@@ -135,10 +134,13 @@ class Collection:
         return content.getvalue()
 
     def _restore(self, refused: Any, ids: Any, reports: Any) -> None:
-        """Raises: ParameterError when they are not what to_bytes wrote."""
+        """Take the state that to_bytes wrote.
+
+        Raises: ParameterError when it is not such a state.
+        """
         keys, (least, most) = ids.tobytes(), self._range
         whole = refused.dtype == reports.dtype == np.int64 and ids.dtype == np.uint8
-        whole = whole and refused.shape == (len(_REASONS),) and (refused >= 0).all()
+        whole = whole and refused.shape == (len(REASONS),) and (refused >= 0).all()
         whole = whole and ids.shape == (*reports.shape, _ID_BYTES)
         if not whole or ((reports < least) | (reports > most)).any():
             raise ParameterError("its arrays are not those of a collection")
@@ -147,7 +149,7 @@ class Collection:
         self._reports = {keys[start : start + _ID_BYTES]: report for start, report in pairs}
         if self.accepted != len(reports):
             raise ParameterError("its ids are not different")
-        self._refused = dict(zip(_REASONS, refused.tolist(), strict=True))
+        self._refused = dict(zip(REASONS, refused.tolist(), strict=True))
 
 
 def read_collection(path: Path, question: Question) -> Collection:
@@ -155,8 +157,8 @@ def read_collection(path: Path, question: Question) -> Collection:
 
     Raises: ParameterError when it is not one, or is of another question.
     """
-    found = Collection(question)
-    with open_arrays(path) as archive:
+    collection = Collection(question)
+    with opened(path) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):
             raise ParameterError(f"{path} must be a file that --aggregate wrote")
@@ -164,10 +166,10 @@ def read_collection(path: Path, question: Question) -> Collection:
     if str(text) != question.to_json():
         raise ParameterError(f"{path} must hold reports about the same question, {question.id!r}")
     try:
-        found._restore(*state)
+        collection._restore(*state)
     except ParameterError as error:
         raise ParameterError(f"{path} must be a file that --aggregate wrote: {error}") from None
-    return found
+    return collection
 
 
 def _lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
@@ -183,25 +185,25 @@ def _lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
 
 
 def _fields(line: bytes) -> dict[str, Any] | None:
-    """What a line says, if it is one that a client could have written."""
+    """The fields of a line, if it is one that a client could have written."""
     try:
-        found = json.loads(line.decode("utf-8"), object_pairs_hook=_different)
-    # Of text that is not UTF-8, of JSON, of numbers too long to read: all are ValueErrors.
+        fields = json.loads(line.decode("utf-8"), object_pairs_hook=_refuse_duplicate_keys)
+    # Text that is not UTF-8, other JSON and numbers too long to read are all ValueErrors.
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.keys() != _KEYS or found["format"] != _FORMAT:
+    if not isinstance(fields, dict) or fields.keys() != _KEYS or fields["format"] != _FORMAT:
         return None
     # bool is an int to isinstance; 1.0 and 1e0 are floats.
-    if type(found["version"]) is not int or found["version"] != _VERSION:
+    if type(fields["version"]) is not int or fields["version"] != _VERSION:
         return None
-    if type(found["report"]) is not int or not isinstance(found["id"], str):
+    if type(fields["report"]) is not int or not isinstance(fields["id"], str):
         return None
-    return found if _ID.fullmatch(found["id"]) else None
+    return fields if _ID.fullmatch(fields["id"]) else None
 
 
-def _different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, if no key comes twice: readers would differ on what it says."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as a dict, if no key comes twice: readers differ on which value holds."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key comes twice")
-    return found
+    return fields

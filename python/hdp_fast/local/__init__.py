@@ -1,7 +1,7 @@
 """The local model: people who each answer one randomized question, and nobody twice."""
 
 from .._support.lazy import list_only
-from .agents import Agents, RemoteAgents
+from .agents import Agents
 from .descent import learn_by_descent
 from .estimation import agents_needed, estimate_mean
 from .masked_parity.concepts import (
@@ -37,7 +37,9 @@ from .randomizers.frequency import FrequencyAggregate, HadamardResponse, KaryRes
 from .randomizers.mean import MeanAggregate
 from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 from .randomizers.piecewise import Piecewise
-from .response import VotingResult, learn_by_votes, randomized_response, votes_needed
+from .remote_agents import RemoteAgents
+from .response import randomized_response
+from .voting import VotingResult, learn_by_votes, votes_needed
 
 __all__ = [
     "Agents",

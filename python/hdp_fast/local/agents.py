@@ -1,109 +1,30 @@
-"""Populations of agents: simulated and remote, each asked once, ever."""
+"""Simulated agents: each holds one record and is asked once, ever."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._core import truth_probability
 from .._support.callers import answers as checked_answers
-from .._support.callers import freeze, losses, predictions, silence
+from .._support.callers import locked, losses, unheard
 from .._support.numbers import finite_rows
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
-from .._support.uncopyable import Uncopyable
-from .._support.validate import array, bits, nonnegative_int, probability, refuse
-from ..exceptions import AgentsExhausted, ParameterError, ShapeError
+from .._support.validate import array, bits, positive, probability, refuse
+from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from ..learners.descriptions import Hypothesis
-from ..record import PrivacyRecord, rng_of
-from .visits import questions_of, shares_of
-
-Question = Callable[[Any, Bits], ArrayLike]
-
-SOURCE = (
-    "Warner 1965; Kohen and Sheffet 2022, Section 3 (binary randomized response for their Gaussian)"
-)
+from ..record import PrivacyRecord
+from .pool import AgentPool, Hypothesis, QuestionFunction, find_mistakes
+from .response import advantage, record_of
 
 
-class Testable(Protocol):
-    """What agents can be asked about: a learned hypothesis."""
-
-    @property
-    def hypothesis(self) -> Hypothesis:
-        """Its description, a dict that JSON can carry."""
-
-    def predict(self, X: Any, /) -> ArrayLike:
-        """What it says of records, 0/1 (m,)."""
-
-
-class Population(Uncopyable, ABC):
-    """People in a fixed order, each to be asked once, ever, and how many have been."""
-
-    _copied = "ask the same people again"
-    _instead = "ask in that process, or make there agents of other people for each child"
-
-    def __init__(self, size: int, epsilon: float):
-        super().__init__()
-        advantage(epsilon)
-        self._size, self._epsilon = size, float(epsilon)
-        self._asked = 0
-
-    @property
-    def epsilon(self) -> float:
-        """Privacy parameter of every answer."""
-        return self._epsilon
-
-    @property
-    def remaining(self) -> int:
-        """How many agents have not been asked yet."""
-        return self._size - self._asked
-
-    @abstractmethod
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
-        """Whether the hypothesis is wrong about the next agents, each answer randomized."""
-
-    @abstractmethod
-    def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent."""
-
-    def pass_over(self, count: int) -> None:
-        """Count the next agents as asked without asking them: an earlier run did.
-
-        count: how many, at least 0.
-
-        Raises: AgentsExhausted when fewer are left; ParameterError, also in a forked child.
-        Cost: constant.
-        Source: none.
-        """
-        self._reserve(count)
-
-    def _reserve(self, count: int) -> int:
-        """Marks agents as asked before their question runs: a crash leaves them spent."""
-        wanted = nonnegative_int("count", count)
-        with self._hold():
-            if wanted > self.remaining:
-                raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
-            start = self._asked
-            self._asked += wanted
-        return start
-
-    def __len__(self) -> int:
-        return self._size
-
-    def _described(self, details: str) -> str:
-        asked = f"{self._asked:,} of {len(self):,} asked"
-        return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
-
-
-class Agents(Population):
+class Agents(AgentPool):
     """Simulated local agents: each holds one record and answers one question, once, ever.
 
     X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
@@ -133,16 +54,16 @@ class Agents(Population):
         self._d = int(records.shape[1])
 
         # Records live in these two functions alone: whoever holds the object has answers, no more.
-        def answers(
-            question: Question, some: slice, share: float, random_state: RandomState
+        def respond(
+            question: QuestionFunction, part: slice, share: float, random_state: RandomState
         ) -> Bits:
-            count, share = some.stop - some.start, min(share, epsilon)
-            # A copy, or a view's base would be the records of all agents.
-            X = records[some]
-            shown = X if isinstance(X, BitMatrix) else freeze(X.copy())
-            with silence():
-                given = question(shown, freeze(labels[some].copy()))
-                true = checked_answers("answers", given, count)
+            count, share = part.stop - part.start, min(share, epsilon)
+            # A copy, since the base of a view would be the records of all agents.
+            X = records[part]
+            features = X if isinstance(X, BitMatrix) else locked(X.copy())
+            with unheard():
+                answers = question(features, locked(labels[part].copy()))
+                true = checked_answers("answers", answers, count)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 
         def require_bits() -> None:
@@ -153,7 +74,7 @@ class Agents(Population):
             if not isinstance(records, BitMatrix):
                 finite_rows(records)
 
-        self._answers = answers
+        self._respond = respond
         self._require_bits, self._require_finite = require_bits, require_finite
 
     @property
@@ -161,7 +82,9 @@ class Agents(Population):
         """Number of features of an agent."""
         return self._d
 
-    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+    def ask(
+        self, question: QuestionFunction, count: int, *, random_state: RandomState = None
+    ) -> Bits:
         """Ask the next agents a question with an answer in [0, 1] and return what they say.
 
         question: called with the features and the labels of those agents, (count, d) and (count,),
@@ -181,11 +104,11 @@ class Agents(Population):
         if not callable(question):
             refuse("question", question, "it must be callable")
         start = self._reserve(count)
-        return self._answers(question, slice(start, start + count), self._epsilon, random_state)
+        return self._respond(question, slice(start, start + count), self._epsilon, random_state)
 
     def ask_several(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[QuestionFunction],
         count: int,
         *,
         shares: ArrayLike | None = None,
@@ -209,40 +132,40 @@ class Agents(Population):
         Cost: that of the questions, and O(k count d).
         Source: Kasiviswanathan et al. 2011, Definition 5.3.
         """
-        coins = make_stream(random_state)
-        asked = questions_of(questions)
-        parts = shares_of(shares, len(asked), self._epsilon)
-        for part in parts:
-            advantage(part)
+        rng = make_stream(random_state)
+        _check_questions(questions)
+        questions = list(questions)
+        epsilons = split_epsilon(shares, len(questions), self._epsilon)
+        for epsilon in epsilons:
+            advantage(epsilon)
         start = self._reserve(count)
-        some = slice(start, start + count)
-        pairs = zip(asked, parts, strict=True)
-        return np.stack([self._answers(question, some, part, coins) for question, part in pairs])
+        part = slice(start, start + count)
+        pairs = zip(questions, epsilons, strict=True)
+        return np.stack([self._respond(question, part, share, rng) for question, share in pairs])
 
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+    def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
 
         learned: anything with predict(X) -> 0/1 (count,), such as learners.ExponentialResult; it
-        sees the features of those agents. Where it has losses(X, y) -> floats in [0, 1], they are
-        asked for
-        these: each rounds its loss to 1 with the loss as the probability, so that estimate_mean
-        estimates the mean loss. count: how many to ask, at least 0. Returns uint8 (count,), 1 for
-        an error, each answer randomized.
+        sees the features of those agents. Where it has losses(X, y) -> floats in [0, 1], agents are
+        asked for these: each rounds its loss to 1 with the loss as the probability, so that
+        estimate_mean estimates the mean loss. count: how many to ask, at least 0. Returns uint8
+        (count,), 1 for an error, each answer randomized.
 
         Guarantee: as ask.
         Raises: as ask; ShapeError when predict or losses return anything but one number an agent.
-            Predictions count as the nearer label, 0 where they are not finite;
-            losses are clipped, and what is not finite counts as 1.
+            Predictions count as the nearer label, 0 where they are not finite; losses are clipped,
+            and what is not finite counts as 1.
         Cost: that of predict, and O(count).
         Source: Kohen and Sheffet 2022, Algorithm 2.
         """
 
-        def lost(X: Any, y: Bits) -> NDArray[Any]:
+        def find_losses(X: Any, y: Bits) -> NDArray[Any]:
             if hasattr(learned, "losses"):
                 return losses("learned.losses(X, y)", learned.losses(X, y), len(y))
-            return mistakes(learned, X, y)
+            return find_mistakes(learned, X, y)
 
-        return self.ask(lost, count, random_state=random_state)
+        return self.ask(find_losses, count, random_state=random_state)
 
     def require_bits(self) -> None:
         """Refuse features that are not bits, before anybody is asked about them.
@@ -280,105 +203,34 @@ class Agents(Population):
         return record_of("local.Agents", self._epsilon, random_state)
 
     def __repr__(self) -> str:
-        return self._described(f"{self.d:,} features, ")
+        return self._describe(f"{self.d:,} features, ")
 
 
-class RemoteAgents(Population):
-    """Real local agents, reached through a function; each is asked once, ever.
+def _check_questions(questions: Any) -> None:
+    """Refuse what is no sequence of questions for one visit."""
+    if not isinstance(questions, Sequence) or not questions or not all(map(callable, questions)):
+        refuse("questions", questions, "it must be a sequence of at least one callable")
 
-    ask: called with a hypothesis as JSON and a number k >= 1; asks k agents that it never asked
-    before whether the hypothesis is wrong about them, and returns their k answers, 0/1, each
-    already randomized by the agent (randomized_response; predictor of hdp_fast.learners reads the
-    JSON). epsilon: of the agents' randomizers, above 0. count: how many agents there are.
 
-    No record ever reaches this object. A copy is the very same object, pickling raises, and so does
-    a test in a forked child.
+def split_epsilon(shares: Any, count: int, epsilon: float) -> list[float]:
+    """Divide the agents' epsilon among the questions of one visit: by shares, or equally.
 
-    Guarantee: that of the agents' own randomizers, which this side cannot check: pure epsilon-DP
-        for each agent if they are binary randomized response with this epsilon.
     Raises: ParameterError.
-    Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet 2022, Section 3.
     """
-
-    def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
-        if not callable(ask):
-            refuse("ask", ask, "it must be callable")
-        super().__init__(nonnegative_int("count", count), epsilon)
-        self._ask = ask
-
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them.
-
-        learned: anything with .hypothesis, a dict that JSON can carry, such as
-            learners.ExponentialResult.
-        count: how many to ask, at least 0; ask is not called for 0. random_state: not used, the
-        coins are the agents'. Returns uint8 (count,), what they answered.
-
-        Guarantee: as the class.
-        Raises: AgentsExhausted when fewer are left, and ParameterError when the hypothesis is
-            nothing for JSON: then nobody is asked. ShapeError and ParameterError when ask returns
-            anything but one bit an agent, and whatever ask raises: those agents stay spent.
-        Cost: that of ask.
-        Source: Kohen and Sheffet 2022, Algorithm 2.
-        """
-        check_random_state(random_state)
-        text = _json(learned.hypothesis)
-        self._reserve(count)
-        answers = bits("what ask returned", self._ask(text, count) if count else [])
-        if answers.shape != (count,):
-            rule = f"{count} agents were asked"
-            raise ShapeError(f"ask returned shape {answers.shape}, but {rule}")
-        return answers
-
-    def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent's answer, if the agents do what they are meant to.
-
-        random_state: not used, the coins are the agents'.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
-        """
-        record = record_of("local.RemoteAgents", self._epsilon, None)
-        return dataclasses.replace(record, rng="the agents' own")
-
-    def __repr__(self) -> str:
-        return self._described("")
+    if shares is None:
+        equal = epsilon / count
+        while count * _decimal(equal) > _decimal(epsilon):
+            equal = math.nextafter(equal, 0)
+        return [equal] * count
+    values = array("shares", shares)
+    if values.shape != (count,) or values.dtype.kind not in "uif":
+        refuse("shares", shares, f"it must be {count} numbers, one for each question")
+    parts = [positive("shares", share) for share in values.tolist()]
+    if sum(map(_decimal, parts)) > _decimal(epsilon):
+        refuse("shares", shares, f"their sum must be at most the agents' epsilon = {epsilon}")
+    return parts
 
 
-def mistakes(learned: Testable, X: Any, y: Bits) -> Bits:
-    """Where a hypothesis is wrong about records.
-
-    Raises: ShapeError, ParameterError unless it says one number of each.
-    """
-    return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y
-
-
-def _json(hypothesis: Any) -> str:
-    try:
-        return json.dumps(hypothesis, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        refuse("hypothesis", hypothesis, f"it must be something for JSON ({error})")
-
-
-def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
-    """The record of agents who each answer by binary randomized response."""
-    return PrivacyRecord(
-        mechanism=mechanism,
-        source=SOURCE,
-        neighbors="local",
-        epsilon=epsilon,
-        noise="binary randomized response",
-        rng=rng_of(random_state),
-    )
-
-
-def advantage(epsilon: float) -> float:
-    """By how much truth is likelier than a lie: tanh(epsilon / 2), as the coins have it."""
-    advantage = (2 * truth_probability(epsilon) - (1 << 64)) / (1 << 64)
-    if advantage == 0:
-        raise ParameterError(
-            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
-        )
-    return advantage
+def _decimal(epsilon: float) -> Fraction:
+    """The shortest decimal that denotes this float; a ledger reads it in the same way."""
+    return Fraction(repr(epsilon))

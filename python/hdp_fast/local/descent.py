@@ -15,7 +15,8 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import LinearModel, as_given, labels_of, looked_at
 from ..learners.sgd import PrivateSGD
-from .agents import Agents, advantage
+from .agents import Agents
+from .response import advantage
 
 
 def learn_by_descent(
@@ -53,17 +54,17 @@ def learn_by_descent(
         Section 1.1 (stochastic gradients in the local model).
     """
     _check(learner, agents)
-    coins = make_stream(random_state)
+    rng = make_stream(random_state)
     agents.require_finite()
-    public = coins or np.random.default_rng()
+    public = rng or np.random.default_rng()
     weights, total = np.zeros(agents.d), np.zeros(agents.d)
-    scale = _norm(agents)
-    first = _first_length(learner, scale)
-    for number in range(1, learner.steps + 1):
+    scale = _gradient_scale(agents)
+    first = _first_step_size(learner, scale)
+    for step in range(1, learner.steps + 1):
         total += weights
-        gradient = scale * _asked(learner, agents, weights, public, coins)
-        length = first / (number if learner.strong_convexity else math.sqrt(number))
-        weights = _moved(learner, weights, gradient, length)
+        gradient = scale * _ask_for_gradient(learner, agents, weights, public, rng)
+        step_size = first / (step if learner.strong_convexity else math.sqrt(step))
+        weights = _take_step(learner, weights, gradient, step_size)
     weights = read_only(total / learner.steps)
     return LinearModel(weights, learner.linear_loss, agents.record(random_state))
 
@@ -85,45 +86,47 @@ def _check(learner: Any, agents: Any) -> None:
         raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
 
 
-def _norm(agents: Agents) -> float:
-    """1 / (a c): of an estimated gradient, in Lipschitz constants."""
+def _gradient_scale(agents: Agents) -> float:
+    """1 / (a c), the norm of an estimated gradient in units of clip_norm."""
     d = agents.d
-    share = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
-    return 1 / (advantage(agents.epsilon) * share)
+    mean_coordinate = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+    return 1 / (advantage(agents.epsilon) * mean_coordinate)
 
 
-def _first_length(learner: PrivateSGD, norm: float) -> float:
+def _first_step_size(learner: PrivateSGD, scale: float) -> float:
     if learner.strong_convexity:
         return 1 / learner.strong_convexity
-    spread = 1 + (norm**2 - 1) / learner.batch_size
-    return 2 * learner.radius / (_clip_norm(learner) * math.sqrt(spread))
+    second_moment = 1 + (scale**2 - 1) / learner.batch_size
+    return 2 * learner.radius / (_clip_norm(learner) * math.sqrt(second_moment))
 
 
 def _clip_norm(learner: PrivateSGD) -> float:
     return float(learner.clip_norm or 0)
 
 
-def _asked(
+def _ask_for_gradient(
     learner: PrivateSGD,
     agents: Agents,
     weights: Floats,
     public: np.random.Generator,
-    coins: np.random.Generator | None,
+    rng: np.random.Generator | None,
 ) -> Floats:
-    """The mean of the next agents' answers along their directions, (d,)."""
+    """The mean of the next agents' directions, each with the sign of the agent's answer, (d,)."""
     directions = public.standard_normal((learner.batch_size, agents.d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
 
     def question(X: Any, y: Bits) -> Floats:
-        return _sides(learner, weights, directions, X, y)
+        return _answer_probabilities(learner, weights, directions, X, y)
 
-    said = agents.ask(question, learner.batch_size, random_state=coins)
-    mean: Floats = (2.0 * said - 1) @ directions * (_clip_norm(learner) / learner.batch_size)
+    answers = agents.ask(question, learner.batch_size, random_state=rng)
+    mean: Floats = (2.0 * answers - 1) @ directions * (_clip_norm(learner) / learner.batch_size)
     return mean
 
 
-def _sides(learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits) -> Floats:
-    """The probability of each agent's true answer to be 1, (m,)."""
+def _answer_probabilities(
+    learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits
+) -> Floats:
+    """The probability with which each agent's true answer is 1, (m,)."""
     rows = looked_at(X)
     given = as_given(rows, labels_of(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
@@ -140,9 +143,9 @@ def _sides(learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: 
     return probabilities
 
 
-def _moved(learner: PrivateSGD, weights: Floats, gradient: Floats, length: float) -> Floats:
-    """The model after a step, in the ball."""
-    moved: Floats = weights * (1 - length * learner.l2) - length * gradient
+def _take_step(learner: PrivateSGD, weights: Floats, gradient: Floats, step_size: float) -> Floats:
+    """The model after a proximal step against the gradient, projected onto the ball."""
+    model: Floats = weights * (1 - step_size * learner.l2) - step_size * gradient
     if learner.l1:
-        moved = np.sign(moved) * np.maximum(np.abs(moved) - length * learner.l1, 0)
-    return moved * (learner.radius / max(learner.radius, float(np.linalg.norm(moved))))
+        model = np.sign(model) * np.maximum(np.abs(model) - step_size * learner.l1, 0)
+    return model * (learner.radius / max(learner.radius, float(np.linalg.norm(model))))

@@ -8,12 +8,9 @@ from numpy.typing import ArrayLike
 
 from .._support.validate import bits, probability
 from ..exceptions import ParameterError, ShapeError
-from .agents import advantage
 from .randomizers.aggregates import Estimate
-
-# No population is larger.
-MOST_AGENTS = 1e18
-TOO_MANY = f"need more than {MOST_AGENTS:.0e} agents, but be larger"
+from .randomizers.concentration import MOST_AGENTS, TOO_MANY
+from .response import advantage
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
@@ -27,19 +24,23 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
         tanh(epsilon / 2))**2): a 28th of Kohen and Sheffet 2022, Section 3, at epsilon = 1.
     """
     failure = probability("beta", beta)
-    return needed_for(probability("alpha", alpha), failure, epsilon, wanted=f"alpha = {alpha}")
+    return agents_for_width(
+        probability("alpha", alpha), failure, epsilon, wanted=f"alpha = {alpha}"
+    )
 
 
-def needed_for(width: float, failure: float, epsilon: float, *, times: int = 1, wanted: str) -> int:
-    """Agents for a mean to within `width`, but for probability failure / times.
+def agents_for_width(
+    width: float, failure: float, epsilon: float, *, times: int = 1, wanted: str
+) -> int:
+    """How many agents estimate a mean to within `width`, except with probability failure / times.
 
-    Raises: ParameterError, naming what was wanted, for more than there can be.
+    Raises: ParameterError, which names what was wanted, for more agents than there can be.
     """
-    spread = 2 * (width * advantage(epsilon)) ** 2
-    needed = math.log(2 * times) - math.log(failure)
-    if needed >= spread * MOST_AGENTS:
+    per_agent = 2 * (width * advantage(epsilon)) ** 2
+    log_odds = math.log(2 * times) - math.log(failure)
+    if log_odds >= per_agent * MOST_AGENTS:
         raise ParameterError(f"{wanted} and epsilon = {epsilon} {TOO_MANY}")
-    return math.ceil(needed / spread)
+    return math.ceil(log_odds / per_agent)
 
 
 def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimate:
@@ -54,9 +55,9 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     Source: unbiased inversion of randomized response; Hoeffding's inequality.
     """
     failure, edge = probability("beta", beta), advantage(epsilon)
-    said = bits("answers", answers)
-    if said.size == 0:
-        raise ShapeError(f"answers has shape {said.shape}, but it must be (N,) with N >= 1")
-    mean = (float(said.mean()) - (1 - edge) / 2) / edge
-    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * said.size)) / edge
+    reports = bits("answers", answers)
+    if reports.size == 0:
+        raise ShapeError(f"answers has shape {reports.shape}, but it must be (N,) with N >= 1")
+    mean = (float(reports.mean()) - (1 - edge) / 2) / edge
+    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * reports.size)) / edge
     return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))

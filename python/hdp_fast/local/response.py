@@ -1,25 +1,20 @@
-"""Randomized response, and learning by agents' votes."""
+"""Binary randomized response, the mechanism of every agent, and what is known of it."""
 
 from __future__ import annotations
-
-import dataclasses
-import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
-from .._support.validate import nonnegative_int, probability, refuse, shorten
 from ..budget.account import Budget, spend
-from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..learners.hypotheses import Hypotheses, HypothesisResult
-from ..record import PrivacyRecord
-from .agents import Agents, Population, RemoteAgents, advantage, record_of
-from .estimation import MOST_AGENTS, TOO_MANY, estimate_mean
-from .randomizers.aggregates import Estimate
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord, rng_of
+
+_SOURCE = (
+    "Warner 1965; Kohen and Sheffet 2022, Section 3 (binary randomized response for their Gaussian)"
+)
 
 
 def randomized_response(
@@ -55,106 +50,26 @@ def randomized_response(
             return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class VotingResult(HypothesisResult):
-    """What learn_by_votes releases.
-
-    Attributes:
-        index: of the chosen hypothesis in its class.
-        hypothesis: its description, a dict that JSON can carry.
-        estimate: of its error, its interval wide enough for every hypothesis at once.
-        agents: how many were asked.
-        agents_record: what protects each agent's answer.
-    """
-
-    estimate: Estimate
-    agents: int
-    agents_record: PrivacyRecord
-
-
-def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int:
-    """How many agents learn_by_votes needs: more than in proportion to the size of the class.
-
-    size: number of hypotheses, at least 1. alpha: excess error, in (0, 1); beta: failure
-    probability, in (0, 1); epsilon: of each agent's answer, above 0.
-
-    Guarantee: with so many agents, drawn independently, the chosen hypothesis errs with probability
-        at most the least possible plus alpha, except with probability beta.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Hoeffding's inequality for the difference of two hypotheses' answers, and a union over
-        the rivals of the best: |H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2.
-    """
-    hypotheses = nonnegative_int("size", size)
-    if not hypotheses:
-        raise ParameterError("size = 0, but it must be at least 1")
-    width, failure = probability("alpha", alpha), probability("beta", beta)
-    spread = (width * advantage(epsilon)) ** 2
-    needed = math.log(max(1, hypotheses - 1)) - math.log(failure)
-    if hypotheses * needed >= spread * MOST_AGENTS:
-        wanted = f"size = {shorten(size)}, alpha = {alpha} and epsilon = {epsilon}"
-        raise ParameterError(f"{wanted} {TOO_MANY}")
-    return hypotheses * math.ceil(needed / spread) if hypotheses > 1 else 1
-
-
-def learn_by_votes(
-    hypotheses: Hypotheses,
-    agents: Agents | RemoteAgents,
-    *,
-    beta: float = 0.05,
-    random_state: RandomState = None,
-) -> VotingResult:
-    """Learn from agents alone, without a curator: the rival of hybrid learning.
-
-    Every agent left is asked about one hypothesis only, whether it is wrong about them, and the
-    hypothesis of the smallest estimated error wins. They are asked in their order, an equal share
-    about each hypothesis, so that their order must tell nothing about them.
-
-    hypotheses: a class of hdp_fast.learners. agents: at least one a hypothesis, votes_needed() for
-    a promise. beta: probability with which any hypothesis' interval may miss its error.
-    random_state: as randomized_response; not used by RemoteAgents.
-
-    Guarantee: pure agents.epsilon-DP, locally, for each agent.
-    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than
-        hypotheses: then nobody is asked; whatever the agents raise.
-    Cost: a call and a prediction for each hypothesis, and O(N).
-    Source: Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
-    """
-    _check_voting(hypotheses, agents)
-    failure = probability("beta", beta) / len(hypotheses)
-    coins = make_stream(random_state)
-    asked = agents.remaining
-    share, more = divmod(asked, len(hypotheses))
-    best, most_right, index = np.empty(0, np.uint8), -1.0, 0
-    for i, hypothesis in enumerate(hypotheses):
-        chosen = HypothesisResult(i, hypothesis, hypotheses)
-        answers = agents.test(chosen, share + (i < more), random_state=coins)
-        right = 1 - float(answers.mean())
-        if right > most_right:
-            best, most_right, index = answers, right, i
-    return VotingResult(
-        index,
-        hypotheses.hypothesis(index),
-        hypotheses,
-        estimate_mean(best, beta=failure, epsilon=agents.epsilon),
-        asked,
-        agents.record(random_state),
+def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
+    """The record of agents who each answer by binary randomized response."""
+    return PrivacyRecord(
+        mechanism=mechanism,
+        source=_SOURCE,
+        neighbors="local",
+        epsilon=epsilon,
+        noise="binary randomized response",
+        rng=rng_of(random_state),
     )
 
 
-def _check_voting(hypotheses: Any, agents: Any) -> None:
-    if not isinstance(hypotheses, Hypotheses) or not len(hypotheses):
-        refuse(
-            "hypotheses",
-            hypotheses,
-            "it must be a class of hypotheses of hdp_fast.learners that has one",
+def advantage(epsilon: float) -> float:
+    """Pr[truth] - Pr[lie] of randomized response: tanh(epsilon / 2), by the probability as drawn.
+
+    Raises: ParameterError for an epsilon that is not above 0, or rounds to an advantage of 0.
+    """
+    difference = (2 * _core.truth_probability(epsilon) - (1 << 64)) / (1 << 64)
+    if difference == 0:
+        raise ParameterError(
+            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
         )
-    if not isinstance(agents, Population):
-        rule = "it must be Agents or RemoteAgents"
-        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
-    if agents.remaining < len(hypotheses):
-        rule = f"each of {len(hypotheses):,} hypotheses needs one"
-        raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
-    if isinstance(agents, Agents) and agents.d != hypotheses.d:
-        rule = f"the hypotheses have {hypotheses.d}"
-        raise ShapeError(f"agents have {agents.d} features, but {rule}")
+    return difference

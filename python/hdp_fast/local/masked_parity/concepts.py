@@ -40,10 +40,10 @@ class MaskedParity:
     a: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no concept."""
+        """Validate r and a."""
         r = bits("r", self.r)
-        checked_size("the length of r", len(r))
-        store(self, r=read_only(r), a=bit("a", self.a))
+        validate_size("the length of r", len(r))
+        store(self, r=read_only(r), a=validate_bit("a", self.a))
 
     @property
     def d(self) -> int:
@@ -51,7 +51,7 @@ class MaskedParity:
         return len(self.r)
 
     def predict(self, X: Any) -> Bits:
-        """The labels of examples, 1 where the paper says -1.
+        """Predict the labels of examples, 1 where the paper has -1.
 
         X: 0/1 (m, d + log2(d) + 1), an array or a BitMatrix: x, i with its lowest bit first, b.
         Returns uint8 (m,).
@@ -74,7 +74,7 @@ class MaskedParity:
 
 @dataclass(frozen=True, eq=False)
 class WeakMaskedParity:
-    """What is told of MASKED-PARITY without its parities: r_i where b = 1, else a bit of i.
+    """A concept that knows r but no parity: r_i where b = 1, else the lowest bit of i.
 
     Attributes:
         r: 0/1 (d,), as of MaskedParity; kept as a read-only copy.
@@ -83,11 +83,11 @@ class WeakMaskedParity:
     r: Bits
 
     def __post_init__(self) -> None:
-        """Refuse what no concept has."""
+        """Validate r."""
         store(self, r=MaskedParity(self.r, 0).r)
 
     def predict(self, X: Any) -> Bits:
-        """Labels, those where b = 1 as any concept with this r has them.
+        """Predict labels: where b = 1, those of any concept with this r.
 
         The lowest bit of i is independent of any parity of x: exactly half of the labels where
         b = 0 are wrong, whatever the concept.
@@ -110,19 +110,19 @@ def uniform_examples(
     concept: a MaskedParity of d bits; m: how many, at least 0; random_state: None, an int or a
     numpy Generator. Returns X uint8 (m, d + log2(d) + 1) and their labels, uint8 (m,).
 
-    Guarantee: none: it protects nobody.
+    Guarantee: none: examples of a public concept hold no private data.
     Raises: ParameterError.
     Cost: m bytes for each column.
     Source: Kasiviswanathan et al. 2011, Section 5.3.
     """
-    checked_concept(concept)
+    validate_concept(concept)
     shape = nonnegative_int("m", m), width(concept.d)
     X = make_public_generator(random_state).integers(0, 2, shape, dtype=np.uint8)
     return X, concept.predict(X)
 
 
 def masked_parity_domain(d: int) -> Bits:
-    """Every example there is, once each: the uniform distribution as an oracle takes it.
+    """List every example once: the support of the uniform distribution, as an oracle takes it.
 
     d: bits of x, a power of two from 2 to 16. Returns uint8 (2 d 2**d, d + log2(d) + 1).
 
@@ -130,26 +130,26 @@ def masked_parity_domain(d: int) -> Bits:
     Cost: that of the result, 44 MB for d = 16.
     Source: none.
     """
-    columns = width(checked_size("d", d, _LARGEST_LISTED))
+    columns = width(validate_size("d", d, _LARGEST_LISTED))
     rows = np.arange(1 << columns, dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.unpackbits(rows, axis=1, count=columns, bitorder="little")
 
 
-class DrawnExamples:
+class LazyExamples:
     """Uniform examples whose x is drawn when it is read for the first time.
 
     Only its product with r is drawn at once, since labels need it.
     """
 
-    def __init__(self, concept: MaskedParity, m: int, coins: np.random.Generator):
-        drawn = coins.integers(0, 4 * concept.d, m, dtype=np.uint32)
+    def __init__(self, concept: MaskedParity, m: int, rng: np.random.Generator):
+        drawn = rng.integers(0, 4 * concept.d, m, dtype=np.uint32)
         self.half = (drawn >> 1 & 1).astype(np.uint8)
         self.index = (drawn >> 2).astype(np.uint16)
         product = (drawn & 1).astype(np.uint8) * concept.r.any()
         labels = np.where(self.half, concept.r[self.index], product ^ np.uint8(concept.a))
         self.labels = freeze(labels)
         self.shape = m, width(concept.d)
-        self._r, self._product, self._coins = concept.r, product, coins
+        self._r, self._product, self._rng = concept.r, product, rng
         self._rows: Bits | None = None
 
     def __len__(self) -> int:
@@ -157,12 +157,12 @@ class DrawnExamples:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if self._rows is None:
-            self._rows = freeze(self._drawn())
+            self._rows = locked(self._draw_rows())
         return np.array(self._rows, dtype, copy=copy)
 
-    def _drawn(self) -> Bits:
+    def _draw_rows(self) -> Bits:
         d, d_and_index = len(self._r), self.shape[1] - 1
-        x = self._coins.integers(0, 2, (len(self), d), dtype=np.uint8)
+        x = self._rng.integers(0, 2, (len(self), d), dtype=np.uint8)
         if self._r.any():
             # Uniform among the x with this product: one bit that counts is set right.
             x[:, self._r.argmax()] ^= dot(x, self._r) ^ self._product
@@ -177,7 +177,7 @@ def index_and_half(X: Any, d: int) -> tuple[NDArray[Any], Bits]:
     if len(X.shape) != 2 or X.shape[1] != width(d):
         rule = f"examples of {d} bits have {width(d)} columns"
         raise ShapeError(f"X has shape {X.shape}, but {rule}")
-    if isinstance(X, DrawnExamples):
+    if isinstance(X, LazyExamples):
         return X.index, X.half
     if isinstance(X, BitMatrix):
         tail = np.column_stack([dot(X, unit) for unit in np.eye(width(d), dtype=np.uint8)[d:]])
@@ -188,7 +188,7 @@ def index_and_half(X: Any, d: int) -> tuple[NDArray[Any], Bits]:
 
 
 def parity_of(X: Any, r: Bits) -> Bits:
-    """The sum over GF(2) of the bits of x that r has."""
+    """The sum over GF(2) of the bits of x where r is 1."""
     rows = X if isinstance(X, BitMatrix) else np.asarray(X)
     return dot(rows, np.pad(r, (0, rows.shape[1] - len(r))))
 
@@ -198,24 +198,24 @@ def width(d: int) -> int:
     return d + d.bit_length()
 
 
-def checked_size(name: str, value: Any, most: int = _LARGEST) -> int:
+def validate_size(name: str, value: Any, most: int = _LARGEST) -> int:
     """The value as a number of bits of x."""
-    found = nonnegative_int(name, value)
-    if not 2 <= found <= most or found & (found - 1):
+    size = nonnegative_int(name, value)
+    if not 2 <= size <= most or size & (size - 1):
         refuse(name, value, f"it must be a power of two from 2 to {most:,}")
-    return found
+    return size
 
 
-def checked_concept(value: Any) -> MaskedParity:
+def validate_concept(value: Any) -> MaskedParity:
     """The value, if it is a concept."""
     if not isinstance(value, MaskedParity):
         refuse("concept", value, "it must be a MaskedParity")
     return value
 
 
-def bit(name: str, value: Any) -> int:
+def validate_bit(name: str, value: Any) -> int:
     """The value as 0 or 1."""
-    found = operator.index(value) if isinstance(value, int | np.integer) else -1
-    if found not in (0, 1):
+    number = operator.index(value) if isinstance(value, int | np.integer) else -1
+    if number not in (0, 1):
         refuse(name, value, "it must be 0 or 1")
-    return found
+    return number

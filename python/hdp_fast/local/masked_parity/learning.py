@@ -11,20 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.random_state import check_random_state, make_stream
-from ..._support.types import Bits, RandomState
+from ..._support.types import Bits, Integers, RandomState
 from ..._support.validate import probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
-from ..agents import Agents, Question, advantage
-from ..queries.oracles import Losses, SQOracle, asked_together
-from .concepts import MaskedParity, WeakMaskedParity, checked_size, index_and_half, parity_of, width
+from ..agents import Agents
+from ..pool import QuestionFunction
+from ..queries.oracles import Losses, SQOracle, ask_together
+from ..randomizers.concentration import MOST_AGENTS, TOO_MANY
+from ..randomizers.frequency import hadamard_transform
+from ..response import advantage
+from .concepts import (
+    MaskedParity,
+    WeakMaskedParity,
+    index_and_half,
+    parity_of,
+    validate_size,
+    width,
+)
 from .oracles import MaskedParityAgents
 
 Source = SQOracle | Agents | MaskedParityAgents
 
 # Agents asked at once: what is drawn for them stays in a processor's cache.
 _BLOCK = 1 << 18
-_MOST_AGENTS = 10**18
 
 
 class MaskedParityNeeds(NamedTuple):
@@ -43,10 +53,10 @@ class MaskedParityNeeds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MaskedParityResult:
-    """What learn_masked_parity and learn_masked_parity_weakly found.
+    """The result of learn_masked_parity and learn_masked_parity_weakly.
 
     Attributes:
-        concept: a MaskedParity, or of the weak learner a WeakMaskedParity.
+        concept: a MaskedParity; a WeakMaskedParity where the weak learner made it.
         queries: statistical queries asked or estimated.
         agents: how many were asked; 0 for an oracle.
         agents_record: what protects each agent's answer; None for an oracle.
@@ -58,13 +68,13 @@ class MaskedParityResult:
     agents_record: PrivacyRecord | None
 
     def predict(self, X: Any) -> Bits:
-        """What the concept says of examples.
+        """Predict the labels of examples.
 
         X: as MaskedParity.predict. Returns uint8 (m,).
 
         Raises: ShapeError, ParameterError.
         Cost: as MaskedParity.predict.
-        Source: none.
+        Source: as MaskedParity.predict.
         """
         return self.concept.predict(X)
 
@@ -83,14 +93,13 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
         probability at most (1 - m**2)**(N / 2) (Hoeffding 1963, Theorem 1); m is tanh(epsilon / 2)
         times 1 / (2 d) for a bit of r and 1 / 2 for a; a union over them.
     """
-    size, edge = checked_size("d", d), advantage(epsilon)
+    size, edge = validate_size("d", d), advantage(epsilon)
     failure = probability("beta", beta) / (size + 1)
     one, second = (
         2 * math.log(1 / failure) / -math.log1p(-((edge * mean) ** 2)) for mean in (0.5 / size, 0.5)
     )
-    if not one * size < _MOST_AGENTS:
-        rule = f"need more than {_MOST_AGENTS:.0e} agents, but be larger"
-        raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {rule}")
+    if not one * size < MOST_AGENTS:
+        raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {TOO_MANY}")
     # Every row, and either answer of those who can tell nothing, must be given equally often.
     first, last = 2 * size * math.ceil(one / (2 * size)), 2 * math.ceil(second / 2)
     return MaskedParityNeeds(first, last, size * math.ceil(one) + last)
@@ -120,9 +129,9 @@ def learn_masked_parity(
     Cost: d + 1 queries; or O(N) for N agents and O(d log d).
     Source: Kasiviswanathan et al. 2011, Section 5.3.1.
     """
-    rounds = _rounds(source, d, beta, random_state)
-    r = rounds.first()
-    return rounds.learned(MaskedParity(r, rounds.second(r)))
+    rounds = _make_rounds(source, d, beta, random_state)
+    r = rounds.find_r()
+    return rounds.make_result(MaskedParity(r, rounds.find_a(r)))
 
 
 def learn_masked_parity_weakly(
@@ -141,47 +150,47 @@ def learn_masked_parity_weakly(
     Cost: d queries; or O(N) for N agents and O(d log d).
     Source: Kasiviswanathan et al. 2011, Section 5.3 (weak and strong learning).
     """
-    rounds = _rounds(source, d, beta, random_state, weak=True)
-    return rounds.learned(WeakMaskedParity(rounds.first()))
+    rounds = _make_rounds(source, d, beta, random_state, weak=True)
+    return rounds.make_result(WeakMaskedParity(rounds.find_r()))
 
 
 class _Rounds(Protocol):
-    """Both rounds, whoever answers."""
+    """The two rounds of questions, to an oracle or to agents."""
 
-    def first(self) -> Bits:
-        """The bits of r."""
+    def find_r(self) -> Bits:
+        """Learn the bits of r in the first round."""
 
-    def second(self, r: Bits) -> int:
-        """The mask of a concept with this r."""
+    def find_a(self, r: Bits) -> int:
+        """Learn the mask a of a concept with this r in the second round."""
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
-        """The result."""
+    def make_result(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
+        """The result for a learned concept."""
 
 
-class _Queries:
-    """Rounds of statistical queries."""
+class _QueryRounds:
+    """Both rounds as statistical queries."""
 
     def __init__(self, oracle: SQOracle, d: int):
         self._oracle, self._d, self._asked = oracle, d, 0
 
-    def first(self) -> Bits:
+    def find_r(self) -> Bits:
         d = self._d
-        answers = self._ask([_says_one(d, j) for j in range(d)], 1 / (4 * d + 1))
+        answers = self._ask([_bit_query(d, j) for j in range(d)], 1 / (4 * d + 1))
         return np.array([answer > 1 / (4 * d) for answer in answers], np.uint8)
 
-    def second(self, r: Bits) -> int:
-        return int(self._ask([_is_masked(r)], 1 / 5)[0] > 1 / 4)
+    def find_a(self, r: Bits) -> int:
+        return int(self._ask([_mask_query(r)], 1 / 5)[0] > 1 / 4)
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
+    def make_result(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
         return MaskedParityResult(concept, self._asked, 0, None)
 
     def _ask(self, gs: list[Losses], tau: float) -> list[float]:
         self._asked += len(gs)
-        return asked_together(self._oracle, gs, [tau] * len(gs))
+        return ask_together(self._oracle, gs, [tau] * len(gs))
 
 
-class _Answers:
-    """Rounds of questions to agents, one each."""
+class _AgentRounds:
+    """Both rounds as questions to agents, one for each."""
 
     def __init__(
         self,
@@ -192,39 +201,40 @@ class _Answers:
     ):
         self._agents, self._d, self._needs, self._asked = agents, d, needs, 0
         self._random_state = random_state
-        self._coins = make_stream(random_state)
+        self._rng = make_stream(random_state)
 
-    def first(self) -> Bits:
+    def find_r(self) -> Bits:
         d = self._d
         ones = np.zeros(2 * d, np.int64)
-        for size in _blocks(self._needs.first, 2 * d):
-            said = self._ask(_row_by_turn(d), size).reshape(-1, 2 * d)
-            ones += said.sum(axis=0, dtype=np.int64)
-        sums = walsh(self._needs.first // (2 * d) - 2 * ones)
+        for size in _block_sizes(self._needs.first, 2 * d):
+            answers = self._ask(_walsh_question(d), size).reshape(-1, 2 * d)
+            ones += answers.sum(axis=0, dtype=np.int64)
+        signs = self._needs.first // (2 * d) - 2 * ones
+        sums: Integers = hadamard_transform(signs[None])[0]
         return (sums[:d] < 0).astype(np.uint8)
 
-    def second(self, r: Bits) -> int:
-        said = self._ask(_masked_or_turn(r), self._needs.second)
-        return int(2 * int(said.sum()) > len(said))
+    def find_a(self, r: Bits) -> int:
+        answers = self._ask(_mask_question(r), self._needs.second)
+        return int(2 * int(answers.sum()) > len(answers))
 
-    def learned(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
+    def make_result(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
         queries = self._d + isinstance(concept, MaskedParity)
         record = self._agents.record(self._random_state)
         return MaskedParityResult(concept, queries, self._asked, record)
 
-    def _ask(self, question: Question, count: int) -> Bits:
+    def _ask(self, question: QuestionFunction, count: int) -> Bits:
         self._asked += count
-        return self._agents.ask(question, count, random_state=self._coins)
+        return self._agents.ask(question, count, random_state=self._rng)
 
 
-def _rounds(
+def _make_rounds(
     source: Any, d: int, beta: float, random_state: RandomState, *, weak: bool = False
 ) -> _Rounds:
-    size = checked_size("d", d)
+    size = validate_size("d", d)
     probability("beta", beta)
     check_random_state(random_state)
     if callable(getattr(source, "query", None)):
-        return _Queries(source, size)
+        return _QueryRounds(source, size)
     if not isinstance(source, Agents | MaskedParityAgents):
         refuse("source", source, "it must have query, or be Agents or MaskedParityAgents")
     if source.d != width(size):
@@ -237,28 +247,28 @@ def _rounds(
     if source.remaining < needed:
         promise = f"d = {size} and beta = {beta:g} need {needed:,}"
         raise AgentsExhausted(f"source = {source.remaining:,} agents left, but {promise}")
-    return _Answers(source, size, needs, random_state)
+    return _AgentRounds(source, size, needs, random_state)
 
 
-def _says_one(d: int, j: int) -> Losses:
+def _bit_query(d: int, j: int) -> Losses:
     def g(X: Any, y: Bits) -> NDArray[np.bool_]:
         index, half = index_and_half(X, d)
-        said: NDArray[np.bool_] = (index == j) & (half == 1) & (y == 1)
-        return said
+        values: NDArray[np.bool_] = (index == j) & (half == 1) & (y == 1)
+        return values
 
     return g
 
 
-def _is_masked(r: Bits) -> Losses:
+def _mask_query(r: Bits) -> Losses:
     def g(X: Any, y: Bits) -> NDArray[np.bool_]:
         _, half = index_and_half(X, len(r))
-        said: NDArray[np.bool_] = (half == 0) & (y != parity_of(X, r))
-        return said
+        values: NDArray[np.bool_] = (half == 0) & (y != parity_of(X, r))
+        return values
 
     return g
 
 
-def _row_by_turn(d: int) -> Question:
+def _walsh_question(d: int) -> QuestionFunction:
     """The bit of agent n's symbol in row n mod 2 d of a Walsh-Hadamard matrix, plus its label."""
 
     def question(X: Any, y: Bits) -> ArrayLike:
@@ -270,8 +280,8 @@ def _row_by_turn(d: int) -> Question:
     return question
 
 
-def _masked_or_turn(r: Bits) -> Question:
-    """Whether the label is masked; where it tells nothing, agents say no and yes in turn."""
+def _mask_question(r: Bits) -> QuestionFunction:
+    """Whether the label is masked; agents whose label says nothing of a answer 0 and 1 in turn."""
 
     def question(X: Any, y: Bits) -> ArrayLike:
         _, half = index_and_half(X, len(r))
@@ -282,25 +292,14 @@ def _masked_or_turn(r: Bits) -> Question:
 
 
 def _parity(words: NDArray[np.uint16]) -> Bits:
-    """The parity of each word."""
+    """The parity of the ones of each word."""
     for shift in (8, 4, 2, 1):
         words ^= words >> np.uint16(shift)
     return (words & np.uint16(1)).astype(np.uint8)
 
 
-def walsh(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums of the values with the signs of each row of a Walsh-Hadamard matrix of their size."""
-    found = values.copy()
-    step = 1
-    while step < len(found):
-        low, high = np.moveaxis(found.reshape(-1, 2, step), 1, 0).copy()
-        found = np.stack([low + high, low - high], axis=1).reshape(-1)
-        step *= 2
-    return found
-
-
-def _blocks(count: int, rows: int) -> Iterator[int]:
-    """The count in blocks, all of them multiples of the number of rows."""
+def _block_sizes(count: int, rows: int) -> Iterator[int]:
+    """Divide a count into blocks that are multiples of the number of rows."""
     most = max(_BLOCK // rows, 1) * rows
     for start in range(0, count, most):
         yield min(most, count - start)

@@ -1,4 +1,4 @@
-"""Whom a learner of MASKED-PARITY may ask, besides agents with records and other oracles."""
+"""Agents and an oracle made for learners of MASKED-PARITY."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from ..._support.random_state import check_random_state, make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import nonnegative_int, positive, refuse
 from ...record import PrivacyRecord
-from ..agents import Population, Question, Testable, mistakes, record_of
+from ..pool import AgentPool, Hypothesis, QuestionFunction, find_mistakes
 from ..queries.oracles import Losses
+from ..response import record_of
 from .concepts import (
-    DrawnExamples,
+    LazyExamples,
     MaskedParity,
-    checked_concept,
     index_and_half,
     masked_parity_domain,
+    validate_concept,
     width,
 )
 
 
-class MaskedParityAgents(Population):
+class MaskedParityAgents(AgentPool):
     """Simulated agents with uniform examples of one concept, drawn as they are asked.
 
     No example is stored, and its x is drawn only for a question that reads it: hundreds of
@@ -49,22 +50,24 @@ class MaskedParityAgents(Population):
         epsilon: float,
         random_state: RandomState = None,
     ):
-        people = make_public_generator(random_state)
-        checked_concept(concept)
+        examples_rng = make_public_generator(random_state)
+        validate_concept(concept)
         super().__init__(nonnegative_int("size", size), epsilon)
         self.d = width(concept.d)
 
         # As for Agents: whoever holds the object has answers, no more.
-        def answers(question: Question, count: int, random_state: RandomState) -> Bits:
-            examples = DrawnExamples(concept, count, people)
-            with silence():
-                given = question(examples, examples.labels)
-                true = checked_answers("answers", given, count)
+        def respond(question: QuestionFunction, count: int, random_state: RandomState) -> Bits:
+            examples = LazyExamples(concept, count, examples_rng)
+            with unheard():
+                answers = question(examples, examples.labels)
+                true = checked_answers("answers", answers, count)
             return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
 
-        self._answers = answers
+        self._respond = respond
 
-    def ask(self, question: Question, count: int, *, random_state: RandomState = None) -> Bits:
+    def ask(
+        self, question: QuestionFunction, count: int, *, random_state: RandomState = None
+    ) -> Bits:
         """Ask the next agents a question with an answer in [0, 1] and return what they say.
 
         question: as that of Agents.ask; its X is an array once numpy.asarray has read it. count:
@@ -79,9 +82,9 @@ class MaskedParityAgents(Population):
         if not callable(question):
             refuse("question", question, "it must be callable")
         self._reserve(count)
-        return self._answers(question, count, random_state)
+        return self._respond(question, count, random_state)
 
-    def test(self, learned: Testable, count: int, *, random_state: RandomState = None) -> Bits:
+    def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Ask the next agents whether a hypothesis is wrong about them.
 
         learned: anything with predict(X) -> 0/1 (count,). count: how many to ask, at least 0.
@@ -93,10 +96,10 @@ class MaskedParityAgents(Population):
         Source: Kohen and Sheffet 2022, Algorithm 2.
         """
 
-        def wrong(X: Any, y: Bits) -> Bits:
-            return mistakes(learned, np.asarray(X), y)
+        def find_errors(X: Any, y: Bits) -> Bits:
+            return find_mistakes(learned, np.asarray(X), y)
 
-        return self.ask(wrong, count, random_state=random_state)
+        return self.ask(find_errors, count, random_state=random_state)
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What would protect each agent's answer.
@@ -110,7 +113,7 @@ class MaskedParityAgents(Population):
         return record_of("local.MaskedParityAgents", self._epsilon, random_state)
 
     def __repr__(self) -> str:
-        return self._described(f"{self.d:,} features, ")
+        return self._describe(f"{self.d:,} features, ")
 
 
 class EvasiveOracle:
@@ -122,7 +125,7 @@ class EvasiveOracle:
 
     Attributes:
         asked: queries answered.
-        told: answers so far that depend on a.
+        revealing: answers so far that depend on a.
 
     Raises: ParameterError.
     Cost: masked_parity_domain.
@@ -130,10 +133,10 @@ class EvasiveOracle:
     """
 
     def __init__(self, concept: MaskedParity):
-        self._domain = freeze(masked_parity_domain(checked_concept(concept).d))
+        self._domain = locked(masked_parity_domain(validate_concept(concept).d))
         self._signs = 1.0 - 2.0 * concept.predict(self._domain)
         self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
-        self.asked = self.told = 0
+        self.asked = self.revealing = 0
 
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over uniform examples, to within tau, without a where tau allows that.
@@ -158,5 +161,5 @@ class EvasiveOracle:
         self.asked += 1
         if abs(masked) < tau:
             return float(known)
-        self.told += 1
+        self.revealing += 1
         return float(known + masked)

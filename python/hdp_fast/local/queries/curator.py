@@ -17,7 +17,7 @@ from ...exceptions import InsufficientSamples, ParameterError
 from ...noise import discrete_laplace, exact_epsilon
 from ...record import PrivacyRecord, rng_of
 from ...stability.sessions import Once
-from .oracles import Losses, check_query, checked_sample
+from .oracles import Losses, check_query, validate_sample
 
 # Losses are rounded to multiples of 1 / STEPS, so that sums are integers.
 STEPS = 1 << 30
@@ -41,11 +41,11 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
         which sqrt(ln(4t / beta) / 2n) + t ln(2t / beta) / (epsilon n) is tau, for t queries.
     """
     width, failure = probability("tau", tau), probability("beta", beta)
-    asked, spent = _ratio_checked(queries, epsilon)
+    count, total = _validate_queries(queries, epsilon)
     if width <= 1 / STEPS:
         raise ParameterError(f"tau = {tau}, but it must be above 2**-30, the grid of the answers")
-    sampling = math.sqrt((math.log(4 * asked) - math.log(failure)) / 2)
-    noise = asked * (math.log(2 * asked) - math.log(failure)) / spent
+    sampling = math.sqrt((math.log(4 * count) - math.log(failure)) / 2)
+    noise = count * (math.log(2 * count) - math.log(failure)) / total
     # The positive root of noise x**2 + sampling x = tau, in the form that cancels nothing.
     left = width - 1 / STEPS
     root = 2 * left / (sampling + math.sqrt(sampling**2 + 4 * noise * left))
@@ -88,22 +88,22 @@ class CuratorOracle(Once):
         budget: Budget | None = None,
         random_state: RandomState = None,
     ):
-        records, labels = checked_sample(X, y)
+        records, labels = validate_sample(X, y)
         positive_int("len(y)", len(labels), _MOST_RECORDS - 1)
         self._beta = probability("beta", beta)
-        self._queries, self._epsilon = _ratio_checked(queries, epsilon)
-        self._scale = STEPS * self._queries / exact_epsilon(self._epsilon)
+        self._queries, self._epsilon = _validate_queries(queries, epsilon)
+        self._scale = STEPS * self._queries / spent_on(self._epsilon)
         self._n, self._answered = len(labels), 0
         check_random_state(random_state)
         super().__init__(_record(self._epsilon, random_state), random_state, budget)
 
         # Records live in this function alone: whoever holds the object has answers, no more.
-        def total(g: Losses) -> int:
-            with silence():
-                lost = losses("g(X, y)", g(records, labels), len(labels))
-            return int(np.rint(lost * STEPS).astype(np.int64).sum())
+        def add_up(g: Losses) -> int:
+            with unheard():
+                values = losses("g(X, y)", g(records, labels), len(labels))
+            return int(np.rint(values * STEPS).astype(np.int64).sum())
 
-        self._total = total
+        self._add_up = add_up
 
     @property
     def remaining(self) -> int:
@@ -130,7 +130,7 @@ class CuratorOracle(Once):
             self._check_left(1, None, self.remaining)
             self._answered += 1
         noise = discrete_laplace(self._scale, random_state=self._coins)
-        mean = (self._total(g) + int(noise)) / (STEPS * self._n)
+        mean = (self._add_up(g) + int(noise)) / (STEPS * self._n)
         return min(max(mean, 0.0), 1.0)
 
     def _check_tolerance(self, tau: float) -> None:
@@ -149,12 +149,12 @@ class CuratorOracle(Once):
         return f"CuratorOracle({self._n:,} records, epsilon={self._epsilon:g}, {asked})"
 
 
-def _ratio_checked(queries: int, epsilon: float) -> tuple[int, float]:
-    asked, spent = positive_int("queries", queries, 1 << 40), positive("epsilon", epsilon)
-    if asked >= _LARGEST_RATIO * spent:
+def _validate_queries(queries: int, epsilon: float) -> tuple[int, float]:
+    count, total = positive_int("queries", queries, 1 << 40), positive("epsilon", epsilon)
+    if count >= _LARGEST_RATIO * total:
         rule = "there must be fewer than 2**19 epsilon of them"
-        raise ParameterError(f"queries = {asked:,} for epsilon = {spent}, but {rule}")
-    return asked, spent
+        raise ParameterError(f"queries = {count:,} for epsilon = {total}, but {rule}")
+    return count, total
 
 
 def _record(epsilon: float, random_state: RandomState) -> PrivacyRecord:

@@ -1,4 +1,4 @@
-"""From statistical queries to the local model: every query asks agents of its own."""
+"""Statistical queries answered by local agents, fresh ones for every query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..._support.validate import array, positive, positive_int, probability, ref
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
-from ..estimation import estimate_mean, needed_for
+from ..estimation import agents_for_width, estimate_mean
 from .oracles import Losses, check_query
 
 _T = TypeVar("_T")
@@ -43,11 +43,11 @@ def agents_per_query(
         Lemma 5.6.
     """
     width, half = positive("tau", tau), positive("bound", bound)
-    asked, failure = positive_int("queries", queries, _MOST_QUERIES), probability("beta", beta)
+    count, failure = positive_int("queries", queries, _MOST_QUERIES), probability("beta", beta)
     if width >= 2 * half:
         raise ParameterError(f"tau = {tau}, but it must be below the range of values, {2 * half}")
     wanted = f"tau = {tau}, queries = {queries}"
-    return needed_for(width / (2 * half), failure, epsilon, times=asked, wanted=wanted)
+    return agents_for_width(width / (2 * half), failure, epsilon, times=count, wanted=wanted)
 
 
 class LocalSQOracle(Uncopyable):
@@ -93,9 +93,9 @@ class LocalSQOracle(Uncopyable):
             )
         self._queries = positive_int("queries", queries, _MOST_QUERIES)
         self._beta = probability("beta", beta)
-        self._coins = make_stream(random_state)
+        self._rng = make_stream(random_state)
         self.agents, self.answers, self.asked = agents, list[float](), 0
-        self._begun = 0
+        self._started = 0
 
     def query(self, g: Losses, tau: float) -> float:
         """The mean of g over the agents' distribution, to within tau.
@@ -129,32 +129,29 @@ class LocalSQOracle(Uncopyable):
             refuse("gs", gs, "it must be a sequence of queries")
         for g in gs:
             check_query(g)
-        each = _tolerances(taus, len(gs))
-        with self._hold():
-            counts = self._counts(each)
-            self._check_left(len(gs), sum(counts))
-            self._begun += len(gs)
+        tolerances = _validate_tolerances(taus, len(gs))
+        with self._held():
+            counts = self._count_agents(tolerances)
+            self._check_remaining(len(gs), sum(counts))
+            self._started += len(gs)
         ends = np.cumsum([0, *counts]).tolist()
-        told = self.agents.ask(_each_its_own(gs, ends), ends[-1], random_state=self._coins)
-        parts = [told[some] for some in _slices(ends)]
+        reports = self.agents.ask(_join_queries(gs, ends), ends[-1], random_state=self._rng)
+        parts = [reports[part] for part in _slices(ends)]
         beta, epsilon = self._beta, self.agents.epsilon
-        found = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
-        with self._hold():
-            self.answers += found
+        means = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
+        with self._held():
+            self.answers += means
             self.asked += ends[-1]
-        return found
+        return means
 
-    def _counts(self, taus: list[float]) -> list[int]:
-        """How many agents the next queries take."""
-        return [self._count(tau) for tau in taus]
+    def _count_agents(self, taus: list[float]) -> list[int]:
+        """How many agents the next queries take, with these tolerances."""
+        goal = {"beta": self._beta, "epsilon": self.agents.epsilon}
+        return [agents_per_query(tau=tau, queries=self._queries, **goal) for tau in taus]
 
-    def _count(self, tau: float) -> int:
-        return agents_per_query(
-            tau=tau, beta=self._beta, queries=self._queries, epsilon=self.agents.epsilon
-        )
-
-    def _check_left(self, queries: int, wanted: int) -> None:
-        left = self._queries - self._begun
+    def _check_remaining(self, queries: int, wanted: int) -> None:
+        """Refuse more queries, or agents, than are left."""
+        left = self._queries - self._started
         if queries > left:
             rule = f"{queries:,} are asked and {left:,} are left"
             raise ParameterError(f"queries = {self._queries:,}, but {rule}")
@@ -168,26 +165,25 @@ class LocalSQOracle(Uncopyable):
         return f"LocalSQOracle({self.agents!r}, {answered})"
 
 
-def _tolerances(taus: Any, count: int, *, one_for_all: bool = True) -> list[float]:
-    """A tolerance for each query, at most 1/2: beyond it, nothing is asked of an answer."""
-    found = array("taus", taus)
-    if found.shape != (count,) and not (one_for_all and found.shape == ()):
-        raise ShapeError(f"taus has shape {found.shape}, but it must be ({count},)")
-    each = [taus] * count if found.shape == () else taus
-    return [min(positive("tau", tau), 0.5) for tau in each]
+def _validate_tolerances(taus: Any, count: int, *, one_for_all: bool = True) -> list[float]:
+    """A tolerance for each query, at most 1/2: every answer keeps a larger one."""
+    shape = array("taus", taus).shape
+    if shape != (count,) and not (one_for_all and shape == ()):
+        raise ShapeError(f"taus has shape {shape}, but it must be ({count},)")
+    return [min(positive("tau", tau), 0.5) for tau in ([taus] * count if shape == () else taus)]
 
 
 def _slices(ends: list[int]) -> list[slice]:
     return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
 
-def _each_its_own(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits], Any]:
-    """All queries as one question, each for the agents between its ends."""
+def _join_queries(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits], Any]:
+    """One question that asks the agents between two ends the query that belongs to them."""
 
     def question(X: Any, y: Bits) -> Any:
         values = [
-            losses("g(X, y)", g(X[some], y[some]), some.stop - some.start)
-            for g, some in zip(gs, _slices(ends), strict=True)
+            losses("g(X, y)", g(X[part], y[part]), part.stop - part.start)
+            for g, part in zip(gs, _slices(ends), strict=True)
         ]
         return np.concatenate([np.empty(0), *values])
 
@@ -211,17 +207,34 @@ class SQSimulationResult(Generic[_T]):
     agents_record: PrivacyRecord
 
 
-class _Promised(LocalSQOracle):
-    """One whose agents have been counted before: no query may ask for more than it promised."""
+class _PromisedOracle(LocalSQOracle):
+    """An oracle whose agents are counted in advance: no query may take more than was promised."""
 
-    promises: NDArray[np.float64]
+    _promised: NDArray[np.float64]
 
-    def _counts(self, taus: list[float]) -> list[int]:
-        promised = self.promises[self._begun :][: len(taus)].tolist()
+    def promise(self, tau: float | None, taus: Sequence[float] | None) -> None:
+        """Fix the least tolerance of every query, the same for all or one for each.
+
+        Raises: ShapeError, ParameterError, and AgentsExhausted when too few agents are left.
+        """
+        if taus is None:
+            least = _validate_tolerances(tau, 1)
+            self._promised = np.broadcast_to(least, self._queries)
+            needed = self._queries * self._count(least)
+        else:
+            tolerances = _validate_tolerances(taus, self._queries, one_for_all=False)
+            self._promised, needed = np.array(tolerances), self._count(tolerances)
+        self._check_remaining(self._queries, needed)
+
+    def _count(self, taus: list[float]) -> int:
+        return sum(super()._count_agents(taus))
+
+    def _count_agents(self, taus: list[float]) -> list[int]:
+        promised = self._promised[self._started :][: len(taus)].tolist()
         for tau, least in zip(taus, promised, strict=False):
             if tau < least:
-                raise ParameterError(f"tau = {tau}, but at least {least} was promised")
-        return super()._counts(taus)
+                refuse("tau", tau, f"at least {least} was promised")
+        return super()._count_agents(taus)
 
 
 def simulate_sq(
@@ -258,13 +271,7 @@ def simulate_sq(
         raise ParameterError(
             f"tau = {shorten(tau)} and taus = {shorten(taus)}, but one must be given"
         )
-    oracle = _Promised(agents, queries=queries, beta=beta, random_state=random_state)
-    if taus is None:
-        (least,) = _tolerances(tau, 1)
-        oracle.promises, wanted = np.broadcast_to(least, queries), queries * oracle._count(least)
-    else:
-        each = _tolerances(taus, queries, one_for_all=False)
-        oracle.promises, wanted = np.array(each), sum(map(oracle._count, each))
-    oracle._check_left(queries, wanted)
+    oracle = _PromisedOracle(agents, queries=queries, beta=beta, random_state=random_state)
+    oracle.promise(tau, taus)
     result = algorithm(oracle)
     return SQSimulationResult(result, oracle.answers, oracle.asked, agents.record(random_state))

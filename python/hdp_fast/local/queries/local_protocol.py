@@ -1,4 +1,4 @@
-"""From the local model to statistical queries: randomizers simulated by rejection."""
+"""Local randomizers simulated by statistical queries, with rejection sampling."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ParameterError
-from .oracles import SQOracle, asked_together, check_oracle
+from .oracles import SQOracle, ask_together, check_oracle
 
 Values = Callable[[Any, Bits], ArrayLike]
 
 # Candidates are held in memory: this many take a gigabyte.
 MOST_CANDIDATES = 1 << 25
-# Tolerances shrink with exp(-2 epsilon), and floats end.
+# Tolerances shrink with exp(-2 epsilon); beyond this they would drown in rounding.
 MOST_EPSILON = 16
 # Of the failure probability, 0.93 is for the answers' errors, this for too few candidates.
 _CANDIDATES_SHARE = 0.07
@@ -32,8 +32,8 @@ class TransparentRandomizer(Protocol):
     Attributes:
         epsilon: no report is more than exp(epsilon) times as likely on one input as on another.
         delta: 0.
-        sample: runs it.
-        log_probability: what it does how often.
+        sample: draws reports.
+        log_probability: the logarithm of the probability of a report.
     """
 
     @property
@@ -45,11 +45,11 @@ class TransparentRandomizer(Protocol):
         """Privacy parameter of one report."""
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> NDArray[Any]:
-        """A report for each input.
+        """Draw a report for each input.
 
         u: inputs (n,). Returns integers (n,).
 
-        Guarantee: that of the randomizer, which its epsilon states.
+        Guarantee: that of the randomizer: (epsilon, delta)-DP for each report.
         Raises: what the randomizer likes.
         Cost: that of the randomizer.
         Source: Kasiviswanathan et al. 2011, Definition 5.13.
@@ -68,7 +68,7 @@ class TransparentRandomizer(Protocol):
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """What a simulation of local randomizers asks of an SQ oracle, and how close it comes.
+    """The queries that a simulation of local randomizers asks, and how close it comes.
 
     Attributes:
         epsilon: of the randomizer.
@@ -187,26 +187,29 @@ def simulate_local(
         on average at most (1 + phi) / (1 - phi) exp(epsilon) candidates a report are looked at.
     Source: Kasiviswanathan et al. 2011, Claim 5.9.
     """
-    plan = plan_simulation(checked_epsilon(randomizer), beta=beta, applications=applications)
+    plan = plan_simulation(read_epsilon(randomizer), beta=beta, applications=applications)
     check_simulation(values, oracle, reference)
-    coins, tossed = streams(random_state)
-    drawn = drawn_candidates(randomizer, reference, plan.queries, tossed)
-    found, firsts, places = np.unique(drawn, return_index=True, return_inverse=True)
+    rng, randomizer_state = make_streams(random_state)
+    candidates = draw_candidates(randomizer, reference, plan.queries, randomizer_state)
+    different, firsts, places = np.unique(candidates, return_index=True, return_inverse=True)
     # In the order of the candidates: an answer may depend on those before, and on no later one.
     order = np.argsort(firsts)
-    ratios = [Ratio().times(randomizer, values, reference, w) for w in found[order].tolist()]
-    chances = np.empty(len(found))
-    chances[order] = _chances(ratios, oracle, plan)
+    ratios = [
+        LikelihoodRatio().extend(randomizer, values, reference, w)
+        for w in different[order].tolist()
+    ]
+    accepted = np.empty(len(different))
+    accepted[order] = acceptance_probabilities(ratios, oracle, plan)
     shape = plan.applications, plan.candidates
-    taken = coins.random(shape) < chances[places.reshape(shape)]
+    taken = rng.random(shape) < accepted[places.reshape(shape)]
     taken[:, -1] = True
     first = taken.argmax(axis=1)
-    reports = drawn.reshape(shape)[np.arange(plan.applications), first]
-    return SimulationResult(reports, len(found), first + 1, plan)
+    reports = candidates.reshape(shape)[np.arange(plan.applications), first]
+    return SimulationResult(reports, len(different), first + 1, plan)
 
 
 @dataclass(frozen=True)
-class Ratio:
+class LikelihoodRatio:
     """How much likelier some reports are together on a record than on the reference, as a query.
 
     Attributes:
@@ -217,9 +220,9 @@ class Ratio:
     parts: tuple[Callable[[Any, Bits], Floats], ...] = ()
     epsilon: float = 0.0
 
-    def times(
+    def extend(
         self, randomizer: TransparentRandomizer, values: Values, reference: float, w: int
-    ) -> Ratio:
+    ) -> LikelihoodRatio:
         """The same with one more report."""
         at_reference = _log_probability(randomizer, w, reference)
 
@@ -227,10 +230,10 @@ class Ratio:
             logs: Floats = _log_probability(randomizer, w, values(X, y)) - at_reference
             return logs
 
-        return Ratio((*self.parts, part), self.epsilon + randomizer.epsilon)
+        return LikelihoodRatio((*self.parts, part), self.epsilon + randomizer.epsilon)
 
     def query(self, X: Any, y: Bits) -> Floats:
-        """The ratio, moved and scaled from exp(+-epsilon) to [0, 1]."""
+        """The ratio, mapped linearly from [exp(-epsilon), exp(epsilon)] to [0, 1]."""
         logs = np.add.reduce([part(X, y) for part in self.parts])
         least = math.exp(-2 * self.epsilon)
         scaled: Floats = (np.exp(logs - self.epsilon) - least) / (1 - least)
@@ -238,20 +241,22 @@ class Ratio:
         return np.clip(scaled, 0.0, 1.0)
 
     def mean(self, answer: float) -> float:
-        """The mean ratio that an answer tells."""
+        """The mean ratio that an answer to the query stands for."""
         high, low = math.exp(self.epsilon), math.exp(-self.epsilon)
         return low + min(max(0.0, answer), 1.0) * (high - low)
 
 
-def _chances(ratios: list[Ratio], oracle: SQOracle, plan: SimulationPlan) -> Floats:
-    """With which probability each candidate is accepted, by what the oracle says of its ratio."""
-    answers = asked_together(oracle, [each.query for each in ratios], [plan.tau] * len(ratios))
-    means = [each.mean(answer) for each, answer in zip(ratios, answers, strict=True)]
+def acceptance_probabilities(
+    ratios: list[LikelihoodRatio], oracle: SQOracle, plan: SimulationPlan
+) -> Floats:
+    """The probability of accepting each candidate, by the oracle's answer about its ratio."""
+    answers = ask_together(oracle, [ratio.query for ratio in ratios], [plan.tau] * len(ratios))
+    means = [ratio.mean(answer) for ratio, answer in zip(ratios, answers, strict=True)]
     return np.array(means) * math.exp(-plan.epsilon) / (1 + plan.phi)
 
 
-def checked_epsilon(randomizer: Any) -> float:
-    """Its epsilon, if it is one that can be simulated."""
+def read_epsilon(randomizer: Any) -> float:
+    """The epsilon of a randomizer, which must be one that can be simulated."""
     runs = all(callable(getattr(randomizer, name, None)) for name in ("sample", "log_probability"))
     if not runs or not hasattr(randomizer, "epsilon"):
         refuse(
@@ -273,17 +278,17 @@ def check_simulation(values: Any, oracle: Any, reference: Any) -> None:
     check_oracle(oracle)
 
 
-def streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
-    """Coins of the simulation, and what the randomizer's own are drawn with."""
-    tossed = make_stream(random_state)
-    return tossed or np.random.default_rng(), tossed
+def make_streams(random_state: RandomState) -> tuple[np.random.Generator, RandomState]:
+    """The generator of the simulation, and the random_state that the randomizer draws with."""
+    stream = make_stream(random_state)
+    return stream or np.random.default_rng(), stream
 
 
-def drawn_candidates(
-    randomizer: TransparentRandomizer, reference: float, count: int, tossed: RandomState
+def draw_candidates(
+    randomizer: TransparentRandomizer, reference: float, count: int, random_state: RandomState
 ) -> Integers:
     """Reports about the reference, from which the simulated ones are chosen."""
-    reports = randomizer.sample(np.full(count, reference), random_state=tossed)
+    reports = randomizer.sample(np.full(count, reference), random_state=random_state)
     return np.asarray(reports).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Oracles of statistical queries: a distribution's, a sample's, and a Boolean one made real."""
+"""Oracles of statistical queries: for a distribution, a sample, and real-valued queries."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_DIGITS = 40
 
 
 class SQOracle(Protocol):
-    """Whoever answers statistical queries about a distribution.
+    """An oracle that answers statistical queries about a distribution.
 
     Attributes:
-        query: the one thing it does.
+        query: answers one query.
     """
 
     def query(self, g: Losses, tau: float) -> float:
@@ -43,8 +43,8 @@ class SQOracle(Protocol):
         """
 
 
-def asked_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) -> list[float]:
-    """Answers to queries that are all prepared before the first answer.
+def ask_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) -> list[float]:
+    """Ask an oracle queries that are all prepared before its first answer.
 
     Raises: as the oracle.
     """
@@ -66,9 +66,9 @@ def check_query(g: Any) -> None:
         refuse("g", g, "it must be callable")
 
 
-def checked_sample(X: Any, y: Any) -> tuple[Any, Bits]:
-    """Features and labels that are a sample of at least one record, for queries to read alone."""
-    records, labels = X if isinstance(X, BitMatrix) else freeze(array("X", X)), freeze(bits("y", y))
+def validate_sample(X: Any, y: Any) -> tuple[Any, Bits]:
+    """Validate a sample of at least one record, and lock it: queries can read it alone."""
+    records, labels = X if isinstance(X, BitMatrix) else locked(array("X", X)), locked(bits("y", y))
     if len(records.shape) != 2 or records.shape[:1] != labels.shape or not labels.size:
         rule = "they must be (m, d) and (m,), m at least 1"
         raise ShapeError(f"X has shape {records.shape} and y {labels.shape}, but {rule}")
@@ -92,8 +92,8 @@ class EmpiricalOracle:
     y: Bits
 
     def __post_init__(self) -> None:
-        """Refuse what is no sample."""
-        X, y = checked_sample(self.X, self.y)
+        """Validate the sample."""
+        X, y = validate_sample(self.X, self.y)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
 
@@ -143,12 +143,12 @@ class ExactOracle:
         error: Literal["random"] | Shift | None = None,
         random_state: RandomState = None,
     ):
-        self._X, self._y = checked_sample(X, y)
-        self._probabilities = _normalized(weights, len(self._y))
+        self._X, self._y = validate_sample(X, y)
+        self._probabilities = _normalize(weights, len(self._y))
         if not (error is None or (isinstance(error, str) and error == "random") or callable(error)):
             refuse("error", error, "it must be None, 'random' or a callable")
         self._error = error
-        self._coins = make_public_generator(random_state)
+        self._rng = make_public_generator(random_state)
         self.queries = 0
 
     def query(self, g: Losses, tau: float) -> float:
@@ -173,27 +173,27 @@ class ExactOracle:
         if self._error is None:
             return 0.0
         if not callable(self._error):
-            return float(self._coins.uniform(-tau, tau))
+            return float(self._rng.uniform(-tau, tau))
         shift = number("error", self._error(mean, tau, g))
         if not -tau <= shift <= tau:
             raise ParameterError(f"error = {shift}, but it must lie in [-tau, tau], tau = {tau}")
         return shift
 
 
-def _normalized(weights: ArrayLike | None, count: int) -> Floats:
+def _normalize(weights: ArrayLike | None, count: int) -> Floats:
     if weights is None:
         return np.full(count, 1 / count)
-    found = array("weights", weights)
-    if found.shape != (count,):
-        raise ShapeError(f"weights has shape {found.shape}, but it must be ({count},)")
+    values = array("weights", weights)
+    if values.shape != (count,):
+        raise ShapeError(f"weights has shape {values.shape}, but it must be ({count},)")
     rule = "they must be finite numbers of at least 0, one of them above 0"
-    if found.dtype.kind not in "buif" or not ((found >= 0) & (found < math.inf)).all():
+    if values.dtype.kind not in "buif" or not ((values >= 0) & (values < math.inf)).all():
         raise ParameterError(f"weights holds something else, but {rule}")
-    found = found.astype(np.float64)
-    if not found.any():
+    values = values.astype(np.float64)
+    if not values.any():
         raise ParameterError(f"weights are all 0, but {rule}")
-    found = found / found.max()
-    return np.asarray(found / found.sum())
+    values = values / values.max()
+    return np.asarray(values / values.sum())
 
 
 class RealValued:
@@ -245,8 +245,8 @@ class RealValued:
             raise ParameterError(f"tau = {tau}, but {rule}")
         digits = math.ceil(-math.log2(part))
         gs = [self._digit(g, j, digits) for j in range(1, digits + 1)]
-        answers = asked_together(self.oracle, gs, [part / 2] * digits)
-        mean = math.fsum(math.ldexp(a, -j) for j, a in enumerate(answers, 1))
+        answers = ask_together(self.oracle, gs, [part / 2] * digits)
+        mean = math.fsum(math.ldexp(answer, -j) for j, answer in enumerate(answers, 1))
         place = min(max(mean + math.ldexp(1, -digits - 1), 0.0), 1.0)
         return self._low + range_ * place
 

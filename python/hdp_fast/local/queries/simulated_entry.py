@@ -1,4 +1,4 @@
-"""Entries that several local randomizers are applied to, simulated by statistical queries."""
+"""One entry that several local randomizers are applied to, simulated by statistical queries."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...exceptions import ParameterError
 from .local_protocol import (
     MOST_CANDIDATES,
     MOST_EPSILON,
-    Ratio,
+    LikelihoodRatio,
     TransparentRandomizer,
     Values,
     check_simulation,
-    checked_epsilon,
-    drawn_candidates,
-    streams,
+    draw_candidates,
+    make_streams,
+    read_epsilon,
     tolerance_of,
 )
 from .oracles import SQOracle, check_oracle
@@ -26,14 +26,15 @@ from .oracles import SQOracle, check_oracle
 class SimulatedEntry:
     """One entry that several local randomizers are applied to, simulated by statistical queries.
 
-    oracle: of the entry's distribution. beta: statistical distance allowed in all, in (0, 1).
+    oracle: answers queries about the entry's distribution. beta: statistical distance allowed in
+        all, in (0, 1).
     applications: how many randomizers the whole algorithm applies, to this entry and to others, t,
     at least 1. random_state: None draws from the operating system, an int or a Generator makes it
     reproducible.
 
     Attributes:
-        reports: of the randomizers so far.
-        epsilon: the sum of theirs.
+        reports: those of the randomizers so far.
+        epsilon: the sum of the epsilons of these randomizers.
         queries: how many were asked.
         iterations: how many candidates were looked at for each report.
 
@@ -60,20 +61,20 @@ class SimulatedEntry:
         self._applications = times
         check_oracle(oracle)
         self._oracle = oracle
-        self._coins, self._tossed = streams(random_state)
-        self._history, self._height = Ratio(), 1.0
+        self._rng, self._randomizer_state = make_streams(random_state)
+        self._history, self._mean_ratio = LikelihoodRatio(), 1.0
         self.reports, self.iterations = tuple[int, ...](), tuple[int, ...]()
         self.queries = 0
 
     @property
     def epsilon(self) -> float:
-        """Sum of the randomizers' so far."""
+        """The sum of the epsilons of the randomizers so far."""
         return self._history.epsilon
 
     def apply(
         self, randomizer: TransparentRandomizer, values: Values, *, reference: float = 0
     ) -> int:
-        """One more randomizer's report about the entry.
+        """Draw one more randomizer's report about the entry.
 
         randomizer, values, reference: as simulate_local takes them, others each time if need be.
 
@@ -93,38 +94,40 @@ class SimulatedEntry:
             queries, one for each different candidate.
         Source: Kasiviswanathan et al. 2011, Claim 5.10.
         """
-        self._check_left(checked_epsilon(randomizer))
+        self._check_remaining(read_epsilon(randomizer))
         check_simulation(values, self._oracle, reference)
-        known: dict[int, tuple[Ratio, float]] = {}
+        known: dict[int, tuple[LikelihoodRatio, float]] = {}
         for iteration in itertools.count(1):
-            w = int(drawn_candidates(randomizer, reference, 1, self._tossed)[0])
+            w = int(draw_candidates(randomizer, reference, 1, self._randomizer_state)[0])
             if w not in known:
-                known[w] = self._estimated(randomizer, values, reference, w)
-            history, height = known[w]
-            if self._coins.random() < self._chance(randomizer, height):
-                self._history, self._height = history, height
+                known[w] = self._estimate(randomizer, values, reference, w)
+            history, mean_ratio = known[w]
+            if self._rng.random() < self._acceptance_probability(randomizer, mean_ratio):
+                self._history, self._mean_ratio = history, mean_ratio
                 self.iterations = (*self.iterations, iteration)
                 break
         self.reports = (*self.reports, w)
         return w
 
-    def _estimated(
+    def _estimate(
         self, randomizer: TransparentRandomizer, values: Values, reference: float, w: int
-    ) -> tuple[Ratio, float]:
-        """The reports with one more, and how much likelier they are together, by the oracle."""
-        longer = self._history.times(randomizer, values, reference, w)
+    ) -> tuple[LikelihoodRatio, float]:
+        """The likelihood ratio of the reports with one more, and its mean by the oracle."""
+        longer = self._history.extend(randomizer, values, reference, w)
         tau, _ = tolerance_of(longer.epsilon, self._share)
         answer = float(self._oracle.query(longer.query, tau))
         self.queries += 1
         return longer, longer.mean(answer)
 
-    def _chance(self, randomizer: TransparentRandomizer, height: float) -> float:
-        """With which probability a candidate is accepted."""
+    def _acceptance_probability(
+        self, randomizer: TransparentRandomizer, mean_ratio: float
+    ) -> float:
+        """The probability of accepting a candidate."""
         _, phi = tolerance_of(self.epsilon + randomizer.epsilon, self._share)
         slack = 1 + 3 * phi if self.reports else 1 + phi
-        return height / self._height * math.exp(-randomizer.epsilon) / slack
+        return mean_ratio / self._mean_ratio * math.exp(-randomizer.epsilon) / slack
 
-    def _check_left(self, epsilon: float) -> None:
+    def _check_remaining(self, epsilon: float) -> None:
         if self.epsilon + epsilon > MOST_EPSILON:
             rule = f"all of one entry must be at most {MOST_EPSILON} together"
             raise ParameterError(f"randomizer.epsilon = {epsilon}, but {rule}")

@@ -1,4 +1,4 @@
-"""What many reports say together, in integers: any order, any grouping, any engine."""
+"""The sum of many reports, in integers: the same in any order and grouping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.validate import array, from_json, nonnegative_int
 from ...exceptions import ParameterError, ShapeError
-from .base import made_from
+from .base import make_randomizer
 
 # Reports that stay in fast caches from pass to pass, and whose sum fits 64 bits: each fits 46.
 _CHUNK = 1 << 16
@@ -31,21 +31,21 @@ class Estimate(NamedTuple):
 
 
 class Aggregate(ABC):
-    """What reports of one randomizer say together; empty until some are added.
+    """The sum of reports of one randomizer; it is empty until some are added.
 
-    The state is integers alone, so that aggregates of parts of the reports, in any order and
-    grouping, add up to the very one of all reports, however many. It pickles.
+    The state consists of integers, so that aggregates of parts of the reports, in any order and
+    grouping, add up to exactly the aggregate of all reports, however many. It pickles.
 
     Attributes:
         randomizer: the one that made the reports.
         reports: how many have been added.
     """
 
-    _state: ClassVar[str]
+    _state_name: ClassVar[str]
 
     def __init__(self, randomizer: Any):
         self._randomizer = randomizer
-        self._reports = 0
+        self._reports, self._total = 0, self._empty()
 
     @property
     def randomizer(self) -> Any:
@@ -67,14 +67,14 @@ class Aggregate(ABC):
         Cost: O(n), a pass over the reports and no copy of them.
         Source: none.
         """
-        found = array("reports", reports)
-        if found.ndim != 1:
-            raise ShapeError(f"reports has shape {found.shape}, but it must have one dimension")
-        if found.size and found.dtype.kind not in "bui":
-            raise ParameterError(f"reports has dtype {found.dtype}, but it must be an integer type")
-        parts = (found[i : i + _CHUNK] for i in range(0, found.size, _CHUNK))
-        self._merge(sum(map(self._counted, parts), start=self._nothing()))
-        self._reports += found.size
+        added = array("reports", reports)
+        if added.ndim != 1:
+            raise ShapeError(f"reports has shape {added.shape}, but it must have one dimension")
+        if added.size and added.dtype.kind not in "bui":
+            raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
+        parts = (added[i : i + _CHUNK] for i in range(0, added.size, _CHUNK))
+        self._total = self._total + sum(map(self._count, parts), start=self._empty())
+        self._reports += added.size
         return self
 
     def to_json(self) -> str:
@@ -85,7 +85,9 @@ class Aggregate(ABC):
         Source: none.
         """
         randomizer = json.loads(self._randomizer.to_json())
-        return json.dumps({**randomizer, "reports": self._reports, self._state: self._plain()})
+        return json.dumps(
+            {**randomizer, "reports": self._reports, self._state_name: self._to_json_state()}
+        )
 
     @staticmethod
     def from_json(text: str) -> Any:
@@ -97,7 +99,7 @@ class Aggregate(ABC):
         Cost: the size of the state.
         Source: none.
         """
-        return from_json("text", text, "Aggregate.to_json", _restored)
+        return from_json("text", text, "Aggregate.to_json", _restore)
 
     def __add__(self, other: Any) -> Self:
         if not isinstance(other, Aggregate):
@@ -105,11 +107,10 @@ class Aggregate(ABC):
         if self._randomizer != other._randomizer:
             both = f"{self._randomizer!r} and {other._randomizer!r}"
             raise ParameterError(f"aggregates are of {both}, but they must be of one randomizer")
-        merged: Any = self._randomizer.aggregate()
-        for part in (self, other):
-            merged._merge(part._held())
-            merged._reports += part._reports
-        return merged  # type: ignore[no-any-return]
+        merged: Self = self._randomizer.aggregate()
+        merged._total = self._total + other._total
+        merged._reports = self._reports + other._reports
+        return merged
 
     def __radd__(self, other: Any) -> Self:
         # sum() starts with 0.
@@ -123,42 +124,45 @@ class Aggregate(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._reports:,} reports of {self._randomizer!r})"
 
-    def _checked_range(self, part: NDArray[Any]) -> None:
+    def _count(self, part: NDArray[Any]) -> Any:
+        """The state of some reports alone, which must be in range."""
         least, most = self._randomizer.report_range
         low, high = int(part.min()), int(part.max())
         if not least <= low <= high <= most:
             wrong = low if low < least else high
             rule = f"the randomizer reports integers in [{least}, {most}]"
             raise ParameterError(f"reports holds {wrong}, but {rule}")
+        return self._sum(part)
 
-    def _some(self) -> int:
+    def _require_reports(self) -> int:
+        """The number of reports, at least 1."""
         if not self._reports:
             raise ParameterError("reports = 0, but an estimate needs at least 1")
         return self._reports
 
-    @abstractmethod
-    def _nothing(self) -> Any: ...
+    def _to_json_state(self) -> Any:
+        return self._total
+
+    def _restore(self, reports: int, state: Any) -> Self:
+        self._total, self._reports = self._validate_state(reports, state), reports
+        return self
 
     @abstractmethod
-    def _counted(self, part: NDArray[Any]) -> Any:
-        """The state of some reports alone."""
+    def _empty(self) -> Any:
+        """The state of no reports."""
 
     @abstractmethod
-    def _held(self) -> Any: ...
+    def _sum(self, part: NDArray[Any]) -> Any:
+        """The state of some reports in range."""
 
     @abstractmethod
-    def _merge(self, state: Any) -> None: ...
-
-    @abstractmethod
-    def _plain(self) -> Any: ...
-
-    @abstractmethod
-    def _restored(self, reports: int, state: Any) -> Self: ...
+    def _validate_state(self, reports: int, state: Any) -> Any:
+        """The state that _to_json_state wrote for this number of reports."""
 
 
-def _restored(fields: dict[str, Any]) -> Any:
+def _restore(fields: dict[str, Any]) -> Any:
     """The aggregate of the fields that to_json writes."""
     (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
     reports = fields.pop("reports")
-    empty: Any = made_from(fields)
-    return empty.aggregate()._restored(nonnegative_int("reports", reports), state)
+    empty = make_randomizer(fields).aggregate()
+    return empty._restore(nonnegative_int("reports", reports), state)

@@ -1,4 +1,4 @@
-"""What all randomizers have in common: they are transparent, so that anybody can check them."""
+"""The base class of all randomizers: the law of their reports is public and can be checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +17,18 @@ from ..._support.types import Floats, RandomState
 from ..._support.validate import array, from_json, positive, probability, refuse
 from ...exceptions import ParameterError, ShapeError
 from ...record import PrivacyRecord, rng_of
-from .concentration import Deviation, agents_needed
+from .concentration import Deviation, sample_size
 
 Reports = NDArray[Any]
+A = TypeVar("A")
 
 TWO_64 = 1 << 64
-# Below, what an estimate divides by drowns in rounding; above, a coin of 64 bits knows no more.
+# Below, rounding hides the difference that an estimate divides by; above, a probability of 64 bits
+# stays the same.
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 60.0
 
 
-class Randomizer(ABC):
+class Randomizer(ABC, Generic[A]):
     """A local randomizer: what a person's device does to a value before anybody else sees it.
 
     It is transparent: the law of its reports is known, and they are integers, drawn with exact
@@ -41,9 +43,10 @@ class Randomizer(ABC):
     epsilon: float
     delta: float
     _source: ClassVar[str]
+    _aggregate: ClassVar[Any]
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> Reports:
-        """Reports about values, one each.
+        """Draw a report about each value.
 
         u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
         of range counts as the nearer end of the range, what is no number as its low end, and what
@@ -58,11 +61,11 @@ class Randomizer(ABC):
         Cost: O(n), one to five words of the random stream a report (BinaryResponse: two bytes).
         Source: as the class.
         """
-        found = entries("u", u)
-        if found.ndim != 1:
-            raise ShapeError(f"u has shape {found.shape}, but it must have one dimension")
+        numbers = entries("u", u)
+        if numbers.ndim != 1:
+            raise ShapeError(f"u has shape {numbers.shape}, but it must have one dimension")
         check_random_state(random_state)
-        return self._drawn(self._values(found), random_state)
+        return self._draw(self._to_values(numbers), random_state)
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> Floats:
         """Ln Pr[sample(u) = w], by the coins as they are; -inf for what is never reported.
@@ -75,7 +78,7 @@ class Randomizer(ABC):
         Cost: O(entries).
         Source: as the class.
         """
-        reports, values = array("w", w), self._values(real_array("u", u))
+        reports, values = array("w", w), self._to_values(real_array("u", u))
         if reports.size and reports.dtype.kind not in "bui":
             raise ParameterError(f"w has dtype {reports.dtype}, but it must be an integer type")
         try:
@@ -86,8 +89,21 @@ class Randomizer(ABC):
         with np.errstate(divide="ignore"):
             return self._log_probability(reports.astype(np.float64), values)
 
+    def aggregate(self, reports: ArrayLike | None = None) -> A:
+        """The state from which the mean, or all frequencies, are estimated.
+
+        reports: as for Aggregate.add; None starts with none. Returns a MeanAggregate, or a
+        FrequencyAggregate of KaryResponse and HadamardResponse.
+
+        Raises: as Aggregate.add.
+        Cost: as Aggregate.add.
+        Source: as the class.
+        """
+        empty = self._aggregate(self)
+        return empty if reports is None else empty.add(reports)  # type: ignore[no-any-return]
+
     def variance(self, u: float | None = None) -> float:
-        """The variance of one report's contribution to the estimate, its value being u.
+        """The variance of one report's contribution to the estimate, for a value u.
 
         u: a value as of sample; None asks for the largest variance of all values. For frequencies
         this is the mean over the k estimates: k times it is their total squared error, a report.
@@ -101,7 +117,7 @@ class Randomizer(ABC):
         value = real_array("u", u)
         if value.ndim:
             raise ShapeError(f"u has shape {value.shape}, but it must be one value")
-        return self._variance(self._values(value)[()])
+        return self._variance(self._to_values(value)[()])
 
     def agents_needed(self, *, alpha: float, beta: float, sampled: bool = True) -> int:
         """How many reports estimate to within alpha, except with probability beta.
@@ -117,7 +133,7 @@ class Randomizer(ABC):
         Cost: constant.
         Source: Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
         """
-        return self._needed(alpha, beta, sampled, binary=False)
+        return self._count_agents(alpha, beta, sampled, binary=False)
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """What protects each report.
@@ -153,11 +169,11 @@ class Randomizer(ABC):
         """The least and the greatest report, but for a probability below 1e-30."""
 
     @abstractmethod
-    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
+    def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """The values that numbers of any type stand for."""
 
     @abstractmethod
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...
 
     @abstractmethod
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats: ...
@@ -170,23 +186,23 @@ class Randomizer(ABC):
 
     @abstractmethod
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        """What is known of a contribution, each in units of the range; binary: of values 0 or 1."""
+        """Bounds on a contribution, in units of the range; binary: for values 0 and 1 alone."""
 
     @abstractmethod
     def _noise(self) -> str:
-        """The law that protects, in words."""
+        """The law of a report, in words."""
 
-    def _needed(self, alpha: float, beta: float, sampled: bool, binary: bool) -> int:
+    def _count_agents(self, alpha: float, beta: float, sampled: bool, binary: bool) -> int:
         width, failure = positive("alpha", alpha) / self._unit(), probability("beta", beta)
-        log_odds = math.log(2 * self._estimates()) - math.log(failure)
-        return agents_needed(self._deviations(sampled, binary), width, log_odds)
+        log_odds = math.log(2 * self._dimension()) - math.log(failure)
+        return sample_size(self._deviations(sampled, binary), width, log_odds)
 
     def _unit(self) -> float:
         """The width of the range."""
         return 1.0
 
-    def _estimates(self) -> int:
-        """How many numbers are estimated at once."""
+    def _dimension(self) -> int:
+        """The number of means that are estimated at once."""
         return 1
 
     def _parameters(self) -> dict[str, Any]:
@@ -198,23 +214,23 @@ class Randomizer(ABC):
         return f"{type(self).__name__}({values}): {self._noise()}"
 
 
-def checked_epsilon(value: Any) -> float:
-    """The value as an epsilon that leaves something to estimate.
+def validate_epsilon(value: Any) -> float:
+    """The value as an epsilon that is large enough for estimates.
 
     Raises: ParameterError otherwise.
     """
-    found = positive("epsilon", value)
-    if found < _LEAST_EPSILON:
+    epsilon = positive("epsilon", value)
+    if epsilon < _LEAST_EPSILON:
         refuse("epsilon", value, f"below {_LEAST_EPSILON} nothing but noise is left")
-    return found
+    return epsilon
 
 
-def capped(epsilon: float) -> float:
-    """The epsilon that the law is made with: beyond a point more protection costs nothing."""
+def cap_epsilon(epsilon: float) -> float:
+    """The epsilon that sets the law: beyond 60, probabilities of 64 bits stay the same."""
     return min(epsilon, _MOST_EPSILON)
 
 
-def randomizer_of(text: str) -> Randomizer:
+def randomizer_of(text: str) -> Randomizer[Any]:
     """The randomizer that to_json wrote.
 
     text: a JSON object.
@@ -223,25 +239,25 @@ def randomizer_of(text: str) -> Randomizer:
     Cost: constant.
     Source: none.
     """
-    return from_json("text", text, "Randomizer.to_json", made_from)
+    return from_json("text", text, "Randomizer.to_json", make_randomizer)
 
 
-def made_from(fields: Any) -> Randomizer:
+def make_randomizer(fields: Any) -> Randomizer[Any]:
     """The randomizer of the fields that to_json writes.
 
     Raises: ParameterError, TypeError or ValueError when they are not.
     """
-    kinds = {kind.__name__: kind for kind in _kinds(Randomizer)}
+    kinds = {kind.__name__: kind for kind in _leaf_subclasses(Randomizer)}
     parameters = dict(fields)
     name = parameters.pop("randomizer", None)
     if name not in kinds:
         # Not shown: without a kind, it may be anything that somebody took for one.
         raise ParameterError(f"randomizer must be one of {', '.join(sorted(kinds))}")
-    found: Randomizer = kinds[name](**parameters)
-    return found
+    randomizer: Randomizer[Any] = kinds[name](**parameters)
+    return randomizer
 
 
-def _kinds(base: Any) -> list[Any]:
-    """Those below it that have none below them."""
-    below = base.__subclasses__()
-    return [kind for each in below for kind in _kinds(each)] if below else [base]
+def _leaf_subclasses(base: Any) -> list[Any]:
+    """All subclasses of a class that have no subclass themselves."""
+    children = base.__subclasses__()
+    return [leaf for child in children for leaf in _leaf_subclasses(child)] if children else [base]

@@ -15,7 +15,7 @@ from ..._support.numbers import floats
 from ..._support.types import Floats, RandomState
 from .base import TWO_64, Reports
 from .concentration import Deviation
-from .mean import Ends, Line, MeanRandomizer
+from .mean import Bounds, LinearMap, MeanRandomizer
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class BinaryResponse(MeanRandomizer):
     """
 
     epsilon: float
-    bounds: Ends = (0.0, 1.0)
+    bounds: Bounds = (0.0, 1.0)
 
     delta = 0.0
     _source = "Warner 1965"
@@ -46,7 +46,7 @@ class BinaryResponse(MeanRandomizer):
         return Fraction(_core.truth_probability(self.epsilon), TWO_64)
 
     @property
-    def _line(self) -> Line:
+    def _linear_map(self) -> LinearMap:
         return 1 - self._truth, 2 * self._truth - 1
 
     @property
@@ -54,29 +54,31 @@ class BinaryResponse(MeanRandomizer):
         """The least and the greatest report."""
         return 0, 1
 
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         if values.dtype.kind in "bui" and self.bounds == (0.0, 1.0):
             bits = values > 0
             return _core.randomized_response(bits, epsilon=self.epsilon, random_state=random_state)
-        return _core.respond_binary(floats(values), self._ends(), self.epsilon, random_state)
+        return _core.respond_binary(
+            floats(values), self._low_and_width(), self.epsilon, random_state
+        )
 
-    def _law(self, reports: Floats, positions: Floats) -> Floats:
-        least, more = map(float, self._line)
-        one = least + more * positions
-        said = np.where(reports == 1, one, 1 - one)
-        return np.log(np.where((reports == 0) | (reports == 1), said, 0.0))
+    def _log_law(self, reports: Floats, positions: Floats) -> Floats:
+        intercept, slope = map(float, self._linear_map)
+        one = intercept + slope * positions
+        likelihood = np.where(reports == 1, one, 1 - one)
+        return np.log(np.where((reports == 0) | (reports == 1), likelihood, 0.0))
 
-    def _spread(self, position: float) -> float:
-        least, more = map(float, self._line)
-        one = least + more * position
-        return one * (1 - one) / more**2
+    def _unit_variance(self, position: float) -> float:
+        intercept, slope = map(float, self._linear_map)
+        one = intercept + slope * position
+        return one * (1 - one) / slope**2
 
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        least, more = map(float, self._line)
-        bounds = [Deviation(1 / (4 * more**2), 0.0)]
+        intercept, slope = map(float, self._linear_map)
+        bounds = [Deviation(1 / (4 * slope**2), 0.0)]
         if not sampled:
-            worst = self._spread(0.0 if binary else 0.5)
-            bounds.append(Deviation(worst, (1 - least) / more / 3))
+            worst = self._unit_variance(0.0 if binary else 0.5)
+            bounds.append(Deviation(worst, (1 - intercept) / slope / 3))
         return bounds
 
     def _noise(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ..._support.validate import probability
 from ...exceptions import ParameterError
 from .binary import BinaryResponse
-from .mean import Ends, MeanRandomizer
+from .mean import Bounds, MeanRandomizer
 from .noisy import GaussianRandomizer, LaplaceRandomizer
 from .piecewise import Piecewise
 
@@ -15,7 +15,7 @@ from .piecewise import Piecewise
 def best_randomizer(
     epsilon: float,
     delta: float = 0.0,
-    bounds: Ends = (0.0, 1.0),
+    bounds: Bounds = (0.0, 1.0),
     *,
     binary: bool = False,
     alpha: float = 0.05,
@@ -25,8 +25,7 @@ def best_randomizer(
     """The randomizer that estimates a mean from fewest agents, by what is proved.
 
     epsilon: at least 1e-9; delta: in [0, 1), above 0 allows GaussianRandomizer; bounds: (low, high)
-        of
-    the values. binary: whether every value is low or high. alpha, beta, sampled: as of
+    of the values. binary: whether every value is low or high. alpha, beta, sampled: as of
     Randomizer.agents_needed.
 
     Where agents are sampled this is BinaryResponse, at every epsilon: the worst population holds
@@ -36,17 +35,17 @@ def best_randomizer(
     Guarantee: that of the randomizer returned.
     Raises: ParameterError.
     Cost: a millisecond, some more with delta.
-    Source: THEORY of hdp_fast, item 6; the bounds of Randomizer.agents_needed.
+    Source: the bounds of Randomizer.agents_needed, compared for each randomizer.
     """
-    failing = probability("delta", delta, zero=True)
+    allowed = probability("delta", delta, zero=True)
 
-    def needed(randomizer: MeanRandomizer) -> int:
-        return randomizer._needed(alpha, beta, sampled, binary)
+    def count_agents(randomizer: MeanRandomizer) -> int:
+        return randomizer._count_agents(alpha, beta, sampled, binary)
 
-    return min(_candidates(epsilon, failing, bounds), key=needed)
+    return min(_candidates(epsilon, allowed, bounds), key=count_agents)
 
 
-def _candidates(epsilon: float, delta: float, bounds: Ends) -> Iterator[MeanRandomizer]:
+def _candidates(epsilon: float, delta: float, bounds: Bounds) -> Iterator[MeanRandomizer]:
     yield from (kind(epsilon, bounds) for kind in (BinaryResponse, Piecewise, LaplaceRandomizer))
     if delta:
         try:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...exceptions import ParameterError
+from ..._support.validate import refuse
 
 # No population is larger.
 MOST_AGENTS = 1e18
+TOO_MANY = f"need more than {MOST_AGENTS:.0e} agents, but be larger"
 
 
 class Deviation(NamedTuple):
@@ -23,24 +24,23 @@ class Deviation(NamedTuple):
     scale: float
 
 
-def agents_needed(deviations: Iterable[Deviation], alpha: float, log_odds: float) -> int:
-    """Reports whose mean errs by more than alpha with probability at most 2 exp(-log_odds).
+def sample_size(deviations: Iterable[Deviation], alpha: float, log_odds: float) -> int:
+    """How many reports keep the mean within alpha, except with probability 2 exp(-log_odds).
 
     Every bound holds, and so does the least of what they ask for.
 
     Raises: ParameterError when that is more than anybody has.
     """
-    least = min(log_odds / _root(each, alpha) ** 2 for each in deviations)
+    least = min(log_odds / _root(deviation, alpha) ** 2 for deviation in deviations)
     if least >= MOST_AGENTS:
-        rule = f"so small an alpha would need more than {MOST_AGENTS:.0e} agents"
-        raise ParameterError(f"alpha = {alpha}, but {rule}")
+        refuse("alpha", alpha, f"so small an alpha would need more than {MOST_AGENTS:.0e} agents")
     return max(1, math.ceil(least))
 
 
 def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -> float:
-    """By how much the mean errs at most, except with probability 2 exp(-log_odds)."""
+    """The error that the mean does not exceed, except with probability 2 exp(-log_odds)."""
     part = log_odds / reports
-    return min(math.sqrt(2 * each.variance * part) + each.scale * part for each in deviations)
+    return min(math.sqrt(2 * bound.variance * part) + bound.scale * part for bound in deviations)
 
 
 def _root(deviation: Deviation, alpha: float) -> float:

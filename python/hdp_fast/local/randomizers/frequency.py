@@ -7,100 +7,40 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
-from .base import TWO_64, Randomizer, Reports, capped, checked_epsilon
+from .base import TWO_64, Randomizer, Reports, cap_epsilon, validate_epsilon
 from .concentration import Deviation, half_width
 
-# What may go wrong with an interval for one value, each with probability exp(-L). Known bounds: the
-# estimate is too large or too small, beyond the least of widths that are fixed before any report is
-# seen. Empirical Bernstein (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L): Bernstein's
-# inequality fails on either side, or the sample's deviation is too small (Theorem 10), which serves
-# both sides.
+# The events with which an interval for one value fails, each of probability exp(-L). Known bounds:
+# the estimate is too large, or too small, beyond the least of widths that are fixed before any
+# report is seen. Empirical Bernstein (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L):
+# Bernstein's inequality fails on either side, or the sample deviation is too small (Theorem 10),
+# which serves both sides.
 _KNOWN_EVENTS, _EMPIRICAL_EVENTS = 2, 3
 
 _MOST_VALUES = 1 << 24
 
 
-class FrequencyRandomizer(Randomizer):
-    """Any randomizer below."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        """Refuse what no randomizer could be."""
-        if not 2 <= nonnegative_int("k", self.k) <= _MOST_VALUES:
-            refuse("k", self.k, "it must be an integer from 2 to 2**24")
-        object.__setattr__(self, "k", nonnegative_int("k", self.k))
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-
-    def aggregate(self, reports: ArrayLike | None = None) -> FrequencyAggregate:
-        """What reports say together: the state from which all frequencies are estimated.
-
-        reports: as for Aggregate.add; None starts with none.
-
-        Raises: as Aggregate.add.
-        Cost: as Aggregate.add.
-        Source: none.
-        """
-        empty = FrequencyAggregate(self)
-        return empty if reports is None else empty.add(reports)
-
-    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
-        last = self.k - 1
-        if found.dtype.kind == "f":
-            reals = floats(found)
-            return np.where(reals == np.floor(reals), reals.clip(0, last), last).astype(np.int64)
-        if found.dtype == np.uint64:
-            found = np.minimum(found, np.uint64(self.k))
-        values: Integers = np.require(found, np.int64, ["C", "A"]).clip(0, last)
-        return values
-
-    def _estimates(self) -> int:
-        return self.k
-
-    def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        variance, distance = self._worst_for_one()
-        return [Deviation(self._span() ** 2 / 4, 0.0), Deviation(variance, distance / 3)]
-
-    @abstractmethod
-    def _frequencies(self, counts: Integers, reports: int) -> Floats: ...
-
-    @abstractmethod
-    def _span(self) -> float:
-        """The greatest contribution to an estimate, less the least one."""
-
-    @abstractmethod
-    def _worst_for_one(self) -> tuple[float, float]:
-        """Of a contribution to one estimate: the largest variance and distance to its mean."""
-
-    @abstractmethod
-    def _largest_square(self, counts: Integers, reports: int) -> float:
-        """The largest mean of squares of the contributions to an estimate, as they came."""
-
-
 class FrequencyAggregate(Aggregate):
-    """How often each report came.
+    """The number of times that each report came.
 
     Attributes:
         randomizer: the one that made the reports.
         reports: how many have been added.
     """
 
-    _state = "counts"
+    _state_name = "counts"
     _randomizer: FrequencyRandomizer
-
-    def __init__(self, randomizer: FrequencyRandomizer):
-        super().__init__(randomizer)
-        self._counts = self._nothing()
+    _total: Integers
 
     def frequencies(self) -> NDArray[np.float64]:
         """The share of agents that holds each value, without bias; float64 (k,).
@@ -112,12 +52,12 @@ class FrequencyAggregate(Aggregate):
         Cost: O(k), O(k log k) for HadamardResponse.
         Source: as the randomizer.
         """
-        return self._randomizer._frequencies(self._counts, self._some())
+        return self._randomizer._frequencies(self._total, self._require_reports())
 
     def interval(self, beta: float) -> float:
-        """By how much any of the k frequencies may be off, in the population or among the agents.
+        """The half width of k intervals that hold together, for the population or the agents.
 
-        beta: probability with which one of them or more may be off by more.
+        beta: probability with which one frequency or more may lie outside its interval.
 
         Guarantee: post-processing; holds for every number of reports and every population: the
             better of the bounds of agents_needed and the empirical Bernstein bound, with half of
@@ -126,7 +66,7 @@ class FrequencyAggregate(Aggregate):
         Cost: as frequencies.
         Source: Maurer and Pontil 2009, Theorems 4 and 11; as Randomizer.agents_needed.
         """
-        reports, failure = self._some(), probability("beta", beta)
+        reports, failure = self._require_reports(), probability("beta", beta)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
@@ -134,40 +74,76 @@ class FrequencyAggregate(Aggregate):
         # The sample variance is at most n / (n - 1) times the mean of squares: hence n - 1 where
         # Theorem 11 has n.
         span, log_odds = self._randomizer._span(), self._log_odds(_EMPIRICAL_EVENTS, failure)
-        square = self._randomizer._largest_square(self._counts, reports)
-        spread = math.sqrt(2 * square * log_odds / (reports - 1))
-        return min(known, spread + 7 * span * log_odds / (3 * (reports - 1)))
+        square = self._randomizer._largest_square(self._total, reports)
+        deviation = math.sqrt(2 * square * log_odds / (reports - 1))
+        return min(known, deviation + 7 * span * log_odds / (3 * (reports - 1)))
 
     def _log_odds(self, events: int, beta: float) -> float:
-        """The L at which so many events for each value, exp(-L) each, make half of beta."""
+        """The L at which k times `events` events of probability exp(-L) add up to half of beta."""
         return math.log(2 * events * self._randomizer.k) - math.log(beta)
 
-    def _nothing(self) -> Integers:
+    def _empty(self) -> Integers:
         return np.zeros(self._randomizer.report_range[1] + 1, np.int64)
 
-    def _counted(self, part: NDArray[Any]) -> Integers:
-        self._checked_range(part)
+    def _sum(self, part: NDArray[Any]) -> Integers:
         return np.bincount(part, minlength=self._randomizer.report_range[1] + 1)
 
-    def _held(self) -> Integers:
-        return self._counts
+    def _to_json_state(self) -> list[int]:
+        counts: list[int] = self._total.tolist()
+        return counts
 
-    def _merge(self, state: Integers) -> None:
-        self._counts = self._counts + state
-
-    def _plain(self) -> list[int]:
-        return [int(each) for each in self._counts]
-
-    def _restored(self, reports: int, state: Any) -> Self:
+    def _validate_state(self, reports: int, state: Any) -> Integers:
         whole = isinstance(state, list) and all(type(n) is int and n >= 0 for n in state)
-        if not whole or len(state) != len(self._counts) or sum(state) != reports:
-            refuse(
-                "counts",
-                state,
-                f"it must be {len(self._counts)} counts that add up to reports = {reports}",
-            )
-        self._counts, self._reports = np.array(state, np.int64), reports
-        return self
+        size = len(self._total)
+        if not whole or len(state) != size or sum(state) != reports:
+            refuse("counts", state, f"it must be {size} counts that add up to reports = {reports}")
+        return np.array(state, np.int64)
+
+
+class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
+    """The base class of randomizers whose reports estimate the frequencies of k values."""
+
+    k: int
+    _aggregate = FrequencyAggregate
+
+    def __post_init__(self) -> None:
+        """Validate k and epsilon."""
+        if not 2 <= nonnegative_int("k", self.k) <= _MOST_VALUES:
+            refuse("k", self.k, "it must be an integer from 2 to 2**24")
+        object.__setattr__(self, "k", nonnegative_int("k", self.k))
+        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
+
+    def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        last = self.k - 1
+        if numbers.dtype.kind == "f":
+            reals = floats(numbers)
+            return np.where(reals == np.floor(reals), reals.clip(0, last), last).astype(np.int64)
+        if numbers.dtype == np.uint64:
+            numbers = np.minimum(numbers, np.uint64(self.k))
+        values: Integers = np.require(numbers, np.int64, ["C", "A"]).clip(0, last)
+        return values
+
+    def _dimension(self) -> int:
+        return self.k
+
+    def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
+        variance, distance = self._worst_deviation()
+        return [Deviation(self._span() ** 2 / 4, 0.0), Deviation(variance, distance / 3)]
+
+    @abstractmethod
+    def _frequencies(self, counts: Integers, reports: int) -> Floats: ...
+
+    @abstractmethod
+    def _span(self) -> float:
+        """The greatest contribution to an estimate, less the least one."""
+
+    @abstractmethod
+    def _worst_deviation(self) -> tuple[float, float]:
+        """The largest variance of a contribution to one estimate, and its distance to its mean."""
+
+    @abstractmethod
+    def _largest_square(self, counts: Integers, reports: int) -> float:
+        """The largest mean square, over the estimates, of the contributions of these reports."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,44 +169,44 @@ class KaryResponse(FrequencyRandomizer):
     _source = "Kairouz, Bonawitz and Ramage 2016, k-RR"
 
     @cached_property
-    def _own(self) -> Fraction:
-        """Probability of telling the value; else any answer is drawn."""
+    def _keep_probability(self) -> Fraction:
+        """Probability of telling the value; otherwise any answer is drawn uniformly."""
         return Fraction(_core.own_probability(self.epsilon, 1, self.k), TWO_64)
 
     @property
     def _lie(self) -> Fraction:
-        return (1 - self._own) / self.k
+        return (1 - self._keep_probability) / self.k
 
     @property
     def _truth(self) -> Fraction:
-        return self._own + self._lie
+        return self._keep_probability + self._lie
 
     @property
     def report_range(self) -> tuple[int, int]:
         """The least and the greatest report."""
         return 0, self.k - 1
 
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         return _core.respond_kary(values, self.k, self.epsilon, random_state)
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
-        said = np.where(reports == values, float(self._truth), float(self._lie))
-        return np.log(np.where((reports >= 0) & (reports < self.k), said, 0.0))
+        likelihood = np.where(reports == values, float(self._truth), float(self._lie))
+        return np.log(np.where((reports >= 0) & (reports < self.k), likelihood, 0.0))
 
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
         return (counts / reports - float(self._lie)) * self._span()
 
     def _span(self) -> float:
-        return float(1 / self._own)
+        return float(1 / self._keep_probability)
 
     def _variance(self, value: Any) -> float:
-        own, other = (p * (1 - p) for p in (self._truth, self._lie))
-        return float((own + (self.k - 1) * other) / self.k) * self._span() ** 2
+        truth, lie = (p * (1 - p) for p in (self._truth, self._lie))
+        return float((truth + (self.k - 1) * lie) / self.k) * self._span() ** 2
 
     def _worst_variance(self) -> float:
         return self._variance(0)
 
-    def _worst_for_one(self) -> tuple[float, float]:
+    def _worst_deviation(self) -> tuple[float, float]:
         likeliest = min(self._truth, max(self._lie, Fraction(1, 2)))
         return float(likeliest * (1 - likeliest)) * self._span() ** 2, self._span()
 
@@ -258,7 +234,7 @@ class HadamardResponse(FrequencyRandomizer):
     k: from 2 to 2**24; epsilon: at least 1e-9.
 
     Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability of the value's
-        own columns rounded down.
+        columns rounded down.
     Raises: ParameterError.
     Cost: constant.
     Source: Acharya, Sun and Zhang 2019, Section 5; B nearest to (e**epsilon - 1) / 2, any integer.
@@ -273,7 +249,7 @@ class HadamardResponse(FrequencyRandomizer):
     @cached_property
     def _sizes(self) -> tuple[int, int]:
         """Blocks, and log2 of the columns of each."""
-        advantage = math.expm1(capped(self.epsilon))
+        advantage = math.expm1(cap_epsilon(self.epsilon))
         ideal = min(max(1, math.floor(advantage / 2)), self.k)
         pair = (ideal, min(ideal + 1, self.k))
         blocks = min(pair, key=lambda blocks: (advantage + 2 * blocks) ** 2 / blocks)
@@ -285,15 +261,15 @@ class HadamardResponse(FrequencyRandomizer):
         return 1 << (self._sizes[1] - 1)
 
     @cached_property
-    def _own(self) -> Fraction:
-        """Probability of drawing from the value's columns; else any column is drawn."""
+    def _keep_probability(self) -> Fraction:
+        """Probability of drawing from the value's columns; otherwise any column is drawn."""
         columns = self.report_range[1] + 1
         return Fraction(_core.own_probability(self.epsilon, self._half, columns), TWO_64)
 
     @property
     def _rest(self) -> Fraction:
-        """Probability of half a block's columns that are not the value's."""
-        return (1 - self._own) / (2 * self._sizes[0])
+        """Probability of half a block of columns that are not the value's."""
+        return (1 - self._keep_probability) / (2 * self._sizes[0])
 
     @property
     def report_range(self) -> tuple[int, int]:
@@ -301,7 +277,7 @@ class HadamardResponse(FrequencyRandomizer):
         blocks, log2_size = self._sizes
         return 0, (blocks << log2_size) - 1
 
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         return _core.respond_hadamard(values, (self.k, *self._sizes), self.epsilon, random_state)
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
@@ -309,32 +285,32 @@ class HadamardResponse(FrequencyRandomizer):
         possible = (reports >= 0) & (reports < blocks << log2_size)
         columns = np.where(possible, reports, 0).astype(np.int64)
         row, block = np.divmod(values, blocks)
-        own = (columns >> log2_size == block) & ~_odd(columns & (row + 1))
-        each = [float(p / self._half) for p in (self._own + self._rest, self._rest)]
-        return np.log(np.where(possible, np.where(own, *each), 0.0))
+        likely = (columns >> log2_size == block) & ~_has_odd_parity(columns & (row + 1))
+        high, low = (p / self._half for p in (self._keep_probability + self._rest, self._rest))
+        return np.log(np.where(possible, np.where(likely, float(high), float(low)), 0.0))
 
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
         blocks, log2_size = self._sizes
-        found = _hadamard_transform(counts.reshape(blocks, 1 << log2_size))
+        sums = hadamard_transform(counts.reshape(blocks, 1 << log2_size))
         # Value x stands for row 1 + x // blocks of block x % blocks.
-        return found.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
+        return sums.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
 
     def _span(self) -> float:
-        return float(2 / self._own)
+        return float(2 / self._keep_probability)
 
     def _variance(self, value: Any) -> float:
         blocks = self._sizes[0]
         same = len(range(int(value) % blocks, self.k, blocks))
-        # In the value's own block every column contributes, elsewhere any column's share does.
-        total = same * self._own + self.k * 2 * self._rest
-        return float((total / self._own**2 - 1) / self.k)
+        # In the value's block every column contributes, elsewhere the share of any column does.
+        total = same * self._keep_probability + self.k * 2 * self._rest
+        return float((total / self._keep_probability**2 - 1) / self.k)
 
     def _worst_variance(self) -> float:
         # The first block holds the most values.
         return self._variance(0)
 
-    def _worst_for_one(self) -> tuple[float, float]:
-        square = float(self._own + 2 * self._rest) * (self._span() / 2) ** 2
+    def _worst_deviation(self) -> tuple[float, float]:
+        square = float(self._keep_probability + 2 * self._rest) * (self._span() / 2) ** 2
         return square, self._span() / 2 + 1
 
     def _largest_square(self, counts: Integers, reports: int) -> float:
@@ -344,21 +320,22 @@ class HadamardResponse(FrequencyRandomizer):
     def _noise(self) -> str:
         blocks, log2_size = self._sizes
         columns = f"{blocks} Hadamard matrices of order 2**{log2_size}"
-        return f"a column of its own with probability {float(self._own):.4g}, else of {columns}"
+        keep = float(self._keep_probability)
+        return f"a column of its own with probability {keep:.4g}, else of {columns}"
 
 
-def _odd(bits: Integers) -> NDArray[np.bool_]:
+def _has_odd_parity(bits: Integers) -> NDArray[np.bool_]:
     """Whether the number of ones is odd."""
     for shift in (32, 16, 8, 4, 2, 1):
         bits = bits ^ bits >> shift
     return (bits & 1).astype(np.bool_)
 
 
-def _hadamard_transform(counts: Integers) -> Integers:
+def hadamard_transform(counts: Integers) -> Integers:
     """Row r of the Hadamard matrix times each row of counts (m, b), for all r; b a power of 2."""
-    found, size = counts, counts.shape[1]
+    sums, size = counts, counts.shape[1]
     for half in (1 << level for level in range(size.bit_length() - 1)):
-        pairs = found.reshape(len(counts), -1, 2, half)
+        pairs = sums.reshape(len(counts), -1, 2, half)
         first, second = pairs[:, :, 0], pairs[:, :, 1]
-        found = np.stack([first + second, first - second], axis=2).reshape(len(counts), size)
-    return found
+        sums = np.stack([first + second, first - second], axis=2).reshape(len(counts), size)
+    return sums

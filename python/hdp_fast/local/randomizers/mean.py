@@ -9,97 +9,20 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..._support.numbers import floats
 from ..._support.types import Floats
 from ..._support.validate import number, probability, refuse
 from .aggregates import Aggregate, Estimate
-from .base import Randomizer, checked_epsilon
+from .base import Randomizer, validate_epsilon
 from .concentration import half_width
 
-Line = tuple[Fraction, Fraction]
-Ends = tuple[float, float]
-
-
-class MeanRandomizer(Randomizer):
-    """Any randomizer below."""
-
-    bounds: Ends
-
-    def __post_init__(self) -> None:
-        """Refuse what no randomizer could be."""
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", _checked_range(self.bounds))
-
-    def aggregate(self, reports: ArrayLike | None = None) -> MeanAggregate:
-        """What reports say together: the state from which their mean is estimated.
-
-        reports: as for Aggregate.add; None starts with none.
-
-        Raises: as Aggregate.add.
-        Cost: as Aggregate.add.
-        Source: none.
-        """
-        empty = MeanAggregate(self)
-        return empty if reports is None else empty.add(reports)
-
-    @property
-    @abstractmethod
-    def _line(self) -> Line:
-        """Mean report of the lowest value, and by how much more the highest one's mean is."""
-
-    def _ends(self) -> Ends:
-        """Low and width."""
-        low, high = self.bounds
-        return low, high - low
-
-    def _unit(self) -> float:
-        return self._ends()[1]
-
-    def _values(self, found: NDArray[Any]) -> NDArray[Any]:
-        return found
-
-    def _positions(self, values: NDArray[Any]) -> Floats:
-        """The values in [0, 1], by the very operations of the compiled module."""
-        low, width = self._ends()
-        with np.errstate(all="ignore"):
-            position = (floats(values) - low) / width
-        return np.where(position > 0, np.minimum(position, 1.0), 0.0)
-
-    def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
-        return self._law(reports, self._positions(values))
-
-    def _variance(self, value: Any) -> float:
-        return self._unit() ** 2 * self._spread(float(self._positions(value)))
-
-    def _worst_variance(self) -> float:
-        return self._unit() ** 2 * self._spread(self._worst_position())
-
-    def _worst_position(self) -> float:
-        return 0.5
-
-    @abstractmethod
-    def _law(self, reports: Floats, positions: Floats) -> Floats: ...
-
-    @abstractmethod
-    def _spread(self, position: float) -> float:
-        """The variance of a contribution, the range being [0, 1]."""
-
-
-def _checked_range(value: Any) -> Ends:
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    low, high = number("bounds", low), number("bounds", high)
-    # The width must not overflow, nor may a quotient by it.
-    if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
-        refuse("bounds", value, "it must be (low, high), both finite, and low < high")
-    return low, high
+LinearMap = tuple[Fraction, Fraction]
+Bounds = tuple[float, float]
 
 
 class MeanAggregate(Aggregate):
@@ -110,12 +33,9 @@ class MeanAggregate(Aggregate):
         reports: how many have been added.
     """
 
-    _state = "sum"
+    _state_name = "sum"
     _randomizer: MeanRandomizer
-
-    def __init__(self, randomizer: MeanRandomizer):
-        super().__init__(randomizer)
-        self._sum = 0
+    _total: int
 
     def estimate(self, beta: float) -> Estimate:
         """The mean of the values, without bias but for being clipped, and an interval for it.
@@ -129,35 +49,89 @@ class MeanAggregate(Aggregate):
         Cost: constant.
         Source: as Randomizer.agents_needed.
         """
-        failure, reports = probability("beta", beta), self._some()
-        (least, more), (low, high) = self._randomizer._line, self._randomizer.bounds
-        position = float((Fraction(self._sum, reports) - least) / more)
+        failure, reports = probability("beta", beta), self._require_reports()
+        (intercept, slope), (low, high) = self._randomizer._linear_map, self._randomizer.bounds
+        position = float((Fraction(self._total, reports) - intercept) / slope)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         half = half_width(bounds, reports, math.log(2) - math.log(failure))
         ends = (min(max(end, 0.0), 1.0) for end in (position, position - half, position + half))
         return Estimate(*(low + (high - low) * end for end in ends))
 
-    def _nothing(self) -> int:
+    def _empty(self) -> int:
         return 0
 
-    def _counted(self, part: NDArray[Any]) -> int:
-        self._checked_range(part)
+    def _sum(self, part: NDArray[Any]) -> int:
         if part.dtype == np.uint8:
             return int(np.count_nonzero(part))
         return int(part.sum(dtype=np.int64))
 
-    def _held(self) -> int:
-        return self._sum
-
-    def _merge(self, state: int) -> None:
-        self._sum += state
-
-    def _plain(self) -> int:
-        return self._sum
-
-    def _restored(self, reports: int, state: Any) -> Self:
+    def _validate_state(self, reports: int, state: Any) -> int:
         least, most = self._randomizer.report_range
         if type(state) is not int or not least * reports <= state <= most * reports:
             refuse("sum", state, f"it must be the sum of {reports} reports in [{least}, {most}]")
-        self._sum, self._reports = state, reports
-        return self
+        return state
+
+
+class MeanRandomizer(Randomizer[MeanAggregate]):
+    """The base class of randomizers whose reports estimate a mean."""
+
+    bounds: Bounds
+    _aggregate = MeanAggregate
+
+    def __post_init__(self) -> None:
+        """Validate epsilon and bounds."""
+        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
+        object.__setattr__(self, "bounds", _validate_bounds(self.bounds))
+
+    @property
+    @abstractmethod
+    def _linear_map(self) -> LinearMap:
+        """Intercept and slope of the mean report as a function of the value's place in [0, 1]."""
+
+    def _low_and_width(self) -> Bounds:
+        low, high = self.bounds
+        return low, high - low
+
+    def _unit(self) -> float:
+        return self._low_and_width()[1]
+
+    def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return numbers
+
+    def _positions(self, values: NDArray[Any]) -> Floats:
+        """The places of values in [0, 1], by the same operations as in the compiled module."""
+        low, width = self._low_and_width()
+        with np.errstate(all="ignore"):
+            position = (floats(values) - low) / width
+        return np.where(position > 0, np.minimum(position, 1.0), 0.0)
+
+    def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
+        return self._log_law(reports, self._positions(values))
+
+    def _variance(self, value: Any) -> float:
+        return self._unit() ** 2 * self._unit_variance(float(self._positions(value)))
+
+    def _worst_variance(self) -> float:
+        return self._unit() ** 2 * self._unit_variance(self._worst_position())
+
+    def _worst_position(self) -> float:
+        return 0.5
+
+    @abstractmethod
+    def _log_law(self, reports: Floats, positions: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _unit_variance(self, position: float) -> float:
+        """The variance of a contribution for a range of [0, 1]."""
+
+
+def _validate_bounds(value: Any) -> Bounds:
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    low, high = number("bounds", low), number("bounds", high)
+    # The width must not overflow, nor may a quotient by it.
+    if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
+        refuse("bounds", value, "it must be (low, high), both finite, and low < high")
+    return low, high

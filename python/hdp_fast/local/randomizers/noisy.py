@@ -15,17 +15,12 @@ from numpy.typing import NDArray
 from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, RandomState
-from ..._support.validate import probability, shorten
-from ...accounting.discrete_gaussian import (
-    calibrate_sigma,
-    continuous_mu,
-    exact_delta,
-    round_sigma_up,
-)
+from ..._support.validate import one_of, probability
+from ...accounting.discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
 from ...exceptions import ParameterError
-from .base import Reports, capped
+from .base import Reports, cap_epsilon
 from .concentration import Deviation
-from .mean import Ends, Line, MeanRandomizer
+from .mean import Bounds, LinearMap, MeanRandomizer
 
 # Rounding to the grid adds at most this part of the noise to the variance.
 _GRID_SHARE = 2.0**-20
@@ -34,7 +29,7 @@ _LAPLACE_REACH, _GAUSSIAN_REACH = 70, 12
 
 
 class _Noisy(MeanRandomizer):
-    """A grid point with symmetric integer noise."""
+    """The base class of randomizers that add symmetric integer noise to a grid point."""
 
     @property
     @abstractmethod
@@ -46,22 +41,22 @@ class _Noisy(MeanRandomizer):
         return 1 << self._grid[0]
 
     @property
-    def _line(self) -> Line:
+    def _linear_map(self) -> LinearMap:
         return Fraction(0), Fraction(self._steps)
 
     def _respond(self, law: str, values: NDArray[Any], random_state: RandomState) -> Reports:
         log2_steps, scale = self._grid
         ratio = scale.as_integer_ratio()
         return _core.respond_noisy(
-            floats(values), self._ends(), log2_steps, law, ratio, random_state
+            floats(values), self._low_and_width(), log2_steps, law, ratio, random_state
         )
 
-    def _law(self, reports: Floats, positions: Floats) -> Floats:
+    def _log_law(self, reports: Floats, positions: Floats) -> Floats:
         start, rest = np.divmod(positions * self._steps, 1.0)
         below = np.log1p(-rest) + self._log_mass(reports - start)
         return np.logaddexp(below, np.log(rest) + self._log_mass(reports - start - 1))
 
-    def _spread(self, position: float) -> float:
+    def _unit_variance(self, position: float) -> float:
         rest = position * self._steps % 1.0
         return (self._noise_variance() + rest * (1 - rest)) / self._steps**2
 
@@ -69,7 +64,7 @@ class _Noisy(MeanRandomizer):
         return 0.5 / self._steps
 
     def _bounded_part(self, sampled: bool) -> float:
-        """What sampling and rounding, or rounding alone, add: Hoeffding's a quarter."""
+        """The variance bound of sampling and rounding, or of rounding alone, by Hoeffding."""
         return 0.25 if sampled else 0.25 / self._steps**2
 
     @abstractmethod
@@ -96,16 +91,16 @@ class LaplaceRandomizer(_Noisy):
     """
 
     epsilon: float
-    bounds: Ends = (0.0, 1.0)
+    bounds: Bounds = (0.0, 1.0)
 
     delta = 0.0
     _source = "Dwork, McSherry, Nissim and Smith 2006, on a grid"
 
     @cached_property
     def _grid(self) -> tuple[int, Fraction]:
-        epsilon = capped(self.epsilon)
+        epsilon = cap_epsilon(self.epsilon)
         log2_steps = _log2_steps(2 / epsilon**2)
-        # A ledger takes a float for its shortest decimal, which may be a little less.
+        # A ledger reads a float as its shortest decimal, which may be a little less.
         spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
         return log2_steps, round_sigma_up((1 << log2_steps) / spent)
 
@@ -115,7 +110,7 @@ class LaplaceRandomizer(_Noisy):
         reach = math.ceil(_LAPLACE_REACH * self._grid[1])
         return -reach, self._steps + reach
 
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         return self._respond("laplace", values, random_state)
 
     def _log_mass(self, x: Floats) -> Floats:
@@ -156,23 +151,21 @@ class GaussianRandomizer(_Noisy):
 
     epsilon: float
     delta: float
-    bounds: Ends = (0.0, 1.0)
+    bounds: Bounds = (0.0, 1.0)
     calibration: str = "exact"
 
     _source = "Canonne, Kamath and Steinke 2020, Theorem 7, with its exact curve"
 
     def __post_init__(self) -> None:
-        """Refuse what no randomizer could be."""
+        """Validate the parameters, and that some noise keeps the promise."""
         super().__post_init__()
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        if self.calibration not in ("exact", "printed"):
-            given = shorten(self.calibration)
-            raise ParameterError(f"calibration = {given}, but it must be one of exact, printed")
+        one_of("calibration", self.calibration, ("exact", "printed"))
         self._grid  # noqa: B018
 
     @classmethod
-    def printed(cls, epsilon: float, delta: float, bounds: Ends = (0.0, 1.0)) -> Self:
-        """With the noise that Kohen and Sheffet print, where that keeps the promise.
+    def printed(cls, epsilon: float, delta: float, bounds: Bounds = (0.0, 1.0)) -> Self:
+        """Make one with the noise that Kohen and Sheffet print, where that keeps the promise.
 
         epsilon, delta, bounds: as of the class. The variance is 2 ln(2 / delta) / epsilon**2
         for a range of 1.
@@ -187,7 +180,7 @@ class GaussianRandomizer(_Noisy):
 
     @cached_property
     def _grid(self) -> tuple[int, Fraction]:
-        epsilon = capped(self.epsilon)
+        epsilon = cap_epsilon(self.epsilon)
         mu = continuous_mu(epsilon, self.delta)
         if self.calibration == "printed":
             return self._printed_grid()
@@ -198,10 +191,10 @@ class GaussianRandomizer(_Noisy):
         variance = 2 * math.log(2 / self.delta) / self.epsilon**2
         log2_steps = _log2_steps(variance)
         steps = 1 << log2_steps
-        sigma = round_sigma_up(math.sqrt(variance) * steps)
-        found = exact_delta(sigma, steps, self.epsilon)
-        if found > self.delta:
-            rule = f"the printed noise has a delta of {found:.6g} there"
+        sigma = rounded_up(math.sqrt(variance) * steps)
+        delta = exact_delta(sigma, steps, self.epsilon)
+        if delta > self.delta:
+            rule = f"the printed noise has a delta of {delta:.6g} there"
             raise ParameterError(f"epsilon = {self.epsilon} with delta = {self.delta}, but {rule}")
         return log2_steps, sigma
 
@@ -211,7 +204,7 @@ class GaussianRandomizer(_Noisy):
         reach = math.ceil(_GAUSSIAN_REACH * self._grid[1])
         return -reach, self._steps + reach
 
-    def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         return self._respond("gaussian", values, random_state)
 
     def _log_mass(self, x: Floats) -> Floats:
@@ -232,5 +225,5 @@ class GaussianRandomizer(_Noisy):
 
 
 def _log2_steps(variance: float) -> int:
-    """The least grid on which rounding adds next to nothing to that variance of a range of 1."""
+    """log2 of the steps of the coarsest grid whose rounding is negligible beside a variance."""
     return max(0, math.ceil(-math.log2(4 * _GRID_SHARE * variance) / 2))

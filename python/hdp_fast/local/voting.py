@@ -1,0 +1,128 @@
+"""Learning by the votes of agents, without a curator."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from .._support.random_state import make_stream
+from .._support.types import RandomState
+from .._support.validate import nonnegative_int, probability, refuse, shorten
+from ..exceptions import AgentsExhausted, ParameterError, ShapeError
+from ..learners.hypotheses import Hypotheses, HypothesisResult
+from ..record import PrivacyRecord
+from .agents import Agents
+from .estimation import estimate_mean
+from .pool import AgentPool
+from .randomizers.aggregates import Estimate
+from .randomizers.concentration import MOST_AGENTS, TOO_MANY
+from .remote_agents import RemoteAgents
+from .response import advantage
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VotingResult(HypothesisResult):
+    """What learn_by_votes releases.
+
+    Attributes:
+        index: of the chosen hypothesis in its class.
+        hypothesis: its description, a dict that JSON can carry.
+        estimate: of its error, its interval wide enough for every hypothesis at once.
+        agents: how many were asked.
+        agents_record: what protects each agent's answer.
+    """
+
+    estimate: Estimate
+    agents: int
+    agents_record: PrivacyRecord
+
+
+def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int:
+    """How many agents learn_by_votes needs: more than in proportion to the size of the class.
+
+    size: number of hypotheses, at least 1. alpha: excess error, in (0, 1); beta: failure
+    probability, in (0, 1); epsilon: of each agent's answer, above 0.
+
+    Guarantee: with so many agents, drawn independently, the chosen hypothesis errs with probability
+        at most the least possible plus alpha, except with probability beta.
+    Raises: ParameterError.
+    Cost: constant.
+    Source: Hoeffding's inequality for the difference of two hypotheses' answers, and a union over
+        the rivals of the best: |H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2.
+    """
+    hypotheses = nonnegative_int("size", size)
+    if not hypotheses:
+        raise ParameterError("size = 0, but it must be at least 1")
+    width, failure = probability("alpha", alpha), probability("beta", beta)
+    per_agent = (width * advantage(epsilon)) ** 2
+    log_odds = math.log(max(1, hypotheses - 1)) - math.log(failure)
+    if hypotheses * log_odds >= per_agent * MOST_AGENTS:
+        wanted = f"size = {shorten(size)}, alpha = {alpha} and epsilon = {epsilon}"
+        raise ParameterError(f"{wanted} {TOO_MANY}")
+    return hypotheses * math.ceil(log_odds / per_agent) if hypotheses > 1 else 1
+
+
+def learn_by_votes(
+    hypotheses: Hypotheses,
+    agents: Agents | RemoteAgents,
+    *,
+    beta: float = 0.05,
+    random_state: RandomState = None,
+) -> VotingResult:
+    """Learn from agents alone, without a curator: the rival of hybrid learning.
+
+    Every agent left is asked about one hypothesis only, whether it is wrong about them, and the
+    hypothesis of the smallest estimated error wins. They are asked in their order, an equal share
+    about each hypothesis, so that their order must tell nothing about them.
+
+    hypotheses: a class of hdp_fast.learners. agents: at least one a hypothesis, votes_needed() for
+    a promise. beta: probability with which any hypothesis' interval may miss its error.
+    random_state: as randomized_response; not used by RemoteAgents.
+
+    Guarantee: pure agents.epsilon-DP, locally, for each agent.
+    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than
+        hypotheses: then nobody is asked; whatever the agents raise.
+    Cost: a call and a prediction for each hypothesis, and O(N).
+    Source: Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
+    """
+    _check_voting(hypotheses, agents)
+    failure = probability("beta", beta) / len(hypotheses)
+    rng = make_stream(random_state)
+    count = agents.remaining
+    share, more = divmod(count, len(hypotheses))
+    best, accuracy, index = np.empty(0, np.uint8), -1.0, 0
+    for i, hypothesis in enumerate(hypotheses):
+        candidate = HypothesisResult(i, hypothesis, hypotheses)
+        answers = agents.test(candidate, share + (i < more), random_state=rng)
+        right = 1 - float(answers.mean())
+        if right > accuracy:
+            best, accuracy, index = answers, right, i
+    return VotingResult(
+        index,
+        hypotheses.hypothesis(index),
+        hypotheses,
+        estimate_mean(best, beta=failure, epsilon=agents.epsilon),
+        count,
+        agents.record(random_state),
+    )
+
+
+def _check_voting(hypotheses: Any, agents: Any) -> None:
+    if not isinstance(hypotheses, Hypotheses) or not len(hypotheses):
+        refuse(
+            "hypotheses",
+            hypotheses,
+            "it must be a class of hypotheses of hdp_fast.learners that has one",
+        )
+    if not isinstance(agents, AgentPool):
+        rule = "it must be Agents or RemoteAgents"
+        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+    if agents.remaining < len(hypotheses):
+        rule = f"each of {len(hypotheses):,} hypotheses needs one"
+        raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
+    if isinstance(agents, Agents) and agents.d != hypotheses.d:
+        rule = f"the hypotheses have {hypotheses.d}"
+        raise ShapeError(f"agents have {agents.d} features, but {rule}")

@@ -1,0 +1,24 @@
+"""Private learning of parities: labels that are the sum over GF(2) of some unknown features.
+
+The learners are those of Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn
+Privately?, Section 4, with the parameters of a sharper analysis; transfer is Appendix B of Kohen
+and Sheffet, Transfer Learning In Differential Privacy's Hybrid-Model.
+"""
+
+from .._support.lazy import list_only
+from .learning import ParityResult, learn
+from .planning import ParityPlan, TransferPlan, plan, plan_transfer
+from .transferring import ParityTransferResult, transfer
+
+__all__ = [
+    "ParityPlan",
+    "ParityResult",
+    "ParityTransferResult",
+    "TransferPlan",
+    "learn",
+    "plan",
+    "plan_transfer",
+    "transfer",
+]
+
+__dir__ = list_only(__all__)

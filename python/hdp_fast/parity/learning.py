@@ -1,0 +1,150 @@
+"""Learning a parity from a curator's records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._support.random_state import check_random_state
+from .._support.types import Bits, RandomState
+from .._support.validate import number, refuse, shorten
+from ..budget.account import Budget, spend
+from ..exceptions import InsufficientSamples, ParameterError
+from ..gf2 import BitMatrix
+from ..record import PrivacyRecord, rng_of
+from .planning import Method, Neighbors, ParityPlan
+
+_SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
+_BATCHES = "Poisson sampling of disjoint batches, a stop coin each, a uniform solution"
+_NOISE = {
+    "loop": "Poisson sampling, a stop coin before every try, a uniform solution",
+    "batches": _BATCHES,
+    "paper": f"{_BATCHES}, discrete Laplace noise on the test errors",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ParityResult:
+    """What learn releases.
+
+    Attributes:
+        mask: uint8 (d,), which features are summed; None without a release.
+        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
+        released: whether there is a hypothesis. No release is part of the mechanism, not an error.
+        alpha: error promised for records drawn independently that some parity fits; None if none.
+        record: what protects the records.
+    """
+
+    mask: Bits | None
+    intercept: int | None
+    released: bool
+    alpha: float | None
+    record: PrivacyRecord
+
+    def __repr__(self) -> str:
+        hypothesis = describe_hypothesis(self.mask, self.intercept)
+        protection = describe_protection(self.record)
+        return f"ParityResult({hypothesis}, alpha={self.alpha}, {protection})"
+
+
+def learn(
+    X: ArrayLike | BitMatrix,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    beta: float = 0.05,
+    method: Method = "loop",
+    neighbors: Neighbors = "replace_one",
+    plan: ParityPlan | None = None,
+    affine: bool = False,
+    random_state: RandomState = None,
+    budget: Budget | None = None,
+) -> ParityResult:
+    """Learn a parity under pure differential privacy.
+
+    X: 0/1 (n, d), an array of bool or any integer dtype, or a BitMatrix; y: 0/1 (n,).
+    epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbors:
+    as in plan(). plan: made by plan() for these d (plus one if affine) and epsilon; its method,
+    neighbors and beta hold. Without one any number of records will do, and the result's alpha
+    says what they promise; under "add_remove" it says nothing, since n is private then.
+    affine: learn a constant as well. random_state: None draws from the operating system; an int or
+    a Generator makes a reproducible test stream that protects nobody who knows it. budget: charged
+    epsilon, before the mechanism runs.
+
+    Guarantee: pure epsilon-DP for each row, on every data set, also one that no parity fits; exact
+        coins. (A changed row at most doubles or empties the solutions of a sample, and is in it
+        with probability p; p and the stop coin are the largest that epsilon allows.) The running
+        time is not protected; that of "batches" depends on the data least.
+    Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan needs;
+        BudgetExceeded. All of them before any coin is drawn or budget spent.
+    Cost: an exact solution of about p n equations for each try or batch: O(p n d**2 / 64 / log d)
+        word operations at most; memory beside X two bit matrices of d x d.
+    Source: Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
+    """
+    check_random_state(random_state)
+    if not isinstance(affine, bool | np.bool_):
+        refuse("affine", affine, "it must be True or False")
+    X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
+    n, d = X.shape
+    unknowns = d + bool(affine)
+    if plan is None:
+        alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbors)
+    else:
+        _check_plan(plan, n, unknowns, epsilon, method, neighbors)
+        method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
+        fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
+    task = _core.ParityTask(X, y, epsilon, method, neighbors, fields, bool(affine))
+    record = PrivacyRecord(
+        mechanism=f"parity.learn, method={method}",
+        source=_SOURCE,
+        neighbors=neighbors,
+        epsilon=epsilon,
+        noise=_NOISE[method],
+        rng=rng_of(random_state),
+    )
+    with spend(budget, record):
+        bits = task.learn(random_state)
+    return ParityResult(
+        mask=None if bits is None else bits[:d],
+        intercept=None if bits is None else int(bits[d:].sum()),
+        released=bits is not None,
+        alpha=alpha,
+        record=record,
+    )
+
+
+def _check_plan(
+    plan: ParityPlan, n: int, unknowns: int, epsilon: float, method: Method, neighbors: Neighbors
+) -> None:
+    if not isinstance(plan, ParityPlan):
+        rule = "it must come from hdp_fast.parity.plan"
+        raise ParameterError(f"plan = {type(plan).__name__}, but {rule}")
+    for name, value, default in (
+        ("epsilon", number("epsilon", epsilon), None),
+        ("method", method, "loop"),
+        ("neighbors", neighbors, "replace_one"),
+    ):
+        planned = getattr(plan, name)
+        if value not in (planned, default):
+            refuse(name, value, f"the plan is for {shorten(planned)}")
+    if plan.d != unknowns:
+        columns = "the columns of X, plus one if affine"
+        raise ParameterError(f"plan.d = {plan.d:,}, but {columns}, are {unknowns:,}")
+    if n < plan.n:
+        raise InsufficientSamples(f"X has {n:,} records, but the plan needs {plan.n:,}")
+
+
+def describe_hypothesis(mask: Bits | None, intercept: int | None) -> str:
+    """A parity in a few words."""
+    if mask is None:
+        return "no release"
+    ones = f"{int(mask.sum()):,} of {len(mask):,} features"
+    return f"{ones}, intercept {intercept}"
+
+
+def describe_protection(record: PrivacyRecord) -> str:
+    """What a record promises, in a few words."""
+    return f"epsilon={record.epsilon:g} ({record.neighbors})"
