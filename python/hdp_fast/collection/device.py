@@ -44,7 +44,7 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
     file.inspect()
     with file.transaction() as statements:
         file.verify(statements)
-        with file.whole():
+        with file.translate_damage():
             answer = _read_answers(statements).get(question.id)
         if answer is None:
             line = draw()

@@ -158,7 +158,7 @@ def read_collection(path: Path, question: Question) -> Collection:
     Raises: ParameterError when it is not one, or is of another question.
     """
     collection = Collection(question)
-    with opened(path) as archive:
+    with open_arrays(path) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):
             raise ParameterError(f"{path} must be a file that --aggregate wrote")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.callers import answers as checked_answers
-from .._support.callers import locked, losses, unheard
+from .._support.callers import freeze, losses, silence
 from .._support.numbers import finite_rows
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
@@ -60,9 +60,9 @@ class Agents(AgentPool):
             count, share = part.stop - part.start, min(share, epsilon)
             # A copy, since the base of a view would be the records of all agents.
             X = records[part]
-            features = X if isinstance(X, BitMatrix) else locked(X.copy())
-            with unheard():
-                answers = question(features, locked(labels[part].copy()))
+            features = X if isinstance(X, BitMatrix) else freeze(X.copy())
+            with silence():
+                answers = question(features, freeze(labels[part].copy()))
                 true = checked_answers("answers", answers, count)
             return _core.randomized_response(true, epsilon=share, random_state=random_state)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._support.callers import predictions
 from .._support.types import Bits, RandomState
-from .._support.uncopyable import Single
+from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int
 from ..exceptions import AgentsExhausted
 from ..record import PrivacyRecord
@@ -31,7 +31,7 @@ class Hypothesis(Protocol):
         """The labels that it predicts for records, 0/1 (m,)."""
 
 
-class AgentPool(Single, ABC):
+class AgentPool(Uncopyable, ABC):
     """Agents in a fixed order, each to be asked once, ever. It counts how many have been."""
 
     _copied = "ask the same people again"
@@ -75,7 +75,7 @@ class AgentPool(Single, ABC):
     def _reserve(self, count: int) -> int:
         """Mark agents as asked, before their question runs: after a crash they stay spent."""
         wanted = nonnegative_int("count", count)
-        with self._held():
+        with self._hold():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
             start = self._asked

@@ -157,7 +157,7 @@ class LazyExamples:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if self._rows is None:
-            self._rows = locked(self._draw_rows())
+            self._rows = freeze(self._draw_rows())
         return np.array(self._rows, dtype, copy=copy)
 
     def _draw_rows(self) -> Bits:

@@ -58,7 +58,7 @@ class MaskedParityAgents(AgentPool):
         # As for Agents: whoever holds the object has answers, no more.
         def respond(question: QuestionFunction, count: int, random_state: RandomState) -> Bits:
             examples = LazyExamples(concept, count, examples_rng)
-            with unheard():
+            with silence():
                 answers = question(examples, examples.labels)
                 true = checked_answers("answers", answers, count)
             return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
@@ -133,7 +133,7 @@ class EvasiveOracle:
     """
 
     def __init__(self, concept: MaskedParity):
-        self._domain = locked(masked_parity_domain(validate_concept(concept).d))
+        self._domain = freeze(masked_parity_domain(validate_concept(concept).d))
         self._signs = 1.0 - 2.0 * concept.predict(self._domain)
         self._half = index_and_half(self._domain, concept.d)[1].astype(bool)
         self.asked = self.revealing = 0

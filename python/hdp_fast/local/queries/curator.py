@@ -92,14 +92,14 @@ class CuratorOracle(Once):
         positive_int("len(y)", len(labels), _MOST_RECORDS - 1)
         self._beta = probability("beta", beta)
         self._queries, self._epsilon = _validate_queries(queries, epsilon)
-        self._scale = STEPS * self._queries / spent_on(self._epsilon)
+        self._scale = STEPS * self._queries / exact_epsilon(self._epsilon)
         self._n, self._answered = len(labels), 0
         check_random_state(random_state)
         super().__init__(_record(self._epsilon, random_state), random_state, budget)
 
         # Records live in this function alone: whoever holds the object has answers, no more.
         def add_up(g: Losses) -> int:
-            with unheard():
+            with silence():
                 values = losses("g(X, y)", g(records, labels), len(labels))
             return int(np.rint(values * STEPS).astype(np.int64).sum())
 

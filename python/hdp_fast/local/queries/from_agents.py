@@ -130,7 +130,7 @@ class LocalSQOracle(Uncopyable):
         for g in gs:
             check_query(g)
         tolerances = _validate_tolerances(taus, len(gs))
-        with self._held():
+        with self._hold():
             counts = self._count_agents(tolerances)
             self._check_remaining(len(gs), sum(counts))
             self._started += len(gs)
@@ -139,7 +139,7 @@ class LocalSQOracle(Uncopyable):
         parts = [reports[part] for part in _slices(ends)]
         beta, epsilon = self._beta, self.agents.epsilon
         means = [estimate_mean(part, beta=beta, epsilon=epsilon).value for part in parts]
-        with self._held():
+        with self._hold():
             self.answers += means
             self.asked += ends[-1]
         return means

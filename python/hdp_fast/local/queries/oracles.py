@@ -68,7 +68,7 @@ def check_query(g: Any) -> None:
 
 def validate_sample(X: Any, y: Any) -> tuple[Any, Bits]:
     """Validate a sample of at least one record, and lock it: queries can read it alone."""
-    records, labels = X if isinstance(X, BitMatrix) else locked(array("X", X)), locked(bits("y", y))
+    records, labels = X if isinstance(X, BitMatrix) else freeze(array("X", X)), freeze(bits("y", y))
     if len(records.shape) != 2 or records.shape[:1] != labels.shape or not labels.size:
         rule = "they must be (m, d) and (m,), m at least 1"
         raise ShapeError(f"X has shape {records.shape} and y {labels.shape}, but {rule}")

@@ -16,7 +16,12 @@ from ... import _core
 from ..._support.numbers import floats
 from ..._support.types import Floats, RandomState
 from ..._support.validate import one_of, probability
-from ...accounting.discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
+from ...accounting.discrete_gaussian import (
+    calibrate_sigma,
+    continuous_mu,
+    exact_delta,
+    round_sigma_up,
+)
 from ...exceptions import ParameterError
 from .base import Reports, cap_epsilon
 from .concentration import Deviation
@@ -191,7 +196,7 @@ class GaussianRandomizer(_Noisy):
         variance = 2 * math.log(2 / self.delta) / self.epsilon**2
         log2_steps = _log2_steps(variance)
         steps = 1 << log2_steps
-        sigma = rounded_up(math.sqrt(variance) * steps)
+        sigma = round_sigma_up(math.sqrt(variance) * steps)
         delta = exact_delta(sigma, steps, self.epsilon)
         if delta > self.delta:
             rule = f"the printed noise has a delta of {delta:.6g} there"
