@@ -183,8 +183,9 @@ class GaussianVote:
     def __repr__(self) -> str:
         promise = f"epsilon={self.epsilon:g}, delta={self.delta:g}, beta={self.beta:g}"
         noise = f"noise of sigma = {float(self.sigma):.4g} on each count"
-        bottom = f"bottom below a gap of {self.gap:,}"
-        return f"GaussianVote(queries={self.queries:,}, labels={self.labels:,}, {promise}): {noise}, {bottom}"
+        answers = f"{noise}, bottom below a gap of {self.gap:,}"
+        sizes = f"queries={self.queries:,}, labels={self.labels:,}"
+        return f"GaussianVote({sizes}, {promise}): {answers}"
 
 
 class GaussianSession(SingleUseSession):
