@@ -72,7 +72,7 @@ def time_answers(rng: np.random.Generator, repeats: int) -> list[Row]:
     for table in vote, hazard:
         members = stability.members_needed(table)
         ones = votes_for_one(rng, members, ANSWERS)
-        bottoms = table.T if isinstance(table, stability.HazardTable) else None
+        bottoms = table.max_unstable if isinstance(table, stability.HazardTable) else None
         levels = np.array([float(p) for p in table.probabilities])
 
         def ours(table: Any = table, ones: Any = ones, members: int = members) -> None:

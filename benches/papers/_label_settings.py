@@ -46,7 +46,7 @@ class Ours:
 
     def answers(self, ballot: Ballot, coins: Any) -> Any:
         session = self.table.session(random_state=coins)
-        return session.answer(ballot.counts[: self.table.m])
+        return session.answer(ballot.counts[: self.table.queries])
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,7 @@ def converted(folder, suffix, labeled):
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv.gz"])
 def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
     # Twelve unsure members: labels and bottoms hang on the coins.
-    argv = ["--members", "12", "--table", "hazard", "--unstable", "30", *SEED]
+    argv = ["--members", "12", "--table", "hazard", "--max-unstable", "30", *SEED]
     private, public = (converted(folder, suffix, labeled) for labeled in (True, False))
     run(capsys, *argv, "--output", "as.csv")
     found = run(capsys, *argv, private=private, public=public)
@@ -150,7 +150,7 @@ def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
 
 
 def test_the_last_bottom_ends_the_answers(capsys, folder):
-    argv = ["--table", "hazard", "--unstable", "2", "--members", "4", "--plot", "found.png"]
+    argv = ["--table", "hazard", "--max-unstable", "2", "--members", "4", "--plot", "found.png"]
     argv += SEED
     found = run(capsys, *argv)
     texts = [row["buys"] for row in read("public.labeled.csv")]
@@ -204,7 +204,7 @@ def test_rows_of_an_id_are_protected_together(capsys, folder):
 
 
 def test_members_go_on_with_what_is_left(capsys, folder):
-    argv = ["--save", "kept", "--budget", "ledger", "--unstable", "3", "--queries", "100"]
+    argv = ["--save", "kept", "--budget", "ledger", "--max-unstable", "3", "--queries", "100"]
     argv += ["--table", "vote"]
     assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
     capsys.readouterr()
@@ -218,8 +218,8 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
     line = refused(capsys, *argv, "--output", "3.csv")
     assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
-    changed = refused(capsys, *argv, "--unstable", "4", "--output", "3.csv")
-    assert "--unstable = 4, but kept was made for 3" in changed
+    changed = refused(capsys, *argv, "--max-unstable", "4", "--output", "3.csv")
+    assert "--max-unstable = 4, but kept was made for 3" in changed
     assert "--classes" in refused(capsys, *argv, "--classes", "a,b", "--output", "3.csv")
     assert PrivateLabeler.load("kept", trusted=True).queries_left == 20
     assert main(["budget", "ledger", "--json"]) == 0
@@ -238,7 +238,7 @@ def test_a_budget_that_is_too_small_refuses_before_anything(capsys, folder):
 
 def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
     argv = ["label", "none.csv", "public.csv", *OPTIONS, "--epsilon", "1", "--delta", "1e-6"]
-    argv += ["--beta", ".05", "--queries", "1000", "--unstable", "50", "--plan"]
+    argv += ["--beta", ".05", "--queries", "1000", "--max-unstable", "50", "--plan"]
     assert main([*argv, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["members"], plan["members_hazard"], plan["members_paper"]) == (1266, 1611, 95317)
@@ -246,7 +246,7 @@ def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
     assert "95,317" in capsys.readouterr().out
     assert main([*argv, "--json", "--table", "gaussian", "--threshold", "0"]) == 0
     noisy = json.loads(capsys.readouterr().out)
-    assert (noisy["table"], noisy["levels"], noisy["unstable"]) == ("GaussianVote", None, None)
+    assert (noisy["table"], noisy["levels"], noisy["max_unstable"]) == ("GaussianVote", None, None)
     assert noisy["members"] == noisy["members_gaussian"] < plan["members_gaussian"]
     assert {path.name for path in folder.iterdir()} == {"private.csv", "public.csv", "schema.json"}
 
@@ -269,7 +269,7 @@ def test_too_few_records_say_what_helps(capsys, folder):
         (["--beta", "2"], "beta = 2"),
         (["--agreement", ".5"], "agreement = 0.5"),
         (["--members", "0"], "members = 0"),
-        (["--unstable", "0"], "unstable = 0"),
+        (["--max-unstable", "0"], "max_unstable = 0"),
         (["--queries", "39"], "--queries = 39, but PUBLIC has 40 rows"),
         (["--table", "none"], "--table"),
         (["--table", "vote", "--classes", "a,b,c"], "table = 'vote'"),

@@ -70,7 +70,7 @@ def cache(tmp_path_factory):
 
 
 def labeler(learner=None, **changed):
-    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "unstable": 5, "classes": [0, 1]}
+    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "max_unstable": 5, "classes": [0, 1]}
     # A beta that no test sees a failure of.
     goal |= {"members": 60, "table": "hazard", "beta": 1e-9} | changed
     return PrivateLabeler(learner or naive_bayes.GaussianNB(), **goal)
@@ -339,7 +339,7 @@ def test_a_fitted_labeler_is_never_copied(copied):
 
 
 def test_answers_end_at_the_last_bottom_and_no_later_call_costs_anything():
-    made = fitted(by_votes(30), records=np.arange(60.0)[:, None], labels=Y[:60], unstable=3)
+    made = fitted(by_votes(30), records=np.arange(60.0)[:, None], labels=Y[:60], max_unstable=3)
     ties = np.zeros((10, 1))
     found = made.label(ties, bottoms=2)
     assert found.labels.tolist() == [-1, -1]
@@ -366,7 +366,7 @@ def test_more_queries_than_planned_are_refused():
 def test_answers_follow_the_table_at_the_level_of_the_votes(table, epsilon, level):
     """Every query has the votes 18 and 42: the answers are tosses of one coin of the table."""
     made = fitted(
-        by_votes(42), table=table, epsilon=epsilon, delta=0.1, queries=4000, unstable=4000,
+        by_votes(42), table=table, epsilon=epsilon, delta=0.1, queries=4000, max_unstable=4000,
         records=np.arange(60.0)[:, None], labels=Y[:60],
     )  # fmt: skip
     p = float(made.plan_.table.probabilities[min(level, made.plan_.table.J)])
@@ -403,7 +403,7 @@ def test_any_number_of_bottoms_is_answered_with_noise():
     with pytest.raises(ParameterError, match="a GaussianVote answers with any number"):
         made.label(Q[:1], bottoms=1)
     assert "GNMax" in made.record_.source
-    assert made.record_.mechanism == "labels.PrivateLabeler, GaussianVote, m=50, k=60"
+    assert made.record_.mechanism == "labels.PrivateLabeler, GaussianVote, queries=50, k=60"
 
 
 def test_noisy_votes_go_on_after_they_were_saved(tmp_path):
@@ -457,8 +457,8 @@ def test_a_budget_is_charged_once_by_fit_alone():
         ({"epsilon": 0}, ParameterError, "epsilon"),
         ({"delta": 1}, ParameterError, "delta"),
         ({"queries": 0}, ParameterError, "queries = 0, but it must be an integer from 1"),
-        ({"unstable": 0}, ParameterError, "unstable = 0, but it must be an integer from 1"),
-        ({"unstable": -1}, ParameterError, "unstable = -1"),
+        ({"max_unstable": 0}, ParameterError, "max_unstable = 0, but it must be an integer from 1"),
+        ({"max_unstable": -1}, ParameterError, "max_unstable = -1"),
         ({"agreement": 0.5}, ParameterError, "agreement = 0.5"),
         ({"labels": Y[:-1]}, ShapeError, r"y has shape \(599,\)"),
         ({"records": 3.0}, ShapeError, "X has no dimension"),
@@ -497,7 +497,7 @@ def test_plans_pick_the_fewer_members_and_show_the_papers():
         "epsilon": 1,
         "delta": 1e-6,
         "queries": 1000,
-        "unstable": 50,
+        "max_unstable": 50,
         "members": None,
         "beta": 0.05,
     }
@@ -652,7 +652,7 @@ def outer(depth):
 
 def labeler(depth):
     learner = outer(depth)
-    goal = {"epsilon": 9, "delta": .01, "queries": 9, "unstable": 9, "members": 4}
+    goal = {"epsilon": 9, "delta": .01, "queries": 9, "max_unstable": 9, "members": 4}
     return PrivateLabeler(learner, classes=[0, 1], table="hazard", diagnose=True, **goal)
 
 with joblib.parallel_config(backend="threading", n_jobs=2):
@@ -669,7 +669,7 @@ def test_members_may_have_members_of_their_own():
 
 def test_votes_of_many_queries_are_taken_in_blocks(monkeypatch):
     made = fitted(random_state=4)
-    monkeypatch.setattr("hdp_fast.labels.ensemble._MOST_VOTES", 60 * 3)
+    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_VOTES", 60 * 3)
     assert made.label(np.concatenate([Q, Q])).labels.tolist() == TRUTH * 2
 
 
@@ -766,7 +766,7 @@ def test_code_in_a_file_runs_for_those_who_trust_it_alone(tmp_path, trusted):
     kept(tmp_path / "model")
     content, trace = pickle.dumps(Tampering(str(tmp_path / "trace"))), tmp_path / "trace"
     digest = hashlib.blake2b(content, digest_size=32).digest()
-    (tmp_path / "model").write_bytes(b"hdp_fast labeler 2\n" + digest + content)
+    (tmp_path / "model").write_bytes(b"hdp_fast labeler 3\n" + digest + content)
     for kind in (PrivateLabeler, SoftLabeler):
         with pytest.raises(ParameterError, match="runs whatever code is in it: pass trusted=True"):
             kind.load(tmp_path / "model", trusted=trusted)
@@ -796,7 +796,7 @@ def test_files_with_parts_that_do_not_fit_are_refused_in_one_way(tmp_path, part,
     content = pickle.loads((tmp_path / "model").read_bytes()[51:])
     content = pickle.dumps(content | {part: value})
     digest = hashlib.blake2b(content, digest_size=32).digest()
-    (tmp_path / "model").write_bytes(b"hdp_fast labeler 2\n" + digest + content)
+    (tmp_path / "model").write_bytes(b"hdp_fast labeler 3\n" + digest + content)
     with pytest.raises(CheckpointError, match="model"):
         loaded(tmp_path / "model")
 
@@ -851,7 +851,7 @@ def test_a_seed_makes_loaded_answers_repeat(tmp_path):
     said = []
     for name in "ab":
         kept(
-            tmp_path / name, learner=VotesFor(40), unstable=200, queries=200, epsilon=5,
+            tmp_path / name, learner=VotesFor(40), max_unstable=200, queries=200, epsilon=5,
             records=np.arange(60.0)[:, None], labels=Y[:60],
         )  # fmt: skip
         again = loaded(tmp_path / name, random_state=1)
@@ -927,21 +927,21 @@ def test_two_processes_never_answer_more_than_was_planned(tmp_path):
 def test_answers_are_paid_for_by_the_account_of_the_members_that_gave_them(monkeypatch, kind):
     made = fitted() if kind == "labels" else soft().fit(X, Y)
     ask = made.label if kind == "labels" else functools.partial(made.score, bins=2)
-    said, voted, go = Ensemble._said, threading.Event(), threading.Event()
+    predict, voted, go = Ensemble._predict, threading.Event(), threading.Event()
 
-    def halting(*given):
-        yield from said(*given)
+    def halting(*arguments):
+        yield from predict(*arguments)
         voted.set()
         assert go.wait(20)
 
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(Ensemble, "_said", halting)
+        monkeypatch.setattr(Ensemble, "_predict", halting)
         asked = pool.submit(ask, Q)
         assert voted.wait(20)
         made.fit(X, Y)
         go.set()
         assert asked.result().queries_left < made.queries_left
-    assert made.queries_left == made.plan_.table.m
+    assert made.queries_left == made.plan_.table.queries
 
 
 def test_threads_never_answer_more_than_was_planned():
@@ -1064,7 +1064,7 @@ def test_a_learner_learns_from_answers_and_predicts_without_end():
 @pytest.mark.parametrize("bottoms", ["random", "drop"])
 def test_a_bottom_becomes_a_uniformly_random_label_or_nothing(bottoms):
     final = Final()
-    made = labeler(names_by_votes, classes=["a", "b", "c"], unstable=3000, queries=3000)
+    made = labeler(names_by_votes, classes=["a", "b", "c"], max_unstable=3000, queries=3000)
     names = np.array(["a", "b"])[Y[:60]]
     learner = PrivateLearner(made, final, bottoms=bottoms)
     points = np.arange(3000.0)[:, None]
@@ -1085,7 +1085,7 @@ def test_points_after_the_last_bottom_and_dropped_ones_are_left_out():
         return lambda Q: np.where(Q[:, 0] > 5, X[0, 0] < 30, 1).astype(int)
 
     final, points = Final(), np.arange(20.0)[:, None]
-    made = PrivateLearner(labeler(learner, unstable=2), final, bottoms="drop")
+    made = PrivateLearner(labeler(learner, max_unstable=2), final, bottoms="drop")
     made.fit(TIES["records"], TIES["labels"], points)
     assert made.labels_.labels.tolist() == [1] * 6 + [-1] * 2
     assert (final.X[:, 0].tolist(), final.y.tolist(), made.used_) == (list(range(6)), [1] * 6, 6)
@@ -1181,13 +1181,13 @@ def test_bins_are_wide_enough_for_the_scores_of_a_stable_learner():
     assert soft_bins(0.001, 50, quality=0.1) == math.floor(1 / (0.1 + 0.01))
 
 
-def descended(points, *, passes, step_size, penalty, gradient, batch, orders):
+def descend(points, *, passes, step_size, penalty, gradient, batch_size, orders):
     """Weights by SGD with a penalty, one order for each pass."""
     weights = np.zeros(points.shape[1])
     for order in orders[:passes]:
-        for start in range(0, len(order), batch):
-            some = points[order[start : start + batch]]
-            step = gradient(weights, some).sum(axis=0) / batch + penalty * weights
+        for start in range(0, len(order), batch_size):
+            batch = points[order[start : start + batch_size]]
+            step = gradient(weights, batch).sum(axis=0) / batch_size + penalty * weights
             weights = weights - step_size * step
     return weights
 
@@ -1200,7 +1200,7 @@ def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
     points, orders = np.ones((n, 1)), [np.arange(n)] * passes
     given = {"passes": passes, "step_size": eta, "batch_size": batch}
     run = functools.partial(
-        descended, penalty=penalty, gradient=lambda w, x: x, orders=orders, **given
+        descend, penalty=penalty, gradient=lambda w, x: x, orders=orders, **given
     )
     squares = []
     for j in range(n):
@@ -1222,7 +1222,7 @@ def test_sgd_on_a_logistic_loss_is_at_least_as_stable_as_promised(penalty):
         return -signed / (1 + np.exp(signed @ weights))[:, None]
 
     run = functools.partial(
-        descended,
+        descend,
         passes=passes,
         step_size=eta,
         penalty=penalty,
@@ -1275,7 +1275,7 @@ def test_one_pass_of_short_steps_lets_members_agree_on_many_bins():
         (lambda: sgd_stability(0, 9, step_size=1, clip_norm=1, smoothness=1), "passes = 0"),
         (
             lambda: sgd_stability(1, 9, step_size=1, clip_norm=1, smoothness=1, batch_size=10),
-            "batch = 10",
+            "batch_size = 10",
         ),
         (lambda: unstable_queries(0, error=0.1), "queries = 0"),
         (lambda: unstable_queries(9, error=0.4), "error = 0.4, but it must be below share"),
@@ -1295,7 +1295,7 @@ def test_bad_numbers_are_refused(call, rule):
 
 
 def soft(learner=None, **changed):
-    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "unstable": 5, "members": 60}
+    goal = {"epsilon": 20, "delta": 1e-3, "queries": 50, "max_unstable": 5, "members": 60}
     goal |= {"beta": 1e-9} | changed
     return SoftLabeler(learner or naive_bayes.GaussianNB(), **goal)
 
@@ -1365,9 +1365,9 @@ def test_scorers_fail_in_silence_with_a_score_of_0(capfd):
 
 
 def test_plans_of_scores_ask_for_twice_the_queries():
-    goal = {"epsilon": 1, "delta": 1e-6, "queries": 100, "unstable": 10, "beta": 0.05}
+    goal = {"epsilon": 1, "delta": 1e-6, "queries": 100, "max_unstable": 10, "beta": 0.05}
     plan = soft(**goal | {"members": None}).plan()
-    assert plan.table.m == 200
+    assert plan.table.queries == 200
     assert plan.k == plan.k_hazard < 1000
     spread = math.sqrt(2 * 10 * math.log(2e6))
     assert plan.k_paper == round(136 * math.log(8 * 100 * 10 / 1e-6) * spread)
@@ -1400,29 +1400,33 @@ def test_planned_answers_are_right_but_for_the_unstable_ones(opt):
     plan = plan_answers(1, 60, alpha=0.1, epsilon=8, delta=1e-6, opt=opt)
     margin = (2 * plan.table.J + 1) / (1 - 2 / 3)
     assert margin <= plan.k < margin + 1
-    assert plan.unstable == unstable_queries(60, error=0.1, beta=0.05 / 4)
-    assert plan.error == (plan.unstable - 1) / 60
+    assert plan.max_unstable == unstable_queries(60, error=0.1, beta=0.05 / 4)
+    assert plan.error == (plan.max_unstable - 1) / 60
     assert plan.n == plan.k * plan.chunk < plan.k_paper * plan.chunk / 10
     size = pac_sample_size(1, alpha=0.1, beta=0.05 / 4 / plan.k, agnostic=opt is not None)
     assert plan.chunk == size
     if opt is None:
         records, points = COINS.random((plan.n, 1)), COINS.random((60, 1))
         made = PrivateLabeler(
-            threshold, epsilon=8, delta=1e-6, queries=60, unstable=plan.unstable,
+            threshold, epsilon=8, delta=1e-6, queries=60, max_unstable=plan.max_unstable,
             classes=[0, 1], members=plan.k,
         )  # fmt: skip
         found = made.fit(records, (records[:, 0] >= 0.3).astype(int)).label(points)
         assert len(found.labels) == 60
-        assert (found.labels != (points[:, 0] >= 0.3)).sum() < plan.unstable
+        assert (found.labels != (points[:, 0] >= 0.3)).sum() < plan.max_unstable
 
 
 def test_a_planned_model_promises_a_few_times_the_error_of_its_members():
     plan = plan_learning(1, alpha=0.1, epsilon=1, delta=1e-6)
     m = pac_sample_size(1, alpha=0.1, beta=0.05 / 4, agnostic=True)
-    assert plan.queries == m == plan.table.m
+    assert plan.queries == m == plan.table.queries
     assert plan.error == pytest.approx(0.1 * 7, abs=1e-4)
     answers = plan_answers(1, m, alpha=0.1, epsilon=1, delta=1e-6, beta=0.0375)
-    assert (plan.k, plan.chunk, plan.unstable) == (answers.k, answers.chunk, answers.unstable)
+    assert (plan.k, plan.chunk, plan.max_unstable) == (
+        answers.k,
+        answers.chunk,
+        answers.max_unstable,
+    )
 
 
 @pytest.mark.parametrize(
@@ -1483,7 +1487,7 @@ def bars(monkeypatch):
 @pytest.mark.parametrize("backend", ["sequential", "threading", "all at once", "no joblib"])
 def test_progress_counts_members_and_what_they_said(bars, monkeypatch, backend):
     joblib = pytest.importorskip("joblib")
-    monkeypatch.setattr("hdp_fast.labels.ensemble._MOST_VOTES", 130)  # two queries at a time
+    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_VOTES", 130)  # two queries at a time
     if backend == "no joblib":
         monkeypatch.setitem(sys.modules, "joblib", None)
     if backend == "all at once":
@@ -1493,7 +1497,9 @@ def test_progress_counts_members_and_what_they_said(bars, monkeypatch, backend):
     with joblib.parallel_config(backend=way, n_jobs=2):
         made = labeler().fit(X, Y, progress=True)
         made.label(Q[:3], progress=True)
-        soft = SoftLabeler(naive_bayes.GaussianNB(), epsilon=20, delta=1e-3, queries=9, unstable=5)
+        soft = SoftLabeler(
+            naive_bayes.GaussianNB(), epsilon=20, delta=1e-3, queries=9, max_unstable=5
+        )
         soft.members = 61
         soft.fit(X, Y, progress=True).score(Q, 2, progress=True)
         made.label(Q)

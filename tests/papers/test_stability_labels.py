@@ -271,7 +271,7 @@ def test_private_labeler_answers_as_the_votes_of_the_experiment(script):
         epsilon=1_000,
         delta=0.1,
         queries=500,
-        unstable=500,
+        max_unstable=500,
         classes=range(10),
         members=problem.members,
     )

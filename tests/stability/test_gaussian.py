@@ -22,9 +22,9 @@ from hdp_fast.stability import GaussianVote
 IMPOSSIBLE = Decimal("1e-35")
 
 
-def vote(m=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
+def vote(queries=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
     goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
-    return GaussianVote.design(m, labels=labels, threshold=threshold, **goal)
+    return GaussianVote.design(queries, labels=labels, threshold=threshold, **goal)
 
 
 def divergence(here, there, order):
@@ -149,7 +149,9 @@ def test_too_little_noise_is_refused():
 
 def test_a_vote_says_what_it_is_and_travels():
     made = vote()
-    assert repr(made).startswith("GaussianVote(m=40, labels=3, epsilon=1, delta=1e-06, beta=0.05):")
+    assert repr(made).startswith(
+        "GaussianVote(queries=40, labels=3, epsilon=1, delta=1e-06, beta=0.05):"
+    )
     assert f"bottom below a gap of {math.ceil(made.sigma)}" in repr(made)
     same = [GaussianVote.from_json(made.to_json()), pickle.loads(pickle.dumps(made))]
     assert [*same, copy.deepcopy(made)] == [made] * 3
@@ -158,7 +160,7 @@ def test_a_vote_says_what_it_is_and_travels():
     with pytest.raises(ParameterError, match="too little noise"):
         GaussianVote.from_json(looser)
     broken = [fields | {"sigma": value} for value in (None, [1, 0], [1.5, 2], "37/1", [10**400, 1])]
-    broken += [fields | {"kind": "VoteTable"}, fields | {"T": 3}, {}]
+    broken += [fields | {"kind": "VoteTable"}, fields | {"max_unstable": 3}, {}]
     for text in ("", "[]", "null", *map(json.dumps, broken)):
         with pytest.raises(ParameterError, match=r"text|sigma"):
             GaussianVote.from_json(text)
@@ -185,7 +187,7 @@ def exact_failure(made, k, p):
 def test_members_needed_is_the_smallest_number_but_for_rounding(threshold, agreement):
     made = vote(6, 2.0, beta=0.3, labels=2, threshold=threshold)
     k = stability.members_needed(made, agreement=agreement)
-    share = made.beta / made.m
+    share = made.beta / made.queries
     assert exact_failure(made, k, agreement) <= share
     assert exact_failure(made, k - 6, agreement) > share
 
@@ -261,7 +263,7 @@ def test_ties_go_to_the_smallest_label(monkeypatch):
 
 
 def test_a_session_ends_after_m_queries_whatever_the_bottoms():
-    session = vote(m=6).session()
+    session = vote(queries=6).session()
     assert (session.answer([[10**6, 0, 0]] * 3) == 0).all()
     session.answer([[7, 7, 7]])
     assert session.bottoms_left is None
@@ -273,7 +275,7 @@ def test_a_session_ends_after_m_queries_whatever_the_bottoms():
     assert session.halted
     with pytest.raises(BudgetExceeded):
         session.answer([0, 10**6, 0])
-    assert vote(m=6).session(queries=5).queries_left == 1
+    assert vote(queries=6).session(used_queries=5).queries_left == 1
     assert session.answer(np.zeros((0, 3), int)).tolist() == []
 
 
@@ -335,8 +337,8 @@ def test_a_forked_child_cannot_go_on_with_a_session():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"m": 0}, "m = 0"),
-        ({"m": 2**41}, "m = "),
+        ({"queries": 0}, "queries = 0"),
+        ({"queries": 2**41}, "queries = "),
         ({"epsilon": 1e-4}, r"epsilon = 0.0001, but it must lie in \[0.001, 1,000\]"),
         ({"epsilon": math.nan}, "epsilon = nan"),
         ({"delta": 0}, "delta = 0"),

@@ -138,7 +138,7 @@ def test_it_ends_at_exactly_T_bottoms():
 
 
 def test_it_ends_after_m_queries():
-    above = AboveThreshold(3, 0, epsilon=10, m=4)
+    above = AboveThreshold(3, 0, epsilon=10, queries=4)
     assert above.answer([10**6] * 3).all()
     with pytest.raises(BudgetExceeded, match="2 queries, but 1 are left"):
         above.answer([1, 2])
@@ -210,13 +210,13 @@ def test_a_seed_repeats_a_run_but_no_coin():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: AboveThreshold(0, 0, epsilon=1), ParameterError, "T = 0"),
+        (lambda: AboveThreshold(0, 0, epsilon=1), ParameterError, "max_unstable = 0"),
         (lambda: AboveThreshold(1, 0.5, epsilon=1), ParameterError, "threshold has dtype"),
         (lambda: AboveThreshold(1, [1], epsilon=1), ShapeError, "threshold has shape"),
         (lambda: AboveThreshold(1, 0, epsilon=0), ParameterError, "epsilon = 0"),
         (lambda: AboveThreshold(1, 0, epsilon=1e4), ParameterError, "epsilon = 10000"),
         (lambda: AboveThreshold(1, 0, epsilon=1, delta=1), ParameterError, "delta = 1"),
-        (lambda: AboveThreshold(1, 0, epsilon=1, m=0), ParameterError, "m = 0"),
+        (lambda: AboveThreshold(1, 0, epsilon=1, queries=0), ParameterError, "queries = 0"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([1.5]), ParameterError, "values has"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([[1]]), ShapeError, "values has shape"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([2**63]), ParameterError, "values has"),
