@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdp_fast.exceptions import (
-    ParameterError,
-)
+from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import (
     PrivateLabeler,
     pac_sample_size,

@@ -9,9 +9,7 @@ from scipy.sparse import coo_matrix
 from voters import TRUTH, Q, X, Y, fitted, labeler, soft
 
 from hdp_fast import Budget
-from hdp_fast.exceptions import (
-    ParameterError,
-)
+from hdp_fast.exceptions import ParameterError
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 

@@ -10,12 +10,7 @@ from scipy import stats
 from voters import TRUTH, Q, X, Y, by_votes, fitted, labeler
 
 from hdp_fast import Budget
-from hdp_fast.exceptions import (
-    BudgetExceeded,
-    InsufficientSamples,
-    ParameterError,
-    ShapeError,
-)
+from hdp_fast.exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.reference.stability import gaussian_vote_law
 

@@ -6,15 +6,8 @@ from scipy import stats
 from voters import Seen, X, Y, labeler
 
 from hdp_fast import Budget
-from hdp_fast.exceptions import (
-    BudgetExceeded,
-    InsufficientSamples,
-    ParameterError,
-    ShapeError,
-)
-from hdp_fast.labels import (
-    PrivateLearner,
-)
+from hdp_fast.exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
+from hdp_fast.labels import PrivateLearner
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 

@@ -14,23 +14,11 @@ import numpy as np
 import pytest
 from processes import exit_code, forked, forking
 from scipy import stats
-from voters import (
-    THIRD,
-    TRUTH,
-    Q,
-    Seen,
-    X,
-    Y,
-    fitted,
-)
+from voters import THIRD, TRUTH, Q, Seen, X, Y, fitted
 
 from hdp_fast import Budget, PrivacyRecord
-from hdp_fast.exceptions import (
-    ParameterError,
-)
-from hdp_fast.labels import (
-    LabelResult,
-)
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.labels import LabelResult
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 

@@ -10,10 +10,7 @@ import pytest
 from voters import Q, X, Y, fitted, labeler
 
 from hdp_fast import Budget
-from hdp_fast.labels import (
-    PrivateLearner,
-    SoftLabeler,
-)
+from hdp_fast.labels import PrivateLearner, SoftLabeler
 
 naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 

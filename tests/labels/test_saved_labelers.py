@@ -15,15 +15,8 @@ import pytest
 from processes import exit_code, forked, forking
 from voters import THIRD, TRUTH, Q, VotesFor, X, Y, fitted, kept, loaded, soft
 
-from hdp_fast.exceptions import (
-    BudgetExceeded,
-    CheckpointError,
-    ParameterError,
-)
-from hdp_fast.labels import (
-    PrivateLabeler,
-    SoftLabeler,
-)
+from hdp_fast.exceptions import BudgetExceeded, CheckpointError, ParameterError
+from hdp_fast.labels import PrivateLabeler, SoftLabeler
 from hdp_fast.labels.ensemble import Ensemble
 
 

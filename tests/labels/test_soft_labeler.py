@@ -7,14 +7,8 @@ import pytest
 from voters import Q, X, Y, loaded, soft
 
 from hdp_fast import Budget
-from hdp_fast.exceptions import (
-    BudgetExceeded,
-    CheckpointError,
-    ParameterError,
-)
-from hdp_fast.labels import (
-    SoftLabeler,
-)
+from hdp_fast.exceptions import BudgetExceeded, CheckpointError, ParameterError
+from hdp_fast.labels import SoftLabeler
 
 
 class Says:
