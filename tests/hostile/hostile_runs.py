@@ -154,13 +154,13 @@ def votes(case, labeler, where, replaced):
     X, y = case.records(replaced)
     Q, before = snapshot(case.queries), shared_state()
     kept = [snapshot(value) for value in (X, y, Q)]
-    with caught() as found, engine(where):
+    with caught() as blocks_and_faults, engine(where):
         LABELERS[labeler](case.learner, X, y, Q)
     pairs = zip("XyQ", kept, (X, y, Q), strict=True)
     changed = {name for name, was, now in pairs if not same(was, now)}
     if shared_state() != before:
         changed.add("the process")
-    blocks, faults = zip(*found, strict=True)
+    blocks, faults = zip(*blocks_and_faults, strict=True)
     return (
         np.concatenate(blocks, axis=1),
         changed,

@@ -76,9 +76,9 @@ def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
     """Gradients of 1 and -1 in one dimension move weights apart as far as anything does."""
     n, passes, eta = 12, 3, 0.2
     points, orders = np.ones((n, 1)), [np.arange(n)] * passes
-    given = {"passes": passes, "step_size": eta, "batch_size": batch}
+    settings = {"passes": passes, "step_size": eta, "batch_size": batch}
     run = functools.partial(
-        descend, penalty=penalty, gradient=lambda w, x: x, orders=orders, **given
+        descend, penalty=penalty, gradient=lambda w, x: x, orders=orders, **settings
     )
     squares = []
     for j in range(n):
@@ -86,7 +86,7 @@ def test_the_stability_of_sgd_is_reached_by_linear_losses(penalty, batch):
         other[j] = -1
         squares.append((run(points) - run(other)) ** 2)
     bound = sgd_stability(
-        chunk=n, clip_norm=1, smoothness=penalty or 1e-9, strong_convexity=penalty, **given
+        chunk=n, clip_norm=1, smoothness=penalty or 1e-9, strong_convexity=penalty, **settings
     )
     assert bound == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-9)
 
@@ -208,9 +208,9 @@ def test_planned_answers_are_right_but_for_the_unstable_ones(opt):
             threshold, epsilon=8, delta=1e-6, queries=60, max_unstable=plan.max_unstable,
             classes=[0, 1], members=plan.k,
         )  # fmt: skip
-        found = made.fit(records, (records[:, 0] >= 0.3).astype(int)).label(points)
-        assert len(found.labels) == 60
-        assert (found.labels != (points[:, 0] >= 0.3)).sum() < plan.max_unstable
+        answers = made.fit(records, (records[:, 0] >= 0.3).astype(int)).label(points)
+        assert len(answers.labels) == 60
+        assert (answers.labels != (points[:, 0] >= 0.3)).sum() < plan.max_unstable
 
 
 def test_a_planned_model_promises_a_few_times_the_error_of_its_members():

@@ -29,12 +29,12 @@ linear_model = pytest.importorskip("sklearn.linear_model")
     ids=["estimator", "seeded estimator", "function"],
 )
 def test_clear_questions_get_the_right_labels(table, learner):
-    found = fitted(learner, table=table).label(Q)
-    assert found.labels.tolist() == TRUTH
-    assert not found.is_bottom.any()
-    assert found.queries_left == 46
-    assert found.unstable_left == (5 if table == "hazard" else None)
-    assert (found.record.epsilon, found.record.delta) == (20, 1e-3)
+    answers = fitted(learner, table=table).label(Q)
+    assert answers.labels.tolist() == TRUTH
+    assert not answers.is_bottom.any()
+    assert answers.queries_left == 46
+    assert answers.unstable_left == (5 if table == "hazard" else None)
+    assert (answers.record.epsilon, answers.record.delta) == (20, 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_labels_are_of_any_type_and_bottom_is_none_of_them(classes, bottom, mark
         classes=classes,
         bottom=bottom,
     )
-    (said,) = tied.label([[0.0]]).labels.tolist()
-    assert said == marker or (said != said and marker != marker)
+    (label,) = tied.label([[0.0]]).labels.tolist()
+    assert label == marker or (label != label and marker != marker)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -74,9 +74,9 @@ def test_a_fitted_labeler_is_never_copied(copied):
 def test_answers_end_at_the_last_bottom_and_no_later_call_costs_anything():
     made = fitted(by_votes(30), records=np.arange(60.0)[:, None], labels=Y[:60], max_unstable=3)
     ties = np.zeros((10, 1))
-    found = made.label(ties, bottoms=2)
-    assert found.labels.tolist() == [-1, -1]
-    assert (found.unstable_left, found.queries_left) == (1, 48)
+    answers = made.label(ties, bottoms=2)
+    assert answers.labels.tolist() == [-1, -1]
+    assert (answers.unstable_left, answers.queries_left) == (1, 48)
     with pytest.raises(BudgetExceeded, match="49 queries, but 48 are left"):
         made.label(np.zeros((49, 1)))
     assert (made.unstable_left, made.queries_left) == (1, 48)
@@ -119,12 +119,12 @@ def test_noisy_answers_follow_the_law_of_the_votes(threshold):
     table = made.plan_.table
     masses = gaussian_masses(table.sigma, 12 * math.ceil(table.sigma))
     law = gaussian_vote_law((24, 20, 16), table.gap, masses)
-    found = made.label(np.zeros((4000, 1)))
-    assert (len(found.labels), found.unstable_left, found.queries_left) == (4000, None, 0)
+    answers = made.label(np.zeros((4000, 1)))
+    assert (len(answers.labels), answers.unstable_left, answers.queries_left) == (4000, None, 0)
     for answer, p in law.items():
-        count = int(np.count_nonzero(found.labels == answer))
+        count = int(np.count_nonzero(answers.labels == answer))
         assert stats.binomtest(count, 4000, max(float(p), 0.0)).pvalue > 1e-6
-    assert found.is_bottom.any() == (threshold > 0)
+    assert answers.is_bottom.any() == (threshold > 0)
 
 
 def test_any_number_of_bottoms_is_answered_with_noise():

@@ -132,8 +132,13 @@ def loud(X, y):
         warnings.warn("private", stacklevel=1)
         if way == 2:
             raise ValueError("private")
-        said = {3: np.full(len(Q), 7), 4: np.ones(len(Q) + 1), 5: "x", 6: np.full(len(Q), np.nan)}
-        return said.get(way, np.ones(len(Q), int))
+        predictions = {
+            3: np.full(len(Q), 7),
+            4: np.ones(len(Q) + 1),
+            5: "x",
+            6: np.full(len(Q), np.nan),
+        }
+        return predictions.get(way, np.ones(len(Q), int))
 
     return predict
 
@@ -141,9 +146,9 @@ def loud(X, y):
 def test_members_fail_in_silence_and_vote_for_the_smallest_label(capfd, caplog, recwarn):
     # Of 60 members some 36 fail or leave the label set: the smallest label wins or is bottom.
     votes = sum(int(abs(X[i, 0]) * 1e6) % 10 > 6 for i in range(60))
-    found = fitted(loud, epsilon=100).label(Q)
+    answers = fitted(loud, epsilon=100).label(Q)
     assert votes < 25
-    assert found.labels.tolist() == [0, 0, 0, 0]
+    assert answers.labels.tolist() == [0, 0, 0, 0]
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
     assert not recwarn.list
@@ -172,8 +177,8 @@ def test_diagnosis_names_chunks_and_protects_nothing():
     assert {c for c, text in made.diagnosis_.items() if "training" in text} == {
         c for c, way in enumerate(ways) if way < 2
     }
-    found = made.label(Q)
-    assert found.record is None
+    answers = made.label(Q)
+    assert answers.record is None
     assert made.record_ is None
     assert set(made.diagnosis_) == {c for c, way in enumerate(ways) if way < 7}
     with pytest.raises(ParameterError, match="budget is given, but diagnose=True"):
@@ -187,16 +192,16 @@ def public(value, depth=4):
     if depth and not isinstance(value, int | float | str | np.ndarray | type(None)):
         for name in dir(value):
             if not name.startswith("_"):
-                found = getattr(value, name)
-                if not callable(found) or hasattr(found, "fit"):
-                    yield from public(found, depth - 1)
+                part = getattr(value, name)
+                if not callable(part) or hasattr(part, "fit"):
+                    yield from public(part, depth - 1)
 
 
 @pytest.mark.parametrize("table", ["hazard", "gaussian"])
 def test_nothing_public_depends_on_the_records(table):
     """Two sets of records with unlike members: what is shown before any answer is the same."""
     made = [fitted(labels=y, random_state=3, table=table) for y in (Y, 1 - Y)]
-    shown = [sorted({repr(found) for found in public(one)}) for one in made]
+    shown = [sorted({repr(part) for part in public(one)}) for one in made]
     assert shown[0] == shown[1]
     assert not any("GaussianNB object" in text or "Member" in text for text in shown[0])
     answer = made[0].label(Q)
@@ -229,9 +234,9 @@ def test_members_use_one_thread_for_linear_algebra(monkeypatch, installed):
 
     monkeypatch.setitem(sys.modules, "threadpoolctl", limits if installed else None)
     fitted(learner).label(Q)
-    found = set().union(*seen)
+    threads = set().union(*seen)
     assert len(seen) == 120
-    assert found == {1} if installed else found == {pool["num_threads"] for pool in before}
+    assert threads == {1} if installed else threads == {pool["num_threads"] for pool in before}
     assert limits.threadpool_info() == before
 
 
@@ -251,8 +256,8 @@ def test_a_dask_cluster_trains_the_same_members():
 
 def test_members_are_trained_without_joblib(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
-    found = fitted(lambda X, y: lambda Q: (Q[:, 0] > 0).astype(int)).label(Q)
-    assert found.labels.tolist() == TRUTH
+    answers = fitted(lambda X, y: lambda Q: (Q[:, 0] > 0).astype(int)).label(Q)
+    assert answers.labels.tolist() == TRUTH
 
 
 NESTED = """
@@ -311,11 +316,11 @@ class Halts:
 
 @forking
 def test_a_fork_beside_a_turn_leaves_no_trace_of_it_in_the_child():
-    halts, before, coins = Halts(), process_state(), random.getstate()
+    halts, before, state = Halts(), process_state(), random.getstate()
 
     def work():
         assert process_state() == before
-        assert random.getstate() != coins
+        assert random.getstate() != state
         # Whoever takes a turn there is silent in it, and not afterwards.
         fitted(lambda X, y: os.environ.clear(), members=2)
         assert process_state() == before

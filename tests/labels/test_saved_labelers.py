@@ -35,9 +35,9 @@ def test_a_saved_labeler_goes_on_where_it_was(tmp_path):
     made.label(Q)
     made.save(tmp_path / "model")
     again = loaded(tmp_path / "model")
-    found = again.label(Q)
-    assert found.labels.tolist() == TRUTH
-    assert (found.queries_left, found.record) == (42, made.record_)
+    answers = again.label(Q)
+    assert answers.labels.tolist() == TRUTH
+    assert (answers.queries_left, answers.record) == (42, made.record_)
     assert (again.members_, repr(again.plan_)) == (60, repr(made.plan_))
     made.label(Q)
     assert again.queries_left == made.queries_left == loaded(tmp_path / "model").queries_left == 38
@@ -195,7 +195,7 @@ def test_a_lost_ledger_stops_the_answers(tmp_path):
 
 def test_a_seed_makes_loaded_answers_repeat(tmp_path):
     """Ties are answered by bottoms alone, votes of 40 and 20 by some coins."""
-    said = []
+    predictions = []
     for name in "ab":
         kept(
             tmp_path / name, learner=VotesFor(40), max_unstable=200, queries=200, epsilon=5,
@@ -203,9 +203,9 @@ def test_a_seed_makes_loaded_answers_repeat(tmp_path):
         )  # fmt: skip
         again = loaded(tmp_path / name, random_state=1)
         assert "test stream" in again.record_.rng
-        said.append(again.label(np.zeros((200, 1))).labels.tolist())
-    assert said[0] == said[1]
-    assert set(said[0]) == {-1, 1}
+        predictions.append(again.label(np.zeros((200, 1))).labels.tolist())
+    assert predictions[0] == predictions[1]
+    assert set(predictions[0]) == {-1, 1}
 
 
 def asking(path, pipe):

@@ -152,9 +152,9 @@ def in_a_handler(monkeypatch, place, name, ask):
         except ParameterError as error:
             raised.append(str(error))
 
-    def interrupted(*given):
+    def interrupted(*arguments):
         signal.raise_signal(signal.SIGUSR1)
-        return real(*given)
+        return real(*arguments)
 
     previous = signal.signal(signal.SIGUSR1, handler)
     monkeypatch.setattr(place, name, interrupted)

@@ -36,10 +36,10 @@ class Says:
 )
 def test_scores_are_centres_of_bins_or_of_shifted_ones(scores, answer, bottoms, queries):
     made = soft(Says(scores)).fit(np.arange(60.0)[:, None], Y[:60])
-    found = made.score(np.zeros((1, 1)), 4)
-    assert found.is_bottom.tolist() == [answer is None]
-    assert answer is None or found.scores.tolist() == [answer]
-    assert (found.unstable_left, found.queries_left) == (5 - bottoms, 100 - queries)
+    answers = made.score(np.zeros((1, 1)), 4)
+    assert answers.is_bottom.tolist() == [answer is None]
+    assert answer is None or answers.scores.tolist() == [answer]
+    assert (answers.unstable_left, answers.queries_left) == (5 - bottoms, 100 - queries)
     assert (made.unstable_left, made.queries_left) == (5 - bottoms, 100 - queries)
 
 
@@ -70,8 +70,8 @@ def test_scorers_fail_in_silence_with_a_score_of_0(capfd):
     made = soft(fails, diagnose=True).fit(X, Y)
     assert made.score(Q, 4).scores.tolist() == [0.125] * 4
     assert len(made.diagnosis_) == 60
-    said = soft(lambda X, y: lambda Q: np.full(len(Q), np.nan)).fit(X, Y)
-    assert said.score(Q, 4).scores.tolist() == [0.125] * 4
+    undefined = soft(lambda X, y: lambda Q: np.full(len(Q), np.nan)).fit(X, Y)
+    assert undefined.score(Q, 4).scores.tolist() == [0.125] * 4
     assert capfd.readouterr() == ("", "")
 
 

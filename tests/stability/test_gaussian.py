@@ -36,9 +36,9 @@ def divergence(here, there, order):
 
 
 def elections(members, labels):
-    for found in itertools.product(range(members + 1), repeat=labels):
-        if sum(found) == members:
-            yield found
+    for counts in itertools.product(range(members + 1), repeat=labels):
+        if sum(counts) == members:
+            yield counts
 
 
 def changed(counts):
@@ -74,8 +74,8 @@ def test_noise_on_two_counts_costs_what_is_said_and_hardly_less():
     moved = {x + 1: mass for x, mass in masses.items()}
     both = {x: mass for x, mass in masses.items() if x in moved}
     for order in (2, 8):
-        found = 2 * divergence(both, moved, order)
-        assert found == pytest.approx(order / sigma**2, rel=1e-9)
+        joint = 2 * divergence(both, moved, order)
+        assert joint == pytest.approx(order / sigma**2, rel=1e-9)
 
 
 def products(laws):
@@ -97,9 +97,9 @@ def curve_by_enumeration(sigma, queries, epsilon):
 @pytest.mark.parametrize(("queries", "epsilon"), [(1, 0.3), (1, 1.0), (2, 0.5), (2, 1.5)])
 def test_the_curve_is_that_of_all_outcomes(queries, epsilon):
     expected = curve_by_enumeration(3, queries, epsilon)
-    found = composed_delta(Fraction(3), 2 * queries, epsilon)
+    delta = composed_delta(Fraction(3), 2 * queries, epsilon)
     assert expected > 1e-5
-    assert expected * (1 - 1e-6) <= found <= expected * (1 + 1e-4)
+    assert expected * (1 - 1e-6) <= delta <= expected * (1 + 1e-4)
 
 
 def test_the_continuous_curve_would_not_do():
@@ -110,8 +110,8 @@ def test_the_continuous_curve_would_not_do():
 @pytest.mark.parametrize(("sigma", "releases", "epsilon"), [(2000, 200, 0.02), (90, 2**16, 20)])
 def test_blocks_raise_the_curve_by_little(sigma, releases, epsilon):
     exact = _summed(sigma * math.sqrt(releases), releases, epsilon, 1)
-    found = composed_delta(Fraction(sigma), releases, epsilon)
-    assert exact < found <= 1.005 * exact
+    delta = composed_delta(Fraction(sigma), releases, epsilon)
+    assert exact < delta <= 1.005 * exact
     # So fine a grid leaves nothing but the continuous law.
     smooth = accounting.gaussian_delta(math.sqrt(releases) / sigma, epsilon)
     assert exact == pytest.approx(smooth, rel=1e-4)
@@ -219,8 +219,8 @@ def test_planned_members_answer_rightly(monkeypatch):
     """All who are wrong agree on one label; the failure probability is beta for all queries."""
     made = vote(50, labels=5, beta=0.05)
     k, runs = stability.members_needed(made), 400
-    coins = np.random.default_rng(11)
-    right = coins.binomial(k, 0.75, size=(runs, 50))
+    rng = np.random.default_rng(11)
+    right = rng.binomial(k, 0.75, size=(runs, 50))
     counts = np.zeros((runs, 50, 5), np.int64)
     counts[..., 3], counts[..., 1] = right, k - right
     wrong = sum((made.session().answer(each) != 3).any() for each in counts)
@@ -230,25 +230,25 @@ def test_planned_members_answer_rightly(monkeypatch):
 
 def test_a_session_is_the_loop(monkeypatch):
     made = vote(300, 30.0, labels=4, threshold=0.5)
-    coins = np.random.default_rng(2)
-    counts = coins.multinomial(100, [0.28, 0.26, 0.24, 0.22], size=200)
+    rng = np.random.default_rng(2)
+    counts = rng.multinomial(100, [0.28, 0.26, 0.24, 0.22], size=200)
     drawn, draw = [], noise.discrete_gaussian
 
-    def kept(sigma, size, **given):
-        drawn.append(draw(sigma, size, **given))
+    def kept(sigma, size, **arguments):
+        drawn.append(draw(sigma, size, **arguments))
         return drawn[-1].copy()
 
     monkeypatch.setattr(noise, "discrete_gaussian", kept)
     monkeypatch.setattr("hdp_fast.stability.gaussian._BLOCK", 4 * 64)
     session = made.session()
-    found = session.answer(counts)
+    answers = session.answer(counts)
     assert [len(each) for each in drawn] == [64, 64, 64, 8]
     expected = []
     for votes, each in zip(counts, np.concatenate(drawn), strict=True):
         ranks = sorted((-int(noisy), label) for label, noisy in enumerate(votes + each))
         clear = ranks[1][0] - ranks[0][0] >= made.gap
         expected.append(ranks[0][1] if clear else -1)
-    assert found.tolist() == expected
+    assert answers.tolist() == expected
     assert set(expected) == {-1, 0, 1, 2, 3}
     assert session.queries_left == 100
 

@@ -97,19 +97,19 @@ def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreeme
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
-    found = reference.adversary_delta(neighbors(floats(table)), m, T, epsilon)
-    assert delta / 10 < found <= delta
+    reached = reference.adversary_delta(neighbors(floats(table)), m, T, epsilon)
+    assert delta / 10 < reached <= delta
     table = vote(m, epsilon, delta)
-    found = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
-    assert delta / 10 < found <= delta
+    reached = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
+    assert delta / 10 < reached <= delta
 
 
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_longer_steps_are_broken_by_an_adversary_and_refused(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
     levels = floats(table)
-    found = reference.adversary_delta(neighbors([1.0, *levels[1::3]]), m, T, epsilon)
-    assert found > delta
+    reached = reference.adversary_delta(neighbors([1.0, *levels[1::3]]), m, T, epsilon)
+    assert reached > delta
     fields = json.loads(table.to_json())
     fields["words"] = fields["words"][::3]
     with pytest.raises(ParameterError, match=r"verified epsilon|beta / \(2 m\)"):
@@ -176,9 +176,9 @@ def test_the_certified_epsilon_is_that_of_long_decimals():
             D = (max(A, 0) * table.max_unstable + b * table.queries) / (a - 1)
             scores[a, b] = D + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1)
     a, b = min(scores, key=scores.get)
-    found = exact_epsilon(table, float(a), float(b))
-    assert table.verify() <= found <= 1.03 * table.verify()
-    assert found == pytest.approx(scores[a, b], abs=1e-9)
+    exact = exact_epsilon(table, float(a), float(b))
+    assert table.verify() <= exact <= 1.03 * table.verify()
+    assert exact == pytest.approx(scores[a, b], abs=1e-9)
 
 
 def test_the_certified_epsilon_of_votes_is_that_of_long_decimals():
@@ -303,10 +303,10 @@ def test_a_session_ends_after_its_queries_and_asks_no_more_than_are_left():
 def test_votes_of_two_labels_are_answered_alike_however_given():
     counts = np.random.default_rng(3).integers(0, 300, 3000)
     for table in (hazard(4_000, 4_000, 20.0), vote(4_000, 20.0)):
-        given, seeds = np.stack([300 - counts, counts], axis=1), {"random_state": 8}
+        pairs, seeds = np.stack([300 - counts, counts], axis=1), {"random_state": 8}
         ones = table.session(**seeds).answer_ones(counts, 300)
         assert ones.dtype == np.int8
-        assert (ones == table.session(**seeds).answer(given)).all()
+        assert (ones == table.session(**seeds).answer(pairs)).all()
 
 
 def test_coins_do_not_depend_on_threads(monkeypatch):
@@ -455,11 +455,11 @@ def test_threads_that_share_a_session_get_no_more_than_one_would(make):
             each.join()
     finally:
         sys.setswitchinterval(before)
-    given = np.concatenate(answers)
+    labels = np.concatenate(answers)
     assert session.halted
-    assert session.queries_left == table.queries - len(given)
+    assert session.queries_left == table.queries - len(labels)
     if make is hazard:
-        assert np.count_nonzero(given == -1) == table.max_unstable
+        assert np.count_nonzero(labels == -1) == table.max_unstable
 
 
 def test_an_interrupted_batch_has_used_nothing(monkeypatch):
