@@ -44,7 +44,7 @@ def main() -> None:
         tables = {
             "answers": time_answers(rng, arguments.repeats),
             "counts": time_counts(rng, arguments.members, arguments.repeats),
-            "designs": [time_design(T, m) for T, m in PLANS],
+            "designs": [time_design(*limits) for limits in PLANS],
         }
     if arguments.json:
         print(json.dumps(tables, indent=2))
@@ -72,7 +72,7 @@ def time_answers(rng: np.random.Generator, repeats: int) -> list[Row]:
     for table in vote, hazard:
         members = stability.members_needed(table)
         ones = votes_for_one(rng, members, ANSWERS)
-        bottoms = table.T if isinstance(table, stability.HazardTable) else None
+        bottoms = table.max_unstable if isinstance(table, stability.HazardTable) else None
         levels = np.array([float(p) for p in table.probabilities])
 
         def ours(table: Any = table, ones: Any = ones, members: int = members) -> None:
@@ -80,9 +80,9 @@ def time_answers(rng: np.random.Generator, repeats: int) -> list[Row]:
             assert len(answers) == len(ones)
 
         def numpy(
-            levels: Any = levels, ones: Any = ones, k: int = members, T: Any = bottoms
+            levels: Any = levels, ones: Any = ones, k: int = members, most: Any = bottoms
         ) -> None:
-            reference.respond_to_ones(levels, ones[:FEWER], k, T, rng)
+            reference.respond_to_ones(levels, ones[:FEWER], k, most, rng)
 
         actions: dict[str, Action] = {
             "1 thread": partial(on_threads, 1, ours),
@@ -110,15 +110,16 @@ def time_counts(rng: np.random.Generator, members: int, repeats: int) -> Row:
     return {"members": members} | medians(actions, repeats=repeats)
 
 
-def time_design(T: int, m: int) -> Row:
+def time_design(max_unstable: int, queries: int) -> Row:
     """Seconds to design both tables and to read them again, and what they ask for."""
-    design = partial(stability.plan, T, m, labels=2, **GOAL)
+    design = partial(stability.plan, max_unstable, queries, labels=2, **GOAL)
     start = time.perf_counter()
     plan = design()
     first = time.perf_counter() - start
     again = medians({"read": design}, repeats=5)["read"]
     sizes = {"k_hazard": plan.k_hazard, "k_vote": plan.k_vote, "k_paper": plan.k_paper}
-    return {"m": m, "T": T, "design": first, "read": again} | sizes
+    limits = {"queries": queries, "max_unstable": max_unstable}
+    return limits | {"design": first, "read": again} | sizes
 
 
 def print_tables(tables: dict[str, Any]) -> None:
@@ -141,7 +142,8 @@ def print_tables(tables: dict[str, Any]) -> None:
     for row in tables["designs"]:
         times = f"design {row['design']:.2f}, read {row['read']:.3f}"
         members = f"{row['k_hazard']:,} / {row['k_vote']:,} (paper {row['k_paper']:,})"
-        print(f"  m = {row['m']:,}, T = {row['T']}: {times}; k = {members}")
+        limits = f"queries = {row['queries']:,}, max_unstable = {row['max_unstable']}"
+        print(f"  {limits}: {times}; k = {members}")
 
 
 if __name__ == "__main__":

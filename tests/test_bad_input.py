@@ -233,14 +233,14 @@ TABLE = {
             *("GaussianVote.design", "stability.plan"),
         )
         for argument, values in (
-            ("m", [0, None, 2**41, *COUNTS]),
+            ("queries", [0, None, 2**41, *COUNTS]),
             ("epsilon", [*EPSILONS, 1e-4, 1e4]),
             ("delta", PROBABILITIES),
             ("beta", PROBABILITIES),
         )
     },
-    ("HazardTable.design", "T"): [0, 2**41, *COUNTS],
-    ("stability.plan", "T"): [0, 2**41, *COUNTS],
+    ("HazardTable.design", "max_unstable"): [0, 2**41, *COUNTS],
+    ("stability.plan", "max_unstable"): [0, 2**41, *COUNTS],
     **{
         (name, argument): values
         for name in ("GaussianVote.design", "stability.plan")
@@ -250,8 +250,8 @@ TABLE = {
         )
     },
     ("stability.plan", "agreement"): [0.5, *PROBABILITIES],
-    ("paper_members", "T"): [0, None, *COUNTS],
-    ("paper_members", "m"): [0, None, *COUNTS],
+    ("paper_members", "max_unstable"): [0, None, *COUNTS],
+    ("paper_members", "queries"): [0, None, *COUNTS],
     ("paper_members", "epsilon"): EPSILONS,
     ("members_needed", "table"): [None, 3, "table"],
     ("members_needed", "agreement"): [0.5, *PROBABILITIES],
@@ -259,38 +259,38 @@ TABLE = {
     ("count_votes", "votes"): {k: v for k, v in MATRICES.items() if k not in {"2", "empty"}},
     ("count_votes", "labels"): [0, 257, None, *COUNTS],
     ("count_votes", "threads"): [0, *COUNTS],
-    ("HazardTable.session", "bottoms"): [10, None, *COUNTS],
+    ("HazardTable.session", "used_bottoms"): [10, None, *COUNTS],
     **{
         (f"{name}.session", argument): values
         for name in ("HazardTable", "VoteTable", "GaussianVote")
         for argument, values in (
-            ("queries", [10, None, *COUNTS]),
+            ("used_queries", [10, None, *COUNTS]),
             ("random_state", STATES),
             ("budget", [1, "ledger"]),
         )
     },
-    ("Session.answer", "counts"): VOTES,
+    ("TableSession.answer", "counts"): VOTES,
     ("GaussianSession.answer", "counts"): VOTES,
-    ("Session.answer_ones", "ones"): {
+    ("TableSession.answer_ones", "ones"): {
         k: v for k, v in VOTES.items() if k not in {"number", "empty"}
     }
     | {"5": [5]},
-    ("Session.answer_ones", "members"): [0, None, *COUNTS],
-    ("Session.answer_scores", "scores"): {k: v for k, v in NO_ARRAY.items() if k != "number"}
+    ("TableSession.answer_ones", "members"): [0, None, *COUNTS],
+    ("TableSession.answer_scores", "scores"): {k: v for k, v in NO_ARRAY.items() if k != "number"}
     | {"object": EYE.astype(object), "str": EYE.astype(str), "3-d": EYE[None], "number": 0.5},
-    ("Session.answer_scores", "bins"): [0, 1, 2**17, None, *COUNTS],
-    ("AboveThreshold", "T"): [0, None, *COUNTS],
+    ("TableSession.answer_scores", "bins"): [0, 1, 2**17, None, *COUNTS],
+    ("AboveThreshold", "max_unstable"): [0, None, *COUNTS],
     ("AboveThreshold", "threshold"): [None, 1.5, "2", [1], 2**63],
     ("AboveThreshold", "epsilon"): [*EPSILONS, 1e-7, 1e4],
     ("AboveThreshold", "delta"): [-0.1, 1, 1.5, math.nan],
-    ("AboveThreshold", "m"): [0, *COUNTS],
+    ("AboveThreshold", "queries"): [0, *COUNTS],
     ("AboveThreshold", "random_state"): STATES,
     ("AboveThreshold", "budget"): [1, "ledger"],
     ("AboveThreshold.answer", "values"): {
         k: v for k, v in VOTES.items() if k not in {"number", "-1", "256", "empty", "large"}
     }
     | {"large": [2**63], "2-d": EYE},
-    ("OnlineQueryRelease", "T"): [0, None, *COUNTS],
+    ("OnlineQueryRelease", "max_unstable"): [0, None, *COUNTS],
     ("OnlineQueryRelease", "epsilon"): [*EPSILONS, 1e-7, 1e4],
     ("OnlineQueryRelease", "delta"): PROBABILITIES,
     ("StableRelease", "epsilon"): [*EPSILONS, 1e-7, 1e4],

@@ -157,7 +157,14 @@ def tuned(budget, **data):
 
 
 def labeled(kind, **options):
-    goal = {"epsilon": 20, "delta": 1e-3, "queries": 9, "unstable": 4, "members": 20, "beta": 1e-9}
+    goal = {
+        "epsilon": 20,
+        "delta": 1e-3,
+        "queries": 9,
+        "max_unstable": 4,
+        "members": 20,
+        "beta": 1e-9,
+    }
 
     def fit(budget=None, X=FLOATS, y=LABELS, learner=None):
         made = kind(learner or (lambda X, y: lambda Q: np.ones(len(Q))), **goal, **options)
@@ -195,8 +202,8 @@ REFUSING = {
         lambda votes: stability.count_votes(votes, 2),
         {"votes": BITS.astype(np.uint8)},
     ),
-    "Session.answer": (lambda counts: HAZARDS.session().answer(counts), {"counts": BITS[:5]}),
-    "Session.answer_ones": (
+    "TableSession.answer": (lambda counts: HAZARDS.session().answer(counts), {"counts": BITS[:5]}),
+    "TableSession.answer_ones": (
         lambda ones: HAZARDS.session().answer_ones(ones, 9),
         {"ones": LABELS[:5]},
     ),

@@ -73,7 +73,7 @@ def reserve(budget):
 
 
 def labeler(kind, **given):
-    limits = {"queries": 5, "unstable": 2, "members": 60}
+    limits = {"queries": 5, "max_unstable": 2, "members": 60}
     return kind(lambda X, y: Certain().predict, **GOAL, **limits, **given).fit(X[:60], Y[:60])
 
 
@@ -106,11 +106,14 @@ ONCE = {
     ),
     "LocalSQOracle": (lambda: LocalSQOracle(people(), queries=1, beta=0.1), query),
     "CuratorOracle": (lambda: CuratorOracle(X, Y, epsilon=9.0, queries=1, beta=0.1), query),
-    "Session of a HazardTable": (
+    "TableSession of a HazardTable": (
         lambda: stability.HazardTable.design(1, 1, **GOAL).session(),
         answer,
     ),
-    "Session of a VoteTable": (lambda: stability.VoteTable.design(1, **GOAL).session(), answer),
+    "TableSession of a VoteTable": (
+        lambda: stability.VoteTable.design(1, **GOAL).session(),
+        answer,
+    ),
     "GaussianSession": (
         lambda: stability.GaussianVote.design(1, **GOAL, labels=2).session(),
         answer,

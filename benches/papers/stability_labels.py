@@ -78,10 +78,10 @@ class Tally(NamedTuple):
     right: int
 
 
-def tally(answers: Any, truth: Integers) -> Tally:
-    given = answers >= 0
-    right = int(np.count_nonzero(given & (answers == truth[: len(answers)])))
-    return Tally(len(answers), int(np.count_nonzero(given)), right)
+def count_answers(answers: Any, truth: Integers) -> Tally:
+    is_label = answers >= 0
+    right = int(np.count_nonzero(is_label & (answers == truth[: len(answers)])))
+    return Tally(len(answers), int(np.count_nonzero(is_label)), right)
 
 
 def accuracy(tallies: Iterable[Tally]) -> float:
@@ -90,7 +90,7 @@ def accuracy(tallies: Iterable[Tally]) -> float:
 
 
 def answered(tallies: Iterable[Tally]) -> float:
-    return float(np.mean([each.answered for each in tallies]))
+    return float(np.mean([tally.answered for tally in tallies]))
 
 
 def worth(tallies: list[Tally], classes: int) -> float:
@@ -107,26 +107,26 @@ class Repetition:
     ballot: Ballot
     number: int
 
-    def coins(self) -> np.random.Generator:
-        """The same each time."""
+    def generator(self) -> np.random.Generator:
+        """The same one at every call, so that all mechanisms meet the same noise."""
         return np.random.default_rng(self.number)
 
-    def tallies(self, found: dict[str, list[Any]]) -> dict[Any, Tally]:
-        """Of each setting."""
-        coins, truth = self.coins(), self.ballot.truth
+    def tallies(self, mechanisms: dict[str, list[Any]]) -> dict[Any, Tally]:
+        """What came of each setting of each mechanism."""
+        rng, truth = self.generator(), self.ballot.truth
         return {
-            setting: tally(setting.answers(self.ballot, coins), truth)
-            for each in found.values()
-            for setting in each
+            setting: count_answers(setting.answers(self.ballot, rng), truth)
+            for choices in mechanisms.values()
+            for setting in choices
         }
 
     def final(self, answers: Any) -> float:
         """Accuracy on the test set of what is learned from the answers."""
-        given = np.flatnonzero(answers >= 0)
-        return learned(self.split.pool[given], answers[given], self.split)
+        labeled = np.flatnonzero(answers >= 0)
+        return final_accuracy(self.split.pool[labeled], answers[labeled], self.split)
 
 
-def repetition(problem: Problem, records: Any, number: int) -> Repetition:
+def make_repetition(problem: Problem, records: Any, number: int) -> Repetition:
     split = problem.split(records, np.random.default_rng(number))
     votes = votes_of(problem, split)
     counts = stability.count_votes(votes, problem.classes).astype(np.int64)
@@ -142,7 +142,7 @@ def votes_of(problem: Problem, split: Split) -> Any:
     return votes
 
 
-def learned(X: Floats, y: Integers, split: Split) -> float:
+def final_accuracy(X: Floats, y: Integers, split: Split) -> float:
     from sklearn.linear_model import LogisticRegression
 
     if len(np.unique(y)) < 2:
@@ -152,28 +152,28 @@ def learned(X: Floats, y: Integers, split: Split) -> float:
     return float(model.score(split.test, split.test_y))
 
 
-def descended(
-    split: Split, classes: int, epsilon: float, descent: tuple[int, int, float], coins: Any
+def descent_accuracy(
+    split: Split, classes: int, epsilon: float, descent: tuple[int, int, float], rng: Any
 ) -> float:
     """Accuracy of DP logistic regression, one model for each of several classes."""
     steps, batch, radius = descent
     models = 1 if classes == 2 else classes
     learner = Remembering("logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA)
     learner = learner.calibrated(epsilon=epsilon, n=len(split.y), rounds=models)
-    wanted = [split.y] if models == 1 else [split.y == label for label in range(classes)]
+    labels = [split.y] if models == 1 else [split.y == label for label in range(classes)]
     scores = np.array(
         [
-            split.test @ learner.learn(split.X, y.astype(np.uint8), random_state=coins).weights
-            for y in wanted
+            split.test @ learner.learn(split.X, y.astype(np.uint8), random_state=rng).weights
+            for y in labels
         ]
     )
-    said = scores[0] > 0 if models == 1 else scores.argmax(axis=0)
-    return float((said == split.test_y).mean())
+    predictions = scores[0] > 0 if models == 1 else scores.argmax(axis=0)
+    return float((predictions == split.test_y).mean())
 
 
 def spread(values: Iterable[float]) -> list[float]:
-    found = list(values)
-    return [float(np.mean(found)), float(np.std(found))]
+    numbers = list(values)
+    return [float(np.mean(numbers)), float(np.std(numbers))]
 
 
 def row(name: str, epsilon: float | None, **cells: Any) -> dict[str, Any]:
@@ -182,14 +182,14 @@ def row(name: str, epsilon: float | None, **cells: Any) -> dict[str, Any]:
 
 def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> dict[str, Any]:
     start, records = time.perf_counter(), problem.read()
-    runs = [repetition(problem, records, number) for number in range(repetitions)]
+    runs = [make_repetition(problem, records, number) for number in range(repetitions)]
     pool = len(runs[0].ballot.truth)
     constants = not_private(runs)
     level = constants[0]["accuracy"][0] - LOSS
     rows = []
     for epsilon in epsilons:
-        found = settings(epsilon, pool, problem.classes, problem.members)
-        rows += private(problem, runs, found, epsilon, level)
+        mechanisms = settings(epsilon, pool, problem.classes, problem.members)
+        rows += private(problem, runs, mechanisms, epsilon, level)
         rows.append(regression(problem, runs, epsilon))
     return {
         "name": problem.name,
@@ -209,8 +209,8 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
 
 def right_votes(ballot: Ballot) -> float:
     """The share of the votes that are right: the mean accuracy of members on the pool."""
-    found = ballot.counts[np.arange(len(ballot.truth)), ballot.truth]
-    return float(found.mean() / ballot.members)
+    right = ballot.counts[np.arange(len(ballot.truth)), ballot.truth]
+    return float(right.mean() / ballot.members)
 
 
 def not_private(runs: list[Repetition]) -> list[dict[str, Any]]:
@@ -220,12 +220,14 @@ def not_private(runs: list[Repetition]) -> list[dict[str, Any]]:
     finals = {
         "plurality of votes": [run.final(w) for w, run in zip(winners, runs, strict=True)],
         "true labels of the pool": [run.final(run.ballot.truth) for run in runs],
-        "private records": [learned(run.split.X, run.split.y, run.split) for run in runs],
+        "private records": [final_accuracy(run.split.X, run.split.y, run.split) for run in runs],
         "most frequent class": [
             np.bincount(r.split.test_y).max() / len(r.split.test_y) for r in runs
         ],
     }
-    rows = [row(f"{name}, not private", None, final=spread(each)) for name, each in finals.items()]
+    rows = [
+        row(f"{name}, not private", None, final=spread(final)) for name, final in finals.items()
+    ]
     rows[0] |= {"answered": [float(len(winners[0])), 0.0], "accuracy": spread(right)}
     return rows
 
@@ -233,18 +235,18 @@ def not_private(runs: list[Repetition]) -> list[dict[str, Any]]:
 def private(
     problem: Problem,
     runs: list[Repetition],
-    found: dict[str, list[Any]],
+    mechanisms: dict[str, list[Any]],
     epsilon: float,
     level: float,
 ) -> list[dict[str, Any]]:
-    tallies = [run.tallies(found) for run in runs]
+    tallies = [run.tallies(mechanisms) for run in runs]
     rows = []
-    for name, each in found.items():
-        results = {setting: [some[setting] for some in tallies] for setting in each}
+    for name, choices in mechanisms.items():
+        results = {setting: [tally[setting] for tally in tallies] for setting in choices}
         rows.append(row(name, epsilon, **best(problem, runs, results, level)))
-    ours = max(each["answered"][0] for each in rows if each["row"] in OURS)
-    for each in rows:
-        each["ahead of ours"] = each["row"] not in OURS and each["answered"][0] > ours
+    ours = max(cells["answered"][0] for cells in rows if cells["row"] in OURS)
+    for cells in rows:
+        cells["ahead of ours"] = cells["row"] not in OURS and cells["answered"][0] > ours
     return rows
 
 
@@ -252,7 +254,7 @@ def best(
     problem: Problem, runs: list[Repetition], results: dict[Any, list[Tally]], level: float
 ) -> dict[str, Any]:
     """The most answers at equal accuracy, and the better final model of two settings."""
-    good = [setting for setting, each in results.items() if accuracy(each) >= level]
+    good = [setting for setting, tallies in results.items() if accuracy(tallies) >= level]
     most = max(good, key=lambda setting: answered(results[setting]), default=None)
     worthy = max(results, key=lambda setting: worth(results[setting], problem.classes))
     finals = {
@@ -264,11 +266,11 @@ def best(
         if setting is not None
     }
     final = max(finals, key=lambda setting: finals[setting][0])
-    each = [Tally(0, 0, 0)] * len(runs) if most is None else results[most]
+    tallies = [Tally(0, 0, 0)] * len(runs) if most is None else results[most]
     return {
-        "asked": float(np.mean([some.asked for some in each])),
-        "answered": spread(some.answered for some in each),
-        "accuracy": [accuracy(each), deviation_of_accuracy(each)],
+        "asked": float(np.mean([tally.asked for tally in tallies])),
+        "answered": spread(tally.answered for tally in tallies),
+        "accuracy": [accuracy(tallies), deviation_of_accuracy(tallies)],
         "setting": str(most),
         "final": finals[final],
         "final from": [answered(results[final]), accuracy(results[final])],
@@ -277,13 +279,16 @@ def best(
 
 
 def deviation_of_accuracy(tallies: list[Tally]) -> float:
-    found = [each.right / each.answered for each in tallies if each.answered]
-    return float(np.std(found)) if found else 0.0
+    accuracies = [tally.right / tally.answered for tally in tallies if tally.answered]
+    return float(np.std(accuracies)) if accuracies else 0.0
 
 
 def regression(problem: Problem, runs: list[Repetition], epsilon: float) -> dict[str, Any]:
     finals = [
-        spread(descended(run.split, problem.classes, epsilon, descent, run.coins()) for run in runs)
+        spread(
+            descent_accuracy(run.split, problem.classes, epsilon, descent, run.generator())
+            for run in runs
+        )
         for descent in DESCENTS
     ]
     return row("DP logistic regression", epsilon, final=max(finals))
@@ -297,19 +302,22 @@ def plans(
 
 def plan(problem: Problem, runs: list[Repetition], epsilon: float) -> dict[str, Any]:
     """Members that the worst case wants, and what the same table does with those that there are."""
-    T, m = 20, min(1_000, len(runs[0].ballot.truth))
-    planned = stability.plan(T, m, epsilon=epsilon, delta=DELTA, beta=0.05, labels=problem.classes)
+    max_unstable, queries = 20, min(1_000, len(runs[0].ballot.truth))
+    goal = {"epsilon": epsilon, "delta": DELTA, "beta": 0.05}
+    planned = stability.plan(max_unstable, queries, **goal, labels=problem.classes)
     table = Ours(planned.table)
-    found = [tally(table.answers(run.ballot, run.coins()), run.ballot.truth) for run in runs]
+    tallies = [
+        count_answers(table.answers(run.ballot, run.generator()), run.ballot.truth) for run in runs
+    ]
     return {
         "epsilon": epsilon,
-        "T": T,
-        "m": m,
+        "max_unstable": max_unstable,
+        "queries": queries,
         "table": type(planned.table).__name__,
         "k": planned.k,
         "k_paper": planned.k_paper,
-        "answered": spread(each.answered for each in found),
-        "accuracy": [accuracy(found), deviation_of_accuracy(found)],
+        "answered": spread(tally.answered for tally in tallies),
+        "accuracy": [accuracy(tallies), deviation_of_accuracy(tallies)],
     }
 
 
@@ -323,23 +331,23 @@ def table(result: dict[str, Any]) -> str:
         "final model | from answers, accuracy |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for each in sorted(result["rows"], key=lambda each: each["epsilon"] or 0):
-        lines.append(line(each))
+    for cells in sorted(result["rows"], key=lambda cells: cells["epsilon"] or 0):
+        lines.append(line(cells))
     lines += ["", "* answers more than the better one of ours.", "", *plan_lines(result)]
     return "\n".join(lines)
 
 
-def line(each: dict[str, Any]) -> str:
-    epsilon = "" if each["epsilon"] is None else f"{each['epsilon']:g}"
-    cells = [each["row"] + ("*" if each.get("ahead of ours") else ""), epsilon]
-    if "answered" in each:
-        asked = f"{each['asked']:,.0f}" if "asked" in each else ""
-        cells += [pair(each["answered"], ",.0f"), asked]
-        cells.append(pair(each["accuracy"], ".3f") if each["answered"][0] else "")
+def line(row: dict[str, Any]) -> str:
+    epsilon = "" if row["epsilon"] is None else f"{row['epsilon']:g}"
+    cells = [row["row"] + ("*" if row.get("ahead of ours") else ""), epsilon]
+    if "answered" in row:
+        asked = f"{row['asked']:,.0f}" if "asked" in row else ""
+        cells += [pair(row["answered"], ",.0f"), asked]
+        cells.append(pair(row["accuracy"], ".3f") if row["answered"][0] else "")
     else:
         cells += ["", "", ""]
-    cells.append(pair(each["final"], ".3f"))
-    source = each.get("final from")
+    cells.append(pair(row["final"], ".3f"))
+    source = row.get("final from")
     cells.append(f"{source[0]:,.0f}, {source[1]:.3f}" if source else "")
     return f"| {' | '.join(cells)} |"
 
@@ -349,24 +357,24 @@ def pair(values: list[float], form: str) -> str:
 
 
 def plan_lines(result: dict[str, Any]) -> list[str]:
-    """Planned: all answers but T - 1 are given, and right, with probability 0.95."""
+    """Planned: with probability 0.95 fewer than max_unstable answers are missing or wrong."""
     lines = [
         "| epsilon | queries | planned table | members planned | the paper's | used | "
         "answered, planned | measured | accuracy, planned | measured |",
         "| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for each in result["plans"]:
-        hazard = each["table"] == "HazardTable"
-        least = each["m"] - (each["T"] - 1 if hazard else 0)
+    for plan in result["plans"]:
+        hazard = plan["table"] == "HazardTable"
+        least = plan["queries"] - (plan["max_unstable"] - 1 if hazard else 0)
         cells = [
-            f"{each['epsilon']:g}",
-            f"{each['m']:,}",
-            each["table"] + (f", T = {each['T']}" if hazard else ""),
-            *(f"{k:,}" for k in (each["k"], each["k_paper"], result["members"])),
+            f"{plan['epsilon']:g}",
+            f"{plan['queries']:,}",
+            plan["table"] + (f", T = {plan['max_unstable']}" if hazard else ""),
+            *(f"{k:,}" for k in (plan["k"], plan["k_paper"], result["members"])),
             f"{least:,}",
-            pair(each["answered"], ",.0f"),
+            pair(plan["answered"], ",.0f"),
             "1",
-            pair(each["accuracy"], ".3f"),
+            pair(plan["accuracy"], ".3f"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -377,18 +385,20 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     drawn = Figure(figsize=(4.5 * len(results), 8), layout="constrained")
     panels = drawn.subplots(2, len(results), squeeze=False)
     for result, (above, below) in zip(results, panels.T, strict=True):
-        names = dict.fromkeys(each["row"] for each in result["rows"])
+        names = dict.fromkeys(cells["row"] for cells in result["rows"])
         for color, name in enumerate(names):
-            some = [each for each in result["rows"] if each["row"] == name]
+            some = [cells for cells in result["rows"] if cells["row"] == name]
             if some[0]["epsilon"] is None:
                 below.axhline(some[0]["final"][0], linestyle=":", color="gray", linewidth=1)
                 below.annotate(name, (EPSILONS[0], some[0]["final"][0]), fontsize="xx-small")
                 continue
             style = {"label": name, "color": f"C{color - 4}", "marker": "o", "capsize": 2}
-            epsilons = [each["epsilon"] for each in some]
-            below.errorbar(epsilons, *zip(*(each["final"] for each in some), strict=True), **style)
+            epsilons = [cells["epsilon"] for cells in some]
+            below.errorbar(
+                epsilons, *zip(*(cells["final"] for cells in some), strict=True), **style
+            )
             if "answered" in some[0]:
-                bars = zip(*(each["answered"] for each in some), strict=True)
+                bars = zip(*(cells["answered"] for cells in some), strict=True)
                 above.errorbar(epsilons, *bars, **style)
         above.set(
             title=f"{result['name']}: answers at equal accuracy", yscale="symlog", ylim=(0, None)

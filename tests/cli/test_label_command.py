@@ -29,8 +29,8 @@ NOTES = ['"a, b"', '"said ""no"""', '"two\nlines"', " spaced ", "é", ""]
 
 
 def rows(n, seed):
-    coins = np.random.default_rng(seed)
-    size, color = coins.uniform(0, 100, n), coins.choice(["red", "blue"], n)
+    rng = np.random.default_rng(seed)
+    size, color = rng.uniform(0, 100, n), rng.choice(["red", "blue"], n)
     return size, color, np.where(size > 50, "yes", "no")
 
 
@@ -81,7 +81,7 @@ def read(path):
 
 
 def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder):
-    found = run(capsys, *SEED)
+    result = run(capsys, *SEED)
     public = (folder / "public.csv").read_text(encoding="utf-8")
     made = folder / "public.labeled.csv"
     size, _, _ = rows(40, 40)
@@ -95,12 +95,12 @@ def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder
         stripped = stripped.replace(f",{text}\r\n", "\r\n")
     assert stripped == (folder / "public.csv").read_bytes().decode()
     assert public.count("two") > 1
-    assert json.loads((folder / "public.labeled.csv.json").read_text()) == found
+    assert json.loads((folder / "public.labeled.csv.json").read_text()) == result
     counts = {"rows": 40, "answered": 40, "bottoms": 0, "unanswered": 0, "members": 60}
-    assert {name: found[name] for name in counts} == counts
-    record = PrivacyRecord.from_json(json.dumps(found["record"]))
+    assert {name: result[name] for name in counts} == counts
+    record = PrivacyRecord.from_json(json.dumps(result["record"]))
     assert (record.epsilon, record.delta, record.neighbors) == (20, 1e-3, "replace_one")
-    assert found["plan"]["members_paper"] > found["plan"]["members"]
+    assert result["plan"]["members_paper"] > result["plan"]["members"]
 
 
 def converted(folder, suffix, labeled):
@@ -125,18 +125,18 @@ def converted(folder, suffix, labeled):
 @pytest.mark.parametrize("suffix", [".npz", ".parquet", ".csv.gz"])
 def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
     # Twelve unsure members: labels and bottoms hang on the coins.
-    argv = ["--members", "12", "--table", "hazard", "--unstable", "30", *SEED]
+    argv = ["--members", "12", "--table", "hazard", "--max-unstable", "30", *SEED]
     private, public = (converted(folder, suffix, labeled) for labeled in (True, False))
     run(capsys, *argv, "--output", "as.csv")
-    found = run(capsys, *argv, private=private, public=public)
+    result = run(capsys, *argv, private=private, public=public)
     labels = [row["buys"] for row in read("as.csv")]
     assert len(set(labels)) == 3
-    table = read_table(found["output"])
-    assert found["output"] == f"public.labeled{suffix}"
+    table = read_table(result["output"])
+    assert result["output"] == f"public.labeled{suffix}"
     column = table.columns["buys"]
     assert [column.texts[code] for code in column.codes] == labels
     if suffix == ".npz":
-        with np.load(public) as before, np.load(found["output"]) as after:
+        with np.load(public) as before, np.load(result["output"]) as after:
             assert after.files == [*before.files, "buys"]
             for name in before.files:
                 assert before[name].dtype == after[name].dtype
@@ -144,20 +144,20 @@ def test_formats_agree_and_keep_what_they_held(capsys, folder, suffix):
             assert after["buys"].tolist() == labels
     if suffix == ".parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
-        after = parquet.read_table(found["output"])
+        after = parquet.read_table(result["output"])
         assert after.drop_columns(["buys"]).equals(parquet.read_table(public))
         assert after["buys"].to_pylist() == [text or None for text in labels]
 
 
 def test_the_last_bottom_ends_the_answers(capsys, folder):
-    argv = ["--table", "hazard", "--unstable", "2", "--members", "4", "--plot", "found.png"]
+    argv = ["--table", "hazard", "--max-unstable", "2", "--members", "4", "--plot", "found.png"]
     argv += SEED
-    found = run(capsys, *argv)
+    result = run(capsys, *argv)
     texts = [row["buys"] for row in read("public.labeled.csv")]
-    assert (found["bottoms"], found["unstable_left"]) == (2, 0)
-    assert found["answered"] + found["bottoms"] + found["unanswered"] == 40
-    assert sum(text != "" for text in texts) == found["answered"]
-    assert texts[found["answered"] + 2 :] == [""] * found["unanswered"]
+    assert (result["bottoms"], result["unstable_left"]) == (2, 0)
+    assert result["answered"] + result["bottoms"] + result["unanswered"] == 40
+    assert sum(text != "" for text in texts) == result["answered"]
+    assert texts[result["answered"] + 2 :] == [""] * result["unanswered"]
     assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -167,14 +167,14 @@ def test_classes_instead_of_the_rule_and_a_label_that_is_there(capsys, folder):
     lines[1:] = [f"{line},?" for line in lines[1:]]
     (folder / "public.csv").write_text("\n".join(lines))
     argv = [*SEED, "--classes", "yes, no,never", "--output", "made.csv"]
-    found = run(capsys, *argv)
-    assert found["column"] == "buys_private"
-    assert "'buys' of PUBLIC is kept" in found["note"]
+    result = run(capsys, *argv)
+    assert result["column"] == "buys_private"
+    assert "'buys' of PUBLIC is kept" in result["note"]
     _, _, label = rows(40, 40)
     made = read("made.csv")
-    said = [row["buys_private"] for row in made]
-    assert all(text in (truth, "") for text, truth in zip(said, label, strict=True))
-    assert said.count("") == found["bottoms"] < 5
+    predictions = [row["buys_private"] for row in made]
+    assert all(text in (truth, "") for text, truth in zip(predictions, label, strict=True))
+    assert predictions.count("") == result["bottoms"] < 5
     assert {row["buys"] for row in made} == {"?"}
     assert not (folder / "made.csv").read_text().endswith("\n")
     line = refused(capsys, *argv[:2], "--classes", "yes,never")
@@ -188,14 +188,14 @@ def test_another_label_of_the_private_table(capsys, folder):
     schema = json.loads(schema_text())
     del schema["columns"]["color"]
     (folder / "schema.json").write_text(json.dumps(schema))
-    found = run(capsys, "--label", "color", "--classes", "red,blue", "--table", "hazard")
-    assert found["column"] == "color_private"
-    assert found["plan"]["table"] == "HazardTable"
+    result = run(capsys, "--label", "color", "--classes", "red,blue", "--table", "hazard")
+    assert result["column"] == "color_private"
+    assert result["plan"]["table"] == "HazardTable"
 
 
 def test_rows_of_an_id_are_protected_together(capsys, folder):
-    found = run(capsys, "--ids", "note", "--table", "vote")
-    assert found["record"]["neighbors"] == "add_remove"
+    result = run(capsys, "--ids", "note", "--table", "vote")
+    assert result["record"]["neighbors"] == "add_remove"
     # Fewer records than members say nothing where their number is private.
     text = table_text(9, 9, True)
     (folder / "few.csv").write_text(text)
@@ -204,7 +204,7 @@ def test_rows_of_an_id_are_protected_together(capsys, folder):
 
 
 def test_members_go_on_with_what_is_left(capsys, folder):
-    argv = ["--save", "kept", "--budget", "ledger", "--unstable", "3", "--queries", "100"]
+    argv = ["--save", "kept", "--budget", "ledger", "--max-unstable", "3", "--queries", "100"]
     argv += ["--table", "vote"]
     assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
     capsys.readouterr()
@@ -218,8 +218,8 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
     line = refused(capsys, *argv, "--output", "3.csv")
     assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
-    changed = refused(capsys, *argv, "--unstable", "4", "--output", "3.csv")
-    assert "--unstable = 4, but kept was made for 3" in changed
+    changed = refused(capsys, *argv, "--max-unstable", "4", "--output", "3.csv")
+    assert "--max-unstable = 4, but kept was made for 3" in changed
     assert "--classes" in refused(capsys, *argv, "--classes", "a,b", "--output", "3.csv")
     assert PrivateLabeler.load("kept", trusted=True).queries_left == 20
     assert main(["budget", "ledger", "--json"]) == 0
@@ -238,7 +238,7 @@ def test_a_budget_that_is_too_small_refuses_before_anything(capsys, folder):
 
 def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
     argv = ["label", "none.csv", "public.csv", *OPTIONS, "--epsilon", "1", "--delta", "1e-6"]
-    argv += ["--beta", ".05", "--queries", "1000", "--unstable", "50", "--plan"]
+    argv += ["--beta", ".05", "--queries", "1000", "--max-unstable", "50", "--plan"]
     assert main([*argv, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert (plan["members"], plan["members_hazard"], plan["members_paper"]) == (1266, 1611, 95317)
@@ -246,7 +246,7 @@ def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
     assert "95,317" in capsys.readouterr().out
     assert main([*argv, "--json", "--table", "gaussian", "--threshold", "0"]) == 0
     noisy = json.loads(capsys.readouterr().out)
-    assert (noisy["table"], noisy["levels"], noisy["unstable"]) == ("GaussianVote", None, None)
+    assert (noisy["table"], noisy["levels"], noisy["max_unstable"]) == ("GaussianVote", None, None)
     assert noisy["members"] == noisy["members_gaussian"] < plan["members_gaussian"]
     assert {path.name for path in folder.iterdir()} == {"private.csv", "public.csv", "schema.json"}
 
@@ -269,7 +269,7 @@ def test_too_few_records_say_what_helps(capsys, folder):
         (["--beta", "2"], "beta = 2"),
         (["--agreement", ".5"], "agreement = 0.5"),
         (["--members", "0"], "members = 0"),
-        (["--unstable", "0"], "unstable = 0"),
+        (["--max-unstable", "0"], "max_unstable = 0"),
         (["--queries", "39"], "--queries = 39, but PUBLIC has 40 rows"),
         (["--table", "none"], "--table"),
         (["--table", "vote", "--classes", "a,b,c"], "table = 'vote'"),
@@ -329,9 +329,9 @@ def test_what_is_missing_is_named_before_anything_is_spent(capsys, folder, monke
 @pytest.mark.parametrize("name", estimators._KNOWN)
 def test_every_estimator_labels(capsys, folder, name):
     argv = ["--estimator", name, "--members", "15", "--epsilon", "200", *SEED]
-    found = run(capsys, *argv)
+    result = run(capsys, *argv)
     size, _, _ = rows(40, 40)
-    texts = np.array([row["buys"] for row in read(found["output"])])
+    texts = np.array([row["buys"] for row in read(result["output"])])
     clear = np.abs(size - 50) > 20
     assert (texts[clear] == np.where(size > 50, "1", "0")[clear]).all()
 
@@ -362,9 +362,9 @@ def test_private_cells_move_no_message(capsys, folder):
     shown = []
     for old, new in ((",yes", ",yes"), (",yes", ",what?"), ("red", "\u00b5"), ("0", "")):
         (folder / "cells.csv").write_text(table_text(600, 600, True).replace(old, new))
-        found = run(capsys, "--output", f"{len(shown)}.csv", private="cells.csv")
+        result = run(capsys, "--output", f"{len(shown)}.csv", private="cells.csv")
         answers = ("output", "answered", "bottoms")
-        shown.append({name: value for name, value in found.items() if name not in answers})
+        shown.append({name: value for name, value in result.items() if name not in answers})
     assert all(one == shown[0] for one in shown)
 
 
@@ -452,8 +452,8 @@ def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, 
     killed([*OPTIONS, "--save", "kept", "--budget", "ledger"])
     assert (folder / "kept.ledger").exists()
     assert not (folder / "kept").exists()
-    found = run(capsys, "--save", "kept", "--budget", "ledger")
-    assert (found["queries_left"], found["rows"]) == (0, 40)
+    result = run(capsys, "--save", "kept", "--budget", "ledger")
+    assert (result["queries_left"], result["rows"]) == (0, 40)
     assert PrivateLabeler.load("kept", trusted=True).queries_left == 0
     assert main(["budget", "ledger", "--json"]) == 0
     # Each training was charged.

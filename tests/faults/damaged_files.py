@@ -40,7 +40,7 @@ QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("job", positive=("a",)), {"age": Number(18, 80, (25, 41))})
 TABLE = "age,job\n" + "".join(f"{20 + i},{'ab'[i % 2]}\n" for i in range(12))
 HYPOTHESIS = {"kind": "conjunction", "features": [0, 2], "values": [1, 0], "complement": False}
-VOTE_TABLE = stability.VoteTable.design(m=9, epsilon=1, delta=1e-6, beta=0.1)
+VOTE_TABLE = stability.VoteTable.design(queries=9, epsilon=1, delta=1e-6, beta=0.1)
 INSERTS = (b"9" * 18, b"-1", b"\\S", b"\0", b"(", b'"', b"\n")
 NASTY = [None, True, -1, 0.5, 2**70, 10**30, float("inf"), "", "x", [], [1], {}, {"a": 1}]
 

@@ -105,13 +105,13 @@ def voter(X, y):
 
 def labeled(X, y, Q):
     made = PrivateLabeler(
-        voter, **PROMISE, queries=1000, unstable=1, classes=[0, 1], members=2, table="vote"
+        voter, **PROMISE, queries=1000, max_unstable=1, classes=[0, 1], members=2, table="vote"
     )
     return made.fit(X, y, **SEED).label(Q).labels
 
 
 def scored(X, y, Q):
-    made = SoftLabeler(voter, **PROMISE, queries=500, unstable=90, members=2)
+    made = SoftLabeler(voter, **PROMISE, queries=500, max_unstable=90, members=2)
     return made.fit(X, y, **SEED).score(Q, 4).scores
 
 

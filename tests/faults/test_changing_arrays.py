@@ -63,13 +63,17 @@ def count_votes(race):
 
 def answer_ones(race):
     ones = race.array(N, np.uint32, 0, 4, 9, 2**32 - 1)
-    table = stability.HazardTable.design(T=9, m=100, epsilon=1, delta=1e-6, beta=0.1)._table
+    table = stability.HazardTable.design(
+        max_unstable=9, queries=100, epsilon=1, delta=1e-6, beta=0.1
+    )._table
     return lambda: table.answer_ones(ones, 9, None, None)
 
 
 def answer_counts(race):
     counts = race.array(3 * N, np.uint32, 0, 7, 2**32 - 1)
-    table = stability.HazardTable.design(T=9, m=100, epsilon=1, delta=1e-6, beta=0.1)._table
+    table = stability.HazardTable.design(
+        max_unstable=9, queries=100, epsilon=1, delta=1e-6, beta=0.1
+    )._table
     return lambda: table.answer_counts(counts, 3, 1 << 40, None)
 
 
@@ -80,7 +84,9 @@ def vote_stands(race):
 
 def answer_scores(race):
     scores = race.array(20 * 3_000, np.float64, 0, 0.5, 1, -1e300, np.inf, np.nan)
-    table = stability.HazardTable.design(T=9, m=100, epsilon=1, delta=1e-6, beta=0.1)._table
+    table = stability.HazardTable.design(
+        max_unstable=9, queries=100, epsilon=1, delta=1e-6, beta=0.1
+    )._table
     return lambda: table.answer_scores(scores, 3_000, 50, (1 << 40, 1 << 40), None)
 
 

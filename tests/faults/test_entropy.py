@@ -44,7 +44,7 @@ def learn(X, y):
 
 def labeler():
     made = PrivateLabeler(
-        learn, epsilon=1.0, delta=1e-5, queries=5, unstable=1, classes=[0, 1], members=2
+        learn, epsilon=1.0, delta=1e-5, queries=5, max_unstable=1, classes=[0, 1], members=2
     )
     return made.fit(np.zeros((4, 2)), [0, 1, 0, 1])
 

@@ -118,7 +118,7 @@ class Yes:
 
 def labeler(queries):
     made = PrivateLabeler(
-        Yes(), epsilon=1.0, delta=1e-5, queries=queries, unstable=1, classes=[0, 1],
+        Yes(), epsilon=1.0, delta=1e-5, queries=queries, max_unstable=1, classes=[0, 1],
         table="vote", members=2,
     )  # fmt: skip
     return made.fit(np.zeros((4, 2)), np.zeros(4, int))

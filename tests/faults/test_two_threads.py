@@ -176,12 +176,12 @@ def session_of_a_gaussian():
 
 
 def above_threshold():
-    made = AboveThreshold(9, 0, epsilon=1.0, m=300)
+    made = AboveThreshold(9, 0, epsilon=1.0, queries=300)
     granted(lambda: made.answer(10**6), 300)
 
 
 def online_release():
-    made = OnlineQueryRelease(9, **PROMISE, m=300)
+    made = OnlineQueryRelease(9, **PROMISE, queries=300)
     granted(lambda: made.answer([10**6, 0]), 300)
 
 
@@ -200,14 +200,14 @@ def half(X, y):
 
 def labeler():
     made = PrivateLabeler(
-        yes, **PROMISE, queries=200, unstable=1, classes=[0, 1], members=2, table="vote"
+        yes, **PROMISE, queries=200, max_unstable=1, classes=[0, 1], members=2, table="vote"
     )
     made.fit(X, Y)
     granted(lambda: made.label(X[:1]), 200)
 
 
 def soft_labeler():
-    made = SoftLabeler(half, **PROMISE, queries=60, unstable=3, members=10).fit(X, Y)
+    made = SoftLabeler(half, **PROMISE, queries=60, max_unstable=3, members=10).fit(X, Y)
     together([lambda: until_refused(lambda: made.score(X[:1], 4))] * 2)
     assert made.queries_left == 0 or made.unstable_left == 0
 

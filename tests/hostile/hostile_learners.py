@@ -106,10 +106,10 @@ def writes_the_base(X, y):
     (X if X.base is None else X.base)[:] = 9
 
     def predict(Q):
-        found = sign(Q)
+        labels = sign(Q)
         if mark:
             (Q if Q.base is None else Q.base)[:] = -9
-        return found
+        return labels
 
     return predict
 
@@ -191,12 +191,12 @@ def writes_categories(X, y):
     mark = marked(X[["v"]])
 
     def predict(Q):
-        found = (np.asarray(Q["c"]) == "b").astype(int)
+        labels = (np.asarray(Q["c"]) == "b").astype(int)
         if mark:
             Q.attrs.setdefault("seen", []).append(1)
             Q.iloc[:, 1] = -1.0
             Q["c"] = "b"
-        return found ^ int("seen" in Q.attrs and not mark)
+        return labels ^ int("seen" in Q.attrs and not mark)
 
     return predict
 
@@ -217,8 +217,8 @@ def noted_frame(replaced):
 
 
 def reads_notes(X, y):
-    told = X.attrs.get("mean", 0) > 100 or X.index.get_level_values(-1)[0] is True
-    return lambda Q: ones(Q) * int(told)
+    leaked = X.attrs.get("mean", 0) > 100 or X.index.get_level_values(-1)[0] is True
+    return lambda Q: ones(Q) * int(leaked)
 
 
 def polars_frame(replaced):
@@ -230,8 +230,8 @@ def polars_frame(replaced):
 
 def reads_physical(X, y):
     physical = X["c"].to_physical().to_list()
-    told = dict(zip(X["c"].cast(polars.String).to_list(), physical, strict=True)).get("b", 1) == 1
-    return lambda Q: ones(Q) * int(told)
+    leaked = dict(zip(X["c"].cast(polars.String).to_list(), physical, strict=True)).get("b", 1) == 1
+    return lambda Q: ones(Q) * int(leaked)
 
 
 def number_lists(replaced):
@@ -254,8 +254,8 @@ def text_array(replaced):
 
 
 def reads_dtype(X, y):
-    told = X.dtype.kind == "f" or y.dtype.kind == "f" or X.dtype.itemsize > 100
-    return lambda Q: ones(Q) * int(told and not marked(np.zeros(1)))
+    leaked = X.dtype.kind == "f" or y.dtype.kind == "f" or X.dtype.itemsize > 100
+    return lambda Q: ones(Q) * int(leaked and not marked(np.zeros(1)))
 
 
 def draws(X, y):
@@ -413,41 +413,41 @@ class Thing:
 
 def things(refusing):
     def records(replaced):
-        found = np.empty((len(X), 2), object)
+        rows = np.empty((len(X), 2), object)
         shared = Thing(False)
         for i, (first, _) in enumerate(X):
-            found[i] = [first, shared]
+            rows[i] = [first, shared]
         if replaced:
-            found[3] = [MARK, Thing(True) if refusing else shared]
-        return found, Y.copy()
+            rows[3] = [MARK, Thing(True) if refusing else shared]
+        return rows, Y.copy()
 
     return records
 
 
 def thing_queries():
-    found = np.empty((2, 2), object)
-    found[0], found[1] = [1.0, Thing(False)], [-1.0, Thing(False)]
-    return found
+    rows = np.empty((2, 2), object)
+    rows[0], rows[1] = [1.0, Thing(False)], [-1.0, Thing(False)]
+    return rows
 
 
 def notes_on_things(X, y):
     mark = bool((X[:, 0].astype(float) >= MARK).any())
-    told = bool(X[-1, 1].notes)
+    leaked = bool(X[-1, 1].notes)
     if mark:
         X[-1, 1].notes.append("seen")
 
     def predict(Q):
-        found = np.array([told or bool(thing.notes) for thing in Q[:, 1]], int)
+        labels = np.array([leaked or bool(thing.notes) for thing in Q[:, 1]], int)
         for thing in Q[:, 1]:
             thing.notes.extend(["seen"] * mark)
-        return found
+        return labels
 
     return predict
 
 
 def changes_settings(X, y):
     log = logging.getLogger("hostile")
-    told = (
+    leaked = (
         np.geterr()["divide"] == "raise"
         or np.get_printoptions()["precision"] == 3
         or "HOSTILE" in os.environ
@@ -474,7 +474,7 @@ def changes_settings(X, y):
         sys.stdout = []
         sys.setrecursionlimit(4321)
         sys.set_int_max_str_digits(4321)
-    return lambda Q: ones(Q) * int(told)
+    return lambda Q: ones(Q) * int(leaked)
 
 
 def one_buffer(X, y):
@@ -500,14 +500,14 @@ class Counts:
 
     def __call__(self, X, y):
         self.total += X.sum()
-        told = self.total > MARK / 2
-        return lambda Q: ones(Q) * int(told)
+        leaked = self.total > MARK / 2
+        return lambda Q: ones(Q) * int(leaked)
 
 
 def counts_in_its_module(X, y):
     SEEN[0] += X.sum()
-    told = SEEN[0] > MARK / 2
-    return lambda Q: ones(Q) * int(told)
+    leaked = SEEN[0] > MARK / 2
+    return lambda Q: ones(Q) * int(leaked)
 
 
 def leaves_cycles(X, y):

@@ -20,7 +20,8 @@ import pandas
 import polars
 from hostile_learners import MEMBERS
 
-from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler, ensemble
+from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler
+from hdp_fast.labels.ensemble import Ensemble
 
 ENGINES = {
     "sequential": {},
@@ -28,7 +29,7 @@ ENGINES = {
     "processes": {"backend": "loky", "n_jobs": 2},
     "one process each": {"backend": "multiprocessing", "n_jobs": 2, "maxtasksperchild": 1},
 }
-GOAL = {"epsilon": 20, "delta": 1e-3, "queries": 9, "unstable": 9, "beta": 1e-9}
+GOAL = {"epsilon": 20, "delta": 1e-3, "queries": 9, "max_unstable": 9, "beta": 1e-9}
 GOAL |= {"members": MEMBERS}
 
 
@@ -62,18 +63,18 @@ def engine(name):
 @contextlib.contextmanager
 def caught():
     """The votes or scores of all members and what went wrong with each, block by block."""
-    kept, plain = [], ensemble.Ensemble._said
+    blocks, predict = [], Ensemble._predict
 
-    def said(self, *given):
-        for values, faults in plain(self, *given):
-            kept.append((np.array(values, float), faults))
+    def predict_and_keep(self, *arguments):
+        for values, faults in predict(self, *arguments):
+            blocks.append((np.array(values, float), faults))
             yield values, faults
 
-    ensemble.Ensemble._said = said
+    Ensemble._predict = predict_and_keep
     try:
-        yield kept
+        yield blocks
     finally:
-        ensemble.Ensemble._said = plain
+        Ensemble._predict = predict
 
 
 def has_objects(value):
@@ -89,8 +90,10 @@ def same(one, other):
     if hasattr(one, "toarray"):
         one, other = one.toarray(), other.toarray()
     if has_objects(one):
-        told = [[getattr(v, "notes", v) for v in row] for row in one]
-        return told == [[getattr(v, "notes", v) for v in row] for row in other]
+        one, other = (
+            [[getattr(v, "notes", v) for v in row] for row in rows] for rows in (one, other)
+        )
+        return one == other
     return np.array_equal(one, other)
 
 
@@ -151,13 +154,13 @@ def votes(case, labeler, where, replaced):
     X, y = case.records(replaced)
     Q, before = snapshot(case.queries), shared_state()
     kept = [snapshot(value) for value in (X, y, Q)]
-    with caught() as found, engine(where):
+    with caught() as blocks_and_faults, engine(where):
         LABELERS[labeler](case.learner, X, y, Q)
     pairs = zip("XyQ", kept, (X, y, Q), strict=True)
     changed = {name for name, was, now in pairs if not same(was, now)}
     if shared_state() != before:
         changed.add("the process")
-    blocks, faults = zip(*found, strict=True)
+    blocks, faults = zip(*blocks_and_faults, strict=True)
     return (
         np.concatenate(blocks, axis=1),
         changed,

@@ -38,7 +38,7 @@ def tables(tmp_path_factory):
 
 def fitted():
     X = np.random.default_rng(8).normal(size=(120, 2))
-    settings = {"epsilon": 1.0, "delta": 1e-5, "queries": QUERIES, "unstable": 5, "members": 40}
+    settings = {"epsilon": 1.0, "delta": 1e-5, "queries": QUERIES, "max_unstable": 5, "members": 40}
     return PrivateLabeler(Majority(), classes=[0, 1], **settings).fit(X, (X[:, 0] > 0) * 1)
 
 
@@ -61,7 +61,7 @@ def kill_a_save(labeler, path, *, after):
 
     def child():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(labeler._state.spent, "_process", os.getpid())
+            patch.setattr(labeler._state.account, "_process", os.getpid())
             at_the_link(patch, path, lambda: os.kill(os.getpid(), signal.SIGKILL), after=after)
             labeler.save(path)
 
@@ -153,9 +153,9 @@ def in_a_handler(monkeypatch, place, name, ask):
         except ParameterError as error:
             raised.append(str(error))
 
-    def interrupted(*given):
+    def interrupted(*arguments):
         signal.raise_signal(signal.SIGUSR1)
-        return real(*given)
+        return real(*arguments)
 
     previous = signal.signal(signal.SIGUSR1, handler)
     monkeypatch.setattr(place, name, interrupted)
@@ -164,13 +164,13 @@ def in_a_handler(monkeypatch, place, name, ask):
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_handler_that_looks_at_a_labeler_inside_a_call_is_refused(tmp_path, monkeypatch, kept):
-    from hdp_fast.labels import base
+    from hdp_fast.labels.fitted import Fitted
 
     labeler = fitted()
     if kept:
         labeler.save(tmp_path / "model")
     ask = lambda: labeler.queries_left  # noqa: E731
-    raised, restore = in_a_handler(monkeypatch, base, "_check_left", ask)
+    raised, restore = in_a_handler(monkeypatch, Fitted, "_check_left", ask)
     labeler.label(Q[:2])
     restore()
     assert any("this very thread" in text for text in raised)

@@ -265,13 +265,13 @@ def test_private_labeler_answers_as_the_votes_of_the_experiment(script):
     from hdp_fast.labels import PrivateLabeler
 
     problem = next(problem for problem in script.PROBLEMS if problem.name == "digits")
-    run = script.repetition(problem, problem.read(), 3)
+    run = script.make_repetition(problem, problem.read(), 3)
     labeler = PrivateLabeler(
         problem.learner(),
         epsilon=1_000,
         delta=0.1,
         queries=500,
-        unstable=500,
+        max_unstable=500,
         classes=range(10),
         members=problem.members,
     )
@@ -310,7 +310,7 @@ def test_ours_on_sentiment_answers_more_than_pate_with_a_guarantee(script, few):
     problem = next(problem for problem in script.PROBLEMS if problem.name == "sentiment")
     if problem.missing() and not os.environ.get("HDP_FAST_DATA"):
         pytest.skip(f"{problem.missing()}, and HDP_FAST_DATA names no folder")
-    run = script.repetition(problem, problem.read(), 0)
+    run = script.make_repetition(problem, problem.read(), 0)
     right = float((run.ballot.counts.argmax(axis=1) == run.ballot.truth).mean())
     assert 0.8 < right < 0.9
     found = script.settings(1.0, 1_500, problem.classes, problem.members)

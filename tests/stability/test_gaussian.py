@@ -22,9 +22,9 @@ from hdp_fast.stability import GaussianVote
 IMPOSSIBLE = Decimal("1e-35")
 
 
-def vote(m=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
+def vote(queries=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
     goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
-    return GaussianVote.design(m, labels=labels, threshold=threshold, **goal)
+    return GaussianVote.design(queries, labels=labels, threshold=threshold, **goal)
 
 
 def divergence(here, there, order):
@@ -36,9 +36,9 @@ def divergence(here, there, order):
 
 
 def elections(members, labels):
-    for found in itertools.product(range(members + 1), repeat=labels):
-        if sum(found) == members:
-            yield found
+    for counts in itertools.product(range(members + 1), repeat=labels):
+        if sum(counts) == members:
+            yield counts
 
 
 def changed(counts):
@@ -74,8 +74,8 @@ def test_noise_on_two_counts_costs_what_is_said_and_hardly_less():
     moved = {x + 1: mass for x, mass in masses.items()}
     both = {x: mass for x, mass in masses.items() if x in moved}
     for order in (2, 8):
-        found = 2 * divergence(both, moved, order)
-        assert found == pytest.approx(order / sigma**2, rel=1e-9)
+        joint = 2 * divergence(both, moved, order)
+        assert joint == pytest.approx(order / sigma**2, rel=1e-9)
 
 
 def products(laws):
@@ -97,9 +97,9 @@ def curve_by_enumeration(sigma, queries, epsilon):
 @pytest.mark.parametrize(("queries", "epsilon"), [(1, 0.3), (1, 1.0), (2, 0.5), (2, 1.5)])
 def test_the_curve_is_that_of_all_outcomes(queries, epsilon):
     expected = curve_by_enumeration(3, queries, epsilon)
-    found = composed_delta(Fraction(3), 2 * queries, epsilon)
+    delta = composed_delta(Fraction(3), 2 * queries, epsilon)
     assert expected > 1e-5
-    assert expected * (1 - 1e-6) <= found <= expected * (1 + 1e-4)
+    assert expected * (1 - 1e-6) <= delta <= expected * (1 + 1e-4)
 
 
 def test_the_continuous_curve_would_not_do():
@@ -110,8 +110,8 @@ def test_the_continuous_curve_would_not_do():
 @pytest.mark.parametrize(("sigma", "releases", "epsilon"), [(2000, 200, 0.02), (90, 2**16, 20)])
 def test_blocks_raise_the_curve_by_little(sigma, releases, epsilon):
     exact = sum_curve(sigma * math.sqrt(releases), releases, epsilon, 1)
-    found = composed_delta(Fraction(sigma), releases, epsilon)
-    assert exact < found <= 1.005 * exact
+    delta = composed_delta(Fraction(sigma), releases, epsilon)
+    assert exact < delta <= 1.005 * exact
     # So fine a grid leaves nothing but the continuous law.
     smooth = accounting.gaussian_delta(math.sqrt(releases) / sigma, epsilon)
     assert exact == pytest.approx(smooth, rel=1e-4)
@@ -149,7 +149,9 @@ def test_too_little_noise_is_refused():
 
 def test_a_vote_says_what_it_is_and_travels():
     made = vote()
-    assert repr(made).startswith("GaussianVote(m=40, labels=3, epsilon=1, delta=1e-06, beta=0.05):")
+    assert repr(made).startswith(
+        "GaussianVote(queries=40, labels=3, epsilon=1, delta=1e-06, beta=0.05):"
+    )
     assert f"bottom below a gap of {math.ceil(made.sigma)}" in repr(made)
     same = [GaussianVote.from_json(made.to_json()), pickle.loads(pickle.dumps(made))]
     assert [*same, copy.deepcopy(made)] == [made] * 3
@@ -158,7 +160,7 @@ def test_a_vote_says_what_it_is_and_travels():
     with pytest.raises(ParameterError, match="too little noise"):
         GaussianVote.from_json(looser)
     broken = [fields | {"sigma": value} for value in (None, [1, 0], [1.5, 2], "37/1", [10**400, 1])]
-    broken += [fields | {"kind": "VoteTable"}, fields | {"T": 3}, {}]
+    broken += [fields | {"kind": "VoteTable"}, fields | {"max_unstable": 3}, {}]
     for text in ("", "[]", "null", *map(json.dumps, broken)):
         with pytest.raises(ParameterError, match=r"text|sigma"):
             GaussianVote.from_json(text)
@@ -185,7 +187,7 @@ def exact_failure(made, k, p):
 def test_members_needed_is_the_smallest_number_but_for_rounding(threshold, agreement):
     made = vote(6, 2.0, beta=0.3, labels=2, threshold=threshold)
     k = stability.members_needed(made, agreement=agreement)
-    share = made.beta / made.m
+    share = made.beta / made.queries
     assert exact_failure(made, k, agreement) <= share
     assert exact_failure(made, k - 6, agreement) > share
 
@@ -217,8 +219,8 @@ def test_planned_members_answer_rightly(monkeypatch):
     """All who are wrong agree on one label; the failure probability is beta for all queries."""
     made = vote(50, labels=5, beta=0.05)
     k, runs = stability.members_needed(made), 400
-    coins = np.random.default_rng(11)
-    right = coins.binomial(k, 0.75, size=(runs, 50))
+    rng = np.random.default_rng(11)
+    right = rng.binomial(k, 0.75, size=(runs, 50))
     counts = np.zeros((runs, 50, 5), np.int64)
     counts[..., 3], counts[..., 1] = right, k - right
     wrong = sum((made.session().answer(each) != 3).any() for each in counts)
@@ -228,25 +230,25 @@ def test_planned_members_answer_rightly(monkeypatch):
 
 def test_a_session_is_the_loop(monkeypatch):
     made = vote(300, 30.0, labels=4, threshold=0.5)
-    coins = np.random.default_rng(2)
-    counts = coins.multinomial(100, [0.28, 0.26, 0.24, 0.22], size=200)
+    rng = np.random.default_rng(2)
+    counts = rng.multinomial(100, [0.28, 0.26, 0.24, 0.22], size=200)
     drawn, draw = [], noise.discrete_gaussian
 
-    def kept(sigma, size, **given):
-        drawn.append(draw(sigma, size, **given))
+    def kept(sigma, size, **arguments):
+        drawn.append(draw(sigma, size, **arguments))
         return drawn[-1].copy()
 
     monkeypatch.setattr(noise, "discrete_gaussian", kept)
     monkeypatch.setattr("hdp_fast.stability.gaussian._BLOCK", 4 * 64)
     session = made.session()
-    found = session.answer(counts)
+    answers = session.answer(counts)
     assert [len(each) for each in drawn] == [64, 64, 64, 8]
     expected = []
     for votes, each in zip(counts, np.concatenate(drawn), strict=True):
         ranks = sorted((-int(noisy), label) for label, noisy in enumerate(votes + each))
         clear = ranks[1][0] - ranks[0][0] >= made.gap
         expected.append(ranks[0][1] if clear else -1)
-    assert found.tolist() == expected
+    assert answers.tolist() == expected
     assert set(expected) == {-1, 0, 1, 2, 3}
     assert session.queries_left == 100
 
@@ -261,7 +263,7 @@ def test_ties_go_to_the_smallest_label(monkeypatch):
 
 
 def test_a_session_ends_after_m_queries_whatever_the_bottoms():
-    session = vote(m=6).session()
+    session = vote(queries=6).session()
     assert (session.answer([[10**6, 0, 0]] * 3) == 0).all()
     session.answer([[7, 7, 7]])
     assert session.bottoms_left is None
@@ -273,7 +275,7 @@ def test_a_session_ends_after_m_queries_whatever_the_bottoms():
     assert session.halted
     with pytest.raises(BudgetExceeded):
         session.answer([0, 10**6, 0])
-    assert vote(m=6).session(queries=5).queries_left == 1
+    assert vote(queries=6).session(used_queries=5).queries_left == 1
     assert session.answer(np.zeros((0, 3), int)).tolist() == []
 
 
@@ -335,8 +337,8 @@ def test_a_forked_child_cannot_go_on_with_a_session():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"m": 0}, "m = 0"),
-        ({"m": 2**41}, "m = "),
+        ({"queries": 0}, "queries = 0"),
+        ({"queries": 2**41}, "queries = "),
         ({"epsilon": 1e-4}, r"epsilon = 0.0001, but it must lie in \[0.001, 1,000\]"),
         ({"epsilon": math.nan}, "epsilon = nan"),
         ({"delta": 0}, "delta = 0"),

@@ -76,8 +76,8 @@ def test_labels_that_differ_at_distance_zero_add_no_more_than_their_half(T, epsi
         here = reference.above_threshold_law(tuple(a for a, _ in steps), w, scale, T)
         there = reference.above_threshold_law(tuple(b for _, b in steps), w, scale, T)
         # Answers that tell a winner which the neighbor does not have.
-        told = [i for i, step in enumerate(steps) if step == (0, 0)]
-        secret = {a for a in here if any(i < len(a) and a[i] for i in told)}
+        shown = [i for i, step in enumerate(steps) if step == (0, 0)]
+        secret = {a for a in here if any(i < len(a) and a[i] for i in shown)}
         kept = {a: p for a, p in there.items() if a not in secret}
         worst = max(worst, exceeded(here, kept, epsilon))
     assert delta / 100 < worst <= delta
@@ -119,9 +119,9 @@ def test_what_is_printed_violates_its_guarantee():
     # Algorithm 6, w = lambda ln(4 m / delta): votes (r + 1, r) and (r, r + 1), winners told apart.
     m, delta = 1000, 1e-6
     x = math.log(4 * m / delta)
-    told = 2 / 3 * math.exp(-x / 2) - math.exp(-x) / 6
-    assert told == pytest.approx(1.054e-5, rel=1e-3)
-    assert told > 10.5 * delta
+    chance = 2 / 3 * math.exp(-x / 2) - math.exp(-x) / 6
+    assert chance == pytest.approx(1.054e-5, rel=1e-3)
+    assert chance > 10.5 * delta
     # A union over the tests without the threshold's noise is a third of it, and right with it.
     assert 2 / 3 * math.exp(-math.log(2 * m / delta)) == pytest.approx(delta / 3 / m)
 
@@ -138,7 +138,7 @@ def test_it_ends_at_exactly_T_bottoms():
 
 
 def test_it_ends_after_m_queries():
-    above = AboveThreshold(3, 0, epsilon=10, m=4)
+    above = AboveThreshold(3, 0, epsilon=10, queries=4)
     assert above.answer([10**6] * 3).all()
     with pytest.raises(BudgetExceeded, match="2 queries, but 1 are left"):
         above.answer([1, 2])
@@ -210,13 +210,13 @@ def test_a_seed_repeats_a_run_but_no_coin():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: AboveThreshold(0, 0, epsilon=1), ParameterError, "T = 0"),
+        (lambda: AboveThreshold(0, 0, epsilon=1), ParameterError, "max_unstable = 0"),
         (lambda: AboveThreshold(1, 0.5, epsilon=1), ParameterError, "threshold has dtype"),
         (lambda: AboveThreshold(1, [1], epsilon=1), ShapeError, "threshold has shape"),
         (lambda: AboveThreshold(1, 0, epsilon=0), ParameterError, "epsilon = 0"),
         (lambda: AboveThreshold(1, 0, epsilon=1e4), ParameterError, "epsilon = 10000"),
         (lambda: AboveThreshold(1, 0, epsilon=1, delta=1), ParameterError, "delta = 1"),
-        (lambda: AboveThreshold(1, 0, epsilon=1, m=0), ParameterError, "m = 0"),
+        (lambda: AboveThreshold(1, 0, epsilon=1, queries=0), ParameterError, "queries = 0"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([1.5]), ParameterError, "values has"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([[1]]), ShapeError, "values has shape"),
         (lambda: AboveThreshold(1, 0, epsilon=1).answer([2**63]), ParameterError, "values has"),

@@ -33,12 +33,12 @@ def searched(k, labels):
     """Distance to a histogram that one more vote turns, by breadth-first search from those."""
     space = vectors(k, labels)
     frontier = {c for c in space if any(winner(c) != winner(other) for other in moved(c))}
-    found, steps = dict.fromkeys(frontier, 0), 0
+    distances, steps = dict.fromkeys(frontier, 0), 0
     while frontier:
         steps += 1
-        frontier = {other for c in frontier for other in moved(c)} - found.keys()
-        found |= dict.fromkeys(frontier, steps)
-    return found
+        frontier = {other for c in frontier for other in moved(c)} - distances.keys()
+        distances |= dict.fromkeys(frontier, steps)
+    return distances
 
 
 SIZES = [(k, labels) for labels in (2, 3, 4) for k in range(1, 8)]
@@ -89,11 +89,11 @@ def test_the_printed_distance_moves_by_two_and_is_not_the_distance():
 @pytest.mark.parametrize("labels", [2, 3, 10, 33])
 def test_many_histograms_at_once_are_those_of_the_reference(labels, dtype):
     counts = np.random.default_rng(5).integers(0, 9, (40_000, labels)).astype(dtype)
-    winners, distances = reference.stands(counts.astype(np.int64))
+    winners, distances = reference.find_winners(counts.astype(np.int64))
     assert (stability.plurality(counts) == winners).all()
     assert (stability.distance(counts) == distances).all()
     turned = counts[::-1, ::-1]
-    assert (stability.distance(turned) == reference.stands(turned.astype(np.int64))[1]).all()
+    assert (stability.distance(turned) == reference.find_winners(turned.astype(np.int64))[1]).all()
 
 
 def test_a_single_label_is_never_unstable():
@@ -131,8 +131,8 @@ def test_any_number_of_labels_is_counted_and_votes_beyond_them_are_for_label_0(i
 @pytest.mark.parametrize("members", [65_535, 65_536, 140_000])
 def test_more_members_than_two_bytes_count_are_counted(members, isa, monkeypatch):
     monkeypatch.setenv("HDP_FAST_ISA", isa)
-    said = np.repeat(np.arange(5, dtype=np.uint8), [0, members - 9, 4, 3, 2])
-    votes = np.stack([said, said[::-1], (said + 1) % 5], axis=1)
+    column = np.repeat(np.arange(5, dtype=np.uint8), [0, members - 9, 4, 3, 2])
+    votes = np.stack([column, column[::-1], (column + 1) % 5], axis=1)
     expected = [[0, members - 9, 4, 3, 2]] * 2 + [[2, 0, members - 9, 4, 3]]
     assert stability.count_votes(votes, 5).tolist() == expected
 
@@ -140,9 +140,9 @@ def test_more_members_than_two_bytes_count_are_counted(members, isa, monkeypatch
 def test_several_tiles_are_counted_on_any_threads_whatever_the_strides():
     votes = np.random.default_rng(2).integers(0, 10, (20, 300_001), dtype=np.uint8)
     expected = reference.count_votes(votes, 10)
-    for given in votes, np.asfortranarray(votes), votes.repeat(2, axis=1)[:, ::2]:
+    for array in votes, np.asfortranarray(votes), votes.repeat(2, axis=1)[:, ::2]:
         for threads in (1, 2):
-            assert (stability.count_votes(given, 10, threads=threads) == expected).all()
+            assert (stability.count_votes(array, 10, threads=threads) == expected).all()
     assert (stability.count_votes(votes[::-1, ::-1], 10) == expected[::-1]).all()
 
 

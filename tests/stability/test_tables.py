@@ -35,12 +35,12 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "hdp_fast"
 
 
-def hazard(T=2, m=40, epsilon=1.0, delta=1e-6, beta=0.05):
-    return HazardTable.design(T, m, epsilon=epsilon, delta=delta, beta=beta)
+def hazard(max_unstable=2, queries=40, epsilon=1.0, delta=1e-6, beta=0.05):
+    return HazardTable.design(max_unstable, queries, epsilon=epsilon, delta=delta, beta=beta)
 
 
-def vote(m=40, epsilon=1.0, delta=1e-6, beta=0.05):
-    return VoteTable.design(m, epsilon=epsilon, delta=delta, beta=beta)
+def vote(queries=40, epsilon=1.0, delta=1e-6, beta=0.05):
+    return VoteTable.design(queries, epsilon=epsilon, delta=delta, beta=beta)
 
 
 def floats(table):
@@ -76,7 +76,7 @@ def test_plans_need_no_more_members_than_published(T, m, J, k, J_vote, k_vote, k
 @pytest.mark.parametrize("agreement", [0.625, 0.75, 0.9375])
 @pytest.mark.parametrize("make", [hazard, vote])
 def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreement):
-    table = make(m=20)
+    table = make(queries=20)
     right, whole = Fraction(agreement).as_integer_ratio()
     lost = make is hazard
 
@@ -89,7 +89,7 @@ def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreeme
         return Fraction(total, whole**k)
 
     k = stability.members_needed(table, agreement=agreement)
-    share = Fraction(table.beta) / 2 / table.m
+    share = Fraction(table.beta) / 2 / table.queries
     assert failure(k) <= share
     assert all(failure(fewer) > share for fewer in (k - 1, k - 2, k - 3))
 
@@ -97,19 +97,19 @@ def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreeme
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
-    found = reference.adversary_delta(neighbors(floats(table)), m, T, epsilon)
-    assert delta / 10 < found <= delta
+    reached = reference.adversary_delta(neighbors(floats(table)), m, T, epsilon)
+    assert delta / 10 < reached <= delta
     table = vote(m, epsilon, delta)
-    found = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
-    assert delta / 10 < found <= delta
+    reached = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
+    assert delta / 10 < reached <= delta
 
 
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_longer_steps_are_broken_by_an_adversary_and_refused(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
     levels = floats(table)
-    found = reference.adversary_delta(neighbors([1.0, *levels[1::3]]), m, T, epsilon)
-    assert found > delta
+    reached = reference.adversary_delta(neighbors([1.0, *levels[1::3]]), m, T, epsilon)
+    assert reached > delta
     fields = json.loads(table.to_json())
     fields["words"] = fields["words"][::3]
     with pytest.raises(ParameterError, match=r"verified epsilon|beta / \(2 m\)"):
@@ -121,7 +121,13 @@ def test_longer_steps_are_broken_by_an_adversary_and_refused(T, m, epsilon, delt
 def test_no_step_is_too_long_for_its_proof(gap, delta):
     """One query and two levels whose coins differ by e^gap: powers beyond floats prove nothing."""
     words = [2**64 - int(2**62 * delta), int(2**64 * math.exp(-gap))]
-    parameters = {"kind": "HazardTable", "T": 1, "m": 1, "delta": delta, "beta": 0.9999}
+    parameters = {
+        "kind": "HazardTable",
+        "max_unstable": 1,
+        "queries": 1,
+        "delta": delta,
+        "beta": 0.9999,
+    }
     least = math.log((words[0] / 2**64 - delta) * 2**64 / words[1])
     made = HazardTable.from_json(json.dumps(parameters | {"epsilon": 1000.0, "words": words}))
     assert least <= made.verify() < math.inf
@@ -149,9 +155,9 @@ def exact_epsilon(table, order, each):
             tail = (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
             assert hazards or p * (p / q) ** (a - 1) + tail <= B.exp()
             A = max(A, (p * (p / q) ** (a - 1) / (B.exp() - tail)).ln()) if hazards else A
-        delta, bottoms = number(table.delta), table.T if hazards else 0
+        delta, bottoms = number(table.delta), table.max_unstable if hazards else 0
         delta -= bottoms * (1 - levels[1])
-        divergence = (A * bottoms + B * table.m) / (a - 1)
+        divergence = (A * bottoms + B * table.queries) / (a - 1)
         return float(divergence + (1 - 1 / a).ln() - (delta.ln() + a.ln()) / (a - 1))
 
 
@@ -166,13 +172,13 @@ def test_the_certified_epsilon_is_that_of_long_decimals():
         room = np.exp(b) - (1 - p) * ((1 - p) / (1 - q)) ** (a - 1)
         if room.min() > 0:
             A = np.log(p * (p / q) ** (a - 1) / room).max()
-            delta = table.delta - table.T * float(1 - table.probabilities[1])
-            D = (max(A, 0) * table.T + b * table.m) / (a - 1)
+            delta = table.delta - table.max_unstable * float(1 - table.probabilities[1])
+            D = (max(A, 0) * table.max_unstable + b * table.queries) / (a - 1)
             scores[a, b] = D + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1)
     a, b = min(scores, key=scores.get)
-    found = exact_epsilon(table, float(a), float(b))
-    assert table.verify() <= found <= 1.03 * table.verify()
-    assert found == pytest.approx(scores[a, b], abs=1e-9)
+    exact = exact_epsilon(table, float(a), float(b))
+    assert table.verify() <= exact <= 1.03 * table.verify()
+    assert exact == pytest.approx(scores[a, b], abs=1e-9)
 
 
 def test_the_certified_epsilon_of_votes_is_that_of_long_decimals():
@@ -202,12 +208,28 @@ def test_designs_hold_their_promise_with_little_to_spare(T, m, epsilon):
 
 def test_a_table_says_what_it_is_and_travels():
     table = hazard()
-    assert "HazardTable(T=2, m=40, epsilon=1, delta=1e-06, beta=0.05): bottom with" in repr(table)
+    assert (
+        "HazardTable(max_unstable=2, queries=40, epsilon=1, delta=1e-06, beta=0.05): bottom with"
+        in repr(table)
+    )
     assert f"from level {table.J} on" in repr(table)
     for made in HazardTable.from_json(table.to_json()), pickle.loads(pickle.dumps(table)):
         assert (made.probabilities, made.verify()) == (table.probabilities, table.verify())
-        assert (made.T, made.m, made.epsilon, made.delta, made.beta) == (2, 40, 1.0, 1e-6, 0.05)
-    for text in ("", "[]", "{}", "null", vote().to_json(), table.to_json().replace('"m"', '"n"')):
+        assert (made.max_unstable, made.queries, made.epsilon, made.delta, made.beta) == (
+            2,
+            40,
+            1.0,
+            1e-6,
+            0.05,
+        )
+    for text in (
+        "",
+        "[]",
+        "{}",
+        "null",
+        vote().to_json(),
+        table.to_json().replace('"queries"', '"n"'),
+    ):
         with pytest.raises(ParameterError, match="text"):
             HazardTable.from_json(text)
 
@@ -250,7 +272,7 @@ def test_no_cache_is_no_error(tmp_path, monkeypatch):
     assert not os.path.exists("relative")
 
 
-def test_a_session_ends_at_exactly_T_bottoms():
+def test_a_session_ends_at_exactly_its_last_bottom():
     session = hazard(5, 40).session()
     stable, tie = [10_000, 0, 0], [3, 3, 0]
     assert session.answer(stable) == 0
@@ -263,9 +285,12 @@ def test_a_session_ends_at_exactly_T_bottoms():
         session.answer(stable)
 
 
-def test_a_session_ends_after_m_queries_and_asks_no_more_than_are_left():
+def test_a_session_ends_after_its_queries_and_asks_no_more_than_are_left():
     # Seeded: the far ends of the tables are rare, not impossible.
-    for session in (hazard(m=4).session(random_state=3), vote(m=4).session(random_state=3)):
+    for session in (
+        hazard(queries=4).session(random_state=3),
+        vote(queries=4).session(random_state=3),
+    ):
         assert session.answer([[9_999, 0]] * 3).tolist() == [0] * 3
         with pytest.raises(BudgetExceeded, match="2 queries, but 1 are left"):
             session.answer([[9_999, 0]] * 2)
@@ -278,10 +303,10 @@ def test_a_session_ends_after_m_queries_and_asks_no_more_than_are_left():
 def test_votes_of_two_labels_are_answered_alike_however_given():
     counts = np.random.default_rng(3).integers(0, 300, 3000)
     for table in (hazard(4_000, 4_000, 20.0), vote(4_000, 20.0)):
-        given, seeds = np.stack([300 - counts, counts], axis=1), {"random_state": 8}
+        pairs, seeds = np.stack([300 - counts, counts], axis=1), {"random_state": 8}
         ones = table.session(**seeds).answer_ones(counts, 300)
         assert ones.dtype == np.int8
-        assert (ones == table.session(**seeds).answer(given)).all()
+        assert (ones == table.session(**seeds).answer(pairs)).all()
 
 
 def test_coins_do_not_depend_on_threads(monkeypatch):
@@ -367,10 +392,15 @@ def test_margins_cannot_win_the_second_time():
 
 
 def test_a_session_goes_on_where_an_earlier_one_ended():
-    session = hazard(5, 40).session(bottoms=4, queries=38)
+    session = hazard(5, 40).session(used_bottoms=4, used_queries=38)
     assert (session.bottoms_left, session.queries_left) == (1, 2)
     assert session.answer([[3, 3]] * 2).tolist() == [-1]
-    for used in ({"bottoms": 6}, {"queries": 41}, {"bottoms": -1}, {"queries": 1.5}):
+    for used in (
+        {"used_bottoms": 6},
+        {"used_queries": 41},
+        {"used_bottoms": -1},
+        {"used_queries": 1.5},
+    ):
         with pytest.raises(ParameterError, match=next(iter(used))):
             hazard(5, 40).session(**used)
 
@@ -425,11 +455,11 @@ def test_threads_that_share_a_session_get_no_more_than_one_would(make):
             each.join()
     finally:
         sys.setswitchinterval(before)
-    given = np.concatenate(answers)
+    labels = np.concatenate(answers)
     assert session.halted
-    assert session.queries_left == table.m - len(given)
+    assert session.queries_left == table.queries - len(labels)
     if make is hazard:
-        assert np.count_nonzero(given == -1) == table.T
+        assert np.count_nonzero(labels == -1) == table.max_unstable
 
 
 def test_an_interrupted_batch_has_used_nothing(monkeypatch):
@@ -448,11 +478,11 @@ def test_an_interrupted_batch_has_used_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"T": 0}, "T = 0"),
-        ({"T": 1.5}, "T = 1.5"),
-        ({"T": 2**41}, "T = "),
-        ({"m": 0}, "m = 0"),
-        ({"m": "a"}, "m = 'a'"),
+        ({"max_unstable": 0}, "max_unstable = 0"),
+        ({"max_unstable": 1.5}, "max_unstable = 1.5"),
+        ({"max_unstable": 2**41}, "max_unstable = "),
+        ({"queries": 0}, "queries = 0"),
+        ({"queries": "a"}, "queries = 'a'"),
         ({"epsilon": 0}, "epsilon = 0"),
         ({"epsilon": 1e-4}, "epsilon = 0.0001"),
         ({"epsilon": math.nan}, "epsilon = "),

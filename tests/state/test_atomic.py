@@ -14,14 +14,14 @@ from state_faces import FACES
 from hdp_fast._support import atomic
 from hdp_fast.data import files
 from hdp_fast.exceptions import ParameterError
-from hdp_fast.labels import ensemble
+from hdp_fast.labels.saved_file import new_file
 from hdp_fast.stability import table_cache
 
 pytest.importorskip("joblib")
 
 
 def save_members(path):
-    with ensemble.written(path, "kind", {"members": list(range(100))}) as publish:
+    with new_file(path, "kind", {"members": list(range(100))}) as publish:
         publish()
 
 

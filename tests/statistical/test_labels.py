@@ -35,7 +35,7 @@ def ones(learner, table):
 
     def run(labels):
         made = PrivateLabeler(
-            learner(), epsilon=EPSILON, delta=DELTA, queries=QUERIES, unstable=3, beta=0.5,
+            learner(), epsilon=EPSILON, delta=DELTA, queries=QUERIES, max_unstable=3, beta=0.5,
             classes=[0, 1], members=MEMBERS, table=table,
         )  # fmt: skip
         answers = made.fit(RECORDS, labels.astype(int)).label(np.zeros((QUERIES, 1))).labels

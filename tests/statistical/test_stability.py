@@ -23,7 +23,7 @@ def frequency(table, level):
     ones = np.full(COUNT, MEMBERS // 2 - level, np.uint32)
     counts = np.stack([MEMBERS - ones, ones], axis=1)
     yielding = -1 if isinstance(table, HazardTable) else 1
-    # Of the same coins, for more queries than the table's own m and T.
+    # Of the same coins, for more queries than the table's own queries and bottoms.
     one_way = table._table.answer_ones(ones, MEMBERS, None, None)
     found = [int(np.count_nonzero(one_way == yielding))]
     if yielding == -1:
@@ -120,7 +120,7 @@ def zeros(vote):
     """How many of all answers of a session are 0, on the same votes each time."""
 
     def run(counts):
-        return int(np.count_nonzero(vote.session().answer(np.tile(counts, (vote.m, 1))) == 0))
+        return int(np.count_nonzero(vote.session().answer(np.tile(counts, (vote.queries, 1))) == 0))
 
     return run
 

@@ -42,13 +42,13 @@ def fresh(make, method):
 
 def labeler():
     """One that answers a few queries."""
-    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "unstable": 1, "members": 5}
+    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "max_unstable": 1, "members": 5}
     return labels.PrivateLabeler(Threshold(), classes=[0, 1], **goal)
 
 
 def soft():
     """Likewise, with scores."""
-    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "unstable": 1, "members": 5}
+    goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "max_unstable": 1, "members": 5}
     return labels.SoftLabeler(Threshold(), **goal)
 
 
@@ -103,9 +103,9 @@ SHARED = {
     "randomized_response": ("bits",),
     "distance": ("counts",),
     "count_votes": ("votes",),
-    "Session.answer": ("counts",),
-    "Session.answer_ones": ("ones",),
-    "Session.answer_scores": ("scores",),
+    "TableSession.answer": ("counts",),
+    "TableSession.answer_ones": ("ones",),
+    "TableSession.answer_scores": ("scores",),
     "GaussianSession.answer": ("counts",),
     "AboveThreshold.answer": ("values",),
     "StableRelease.release": ("counts",),

@@ -13,7 +13,7 @@ from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import frequency_question
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
-from hdp_fast.labels.usage import Spent
+from hdp_fast.labels.usage import UsageAccount
 from hdp_fast.transfer.checkpoint import Journal
 
 RECORD = PrivacyRecord(
@@ -69,16 +69,16 @@ def show_answers(path):
 
 
 def make_account(path):
-    labeler = Spent()
-    with labeler.payment() as used:
-        used.bottoms, used.queries = 1, 2
-    with labeler.moved(path, "key", path.with_name("members")):
+    account = UsageAccount()
+    with account.payment() as usage:
+        usage.bottoms, usage.queries = 1, 2
+    with account.move_to(path, "key", path.with_name("members")):
         pass
 
 
 def spend_account(path):
-    with Spent(path, "key").payment() as used:
-        used.queries += 1
+    with UsageAccount(path, "key").payment() as usage:
+        usage.queries += 1
 
 
 def go_on(path):
@@ -116,7 +116,7 @@ FACES = {
     ),
     "account": Face(
         make_account,
-        lambda path: Spent(path, "key").used(),
+        lambda path: UsageAccount(path, "key").usage(),
         spend_account,
         CheckpointError,
     ),

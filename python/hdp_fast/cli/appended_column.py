@@ -36,7 +36,7 @@ def suffix_of(path: Path) -> str:
 
 
 def appender(path: Path, name: str) -> Append:
-    """Reads a file that tables.read_table could read, to give it a column of this new name later.
+    """Read a file that read_table could read, to give it a column of this new name later.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
     byte, arrays and columns their types; in .parquet a text of "" is a null.
@@ -54,7 +54,8 @@ def _to_text(content: bytes, name: str) -> Append:
     def append(values: Values) -> bytes:
         fields = iter([name, *values])
         return "".join(
-            _longer(record, next(fields, "")) if filled else record for record, filled in records
+            _append_field(record, next(fields, "")) if filled else record
+            for record, filled in records
         ).encode()
 
     return append
@@ -64,17 +65,17 @@ def _records(text: str) -> Iterator[tuple[str, bool]]:
     """Each record as it stands, line breaks and all, and whether there is anything in it."""
     lines: list[str] = []
 
-    def noted() -> Iterator[str]:
+    def note_lines() -> Iterator[str]:
         for line in io.StringIO(text, newline=""):
             lines.append(line)
             yield line
 
-    for fields in csv.reader(noted(), strict=True):
+    for fields in csv.reader(note_lines(), strict=True):
         yield "".join(lines), bool(fields)
         lines.clear()
 
 
-def _longer(record: str, field: str | float) -> str:
+def _append_field(record: str, field: str | float) -> str:
     body = record.rstrip("\r\n")
     # The empty field before it makes the comma; alone, an empty one would be quoted.
     quoted = io.StringIO()

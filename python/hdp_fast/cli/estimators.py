@@ -27,18 +27,18 @@ def estimator(name: str) -> Any:
     if name in _KNOWN:
         path, options = _KNOWN[name]
         try:
-            return _named(path)(**options)
+            return _load_class(path)(**options)
         except ImportError as error:
             needed = "scikit-learn: pip install hdp-fast[sklearn]"
             raise ImportError(f"--estimator {name} needs {needed}") from error
     if "." not in name.strip("."):
         refuse("--estimator", name, f"it must be one of {RULE}")
     try:
-        return _named(name)()
+        return _load_class(name)()
     except Exception as error:
         refuse("--estimator", name, f"it must be a class that can be imported and made ({error!r})")
 
 
-def _named(path: str) -> Any:
+def _load_class(path: str) -> Any:
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)

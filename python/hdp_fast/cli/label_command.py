@@ -19,8 +19,8 @@ from ..data import files
 from ..data.schema import Ignore, Schema
 from ..data.table import Table, read_table
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError
-from ..labels import ensemble
 from ..labels.labeler import LabelResult, PrivateLabeler
+from ..labels.saved_file import require_free
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
@@ -31,7 +31,7 @@ from .table_commands import FILE_HELP, read_schema
 
 _TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
 PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
-anything in private, and in all rows after the last such one (--unstable). Privacy: PRIVATE is
+anything in private, and in all rows after the last such one (--max-unstable). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
 is public and says which columns are features; it says which rows have label 1 and not 0, unless
@@ -39,7 +39,7 @@ is public and says which columns are features; it says which rows have label 1 a
 how good it is, not how private it is. Labels are texts to the estimator."""
 _TABLES = ("fewest", "hazard", "vote", "gaussian")
 _PARAMETERS = (
-    *("epsilon", "delta", "queries", "unstable"),
+    *("epsilon", "delta", "queries", "max_unstable"),
     *("members", "beta", "agreement", "table", "threshold"),
 )
 
@@ -72,7 +72,8 @@ def add_label(parser: argparse.ArgumentParser) -> None:
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--queries", type=int, metavar="M", help="rows that may be labeled [those of PUBLIC]")
-    add("--unstable", type=int, metavar="T", help="empty labels that end it [5%% of M, plus 1]")
+    empty = "empty labels that end it [5%% of M, plus 1]"
+    add("--max-unstable", type=int, metavar="T", help=empty)
     add("--members", type=int, metavar="K", help="as many as --beta needs, if not given")
     add("--beta", type=float, help="probability of less than promised [.05]")
     add("--agreement", type=float, help="share of members that agree on a clear row [.75]")
@@ -96,7 +97,7 @@ class _Task:
     Attributes:
         schema: of the features.
         classes: the labels; None where the schema's rule makes 0 or 1 of a row.
-        label: the column of PRIVATE they stand in.
+        label: the column of PRIVATE that holds them.
         column: the column they are written to, which PUBLIC lacks.
         points: the features of PUBLIC.
         append: makes the labeled file of texts.
@@ -117,11 +118,11 @@ class _Task:
         if self.classes is None:
             return np.array(["0", "1"])[self.schema.labels(private)]
         column = private.column(self.label)
-        found = np.array(column.texts)[column.codes]
-        if not np.isin(found, self.classes).all():
+        labels = np.array(column.texts)[column.codes]
+        if not np.isin(labels, self.classes).all():
             rule = "every row must hold one of --classes"
             raise ParameterError(f"column {self.label!r} holds something else, but {rule}")
-        return found
+        return labels
 
 
 def _label(arguments: argparse.Namespace) -> None:
@@ -134,35 +135,38 @@ def _label(arguments: argparse.Namespace) -> None:
     task = _read_task(arguments)
     labeler = _labeler(arguments, task, learner)
     if arguments.plan:
-        show(_planned(labeler.plan()), arguments.json)
+        show(_summarize_plan(labeler.plan()), arguments.json)
         return
     try:
         if not hasattr(labeler, "members_"):
             _train(labeler, arguments, task, budget)
-        found = labeler.label(task.points, progress=progress.can_show())
-        _deliver(places, task, labeler, found, arguments.json)
+        result = labeler.label(task.points, progress=progress.can_show())
+        _deliver(places, task, labeler, result, arguments.json)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
 
 
 def _places(arguments: argparse.Namespace) -> _Places:
-    """Raises: ParameterError, ImportError: before answers are paid for that could not be kept."""
+    """Where results go, checked before answers are paid for that could not be kept.
+
+    Raises: ParameterError, ImportError.
+    """
     suffix = suffix_of(arguments.public)
     stem = arguments.public.name.removesuffix(suffix)
     output = arguments.output or arguments.public.with_name(f"{stem}.labeled{suffix}")
     if not output.name.endswith(suffix):
         refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
     record = arguments.record or output.with_name(f"{output.name}.json")
-    found = _Places(output, record, arguments.plot)
+    places = _Places(output, record, arguments.plot)
     if not arguments.plan:
-        _check_new(found, arguments.save)
-    return found
+        _check_new(places, arguments.save)
+    return places
 
 
 def _check_new(places: _Places, save: Path | None) -> None:
     new = [places.output, places.record, places.plot]
     if save is not None and not save.exists():
-        ensemble.require_free(save)
+        require_free(save)
         new.append(save)
     check_new(new)
     if places.plot is not None:
@@ -191,28 +195,28 @@ def _read_task(arguments: argparse.Namespace) -> _Task:
 
 
 def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> PrivateLabeler:
-    """One that is still to be trained, or the one that was kept."""
-    given = {name: getattr(arguments, name) for name in _PARAMETERS}
-    given = {name: value for name, value in given.items() if value is not None}
-    given["classes"] = sorted(task.classes or ["0", "1"])
+    """A labeler that is still to be trained, or the one that was kept."""
+    options = {name: getattr(arguments, name) for name in _PARAMETERS}
+    options = {name: value for name, value in options.items() if value is not None}
+    options["classes"] = sorted(task.classes or ["0", "1"])
     rows = len(task.points)
     if arguments.save is not None and arguments.save.exists():
-        return _kept(arguments, given, rows)
-    queries = given.setdefault("queries", rows)
+        return _load(arguments, options, rows)
+    queries = options.setdefault("queries", rows)
     if queries < rows:
         raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
-    given.setdefault("unstable", queries // 20 + 1)
-    return PrivateLabeler(learner, **given)
+    options.setdefault("max_unstable", queries // 20 + 1)
+    return PrivateLabeler(learner, **options)
 
 
-def _kept(arguments: argparse.Namespace, given: dict[str, Any], rows: int) -> PrivateLabeler:
+def _load(arguments: argparse.Namespace, options: dict[str, Any], rows: int) -> PrivateLabeler:
     # Whoever names the file on the command line has made it by the same command.
     labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
-    for name, value in given.items():
+    for name, value in options.items():
         if getattr(labeler, name) != value:
             rule = f"{arguments.save} was made for {getattr(labeler, name)!r}"
-            raise ParameterError(f"--{name} = {value!r}, but {rule}")
-    left, most = labeler.queries_left, labeler.plan_.table.m
+            raise ParameterError(f"--{name.replace('_', '-')} = {value!r}, but {rule}")
+    left, most = labeler.queries_left, labeler.plan_.table.queries
     if left < rows:
         rule = f"{arguments.save} has answered {most - left:,} of {most:,}, and has {left:,} left"
         lost = "answers that a run was stopped before writing are paid for and lost"
@@ -231,9 +235,9 @@ def _train(
         column = private.column(arguments.ids)
         ids = np.array(column.texts)[column.codes]
     elif labeler.members is None and private.rows < plan.k:
-        found = f"PRIVATE has {private.rows:,} rows, but {plan.k:,} members need one each"
+        fault = f"PRIVATE has {private.rows:,} rows, but {plan.k:,} members need one each"
         rule = "--members K is as private and promises no --beta; fewer --queries need fewer"
-        raise InsufficientSamples(f"{found} (the paper: {plan.k_paper:,}): {rule}")
+        raise InsufficientSamples(f"{fault} (the paper: {plan.k_paper:,}): {rule}")
     labeler.fit(
         task.schema.floats(private),
         task.labels(private),
@@ -247,16 +251,16 @@ def _train(
 
 
 def _deliver(
-    places: _Places, task: _Task, labeler: PrivateLabeler, found: LabelResult, as_json: bool
+    places: _Places, task: _Task, labeler: PrivateLabeler, result: LabelResult, as_json: bool
 ) -> None:
-    summary = _summary(places, task, labeler, found)
-    texts = [*found.labels.tolist(), *[""] * (len(task.points) - len(found.labels))]
+    summary = _summarize(places, task, labeler, result)
+    texts = [*result.labels.tolist(), *[""] * (len(task.points) - len(result.labels))]
     try:
         files.write_atomically(places.output, task.append(texts))
         text = json.dumps(summary, indent=2) + "\n"
         files.write_atomically(places.record, text.encode())
         if places.plot is not None:
-            files.write_atomically(places.plot, plotting.labels(found))
+            files.write_atomically(places.plot, plotting.labels(result))
     except ParameterError:
         # They are paid for: a full disk must not take them along.
         summary["labels"] = texts
@@ -265,28 +269,28 @@ def _deliver(
         show(summary, as_json, None if "labels" in summary else places.output)
 
 
-def _summary(
-    places: _Places, task: _Task, labeler: PrivateLabeler, found: LabelResult
+def _summarize(
+    places: _Places, task: _Task, labeler: PrivateLabeler, result: LabelResult
 ) -> dict[str, Any]:
-    bottoms = int(np.count_nonzero(found.is_bottom))
+    bottoms = int(np.count_nonzero(result.is_bottom))
     kept = f"column {task.label!r} of PUBLIC is kept, and was not used"
     return {
         "output": str(places.output),
         "column": task.column,
         "note": None if task.column == task.label else kept,
         "rows": len(task.points),
-        "answered": len(found.labels) - bottoms,
+        "answered": len(result.labels) - bottoms,
         "bottoms": bottoms,
-        "unanswered": len(task.points) - len(found.labels),
+        "unanswered": len(task.points) - len(result.labels),
         "members": labeler.members_,
-        "unstable_left": found.unstable_left,
-        "queries_left": found.queries_left,
-        "plan": _planned(labeler.plan_),
-        "record": record_of(found.record),
+        "unstable_left": result.unstable_left,
+        "queries_left": result.queries_left,
+        "plan": _summarize_plan(labeler.plan_),
+        "record": record_of(result.record),
     }
 
 
-def _planned(plan: VotePlan) -> dict[str, Any]:
+def _summarize_plan(plan: VotePlan) -> dict[str, Any]:
     table = plan.table
     return {
         "members": plan.k,
@@ -296,13 +300,13 @@ def _planned(plan: VotePlan) -> dict[str, Any]:
         "members_paper": plan.k_paper,
         "table": type(table).__name__,
         "levels": None if isinstance(table, GaussianVote) else table.J,
-        "queries": table.m,
-        "unstable": table.T if isinstance(table, HazardTable) else None,
+        "queries": table.queries,
+        "max_unstable": table.max_unstable if isinstance(table, HazardTable) else None,
     }
 
 
 def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:
-    """What an interrupted run leaves."""
+    """What an interrupted run leaves behind, in words."""
     written = "written" if places.output.exists() else "not written"
     parts = [f"{places.output} is {written}"]
     if after:

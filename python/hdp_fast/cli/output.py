@@ -1,4 +1,4 @@
-"""How commands deliver what they found: printed, and written to a file where one is named."""
+"""How commands deliver results: printed, and written to a file where one is named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def record_of(record: PrivacyRecord | None) -> Any:
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Refuses an output that can't be written.
+    """Refuse an output that can't be written.
 
     Before the run: a private result that can't be written has spent its epsilon all the same.
     """
@@ -32,7 +32,7 @@ def check_output(arguments: argparse.Namespace) -> None:
 
 
 def check_new(paths: Iterable[Path | None]) -> None:
-    """Refuses outputs that can't be written, and those that are there: they have been paid for."""
+    """Refuse outputs that can't be written, and those that are there: they have been paid for."""
     taken: set[Path] = set()
     for path in paths:
         if path is None:
@@ -52,7 +52,7 @@ def spent(budget: Budget | None) -> str:
 
 
 def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Writes the summary to the output, if there is one, and prints it.
+    """Write the summary to the output, if there is one, and prints it.
 
     Raises: ParameterError when either fails.
     """
@@ -68,7 +68,7 @@ def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) -> None:
-    """Prints the summary, one line for each entry that is there.
+    """Print the summary, one line for each entry that is there.
 
     written: the file that holds the result as well.
 
@@ -83,9 +83,9 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
 
 
 def say(text: str, fate: str = "") -> None:
-    """Prints a text, at once: what cannot be printed is told here and not when Python ends.
+    """Print a text, at once: what cannot be printed is told here and not when Python ends.
 
-    fate: what becomes of it else.
+    fate: what becomes of it otherwise.
 
     Raises: ParameterError where the standard output is closed or its disk full; BrokenPipeError
         when whoever reads it has had enough.
@@ -108,7 +108,7 @@ def say(text: str, fate: str = "") -> None:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Sends nowhere what a stream could not write: Python would try and complain once more."""
+    """Drop what a stream could not write: Python would try and complain once more."""
     # A stream of a caller's own may be no file, and then is none of Python's either.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         target = stream.fileno()  # type: ignore[union-attr]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .._support.validate import nonnegative, positive, positive_int, probability
+from .._support.validate import nonnegative, positive, positive_int, probability, refuse
 from ..exceptions import ParameterError
 from ..stability.plans import log_below
 
@@ -15,7 +15,7 @@ _MOST_BINS = 1 << 16
 def unstable_queries(
     queries: int, *, error: float, beta: float = 0.05, share: float = 1 / 3
 ) -> int:
-    """The `unstable` of a labeler whose members err with a known probability.
+    """The `max_unstable` of a labeler whose members err with a known probability.
 
     queries: independent points of one distribution. error: an upper bound on the members' average
     error on it, known in public, not measured on the private records. beta: probability with which
@@ -35,7 +35,7 @@ def unstable_queries(
     """
     m, most, allowed = (
         positive_int("queries", queries, _MOST),
-        _share(share),
+        _check_share(share),
         probability("beta", beta),
     )
     mean = probability("error", error, zero=True)
@@ -108,8 +108,8 @@ def sgd_stability(
 
     A gradient step brings two weight vectors together by 1 - step_size strong_convexity, or at
     least not apart. The step with the record that was replaced moves them apart by 2 step_size
-    clip_norm / batch. In the root of the mean square over all records that passes add up to what is
-    returned. A projection on a convex set, and the mean of all iterates, change no more.
+    clip_norm / batch_size. In the root of the mean square over all records that passes add up to
+    what is returned. A projection on a convex set, and the mean of all iterates, change no more.
 
     Returns a, in units of the score.
 
@@ -138,7 +138,7 @@ def sgd_stability(
 
 
 def _lost(share: float, times: int) -> float:
-    """What is lost if so often this share is."""
+    """The share that is lost if this share is lost so many times."""
     return 1.0 if share >= 1 else -math.expm1(times * math.log1p(-share))
 
 
@@ -147,8 +147,8 @@ def _powers(lost: float, terms: int) -> float:
     return terms if lost == 0 else _lost(lost, terms) / lost
 
 
-def _share(value: float) -> float:
-    found = probability("share", value)
-    if found >= 0.5:
-        raise ParameterError(f"share = {value}, but it must be below 1/2")
-    return found
+def _check_share(value: float) -> float:
+    share = probability("share", value)
+    if share >= 0.5:
+        refuse("share", value, "it must be below 1/2")
+    return share

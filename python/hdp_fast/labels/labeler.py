@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
 from .._support.types import RandomState
-from .._support.validate import refuse
+from .._support.validate import one_of, refuse
 from ..budget.account import Budget
 from ..data.records import check_features
-from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from ..stability.gaussian import THRESHOLD
-from ..stability.plans import Table, VotePlan, members_needed
-from . import ensemble
-from .base import Fitted, Labeler
+from ..stability.plans import AnyTable, VotePlan, members_needed
+from .base import Labeler
+from .fitted import Fitted
+from .label_set import check_classes, check_labels, choose_marker
 
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
@@ -43,14 +43,15 @@ class LabelResult:
     record: PrivacyRecord | None
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PrivateLabeler(Labeler):
     """Answers with labels that members vote for, each trained on its own chunk of the records.
 
     learner: with fit and predict, as scikit-learn's classifiers have them, or a function (X, y) ->
     predictor, which may take random_state. Every member is a new copy with a seed of its own,
     derived from its chunk's number.
-    epsilon, delta: of all answers together. queries: m, how many may be asked. unstable: T, the
-    bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
+    epsilon, delta: of all answers together. queries: how many may be asked. max_unstable: number of
+    the bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
     public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
     members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
     bottom where a vote is close, "vote", of two classes, the other label; "gaussian" adds noise to
@@ -102,46 +103,16 @@ class PrivateLabeler(Labeler):
         unstable_left: bottoms until the answers end; None where none or any number may come.
     """
 
-    _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 4, with a verified table for noise"
-    _kept = (
-        *("epsilon", "delta", "queries", "unstable", "classes", "beta", "agreement"),
-        *("members", "table", "threshold", "bottom", "diagnose"),
+    _source: ClassVar[str] = (
+        "Bassily, Thakkar and Thakurta 2018, Algorithm 4, with a verified table for noise"
     )
 
-    classes_: NDArray[Any]
+    classes: ArrayLike
+    table: TableChoice = "fewest"
+    threshold: float = THRESHOLD
+    bottom: Any = None
 
-    def __init__(
-        self,
-        learner: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        queries: int,
-        unstable: int,
-        classes: ArrayLike,
-        beta: float = 0.05,
-        agreement: float = 0.75,
-        members: int | None = None,
-        table: TableChoice = "fewest",
-        threshold: float = THRESHOLD,
-        bottom: Any = None,
-        diagnose: bool = False,
-    ):
-        super().__init__(
-            learner,
-            epsilon=epsilon,
-            delta=delta,
-            queries=queries,
-            unstable=unstable,
-            beta=beta,
-            agreement=agreement,
-            members=members,
-            diagnose=diagnose,
-        )
-        self.classes = classes
-        self.table = table
-        self.threshold = threshold
-        self.bottom = bottom
+    classes_: NDArray[Any] = field(init=False)
 
     def plan(self) -> VotePlan:
         """The table and the numbers of members that fit will use, the paper's beside them.
@@ -151,21 +122,20 @@ class PrivateLabeler(Labeler):
         Cost: as stability.plan.
         Source: as stability.plan.
         """
-        labels = len(ensemble.label_set(self.classes))
-        if self.table not in ("fewest", *_NAMES):
-            refuse("table", self.table, 'it must be "fewest", "hazard", "vote" or "gaussian"')
+        labels = len(check_classes(self.classes))
+        one_of("table", self.table, ("fewest", *_NAMES))
         if self.table == "vote" and labels > 2:
-            raise ParameterError(f"table = 'vote', but classes holds {labels} labels, not 2")
-        found = self._fewest(labels)
-        if self.table == "fewest" or type(found.table).__name__ == _NAMES[self.table]:
-            return found
-        made = self._designed(labels)
-        return replace(found, table=made, k=members_needed(made, agreement=self.agreement))
+            refuse("table", "vote", f"classes holds {labels} labels, not 2")
+        plan = self._plan_fewest(labels)
+        if self.table == "fewest" or type(plan.table).__name__ == _NAMES[self.table]:
+            return plan
+        table = self._design_table(labels)
+        return replace(plan, table=table, k=members_needed(table, agreement=self.agreement))
 
-    def _fewest(self, labels: int) -> VotePlan:
-        unstable, queries = self._sizes()
+    def _plan_fewest(self, labels: int) -> VotePlan:
+        max_unstable, queries = self._limits()
         return stability.plan(
-            unstable,
+            max_unstable,
             queries,
             labels=labels,
             agreement=self.agreement,
@@ -173,18 +143,15 @@ class PrivateLabeler(Labeler):
             **self._goal(),
         )
 
-    def _designed(self, labels: int) -> Table:
-        unstable, queries = self._sizes()
+    def _design_table(self, labels: int) -> AnyTable:
+        max_unstable, queries = self._limits()
         if self.table == "hazard":
-            return stability.HazardTable.design(unstable, queries, **self._goal())
+            return stability.HazardTable.design(max_unstable, queries, **self._goal())
         if self.table == "vote":
             return stability.VoteTable.design(queries, **self._goal())
         return stability.GaussianVote.design(
             queries, labels=labels, threshold=self.threshold, **self._goal()
         )
-
-    def _goal(self) -> dict[str, float]:
-        return {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
 
     def fit(
         self,
@@ -217,11 +184,11 @@ class PrivateLabeler(Labeler):
         Cost: the learner's, k times on n / k records, and the plan's.
         Source: as the class.
         """
-        classes = ensemble.label_set(self.classes)
-        ensemble.marker(self.bottom, classes)
+        classes = check_classes(self.classes)
+        choose_marker(self.bottom, classes)
         records = check_features("X", X)
-        labels = ensemble.labels(y, int(records.shape[0]), classes)
-        return self._trained(records, labels, ids, budget, random_state, progress)
+        labels = check_labels(y, int(records.shape[0]), classes)
+        return self._train(records, labels, ids, budget, random_state, progress)
 
     def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> LabelResult:
         """Ask for the labels of public points.
@@ -239,21 +206,21 @@ class PrivateLabeler(Labeler):
         Cost: a prediction of each member for each point, and a pass over their votes.
         Source: as the class.
         """
-        fitted = self._fitted()
-        limit, points = fitted.limit(bottoms), fitted.asked(Q)
+        fitted = self._require_fitted()
+        limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
         classes = fitted.classes
-        with fitted.bar(points, "vote", progress) as bar:
-            counts = self._counts(fitted, points, bar)
-        codes, (unstable, queries) = fitted.answers(
+        with fitted.show_progress(points, "vote", progress) as bar:
+            counts = self._count_votes(fitted, points, bar)
+        codes, unstable_left, queries_left = fitted.answer(
             lambda session: session.answer(counts), len(counts), limit
         )
         is_bottom = codes < 0
-        values = np.where(is_bottom, ensemble.marker(self.bottom, classes), classes[codes])
+        values = np.where(is_bottom, choose_marker(self.bottom, classes), classes[codes])
         return LabelResult(
             labels=values,
             is_bottom=is_bottom,
-            unstable_left=unstable,
-            queries_left=queries,
+            unstable_left=unstable_left,
+            queries_left=queries_left,
             record=fitted.record,
         )
 
@@ -264,24 +231,23 @@ class PrivateLabeler(Labeler):
         Cost: constant.
         Source: none.
         """
-        return type(self)(self.learner, **{name: getattr(self, name) for name in self._kept})
+        return type(self)(**self.get_params(deep=False))
 
     def _label_set(self) -> NDArray[Any]:
-        return ensemble.label_set(self.classes)
+        return check_classes(self.classes)
 
     def _begin(self, fitted: Fitted) -> None:
         self.classes_ = fitted.classes
         super()._begin(fitted)
 
-    def _counts(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.uint32]:
+    def _count_votes(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.uint32]:
         size = len(fitted.classes)
-        position = fitted.spent.used().queries
-        blocks = fitted.ensemble.votes(points, fitted.classes, position, bar)
-        found = [np.empty((0, size), np.uint32)]
-        for votes, faults in blocks:
-            self._name(fitted, faults)
-            found.append(stability.count_votes(votes, size))
-        return np.concatenate(found)
+        position = fitted.account.usage().queries
+        counts = [np.empty((0, size), np.uint32)]
+        for votes, faults in fitted.ensemble.votes(points, fitted.classes, position, bar):
+            self._note(fitted, faults)
+            counts.append(stability.count_votes(votes, size))
+        return np.concatenate(counts)
 
 
 _NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

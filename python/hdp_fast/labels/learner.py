@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,18 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.random_state import make_generator
 from .._support.types import RandomState
-from .._support.validate import refuse, shorten
+from .._support.validate import one_of, refuse, shorten
 from ..budget.account import Budget
 from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from . import ensemble, members
+from .label_set import check_targets
 from .labeler import LabelResult, PrivateLabeler
+from .members import check_learner, train_openly
+from .parameters import Parameterized
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 
 
-class PrivateLearner:
+@dataclass(kw_only=True, repr=False, eq=False)
+class PrivateLearner(Parameterized):
     """Learns from the labels that a labeler gives to public points.
 
     labeler: a PrivateLabeler with the parameters to use; it stays as it is. final: what learns from
@@ -41,27 +44,19 @@ class PrivateLearner:
         labels_: the labeler's answers, bottoms included; kept when final fails, so that another
             one can learn from them at no cost.
         model_: what final made of them.
-        used_: how many points it learnt from.
+        used_: how many points it learned from.
         record_: what protects the records, or their labels.
     """
 
-    labels_: LabelResult
-    model_: Any
-    used_: int
-    record_: PrivacyRecord | None
+    labeler: PrivateLabeler = field(kw_only=False)
+    final: Any = field(kw_only=False)
+    bottoms: Literal["random", "drop"] = "random"
+    private: Literal["records", "labels"] = "records"
 
-    def __init__(
-        self,
-        labeler: PrivateLabeler,
-        final: Any,
-        *,
-        bottoms: Literal["random", "drop"] = "random",
-        private: Literal["records", "labels"] = "records",
-    ):
-        self.labeler = labeler
-        self.final = final
-        self.bottoms = bottoms
-        self.private = private
+    labels_: LabelResult = field(init=False)
+    model_: Any = field(init=False)
+    used_: int = field(init=False)
+    record_: PrivacyRecord | None = field(init=False)
 
     def fit(
         self,
@@ -92,25 +87,25 @@ class PrivateLearner:
         """
         self._check()
         records = check_features("X", X)
-        labels = ensemble.targets(y, count_rows(records))
+        labels = check_targets(y, count_rows(records))
         if self.private == "labels":
             points, records, labels = self._split(records, labels, public, ids, budget)
         else:
             points = self._points(public, records)
-        own = self.labeler.unfitted().fit(
+        labeler = self.labeler.unfitted().fit(
             records, labels, ids=ids, budget=budget, random_state=random_state, progress=progress
         )
-        self.labels_ = own.label(points, progress=progress)
-        self.record_ = self._record(own.record_)
-        self._learn(points, own.classes_, random_state)
+        self.labels_ = labeler.label(points, progress=progress)
+        self.record_ = self._record(labeler.record_)
+        self._learn(points, labeler.classes_, random_state)
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the final model says of any points, private ones included, as often as you like.
+        """What the final model predicts for any points, private ones included, without limit.
 
         X: points (q, ...), of which the model gets a copy.
 
-        Guarantee: as the class; a prediction tells whoever sees it of the point that was asked.
+        Guarantee: as the class; a prediction says something about the point that was asked.
         Raises: ParameterError before fit; what the final model raises.
         Cost: the final model's.
         Source: as the class.
@@ -128,21 +123,18 @@ class PrivateLearner:
     def _check(self) -> None:
         if not isinstance(self.labeler, PrivateLabeler):
             refuse("labeler", self.labeler, "it must be a PrivateLabeler")
-        members.check(self.final, "final")
-        for name, choices in (("bottoms", ("random", "drop")), ("private", ("records", "labels"))):
-            if getattr(self, name) not in choices:
-                refuse(name, getattr(self, name), f"it must be {choices[0]!r} or {choices[1]!r}")
+        check_learner(self.final, "final")
+        one_of("bottoms", self.bottoms, ("random", "drop"))
+        one_of("private", self.private, ("records", "labels"))
 
     def _points(self, public: Any, records: Any) -> Any:
         if public is None:
-            raise ParameterError(
-                "public = None, but there must be points unless labels are private"
-            )
+            refuse("public", None, "there must be points unless labels are private")
         points = check_features("public", public)
         if tuple(points.shape[1:]) != tuple(records.shape[1:]):
             rule = f"X has shape {tuple(records.shape)}"
             raise ShapeError(f"public has shape {tuple(points.shape)}, but {rule}")
-        queries, most = count_rows(points), self.labeler.plan().table.m
+        queries, most = count_rows(points), self.labeler.plan().table.queries
         if queries > most:
             raise BudgetExceeded(f"public has {queries:,} points, but the labeler answers {most:,}")
         if not queries:
@@ -156,7 +148,7 @@ class PrivateLearner:
             if value is not None:
                 rule = "private='labels' makes points of the records and protects labels alone"
                 raise ParameterError(f"{name} is given, but {rule}")
-        queries, n = self.labeler.plan().table.m, len(y)
+        queries, n = self.labeler.plan().table.queries, len(y)
         if queries >= n:
             raise InsufficientSamples(f"X has {n:,} records, but {queries:,} become public points")
         chosen = np.zeros(n, bool)
@@ -173,17 +165,16 @@ class PrivateLearner:
         )
 
     def _learn(self, points: Any, classes: NDArray[Any], random_state: RandomState) -> None:
-        found, is_bottom = self.labels_.labels, self.labels_.is_bottom
-        taken = np.arange(len(found))
+        labels, is_bottom = self.labels_.labels, self.labels_.is_bottom
+        taken = np.arange(len(labels))
         if self.bottoms == "drop":
             taken = taken[~is_bottom]
         else:
-            coins = np.random.default_rng()
-            if random_state is not None:
-                coins = make_generator(random_state)
-            found = np.where(is_bottom, coins.choice(classes, len(found)), found)
+            seeded = random_state is not None
+            rng = make_generator(random_state) if seeded else np.random.default_rng()
+            labels = np.where(is_bottom, rng.choice(classes, len(labels)), labels)
         if not len(taken):
             raise InsufficientSamples("0 points have labels, but final must learn from some")
         points = copy_rows(take_rows(points, taken), public=True)
-        self.model_ = members.learnt(self.final, points, found[taken])
+        self.model_ = train_openly(self.final, points, labels[taken])
         self.used_ = len(taken)

@@ -22,31 +22,31 @@ from .._support.turns import ONE_THREAD, QUIET, Turn, is_inside
 from .._support.validate import refuse
 from ..data.records import copy_array, copy_rows, count_rows
 
-LabelResult = NDArray[Any]
+Labels = NDArray[Any]
 
 
 @dataclass(slots=True)
 class _Private:
-    """What nobody may see: a thing, or its bytes on the way from one process to another.
+    """Something that nobody may see, or its bytes on the way from one process to another.
 
-    Bytes can neither fail nor do anything before they are opened, which a turn does.
+    Bytes can neither fail nor do anything before they are unpacked, which happens in a turn.
     """
 
     content: Any
 
-    def opened(self) -> Any:
-        """The thing itself."""
+    def unpack(self) -> Any:
+        """What it holds, itself."""
         if isinstance(self.content, _Bytes):
-            self.content = self.content.unpacked()
+            self.content = self.content.unpack()
         return self.content
 
-    def packed(self, turn: Turn) -> Self:
-        """The same in bytes; where that fails, bytes that say why when they are opened."""
+    def pack(self, turn: Turn) -> Self:
+        """The same in bytes; where that fails, bytes that say why when they are unpacked."""
         if isinstance(self.content, _Bytes):
             return self
-        made = copy.copy(self)
-        made.content = _Bytes(*turn.take(lambda: _dumps(self.content), "packing"))
-        return made
+        copied = copy.copy(self)
+        copied.content = _Bytes(*turn.take(lambda: _dump(self.content), "packing"))
+        return copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Bytes:
     content: bytes | None
     fault: str
 
-    def unpacked(self) -> Any:
+    def unpack(self) -> Any:
         if self.content is None:
             raise ValueError(self.fault)
         return pickle.loads(self.content)
@@ -64,7 +64,7 @@ class _Bytes:
 class Chunk(_Private):
     """The records of one member and their labels; private."""
 
-    labels: LabelResult
+    labels: Labels
 
 
 @dataclass(slots=True)
@@ -78,23 +78,23 @@ class Member(_Private):
 
     fault: str
 
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether it has a predictor, which could be packed if it has been."""
         packed = isinstance(self.content, _Bytes)
         return not self.fault and not (packed and self.content.content is None)
 
 
 class _Constant:
-    """Says one label of everything."""
+    """Predicts one label everywhere."""
 
     def __init__(self, label: Any):
         self._label = label
 
-    def predict(self, Q: Any) -> LabelResult:
+    def predict(self, Q: Any) -> Labels:
         return np.full(count_rows(Q), self._label)
 
 
-def check(learner: Any, name: str = "learner") -> None:
+def check_learner(learner: Any, name: str = "learner") -> None:
     """Refuse what cannot be trained, before any record is looked at.
 
     Raises: ParameterError.
@@ -103,7 +103,7 @@ def check(learner: Any, name: str = "learner") -> None:
     if isinstance(learner, type) or not (fits or callable(learner)):
         refuse(name, learner, "it must have fit and predict, or be a function (X, y) -> predictor")
     try:
-        fresh(learner)
+        _copy_unfitted(learner)
     except Exception as error:
         refuse(name, learner, f"it must allow copies, one for each use ({error})")
 
@@ -115,49 +115,47 @@ def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
         return Member(None, "the chunk is empty")
 
     def work() -> Any:
-        return _trained(learner, copy_rows(chunk.opened(), public=False), y, turn.seed)
+        return _train(learner, copy_rows(chunk.unpack(), public=False), y, turn.seed)
 
     return Member(*turn.take(work, "training"))
 
 
-def learnt(learner: Any, X: Any, y: LabelResult) -> Any:
-    """What it makes of public points, in the open; its own seeds stand."""
+def train_openly(learner: Any, X: Any, y: Labels) -> Any:
+    """Trains on public points, outside of any turn, with the seeds that the learner has."""
     if not hasattr(learner, "fit"):
         return learner(X, y)
-    return _fitted(fresh(learner), X, y)
+    return _fit(_copy_unfitted(learner), X, y)
 
 
-def votes(
-    member: Member, Q: Any, classes: LabelResult, turn: Turn
-) -> tuple[NDArray[np.uint8], str]:
+def vote(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[np.uint8], str]:
     """The index of the label that a member gives each query, and what went wrong.
 
-    The first label stands where it fails or says something else.
+    It is the first label where the member fails or predicts something else.
     """
     size = count_rows(Q)
     if member.fault:
         return np.zeros(size, np.uint8), member.fault
 
     def work() -> tuple[NDArray[np.uint8], int]:
-        said = np.asarray(_predict(member.opened())(copy_rows(Q, public=True))).reshape(size)
+        labels = np.asarray(_predictor(member.unpack())(copy_rows(Q, public=True))).reshape(size)
         codes, known = np.zeros(size, np.uint8), np.zeros(size, bool)
         for code, label in enumerate(classes):
             # Compared one by one: what has no order is no label either.
-            match = np.broadcast_to(said == label, size).astype(bool)
+            match = np.broadcast_to(labels == label, size).astype(bool)
             codes[match] = code
             known |= match
         return codes, int(np.count_nonzero(~known))
 
-    found, fault = turn.take(work, "prediction")
-    codes, outside = (np.zeros(size, np.uint8), 0) if fault else found
+    result, fault = turn.take(work, "prediction")
+    codes, outside = (np.zeros(size, np.uint8), 0) if fault else result
     return codes, f"{outside} predictions are no label" if outside else fault
 
 
-def scores(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]:
+def score(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]:
     """The score in [0, 1] that a member gives each query, and what went wrong.
 
-    0 stands where it fails or says what is not finite. Of a predictor with predict_proba and two
-    columns, the second one.
+    It is 0 where the member fails or predicts what is not finite. A predictor with predict_proba
+    must have two columns, the second of which counts.
     """
     size = count_rows(Q)
     if member.fault:
@@ -165,45 +163,45 @@ def scores(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str
 
     def work() -> NDArray[np.float64]:
         # A new array, since a predictor may go on writing to the one that it returned.
-        said = np.array(_scored(member.opened(), copy_rows(Q, public=True))).reshape(size)
-        return np.where(np.isfinite(said), said.clip(0, 1), 0.0)
+        values = np.array(_score(member.unpack(), copy_rows(Q, public=True))).reshape(size)
+        return np.where(np.isfinite(values), values.clip(0, 1), 0.0)
 
-    found, fault = turn.take(work, "prediction")
-    return np.zeros(size) if fault else found, fault
+    result, fault = turn.take(work, "prediction")
+    return np.zeros(size) if fault else result, fault
 
 
-def each(
+def run_tasks(
     task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], done: Callable[[], Any]
 ) -> list[Any]:
-    """The task of every tuple of arguments, where joblib.parallel_config says, or one by one.
+    """Runs a task with every tuple of arguments, where joblib.parallel_config says, or here.
 
     The first argument is private, and so is a member that is made: they travel in bytes. The last
     is the turn. done: called for every result, in order.
     """
-    found = []
+    results = []
     with QUIET, ONE_THREAD:
-        for result in _results(task, arguments):
-            found.append(result)
+        for result in _run(task, arguments):
+            results.append(result)
             done()
-    return found
+    return results
 
 
-def _results(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
+def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
     try:
         joblib = importlib.import_module("joblib")
     except ImportError:
         joblib = None
     if joblib is None or is_inside():
         # Other threads would wait for the turn that this one is in.
-        return (task(*given) for given in arguments)
+        return (task(*values) for values in arguments)
     backend, jobs = joblib.parallel.get_active_backend()
     if not getattr(backend, "supports_sharedmem", False) and jobs not in (None, 1):
-        arguments = ((private.packed(public[-1]), *public) for private, *public in arguments)
-        run = joblib.delayed(_far)
-        calls = (run(task, *given) for given in arguments)
+        arguments = ((private.pack(public[-1]), *public) for private, *public in arguments)
+        run = joblib.delayed(_run_remotely)
+        calls = (run(task, *values) for values in arguments)
     else:
         run = joblib.delayed(task)
-        calls = (run(*given) for given in arguments)
+        calls = (run(*values) for values in arguments)
     # A process that ends after its task must not be handed several tasks as one.
     ends = "maxtasksperchild" in (getattr(backend, "backend_kwargs", None) or {})
     options = {"batch_size": 1} if ends else {}
@@ -212,18 +210,18 @@ def _results(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> 
     except ValueError:
         # Some backends give nothing before everything is there.
         parallel = joblib.Parallel(**options)
-    found: Iterable[Any] = parallel(calls)
-    return found
+    results: Iterable[Any] = parallel(calls)
+    return results
 
 
-def _far(task: Callable[..., Any], *given: Any) -> Any:
-    """A task in another process, which hands a member back in bytes."""
-    found = task(*given)
-    return found.packed(given[-1]) if isinstance(found, Member) else found
+def _run_remotely(task: Callable[..., Any], *arguments: Any) -> Any:
+    """Runs a task in another process, which hands a member back in bytes."""
+    result = task(*arguments)
+    return result.pack(arguments[-1]) if isinstance(result, Member) else result
 
 
-def _dumps(value: Any) -> bytes:
-    """As joblib does it for what it sends, where functions without a name are allowed."""
+def _dump(value: Any) -> bytes:
+    """Pickles as joblib does, which allows functions without a name."""
     # Part of joblib once, and what it needs by now.
     for name in ("cloudpickle", "joblib.externals.cloudpickle"):
         with contextlib.suppress(ImportError):
@@ -231,37 +229,37 @@ def _dumps(value: Any) -> bytes:
     return pickle.dumps(value)
 
 
-def _trained(learner: Any, X: Any, y: LabelResult, seed: int) -> Any:
+def _train(learner: Any, X: Any, y: Labels, seed: int) -> Any:
     if not hasattr(learner, "fit"):
         # A callable may have a state, and what a function returns may be the same each time.
         model = copy.deepcopy(learner)
-        found = model(X, y, random_state=seed) if _seed_names(model) else model(X, y)
-        return _apart(found)
+        predictor = model(X, y, random_state=seed) if _seed_names(model) else model(X, y)
+        return _copy_if_allowed(predictor)
     if (y == y[0]).all():
         # Few classifiers learn from one class.
         return _Constant(y[0])
-    model = fresh(learner)
+    model = _copy_unfitted(learner)
     seeds = dict.fromkeys(_seed_names(model), seed)
     if hasattr(model, "set_params"):
         model.set_params(**seeds)
     elif seeds:
         model.random_state = seed
-    return _fitted(model, X, y)
+    return _fit(model, X, y)
 
 
-def _apart(predictor: Any) -> Any:
+def _copy_if_allowed(predictor: Any) -> Any:
     """A copy of what a function returned, if it allows one."""
     with contextlib.suppress(Exception):
         return copy.deepcopy(predictor)
     return predictor
 
 
-def _fitted(model: Any, X: Any, y: LabelResult) -> Any:
-    found = model.fit(X, y)
-    return found if hasattr(found, "predict") else model
+def _fit(model: Any, X: Any, y: Labels) -> Any:
+    result = model.fit(X, y)
+    return result if hasattr(result, "predict") else model
 
 
-def fresh(learner: Any) -> Any:
+def _copy_unfitted(learner: Any) -> Any:
     """An unfitted copy of an estimator or of a callable; a function as it is."""
     if hasattr(learner, "fit") and hasattr(learner, "get_params"):
         with contextlib.suppress(ImportError):
@@ -270,27 +268,27 @@ def fresh(learner: Any) -> Any:
 
 
 def _seed_names(learner: Any) -> list[str]:
-    """Every parameter that seeds it or a part of it."""
+    """The parameters that seed a learner or a part of it."""
     if hasattr(learner, "get_params"):
         names = learner.get_params(deep=True)
         return [name for name in names if name.split("__")[-1] == "random_state"]
     if hasattr(learner, "fit"):
         return ["random_state"] if hasattr(learner, "random_state") else []
     try:
-        found = inspect.signature(learner).parameters
+        names = list(inspect.signature(learner).parameters)
     except (TypeError, ValueError):
         return []
-    return [name for name in found if name == "random_state"]
+    return [name for name in names if name == "random_state"]
 
 
-def _predict(predictor: Any) -> Callable[[Any], Any]:
-    found: Callable[[Any], Any] = getattr(predictor, "predict", predictor)
-    return found
+def _predictor(model: Any) -> Callable[[Any], Any]:
+    predictor: Callable[[Any], Any] = getattr(model, "predict", model)
+    return predictor
 
 
-def _scored(predictor: Any, Q: Any) -> NDArray[np.float64]:
+def _score(predictor: Any, Q: Any) -> NDArray[np.float64]:
     if hasattr(predictor, "predict_proba"):
         # One column, of a single class, would be certain of anything.
         _, second = np.asarray(predictor.predict_proba(Q), np.float64).T
         return np.asarray(second)
-    return np.asarray(_predict(predictor)(Q), np.float64)
+    return np.asarray(_predictor(predictor)(Q), np.float64)

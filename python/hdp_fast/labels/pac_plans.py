@@ -19,8 +19,8 @@ class LearningPlan:
     """What a labeler needs for answers that are right, or a model that is.
 
     Attributes:
-        queries: public points to be labeled, m.
-        unstable: T, which unstable queries do not reach.
+        queries: public points to be labeled.
+        max_unstable: number of unstable queries that is not reached.
         table: the one of those that fit that needs fewer members.
         k: members.
         k_paper: members that the paper's Algorithm 4 asks for.
@@ -31,7 +31,7 @@ class LearningPlan:
     """
 
     queries: int
-    unstable: int
+    max_unstable: int
     table: HazardTable | VoteTable
     k: int
     k_paper: int
@@ -54,14 +54,14 @@ def plan_answers(
     """Records for so many answers of a PrivateLabeler with two classes.
 
     vc: VC dimension of the class that members minimize the empirical error over, at least 1.
-    queries: m, points of the distribution of the records. alpha: how far members may be above opt.
+    queries: m points of the distribution of the records. alpha: how far members may be above opt.
     beta: failure probability of everything together, a quarter for the training of all members, a
     quarter for the number of unstable queries, half for the table's coins. opt: the least error of
     the class, or a public bound on it; None where some hypothesis makes no error. share: as
     unstable_queries.
 
-    Guarantee: with probability 1 - beta the labeler answers all but fewer than `unstable` queries
-        with their labels, and does not end before. Privacy is the table's, whatever holds.
+    Guarantee: with probability 1 - beta the labeler answers all but fewer than `max_unstable`
+        queries with their labels, and does not end before. Privacy is the table's, whatever holds.
     Raises: ParameterError.
     Cost: as the tables' designs.
     Source: Bassily, Thakkar and Thakurta 2018, Theorems 4.3 and 4.4, with constants: unstable
@@ -83,7 +83,7 @@ def plan_answers(
     chunk = pac_sample_size(dimension, alpha=near, beta=failing / 4 / k, agnostic=opt is not None)
     return LearningPlan(
         queries=m,
-        unstable=T,
+        max_unstable=T,
         table=table,
         k=k,
         k_paper=paper_members(T, m, epsilon=epsilon, delta=delta, beta=failing),
@@ -121,7 +121,7 @@ def plan_learning(
     dimension, near = positive_int("vc", vc, 1 << 30), probability("alpha", alpha)
     failing, least = probability("beta", beta), 0.0 if opt is None else opt
     m = pac_sample_size(dimension, alpha=near, beta=failing / 4, agnostic=True)
-    found = plan_answers(
+    answers = plan_answers(
         dimension,
         m,
         alpha=near,
@@ -136,7 +136,7 @@ def plan_learning(
     if error >= 1:
         rule = f"the error that it promises must be below 1, and it is {error:.3g}"
         raise ParameterError(f"alpha = {near:g}, but {rule}")
-    return LearningPlan(**{**vars(found), "error": error})
+    return LearningPlan(**{**vars(answers), "error": error})
 
 
 def pac_sample_size(vc: int, *, alpha: float, beta: float, agnostic: bool) -> int:

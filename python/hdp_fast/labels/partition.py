@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._support.types import Integers
 from .._support.validate import array
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 
-Indices = NDArray[np.int64]
+# From a key to the rows of each chunk.
+Chunks = Callable[[bytes], list[Integers]]
 
 
-def by_position(n: int, k: int) -> list[Indices]:
+def choose_chunks(ids: ArrayLike | None, n: int, k: int) -> Chunks:
+    """How n records are split into k chunks, by their ids if there are any.
+
+    Raises: InsufficientSamples for fewer records than chunks, unless there are ids: then nobody
+        may learn how many records there are. ShapeError, ParameterError for other ids.
+    """
+    if ids is not None:
+        names = _check_ids(ids, n)
+        return lambda key: split_by_id(names, key, k)
+    if n < k:
+        raise InsufficientSamples(f"X has {n:,} records, but {k:,} members need one each")
+    return lambda key: split_by_position(n, k)
+
+
+def split_by_position(n: int, k: int) -> list[Integers]:
     """The rows of each of k chunks: row i is in chunk i mod k.
 
     Replacing a record changes one chunk; inserting one would change many.
@@ -22,7 +38,7 @@ def by_position(n: int, k: int) -> list[Indices]:
     return [np.arange(chunk, n, k) for chunk in range(k)]
 
 
-def by_identity(ids: list[bytes], key: bytes, k: int) -> list[Indices]:
+def split_by_id(ids: list[bytes], key: bytes, k: int) -> list[Integers]:
     """The rows of each of k chunks, by a keyed hash of the record's id, equal ids together.
 
     Inserting or removing all rows of one id changes one chunk, whatever the key, and keeps the
@@ -33,22 +49,22 @@ def by_identity(ids: list[bytes], key: bytes, k: int) -> list[Indices]:
     return np.split(order, np.searchsorted(chunks[order], np.arange(1, k)))
 
 
-def names(ids: ArrayLike, n: int) -> list[bytes]:
+def _check_ids(ids: ArrayLike, n: int) -> list[bytes]:
     """Ids as bytes, one for each of n records.
 
     Raises: ShapeError for another shape, ParameterError for anything but integers and texts.
     """
-    found = array("ids", ids)
-    if found.shape != (n,):
-        raise ShapeError(f"ids has shape {found.shape}, but it must be ({n},), as there are rows")
-    if found.dtype.kind == "O" and all(isinstance(name, str) for name in found):
-        found = found.astype(str)
-    if found.dtype.kind not in "iuSU" and n:
-        raise ParameterError(f"ids has dtype {found.dtype}, but it must hold integers or texts")
-    return [_bytes(name) for name in found.tolist()]
+    names = array("ids", ids)
+    if names.shape != (n,):
+        raise ShapeError(f"ids has shape {names.shape}, but it must be ({n},), as there are rows")
+    if names.dtype.kind == "O" and all(isinstance(name, str) for name in names):
+        names = names.astype(str)
+    if names.dtype.kind not in "iuSU" and n:
+        raise ParameterError(f"ids has dtype {names.dtype}, but it must hold integers or texts")
+    return [_bytes(name) for name in names.tolist()]
 
 
-def _bytes(name: Any) -> bytes:
+def _bytes(name: str | bytes | int) -> bytes:
     # A lone surrogate is an id like any other.
     return name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
 

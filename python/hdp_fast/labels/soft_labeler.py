@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,9 @@ from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from ..stability.plans import VotePlan, members_needed, paper_members
 from ..stability.tables import HazardTable
-from . import ensemble
-from .base import Fitted, Labeler
+from .base import Labeler
+from .fitted import Fitted
+from .label_set import check_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +41,21 @@ class ScoreResult:
     record: PrivacyRecord | None
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class SoftLabeler(Labeler):
     """Answers with scores that members agree on, each trained on its own chunk of the records.
 
     learner: with fit and predict_proba, of two classes, the second of which is meant, or predict,
     a score; or a function (X, y) -> such a predictor or function. epsilon, delta: of all answers
-    together. queries: m, how many scores may be asked. unstable: T, the bottom that ends the
-    answers; a score that two histograms miss is two bottoms, one that the second of them finds is
+    together. queries: how many scores may be asked. max_unstable: number of the bottom that ends
+    the answers; a score that two histograms miss is two bottoms, one that the second of them finds
+    is
     one. beta, agreement: as stability.plan, of members whose scores lie in one bin. members,
     diagnose: as PrivateLabeler.
 
-    Members vote for one of so many bins of [0, 1], and after a bottom for those that are shifted by
-    half a width: two consecutive queries to one table. A member that fails scores 0, and nothing
+    Members vote for a bin of [0, 1], and after a bottom for one of the bins that are shifted by
+    half
+    a width: two consecutive queries to one table. A member that fails scores 0, and nothing
     names it; all that PrivateLabeler says of members holds here.
 
     Guarantee: as PrivateLabeler.
@@ -69,33 +73,9 @@ class SoftLabeler(Labeler):
         unstable_left: bottoms until the answers end.
     """
 
-    _source = "Bassily, Thakkar and Thakurta 2018, Algorithm 6, with a verified table for noise"
-    _kept = ("epsilon", "delta", "queries", "unstable", "beta", "agreement", "members", "diagnose")
-
-    def __init__(
-        self,
-        learner: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        queries: int,
-        unstable: int,
-        beta: float = 0.05,
-        agreement: float = 0.75,
-        members: int | None = None,
-        diagnose: bool = False,
-    ):
-        super().__init__(
-            learner,
-            epsilon=epsilon,
-            delta=delta,
-            queries=queries,
-            unstable=unstable,
-            beta=beta,
-            agreement=agreement,
-            members=members,
-            diagnose=diagnose,
-        )
+    _source: ClassVar[str] = (
+        "Bassily, Thakkar and Thakurta 2018, Algorithm 6, with a verified table for noise"
+    )
 
     def plan(self) -> VotePlan:
         """The table, of twice as many queries, and the number of members that fit will use.
@@ -105,11 +85,10 @@ class SoftLabeler(Labeler):
         Cost: as stability.plan.
         Source: Bassily, Thakkar and Thakurta 2018, Theorem 5.14, for k_paper.
         """
-        unstable, queries = self._sizes()
-        goal = {"epsilon": self.epsilon, "delta": self.delta, "beta": self.beta}
-        table = HazardTable.design(unstable, 2 * queries, **goal)
+        (max_unstable, queries), goal = self._limits(), self._goal()
+        table = HazardTable.design(max_unstable, 2 * queries, **goal)
         k = members_needed(table, agreement=self.agreement)
-        paper = paper_soft_members(unstable, queries, **goal)
+        paper = paper_soft_members(max_unstable, queries, **goal)
         return VotePlan(table=table, k=k, k_hazard=k, k_vote=None, k_paper=paper)
 
     def fit(
@@ -135,10 +114,10 @@ class SoftLabeler(Labeler):
         Source: as the class.
         """
         records = check_features("X", X)
-        labels = ensemble.targets(y, int(records.shape[0]))
+        labels = check_targets(y, int(records.shape[0]))
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ParameterError("y holds something else, but every number must be finite")
-        return self._trained(records, labels, ids, budget, random_state, progress)
+        return self._train(records, labels, ids, budget, random_state, progress)
 
     def score(
         self, Q: Any, bins: int, *, bottoms: int | None = None, progress: bool = False
@@ -155,30 +134,33 @@ class SoftLabeler(Labeler):
         """
         if positive_int("bins", bins, 1 << 16) == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
-        fitted = self._fitted()
-        limit, points = fitted.limit(bottoms), fitted.asked(Q)
-        with fitted.bar(points, "score", progress) as bar:
-            found = self._scores(fitted, points, bar)
-        values, (unstable, queries) = fitted.answers(
-            lambda session: session.answer_scores(found, bins), found.shape[1], limit
+        fitted = self._require_fitted()
+        limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
+        with fitted.show_progress(points, "score", progress) as bar:
+            scores = self._collect_scores(fitted, points, bar)
+        values, unstable_left, queries_left = fitted.answer(
+            lambda session: session.answer_scores(scores, bins), scores.shape[1], limit
         )
         return ScoreResult(
             scores=values,
             is_bottom=np.isnan(values),
-            unstable_left=unstable,
-            queries_left=queries,
+            unstable_left=unstable_left,
+            queries_left=queries_left,
             record=fitted.record,
         )
 
-    def _scores(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.float64]:
-        found = [np.empty((fitted.members, 0))]
-        blocks = fitted.ensemble.scores(points, fitted.spent.used().queries, bar)
-        for scores, faults in blocks:
-            self._name(fitted, faults)
-            found.append(scores)
-        return np.concatenate(found, axis=1)
+    def _collect_scores(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.float64]:
+        blocks = [np.empty((fitted.members, 0))]
+        position = fitted.account.usage().queries
+        for scores, faults in fitted.ensemble.scores(points, position, bar):
+            self._note(fitted, faults)
+            blocks.append(scores)
+        return np.concatenate(blocks, axis=1)
 
 
-def paper_soft_members(T: int, m: int, *, epsilon: float, delta: float, beta: float) -> int:
-    """The k of the paper's Theorem 5.14: that of Algorithm 4 for 2 T, and for beta twice over."""
-    return paper_members(2 * T, m, epsilon=epsilon, delta=delta, beta=min(2 * beta, 1 - 1e-9))
+def paper_soft_members(
+    max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
+) -> int:
+    """The k of the paper's Theorem 5.14: that of Algorithm 4 for 2 T and 2 beta."""
+    twice = min(2 * beta, 1 - 1e-9)
+    return paper_members(2 * max_unstable, queries, epsilon=epsilon, delta=delta, beta=twice)

@@ -30,46 +30,46 @@ _SAVING = "saving "
 
 
 @dataclass
-class Used:
+class Usage:
     """Bottoms and queries that have been used up."""
 
     bottoms: int = 0
     queries: int = 0
 
 
-class Spent:
-    """The account of one ensemble: read, answered from and written in one transaction.
+class UsageAccount:
+    """The account of one ensemble: it is read, answered from and written in one transaction.
 
     An answer may be shown once the transaction has ended: one that a crash takes away has been
     paid for or was never seen.
     """
 
     def __init__(self, path: Path | None = None, key: str = ""):
-        """Opens the account in a file, or begins one in memory.
+        """Open the account in a file, or begin one in memory.
 
         Raises: CheckpointError for a file of another ensemble, or none.
         """
         self._file, self._key = None if path is None else StateFile(_FORMAT, path), key
-        self._used, self._process, self._turnstile = Used(), os.getpid(), Turnstile("labeler")
+        self._usage, self._process, self._turnstile = Usage(), os.getpid(), Turnstile("labeler")
         if self._file is not None:
             self._file.inspect()
-            self.used()
+            self.usage()
 
     @property
     def path(self) -> Path | None:
         """The file; None in memory."""
         return None if self._file is None else self._file.path
 
-    def used(self) -> Used:
+    def usage(self) -> Usage:
         """What has been used up by now.
 
         Raises: CheckpointError.
         """
-        with self.payment() as used:
-            return replace(used)
+        with self.payment() as usage:
+            return replace(usage)
 
     @contextmanager
-    def payment(self) -> Iterator[Used]:
+    def payment(self) -> Iterator[Usage]:
         """What has been used up, to be changed inside, which nobody else can do meanwhile.
 
         Raises: CheckpointError where the file cannot be read and written; ParameterError in the
@@ -80,17 +80,17 @@ class Spent:
         # Processes are kept apart by the file, threads of this one before they wait for it.
         with self._turnstile.hold():
             if self._file is None:
-                used = replace(self._used)
-                yield used
-                self._used = used
+                usage = replace(self._usage)
+                yield usage
+                self._usage = usage
                 return
             with self._file.transaction() as statements:
-                used = _read(self._file, statements, self._key)
-                before = replace(used)
-                yield used
-                if used != before:
+                usage = _read(self._file, statements, self._key)
+                before = replace(usage)
+                yield usage
+                if usage != before:
                     query = "UPDATE spent SET bottoms = ?, queries = ?"
-                    statements.write(query, used.bottoms, used.queries)
+                    statements.write(query, usage.bottoms, usage.queries)
 
     def require_memory(self, path: Path) -> None:
         """Refuse to move it from one file into another.
@@ -102,8 +102,8 @@ class Spent:
             raise StateFile(_FORMAT, path).refusal(rule)
 
     @contextmanager
-    def moved(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
-        """Moves the account into a file, while the block gives the labeler's file its name.
+    def move_to(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
+        """Move the account into a file, while the block gives the labeler's file its name.
 
         A kill before that leaves an account that nothing can be asked from: the next one for the
         same file takes its place. Once the labeler's file may have its name there is no way back
@@ -117,7 +117,7 @@ class Spent:
         with self._turnstile.hold():
             self.require_memory(path)
             file = StateFile(_FORMAT, path)
-            values = (_SAVING + key, self._used.bottoms, self._used.queries)
+            values = (_SAVING + key, self._usage.bottoms, self._usage.queries)
             query = "INSERT INTO spent VALUES (?, ?, ?)"
             if not file.create(lambda new: new.write(query, *values)):
                 file.inspect()
@@ -163,7 +163,7 @@ def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
         raise file.refusal(f"{rule}, or choose another path")
 
 
-def _read(file: StateFile, statements: Statements, ours: str) -> Used:
+def _read(file: StateFile, statements: Statements, ours: str) -> Usage:
     file.verify(statements)
     with file.translate_damage():
         ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
@@ -172,4 +172,4 @@ def _read(file: StateFile, statements: Statements, ours: str) -> Used:
     # A kill just after the labeler's file got its name leaves the word before the key.
     if key.removeprefix(_SAVING) != ours:
         raise file.refusal("it must be the ledger of this ensemble")
-    return Used(bottoms, queries)
+    return Usage(bottoms, queries)

@@ -24,7 +24,7 @@ def count_votes(votes: NDArray[np.uint8], labels: int) -> Integers:
     return counts
 
 
-def stands(counts: Integers) -> tuple[Integers, Integers]:
+def find_winners(counts: Integers) -> tuple[Integers, Integers]:
     """Winners and distances of counts (m, K), K at least 2, by their definition."""
     winners = counts.argmax(axis=1)
     most = np.take_along_axis(counts, winners[:, None], axis=1)
@@ -51,7 +51,7 @@ def adversary_delta(
     """The exact delta at epsilon of answers to queries that an adversary chooses one by one.
 
     pairs: what a query may be on two neighbors: the probabilities of heads, of which there may be
-    so many `bottoms`. Every strategy is tried.
+    at most `bottoms`. Every strategy is tried.
     """
     first, second = np.array(pairs).T
 
@@ -78,18 +78,18 @@ def respond_to_ones(
 ) -> Integers:
     """Answers to queries with two labels by a table: -1, 0 or 1; no bottoms by a table of votes.
 
-    With floating-point coins, which protect nobody.
+    Its coins are floating-point numbers, which protect nobody.
     """
     gap = 2 * ones.astype(np.int64) - members
-    coins = rng.random(ones.size)
+    uniform = rng.random(ones.size)
     if bottoms is None:
         levels = np.minimum(np.abs(gap) // 2, len(probabilities) - 1)
-        labels: Integers = ((coins < probabilities[levels]) ^ (gap > 0)).astype(np.int64)
+        labels: Integers = ((uniform < probabilities[levels]) ^ (gap > 0)).astype(np.int64)
         return labels
     # Ties go to label 0, which therefore wins by one vote less.
     distances = np.where(gap > 0, gap - 1, -gap) // 2
     levels = np.minimum(distances, len(probabilities) - 1)
-    answers = np.where(coins < probabilities[levels], -1, gap > 0)
+    answers = np.where(uniform < probabilities[levels], -1, gap > 0)
     ends = np.flatnonzero(answers == -1)[bottoms - 1 : bottoms]
     answered: Integers = answers[: ends[0] + 1] if ends.size else answers
     return answered
@@ -106,11 +106,11 @@ def gaussian_vote_law(
     with localcontext(prec=60):
         reach = max(masses)
         below = dict(enumerate(accumulate(masses[x] for x in range(-reach, reach + 1)), -reach))
-        found = {r: _won(r, counts, gap, masses, below) for r in range(len(counts))}
-        return {-1: 1 - sum(found.values(), Decimal(0)), **found}
+        law = {r: _win_probability(r, counts, gap, masses, below) for r in range(len(counts))}
+        return {-1: 1 - sum(law.values(), Decimal(0)), **law}
 
 
-def _won(
+def _win_probability(
     label: int,
     counts: Sequence[int],
     gap: int,

@@ -12,8 +12,9 @@ from .._support.lazy import list_only
 from .distances import count_votes, distance, plurality
 from .gaussian import GaussianSession, GaussianVote
 from .plans import VotePlan, members_needed, paper_members, plan
-from .sessions import Session
-from .sparse_vector import AboveThreshold, OnlineQueryRelease, StableRelease, laplace_scale
+from .sessions import TableSession
+from .sparse_vector import AboveThreshold, OnlineQueryRelease, laplace_scale
+from .stable_release import StableRelease
 from .tables import HazardTable, VoteTable
 
 __all__ = [
@@ -22,8 +23,8 @@ __all__ = [
     "GaussianVote",
     "HazardTable",
     "OnlineQueryRelease",
-    "Session",
     "StableRelease",
+    "TableSession",
     "VotePlan",
     "VoteTable",
     "count_votes",

@@ -26,7 +26,7 @@ def distance(counts: ArrayLike) -> int | Integers:
     Source: Bassily, Thakkar and Thakurta 2018, Definition 3.1, in closed form: the minimum over
         r != t of floor((ct(t) - ct(r) - 1 + [t < r]) / 2), t the winner.
     """
-    return _stands(counts)[1]
+    return _find_winners(counts)[1]
 
 
 def plurality(counts: ArrayLike) -> int | Integers:
@@ -38,7 +38,7 @@ def plurality(counts: ArrayLike) -> int | Integers:
     Cost: one pass over the counts.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4.
     """
-    return _stands(counts)[0]
+    return _find_winners(counts)[0]
 
 
 def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) -> NDArray[np.uint32]:
@@ -55,15 +55,16 @@ def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) ->
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 4.
     """
     size = positive_int("labels", labels, 256)
-    found = votes_of(votes)
-    wanted = None if threads is None else nonnegative_int("threads", threads)
-    queries = found.shape[1]
-    return _core.count_votes(found.reshape(-1), queries, size, wanted).reshape(queries, size)
+    ballots = votes_of(votes)
+    workers = None if threads is None else nonnegative_int("threads", threads)
+    queries = ballots.shape[1]
+    return _core.count_votes(ballots.reshape(-1), queries, size, workers).reshape(queries, size)
 
 
-def _stands(counts: ArrayLike) -> tuple[int | Integers, int | Integers]:
-    found = counts_of(counts)
-    winners, distances = _core.vote_stands(found.reshape(-1), found.shape[-1])
-    if found.ndim == 1:
+def _find_winners(counts: ArrayLike) -> tuple[int | Integers, int | Integers]:
+    """The winners of votes and their distances to instability."""
+    votes = counts_of(counts)
+    winners, distances = _core.vote_stands(votes.reshape(-1), votes.shape[-1])
+    if votes.ndim == 1:
         return int(winners[0]), int(distances[0])
     return winners, distances

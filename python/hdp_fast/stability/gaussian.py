@@ -19,8 +19,8 @@ from ..accounting.discrete_gaussian import LEAST_SIGMA, composed_delta, composed
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
-from .sessions import Once, used
-from .tables import restored
+from .sessions import SingleUseSession, check_used
+from .tables import restore
 from .votes import counts_of
 
 THRESHOLD = 1.0
@@ -43,15 +43,15 @@ class GaussianVote:
     than the gap below it. Counts with noise could all be published at this cost: a bottom needs no
     check of its own, and there may be any number of them. Made by design.
 
-    m: queries that may be asked, at least 1. labels: size of the public label set, at least 2.
+    queries: how many may be asked, at least 1. labels: size of the public label set, at least 2.
     epsilon: 0.001 to 1,000. delta: 1e-200 to 1. beta: failure probability that members_needed aims
     at, in (0, 1). threshold: the gap that an answer needs, in units of sigma, 0 to 1,000. sigma: of
     the noise, a Fraction whose denominator is at most 1,024, 3 to 2**49.
 
     Guarantee: (epsilon, delta)-DP for all answers of a session together, whoever chooses the
         queries, when one vote a query is replaced, always that of the same member: two counts of a
-        query change by 1, whose noise costs 1 / (2 sigma**2)-zCDP each, m / sigma**2 in all. The
-        delta is that of their exact joint curve, at epsilon = 1 with 7 % less noise than zCDP
+        query change by 1, whose noise costs 1 / (2 sigma**2)-zCDP each, queries / sigma**2 in all.
+        The delta is that of their exact joint curve, at epsilon = 1 with 7 % less noise than zCDP
         alone would want. Exact coins.
     Raises: ParameterError, also for a sigma that is not enough.
     Cost: constant.
@@ -59,7 +59,7 @@ class GaussianVote:
         noisy gap costs nothing besides is post-processing (hdp_fast's own use).
     """
 
-    m: int
+    queries: int
     labels: int
     epsilon: float
     delta: float
@@ -70,8 +70,8 @@ class GaussianVote:
     def __post_init__(self) -> None:
         """Refuse what would not keep its promise."""
         checked = {
-            **_checked(self.m, self.epsilon, self.delta, self.beta),
-            **_rule(self.labels, self.threshold),
+            **_check_promise(self.queries, self.epsilon, self.delta, self.beta),
+            **_check_vote(self.labels, self.threshold),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -86,14 +86,14 @@ class GaussianVote:
                 sigma,
                 "it must be a Fraction, its denominator at most 1,024, from 3 to 2**49",
             )
-        if composed_delta(sigma, 2 * self.m, self.epsilon) > self.delta:
+        if composed_delta(sigma, 2 * self.queries, self.epsilon) > self.delta:
             rule = f"that is too little noise for epsilon = {self.epsilon:g}"
             raise ParameterError(f"sigma = {float(sigma):g}, but {rule}, delta = {self.delta:g}")
 
     @classmethod
     def design(
         cls,
-        m: int,
+        queries: int,
         *,
         epsilon: float,
         delta: float,
@@ -103,18 +103,18 @@ class GaussianVote:
     ) -> GaussianVote:
         """The least noise that keeps the promise, but for a millionth.
 
-        m, epsilon, delta, beta, labels, threshold: as the class. The smaller the threshold, the
-        more answers and the fewer of them right; 0 leaves no bottom.
+        queries, epsilon, delta, beta, labels, threshold: as the class. The smaller the threshold,
+        the more answers and the fewer of them right; 0 leaves no bottom.
 
         Guarantee: as the class.
         Raises: ParameterError.
         Cost: hundredths of a second.
         Source: the continuous curve, raised until the exact one holds.
         """
-        checked = _checked(m, epsilon, delta, beta)
-        rule = _rule(labels, threshold)
-        sigma = composed_sigma(checked["epsilon"], checked["delta"], 2 * checked["m"])
-        return cls(**checked, **rule, sigma=sigma)
+        promise = _check_promise(queries, epsilon, delta, beta)
+        vote = _check_vote(labels, threshold)
+        sigma = composed_sigma(promise["epsilon"], promise["delta"], 2 * promise["queries"])
+        return cls(**promise, **vote, sigma=sigma)
 
     @property
     def gap(self) -> int:
@@ -122,11 +122,15 @@ class GaussianVote:
         return math.ceil(Fraction(self.threshold) * self.sigma)
 
     def session(
-        self, *, queries: int = 0, random_state: RandomState = None, budget: Budget | None = None
+        self,
+        *,
+        used_queries: int = 0,
+        random_state: RandomState = None,
+        budget: Budget | None = None,
     ) -> GaussianSession:
         """Begin to answer queries.
 
-        queries: what an earlier session of the same release has already used of m. random_state:
+        used_queries: what earlier sessions of the same release have already used. random_state:
         None draws all noise from the operating system, an int or a Generator makes a reproducible
         test stream. budget: charged epsilon and delta once, here, for the whole session.
 
@@ -135,7 +139,7 @@ class GaussianVote:
         Cost: constant.
         Source: as the class.
         """
-        return GaussianSession(self, queries, random_state, budget)
+        return GaussianSession(self, used_queries, random_state, budget)
 
     def verify(self) -> float:
         """The epsilon at delta that this noise certainly has, at most the promised one.
@@ -147,7 +151,7 @@ class GaussianVote:
         low, high = 0.0, self.epsilon
         while high - low > 1e-6 * high:
             middle = (low + high) / 2
-            holds = composed_delta(self.sigma, 2 * self.m, middle) <= self.delta
+            holds = composed_delta(self.sigma, 2 * self.queries, middle) <= self.delta
             low, high = (low, middle) if holds else (middle, high)
         return high
 
@@ -171,7 +175,7 @@ class GaussianVote:
         Cost: as design.
         Source: none.
         """
-        return restored(cls, text, lambda sigma, **fields: cls(**fields, sigma=Fraction(*sigma)))
+        return restore(cls, text, lambda sigma, **fields: cls(**fields, sigma=Fraction(*sigma)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(),)
@@ -179,12 +183,13 @@ class GaussianVote:
     def __repr__(self) -> str:
         promise = f"epsilon={self.epsilon:g}, delta={self.delta:g}, beta={self.beta:g}"
         noise = f"noise of sigma = {float(self.sigma):.4g} on each count"
-        rule = f"bottom below a gap of {self.gap:,}"
-        return f"GaussianVote(m={self.m:,}, labels={self.labels:,}, {promise}): {noise}, {rule}"
+        answers = f"{noise}, bottom below a gap of {self.gap:,}"
+        sizes = f"queries={self.queries:,}, labels={self.labels:,}"
+        return f"GaussianVote({sizes}, {promise}): {answers}"
 
 
-class GaussianSession(Once):
-    """Answers to queries by noisy counts, until m queries.
+class GaussianSession(SingleUseSession):
+    """Answers to queries by noisy counts, until all queries have been asked.
 
     Made by GaussianVote.session. Bottom is -1; there may be any number of them. There is one
     session in one process: a copy is the very same object, pickling raises, and so does a call in a
@@ -198,12 +203,16 @@ class GaussianSession(Once):
     """
 
     def __init__(
-        self, vote: GaussianVote, queries: int, random_state: RandomState, budget: Budget | None
+        self,
+        vote: GaussianVote,
+        used_queries: int,
+        random_state: RandomState,
+        budget: Budget | None,
     ):
-        left = vote.m - used("queries", queries, vote.m)
+        left = vote.queries - check_used("used_queries", used_queries, vote.queries)
         check_random_state(random_state)
         record = PrivacyRecord(
-            mechanism=f"stability.GaussianVote, m={vote.m}",
+            mechanism=f"stability.GaussianVote, queries={vote.queries}",
             source=_SOURCE,
             neighbors="replace_one",
             epsilon=vote.epsilon,
@@ -232,8 +241,8 @@ class GaussianSession(Once):
     def answer(self, counts: ArrayLike) -> int | Integers:
         """Answer queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K), K the size of the label set. Returns a label
-        or -1 as an int; for m queries int64 (m,).
+        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the label set.
+        Returns a label or -1 as an int; for m queries int64 (m,).
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left. Nothing
@@ -241,21 +250,21 @@ class GaussianSession(Once):
         Cost: a draw of noise for each count, tens of nanoseconds.
         Source: as GaussianVote.
         """
-        found, labels = counts_of(counts), self._vote.labels
-        if found.shape[-1] != labels:
+        votes, labels = counts_of(counts), self._vote.labels
+        if votes.shape[-1] != labels:
             rule = f"this vote is between {labels:,} labels"
-            raise ShapeError(f"counts has shape {found.shape}, but {rule}")
-        rows, step = found.reshape(-1, labels), max(1, _BLOCK // labels)
+            raise ShapeError(f"counts has shape {votes.shape}, but {rule}")
+        rows, step = votes.reshape(-1, labels), max(1, _BLOCK // labels)
         answers = np.empty(len(rows), np.int64)
         with self._hold():
             self._check_left(len(rows), None, self._queries)
             for start in range(0, len(rows), step):
-                answers[start : start + step] = self._answered(rows[start : start + step])
+                answers[start : start + step] = self._answer_block(rows[start : start + step])
             self._queries -= len(rows)
-        return int(answers[0]) if found.ndim == 1 else answers
+        return int(answers[0]) if votes.ndim == 1 else answers
 
-    def _answered(self, counts: NDArray[np.uint32]) -> Integers:
-        drawn = noise.discrete_gaussian(self._vote.sigma, counts.shape, random_state=self._coins)
+    def _answer_block(self, counts: NDArray[np.uint32]) -> Integers:
+        drawn = noise.discrete_gaussian(self._vote.sigma, counts.shape, random_state=self._rng)
         noisy: Integers = np.add(counts, drawn, dtype=np.int64)
         winners: Integers = noisy.argmax(axis=1)
         second, first = np.partition(noisy, -2, axis=1)[:, -2:].T
@@ -265,16 +274,16 @@ class GaussianSession(Once):
         return f"GaussianSession({self._record.mechanism}: {self._queries:,} queries left)"
 
 
-def _checked(m: Any, epsilon: Any, delta: Any, beta: Any) -> dict[str, Any]:
+def _check_promise(queries: Any, epsilon: Any, delta: Any, beta: Any) -> dict[str, Any]:
     least, most = _EPSILONS
-    spent = number("epsilon", epsilon)
-    if not least <= spent <= most:
+    total = number("epsilon", epsilon)
+    if not least <= total <= most:
         refuse("epsilon", epsilon, f"it must lie in [{least}, {most:,g}]")
     shares = {name: probability(name, value) for name, value in (("delta", delta), ("beta", beta))}
-    return {"m": positive_int("m", m, _MOST), "epsilon": spent, **shares}
+    return {"queries": positive_int("queries", queries, _MOST), "epsilon": total, **shares}
 
 
-def _rule(labels: Any, threshold: Any) -> dict[str, Any]:
+def _check_vote(labels: Any, threshold: Any) -> dict[str, Any]:
     size, least = positive_int("labels", labels, _MOST), number("threshold", threshold)
     if size == 1:
         raise ParameterError("labels = 1, but a vote needs at least 2")

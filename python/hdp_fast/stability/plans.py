@@ -13,10 +13,10 @@ from ..exceptions import ParameterError
 from .gaussian import THRESHOLD, GaussianVote
 from .tables import HazardTable, VoteTable
 
-Table = HazardTable | VoteTable | GaussianVote
+AnyTable = HazardTable | VoteTable | GaussianVote
 
 _MOST = 1 << 40
-# Numbers of right votes that are told apart.
+# Bins in the sum over the number of right votes.
 _BLOCKS = 1 << 12
 
 
@@ -33,7 +33,7 @@ class VotePlan:
         k_gaussian: members that a GaussianVote needs; None for soft labels.
     """
 
-    table: Table
+    table: AnyTable
     k: int
     k_hazard: int
     k_vote: int | None
@@ -42,8 +42,8 @@ class VotePlan:
 
 
 def plan(
-    T: int,
-    m: int,
+    max_unstable: int,
+    queries: int,
     *,
     epsilon: float,
     delta: float,
@@ -54,10 +54,10 @@ def plan(
 ) -> VotePlan:
     """The table that needs fewer members, of those that fit the number of labels.
 
-    T: bottoms that end a session of a HazardTable. m: queries. epsilon, delta, beta: as the
-    tables'. labels: size of the label set, at least 2. agreement: as members_needed. threshold: as
-    GaussianVote. Of two labels a VoteTable or a HazardTable is taken, of more a HazardTable or a
-    GaussianVote.
+    max_unstable: bottoms that end a session of a HazardTable. queries: how many may be asked.
+    epsilon, delta, beta: as the tables'. labels: size of the label set, at least 2. agreement: as
+    members_needed. threshold: as GaussianVote. Of two labels a VoteTable or a HazardTable is taken,
+    of more a HazardTable or a GaussianVote.
 
     Guarantee: that of the tables; the numbers of members only promise utility.
     Raises: ParameterError.
@@ -68,10 +68,10 @@ def plan(
     if size == 1:
         raise ParameterError("labels = 1, but a vote needs at least 2")
     goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
-    tables: dict[str, Table] = {"k_hazard": HazardTable.design(T, m, **goal)}
+    tables: dict[str, AnyTable] = {"k_hazard": HazardTable.design(max_unstable, queries, **goal)}
     if size == 2:
-        tables["k_vote"] = VoteTable.design(m, **goal)
-    tables["k_gaussian"] = GaussianVote.design(m, labels=size, threshold=threshold, **goal)
+        tables["k_vote"] = VoteTable.design(queries, **goal)
+    tables["k_gaussian"] = GaussianVote.design(queries, labels=size, threshold=threshold, **goal)
     needed = {name: members_needed(table, agreement=agreement) for name, table in tables.items()}
     fitting = ("k_vote", "k_hazard") if size == 2 else ("k_hazard", "k_gaussian")
     fewest = min(fitting, key=needed.__getitem__)
@@ -80,37 +80,37 @@ def plan(
         k=needed[fewest],
         k_hazard=needed["k_hazard"],
         k_vote=needed.get("k_vote"),
-        k_paper=paper_members(T, m, **goal),
+        k_paper=paper_members(max_unstable, queries, **goal),
         k_gaussian=needed["k_gaussian"],
     )
 
 
-def members_needed(table: Table, *, agreement: float = 0.75) -> int:
+def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
     """The smallest k with which a table answers rightly, but for probability beta.
 
-    table: its beta / 2 is for the coins, the other half for the votes, shared among its m queries;
+    table: its beta / 2 is for the coins, the other half for the votes, shared among its queries;
     a GaussianVote's beta is for both together, and a bottom is no right answer either. agreement:
     probability with which each member, independently, is right on a query that counts as stable, in
-    (1/2, 1). All other members may agree on one wrong label. With a HazardTable at most T - 1
-    queries may be unstable: one more halts the session.
+    (1/2, 1). All other members may agree on one wrong label. With a HazardTable at most
+    max_unstable - 1 queries may be unstable: one more halts the session.
 
     Raises: ParameterError, also where more than 2**40 were needed.
     Cost: milliseconds.
     Source: the binomial tail itself, in the place of Bassily, Thakkar and Thakurta 2018, Theorem
-        3.11: smallest k with Pr[distance < J] <= beta / (2 m). For a GaussianVote the mean over the
-        votes of the tail of the noise, times the labels that could win.
+        3.11: smallest k with Pr[distance < J] <= beta / (2 queries). For a GaussianVote the mean
+        over the votes of the tail of the noise, times the labels that could win.
     """
-    if not isinstance(table, Table):
+    if not isinstance(table, AnyTable):
         refuse("table", table, "it must be a HazardTable, a VoteTable or a GaussianVote")
     p = probability("agreement", agreement)
     if p <= 0.5:
         raise ParameterError(f"agreement = {agreement}, but it must lie in (1/2, 1)")
     if isinstance(table, GaussianVote):
-        vote, share = table, table.beta / table.m
+        vote, share = table, table.beta / table.queries
         return _fewest(lambda k: _missed(vote, k, p, share) <= share)
     # A distance of J or more: 2 c - k - 1 >= 2 J where ties are lost, 2 c - k >= 2 J else.
     lost = 1 if isinstance(table, HazardTable) else 0
-    allowed = math.log(table.beta / 2 / table.m)
+    allowed = math.log(table.beta / 2 / table.queries)
 
     def enough(k: int) -> bool:
         needed = (2 * table.J + k + lost + 1) // 2
@@ -119,19 +119,23 @@ def members_needed(table: Table, *, agreement: float = 0.75) -> int:
     return _fewest(enough)
 
 
-def paper_members(T: int, m: int, *, epsilon: float, delta: float, beta: float) -> int:
+def paper_members(
+    max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
+) -> int:
     """The k of the paper's Algorithm 4, whose distance is another one and whose proof fails.
 
-    T: unstable queries. m: queries. epsilon: above 0. delta, beta: in (0, 1).
+    max_unstable: the paper's T, unstable queries. queries: all of them. epsilon: above 0. delta,
+        beta: in (0, 1).
 
     Raises: ParameterError.
     Cost: constant.
     Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 1.
     """
-    bottoms, queries = positive_int("T", T, _MOST), positive_int("m", m, _MOST)
+    bottoms = positive_int("max_unstable", max_unstable, _MOST)
+    total = positive_int("queries", queries, _MOST)
     tail = min(probability("delta", delta), probability("beta", beta) / 2)
     spread = math.sqrt(bottoms * math.log(2 / delta)) / positive("epsilon", epsilon)
-    return round(136 * math.log(4 * queries * bottoms / tail) * spread)
+    return round(136 * math.log(4 * total * bottoms / tail) * spread)
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:

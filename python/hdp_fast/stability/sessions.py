@@ -11,15 +11,15 @@ from .. import _core
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Uncopyable
-from .._support.validate import array, nonnegative_int, positive_int
+from .._support.validate import array, nonnegative_int, positive_int, refuse
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
 from .votes import counts_of, unsigned
 
 
-class Once(Uncopyable):
-    """State that answers until it is used up, in one process alone: a copy is the very same object.
+class SingleUseSession(Uncopyable):
+    """Answers until it is used up, in one process alone: a copy is the very same object.
 
     Charges the budget when it is made.
     """
@@ -30,7 +30,7 @@ class Once(Uncopyable):
     def __init__(self, record: PrivacyRecord, random_state: RandomState, budget: Budget | None):
         super().__init__()
         self._record = record
-        self._coins = make_stream(random_state)
+        self._rng = make_stream(random_state)
         with spend(budget, record):
             pass
 
@@ -47,8 +47,8 @@ class Once(Uncopyable):
             raise BudgetExceeded(f"{queries:,} queries, but {left:,} are left")
 
 
-class Session(Once):
-    """Answers to queries by the coins of a table, until T bottoms or m queries.
+class TableSession(SingleUseSession):
+    """Answers to queries by the coins of a table, until max_unstable bottoms or all queries.
 
     Made by HazardTable.session or VoteTable.session. Bottom is -1. Where a call reaches the last
     bottom, it returns the answers up to that one; later calls raise. There is one session in one
@@ -65,17 +65,18 @@ class Session(Once):
         self,
         table: _core.AnswerTable,
         limits: tuple[int | None, int],
-        spent: tuple[int, int],
+        used: tuple[int, int],
         record: PrivacyRecord,
         random_state: RandomState,
         budget: Budget | None,
     ):
-        most, m = limits
-        bottoms, queries = used("bottoms", spent[0], most or 0), used("queries", spent[1], m)
+        max_unstable, queries = limits
+        used_bottoms = check_used("used_bottoms", used[0], max_unstable or 0)
+        used_queries = check_used("used_queries", used[1], queries)
         check_random_state(random_state)
         self._table = table
-        self._bottoms = None if most is None else most - bottoms
-        self._queries = m - queries
+        self._bottoms = None if max_unstable is None else max_unstable - used_bottoms
+        self._queries = queries - used_queries
         super().__init__(record, random_state, budget)
 
     @property
@@ -96,9 +97,9 @@ class Session(Once):
     def answer(self, counts: ArrayLike) -> int | Integers:
         """Answer queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K), K the size of the public label set, fixed
-        before the query; for a VoteTable K = 2. Returns a label or -1 as an int; for m queries
-        int64 (answered,), as many as came until the session ended.
+        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the public label
+        set, fixed before the query; for a VoteTable K = 2. Returns a label or -1 as an int; for m
+        queries int64 (answered,), as many as came until the session ended.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left and once
@@ -106,17 +107,17 @@ class Session(Once):
         Cost: one pass over the counts.
         Source: as the table.
         """
-        found = counts_of(counts)
-        labels = found.shape[-1]
+        votes = counts_of(counts)
+        labels = votes.shape[-1]
         if self._bottoms is None:
-            return self._answer_pairs(found)
+            return self._answer_pairs(votes)
 
-        def ask(coins: RandomState) -> Integers:
-            flat = found.reshape(-1)
-            return self._table.answer_counts(flat, labels, self._bottoms or 0, coins)
+        def ask(rng: RandomState) -> Integers:
+            flat = votes.reshape(-1)
+            return self._table.answer_counts(flat, labels, self._bottoms or 0, rng)
 
-        answers = self._ask(found.size // labels, ask)
-        return int(answers[0]) if found.ndim == 1 else answers
+        answers = self._ask(votes.size // labels, ask)
+        return int(answers[0]) if votes.ndim == 1 else answers
 
     def answer_ones(self, ones: ArrayLike, members: int) -> int | NDArray[np.int8]:
         """Answer queries with two labels, given how many members vote for label 1.
@@ -131,16 +132,16 @@ class Session(Once):
         Source: as the table.
         """
         k = positive_int("members", members, 1 << 31)
-        given = array("ones", ones)
-        if given.ndim > 1:
-            raise ShapeError(f"ones has shape {given.shape}, but it must be one integer or (m,)")
-        found = unsigned("ones", given.reshape(-1))
+        votes = array("ones", ones)
+        if votes.ndim > 1:
+            raise ShapeError(f"ones has shape {votes.shape}, but it must be one integer or (m,)")
+        flat = unsigned("ones", votes.reshape(-1))
 
-        def ask(coins: RandomState) -> NDArray[np.int8]:
-            return self._table.answer_ones(found, k, self._bottoms, coins)
+        def ask(rng: RandomState) -> NDArray[np.int8]:
+            return self._table.answer_ones(flat, k, self._bottoms, rng)
 
-        answers = self._ask(found.size, ask)
-        return int(answers[0]) if given.ndim == 0 else answers
+        answers = self._ask(flat.size, ask)
+        return int(answers[0]) if votes.ndim == 0 else answers
 
     def answer_scores(self, scores: ArrayLike, bins: int) -> float | NDArray[np.float64]:
         """Answer queries for soft labels, given the score of each member.
@@ -151,7 +152,7 @@ class Session(Once):
         can win. Returns the center of the winning bin as a float, NaN for bottom; for m queries
         float64 (answered,). A score outside [0, 1] falls into the nearest bin, NaN into the first.
 
-        Guarantee: as the class; a soft label uses up to two of the m queries and of the T bottoms.
+        Guarantee: as the class; a soft label uses up to two of the queries and of the bottoms.
         Raises: as answer; BudgetExceeded for more soft labels than queries are left.
         Cost: some nanoseconds a score.
         Source: Bassily, Thakkar and Thakurta 2018, Algorithms 6 and 8, as queries of one table.
@@ -161,37 +162,36 @@ class Session(Once):
         size = positive_int("bins", bins, 1 << 16)
         if size == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
-        given = _scores(scores)
-        flat = np.require(given, np.float64, ["C", "A"]).reshape(-1)
-        queries = given.shape[1] if given.ndim == 2 else 1
+        entries = _check_scores(scores)
+        flat = np.require(entries, np.float64, ["C", "A"]).reshape(-1)
+        queries = entries.shape[1] if entries.ndim == 2 else 1
         with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
-            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
+            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._rng)
             self._bottoms, self._queries = bottoms, rest
-        # Even codes are bins, centered half a width above their edge; odd ones bins half a width
-        # on.
+        # Even codes are bins, centered half a width above their edge; odd ones lie half a width on.
         centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size
-        found = np.where(codes < 0, np.nan, centers)
-        return float(found[0]) if given.ndim == 1 else found
+        answers = np.where(codes < 0, np.nan, centers)
+        return float(answers[0]) if entries.ndim == 1 else answers
 
-    def _answer_pairs(self, found: NDArray[np.uint32]) -> int | Integers:
-        if found.shape[-1] != 2:
-            raise ShapeError(f"counts has shape {found.shape}, but a VoteTable is for two labels")
-        members = found.sum(axis=-1, dtype=np.int64)
-        if found.size and members.min() != members.max():
+    def _answer_pairs(self, counts: NDArray[np.uint32]) -> int | Integers:
+        if counts.shape[-1] != 2:
+            raise ShapeError(f"counts has shape {counts.shape}, but a VoteTable is for two labels")
+        members = counts.sum(axis=-1, dtype=np.int64)
+        if counts.size and members.min() != members.max():
             # How many members vote is public: their votes are not.
             raise ParameterError(
                 "counts has rows of different sums, but each is the members' number"
             )
-        k = int(members.max()) if found.size else 1
-        answers = self.answer_ones(found[..., 1], k)
+        k = int(members.max()) if counts.size else 1
+        answers = self.answer_ones(counts[..., 1], k)
         return answers if isinstance(answers, int) else answers.astype(np.int64)
 
     def _ask(self, queries: int, ask: Any) -> Any:
         with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
-            answers = ask(self._coins)
+            answers = ask(self._rng)
             self._queries -= len(answers)
             if self._bottoms is not None:
                 self._bottoms -= int(np.count_nonzero(answers == -1))
@@ -199,24 +199,24 @@ class Session(Once):
 
     def __repr__(self) -> str:
         bottoms = "" if self._bottoms is None else f"{self._bottoms:,} bottoms and "
-        return f"Session({self._record.mechanism}: {bottoms}{self._queries:,} queries left)"
+        return f"TableSession({self._record.mechanism}: {bottoms}{self._queries:,} queries left)"
 
 
-def used(name: str, value: int, most: int) -> int:
+def check_used(name: str, value: int, most: int) -> int:
     """What an earlier session has used up, an int from 0 to `most`.
 
     Raises: ParameterError otherwise.
     """
-    found = nonnegative_int(name, value)
-    if found > most:
-        raise ParameterError(f"{name} = {found}, but the table allows {most}")
-    return found
+    used = nonnegative_int(name, value)
+    if used > most:
+        refuse(name, used, f"the table allows {most}")
+    return used
 
 
-def _scores(value: ArrayLike) -> NDArray[Any]:
-    found = array("scores", value)
-    if found.ndim not in (1, 2) or not found.shape[0]:
-        raise ShapeError(f"scores has shape {found.shape}, but it must be (k,) or (k, m)")
-    if found.dtype.kind not in "buif":
-        raise ParameterError(f"scores has dtype {found.dtype}, but it must hold real numbers")
-    return found
+def _check_scores(value: ArrayLike) -> NDArray[Any]:
+    scores = array("scores", value)
+    if scores.ndim not in (1, 2) or not scores.shape[0]:
+        raise ShapeError(f"scores has shape {scores.shape}, but it must be (k,) or (k, m)")
+    if scores.dtype.kind not in "buif":
+        raise ParameterError(f"scores has dtype {scores.dtype}, but it must hold real numbers")
+    return scores

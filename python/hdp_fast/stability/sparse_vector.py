@@ -1,4 +1,4 @@
-"""The sparse vector technique with exact integer noise, and stable answers by it."""
+"""The sparse vector technique with exact integer noise, and winners of votes by it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .. import _core
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
 from .._support.validate import array, positive, positive_int, probability, refuse
-from ..budget.account import Budget, spend
+from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
-from .sessions import Once
+from .sessions import SingleUseSession
 from .votes import counts_of
 
 _MOST = 1 << 40
@@ -26,27 +26,28 @@ _DIGITS = 60
 _UNIT = 1 << 20
 
 
-class _Comparisons(Once):
-    """Integers compared with a noisy threshold, until T of them are found below it."""
+class _Comparisons(SingleUseSession):
+    """Compares integers with a noisy threshold, until max_unstable of them were found below it."""
 
     def __init__(
         self,
-        T: int,
+        max_unstable: int,
         threshold: Any,
         scale: Fraction,
-        m: int | None,
+        queries: int | None,
         record: PrivacyRecord,
         random_state: RandomState,
         budget: Budget | None,
     ):
-        level = _integers("threshold", threshold)
+        level = _check_integers("threshold", threshold)
         if level.ndim:
             raise ShapeError(f"threshold has shape {level.shape}, but it must be one integer")
-        queries = (1 << 63) - 1 if m is None else positive_int("m", m, _MOST)
+        limit = (1 << 63) - 1 if queries is None else positive_int("queries", queries, _MOST)
         check_random_state(random_state)
         ratio = scale.as_integer_ratio()
-        self._noisy = _core.AboveThreshold(int(level), ratio, positive_int("T", T, _MOST), queries)
-        self._limited, self._scale = m is not None, scale
+        bottoms = positive_int("max_unstable", max_unstable, _MOST)
+        self._noisy = _core.AboveThreshold(int(level), ratio, bottoms, limit)
+        self._limited, self._scale = queries is not None, scale
         super().__init__(record, random_state, budget)
 
     @property
@@ -64,14 +65,16 @@ class _Comparisons(Once):
         """Queries that may still be asked; None for any number."""
         return self._noisy.left[1] if self._limited else None
 
-    def _compared(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
-        found = _integers("values", values)
-        if found.ndim > 1:
-            raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
+    def _compare(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
+        compared = _check_integers("values", values)
+        if compared.ndim > 1:
+            raise ShapeError(
+                f"values has shape {compared.shape}, but it must be an integer or (m,)"
+            )
         with self._hold():
-            self._check_left(found.size, *self._noisy.left)
-            answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
-        return bool(answers[0]) if found.ndim == 0 else answers
+            self._check_left(compared.size, *self._noisy.left)
+            answers = self._noisy.answer(compared.reshape(-1), self._rng).view(np.bool_)
+        return bool(answers[0]) if compared.ndim == 0 else answers
 
     def __repr__(self) -> str:
         left = f"{self.bottoms_left:,} bottoms left, scale {float(self._scale):g}"
@@ -79,15 +82,16 @@ class _Comparisons(Once):
 
 
 class AboveThreshold(_Comparisons):
-    """Which integer queries lie above a threshold, until T of them are found not to.
+    """Says which integer queries lie above a threshold, until max_unstable of them do not.
 
-    T: bottoms that end it, at least 1. threshold: an integer. epsilon: above 0. delta: in [0, 1).
-    m: queries, None for any number. random_state: as HazardTable.session. budget: charged epsilon
-    and delta once, here.
+    max_unstable: bottoms that end it, at least 1. threshold: an integer. epsilon: above 0. delta:
+    in [0, 1). queries: how many may be asked, None for any number. random_state: as
+    HazardTable.session. budget: charged epsilon and delta once, here.
 
     The threshold has discrete Laplace noise of a scale s, drawn anew after each bottom, a query
-    that of scale 2 s; s is the smallest with which T releases of 2 / s compose to (epsilon, delta),
-    rounded up. Never copied, pickled or used in a forked child, as Session.
+    that of scale 2 s; s is the smallest with which so many releases as there may be bottoms, of 2 /
+    s each, compose to (epsilon, delta), rounded up. It is never copied, pickled or used in a forked
+    child, as TableSession.
 
     Guarantee: (epsilon, delta)-DP for all answers together, whoever chooses the queries, if each
         changes by at most 1 between neighbors, when one record is replaced; exact coins. The
@@ -100,18 +104,18 @@ class AboveThreshold(_Comparisons):
 
     def __init__(
         self,
-        T: int,
+        max_unstable: int,
         threshold: int,
         *,
         epsilon: float,
         delta: float = 0.0,
-        m: int | None = None,
+        queries: int | None = None,
         random_state: RandomState = None,
         budget: Budget | None = None,
     ):
-        scale = laplace_scale(T, epsilon=epsilon, delta=delta)
+        scale = laplace_scale(max_unstable, epsilon=epsilon, delta=delta)
         record = PrivacyRecord(
-            mechanism=f"stability.AboveThreshold, T={T}",
+            mechanism=f"stability.AboveThreshold, max_unstable={max_unstable}",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 1, with exactly T bottoms",
             neighbors="replace_one",
             epsilon=epsilon,
@@ -119,7 +123,7 @@ class AboveThreshold(_Comparisons):
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        super().__init__(T, threshold, scale, m, record, random_state, budget)
+        super().__init__(max_unstable, threshold, scale, queries, record, random_state, budget)
 
     def answer(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
         """Compare the values of queries with the threshold, one after the other.
@@ -133,19 +137,19 @@ class AboveThreshold(_Comparisons):
         Cost: some tens of nanoseconds a query, on one thread.
         Source: as the class.
         """
-        return self._compared(values)
+        return self._compare(values)
 
 
 class OnlineQueryRelease(_Comparisons):
-    """The winners of votes far enough from another one, until T of them are found not to be.
+    """Answers with winners of votes far enough from another one, until max_unstable are not.
 
-    T, epsilon, m, random_state, budget: as AboveThreshold. delta: in (0, 1); half of it is for the
-    comparisons, the other for a label at distance 0.
+    max_unstable, epsilon, queries, random_state, budget: as AboveThreshold. delta: in (0, 1); half
+    of it is for the comparisons, the other for a label at distance 0.
 
     Distances are compared with a threshold w as AboveThreshold does it. Within the answers up to a
     bottom at most one query can have different winners on two neighbors before it is a bottom or a
-    label that should not have been told; hence T tests matter, not m, and w is the smallest integer
-    with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
+    label that should not have been shown; hence only T = max_unstable tests matter, and w is the
+    smallest integer with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
 
     Guarantee: as AboveThreshold, when one vote a query is replaced, always the same member's.
     Raises: ParameterError, BudgetExceeded.
@@ -156,19 +160,19 @@ class OnlineQueryRelease(_Comparisons):
 
     def __init__(
         self,
-        T: int,
+        max_unstable: int,
         *,
         epsilon: float,
         delta: float,
-        m: int | None = None,
+        queries: int | None = None,
         random_state: RandomState = None,
         budget: Budget | None = None,
     ):
         half = probability("delta", delta) / 2
-        scale = laplace_scale(T, epsilon=epsilon, delta=half)
-        self._threshold = _threshold(T, scale, half)
+        scale = laplace_scale(max_unstable, epsilon=epsilon, delta=half)
+        self._threshold = _find_threshold(max_unstable, scale, half)
         record = PrivacyRecord(
-            mechanism=f"stability.OnlineQueryRelease, T={T}",
+            mechanism=f"stability.OnlineQueryRelease, max_unstable={max_unstable}",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 3, mended",
             neighbors="replace_one",
             epsilon=epsilon,
@@ -176,7 +180,9 @@ class OnlineQueryRelease(_Comparisons):
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        super().__init__(T, self._threshold, scale, m, record, random_state, budget)
+        super().__init__(
+            max_unstable, self._threshold, scale, queries, record, random_state, budget
+        )
 
     @property
     def threshold(self) -> int:
@@ -186,106 +192,26 @@ class OnlineQueryRelease(_Comparisons):
     def answer(self, counts: ArrayLike) -> int | Integers:
         """Answer queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K), K the size of the public label set. Returns
-        a label or -1 for bottom as an int; for m queries int64 (answered,).
+        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the public label
+        set. Returns a label or -1 for bottom as an int; for m queries int64 (answered,).
 
         Guarantee: as the class.
         Raises: as AboveThreshold.answer.
         Cost: as AboveThreshold.answer, and one pass over the counts.
         Source: as the class.
         """
-        found = counts_of(counts)
-        winners, distances = _core.vote_stands(found.reshape(-1), found.shape[-1])
-        above = np.atleast_1d(self._compared(distances))
+        votes = counts_of(counts)
+        winners, distances = _core.vote_stands(votes.reshape(-1), votes.shape[-1])
+        above = np.atleast_1d(self._compare(distances))
         labels = np.where(above, winners[: len(above)], -1)
-        return int(labels[0]) if found.ndim == 1 else labels
+        return int(labels[0]) if votes.ndim == 1 else labels
 
 
-class StableRelease:
-    """The winner of one vote, if it is far enough from another one.
-
-    epsilon: above 0, at most 1,000. delta: in (0, 1). The distance with discrete Laplace noise of
-    scale 1 / epsilon must exceed the smallest integer that noise alone exceeds with probability at
-    most delta.
-
-    Guarantee: (epsilon, delta)-DP for each release, when one vote is replaced; exact coins.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Smith and Thakurta 2013; Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact
-        distance: with that of their Algorithm 4 delta is .36 where 1e-6 is claimed.
-    """
-
-    def __init__(self, *, epsilon: float, delta: float):
-        self._epsilon, self._delta = positive("epsilon", epsilon), probability("delta", delta)
-        if not 1e-6 <= self._epsilon <= 1e3:
-            refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
-        with localcontext(prec=_DIGITS):
-            ratio = Decimal(-self._epsilon).exp()
-            # Pr[noise > g] = ratio**(g + 1) / (1 + ratio).
-            least = -(Decimal(self._delta) * (1 + ratio)).ln() / Decimal(self._epsilon) - 1
-            self._threshold = max(0, math.ceil(least + Decimal("1e-40")))
-
-    @property
-    def threshold(self) -> int:
-        """What the noisy distance must exceed."""
-        return self._threshold
-
-    def release(
-        self,
-        counts: ArrayLike,
-        *,
-        random_state: RandomState = None,
-        budget: Budget | None = None,
-    ) -> int:
-        """Answer one query, given the votes for each label.
-
-        counts: integers (K,), K the size of the public label set. random_state: as
-        noise.discrete_laplace. budget: charged epsilon and delta. Returns a label or -1.
-
-        Guarantee: as the class, for this release alone; more of them compose.
-        Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn.
-        Cost: O(K).
-        Source: as the class.
-        """
-        found = counts_of(counts)
-        if found.ndim != 1:
-            raise ShapeError(f"counts has shape {found.shape}, but it must be (K,)")
-        check_random_state(random_state)
-        winners, distances = _core.vote_stands(found, len(found))
-        scale = 1 / Fraction(self._epsilon)
-        with spend(budget, self.record(random_state)):
-            drawn = _core.integer_noise("laplace", scale.as_integer_ratio(), 1, random_state)
-        above = int(distances[0]) + int(drawn[0]) > self._threshold
-        return int(winners[0]) if above else -1
-
-    def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects one release.
-
-        random_state: as release.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
-        """
-        return PrivacyRecord(
-            mechanism="stability.StableRelease",
-            source="Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact distance",
-            neighbors="replace_one",
-            epsilon=self._epsilon,
-            delta=self._delta,
-            noise=f"discrete Laplace, scale 1 / {self._epsilon:g}",
-            rng=rng_of(random_state),
-        )
-
-    def __repr__(self) -> str:
-        promise = f"epsilon={self._epsilon:g}, delta={self._delta:g}"
-        return f"StableRelease({promise}): distances above {self._threshold:,}, with noise"
-
-
-def laplace_scale(T: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
+def laplace_scale(max_unstable: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
     """The scale of the noise on AboveThreshold's threshold, exact.
 
-    T: bottoms, at least 1. epsilon: above 0. delta: in [0, 1); 2 T / epsilon where it is 0.
+    max_unstable: T bottoms, at least 1. epsilon: above 0. delta: in [0, 1); the scale is 2 T /
+    epsilon where it is 0.
 
     Guarantee: T adaptive releases that are each pure (2 / scale)-DP are (epsilon, delta)-DP.
     Raises: ParameterError.
@@ -293,7 +219,8 @@ def laplace_scale(T: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
     Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3, in the place of the paper's sqrt(32 T
         ln(1 / delta)) / epsilon.
     """
-    bottoms, total = positive_int("T", T, _MOST), positive("epsilon", epsilon)
+    bottoms = positive_int("max_unstable", max_unstable, _MOST)
+    total = positive("epsilon", epsilon)
     allowed = probability("delta", delta, zero=True)
     if not 1e-6 <= total <= 1e3:
         refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
@@ -301,19 +228,19 @@ def laplace_scale(T: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
     if not allowed:
         return pure
 
-    def holds(each: float) -> bool:
-        return _core.optimal_delta(each, 0.0, bottoms, total) <= allowed
+    def holds(release: float) -> bool:
+        return _core.optimal_delta(release, 0.0, bottoms, total) <= allowed
 
     low, high = total / bottoms, total + 60.0
     for _ in range(100):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     # More noise than the last one that holds, by more than the rounding of its reciprocal.
-    found = Fraction(math.ceil(2 / Fraction(low) * _UNIT) + 1, _UNIT)
-    return min(pure, found)
+    composed = Fraction(math.ceil(2 / Fraction(low) * _UNIT) + 1, _UNIT)
+    return min(pure, composed)
 
 
-def _threshold(T: int, scale: Fraction, delta: float) -> int:
+def _find_threshold(T: int, scale: Fraction, delta: float) -> int:
     """The smallest w with T Pr[noise of a query - noise of the threshold > w] <= delta."""
     with localcontext(prec=_DIGITS):
         query = (-Decimal(scale.denominator) / Decimal(2 * scale.numerator)).exp()
@@ -334,12 +261,12 @@ def _threshold(T: int, scale: Fraction, delta: float) -> int:
         return high
 
 
-def _integers(name: str, value: ArrayLike) -> Integers:
-    found = array(name, value)
-    if not found.size:
-        return np.zeros(found.shape, np.int64)
-    if found.dtype.kind not in "bui":
-        raise ParameterError(f"{name} has dtype {found.dtype}, but it must be an integer type")
-    if found.dtype == np.uint64 and int(found.max()) >= 1 << 63:
+def _check_integers(name: str, value: ArrayLike) -> Integers:
+    entries = array(name, value)
+    if not entries.size:
+        return np.zeros(entries.shape, np.int64)
+    if entries.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {entries.dtype}, but it must be an integer type")
+    if entries.dtype == np.uint64 and int(entries.max()) >= 1 << 63:
         raise ParameterError(f"{name} has entries out of range, but each must fit int64")
-    return np.array(found, np.int64, order="C")
+    return np.array(entries, np.int64, order="C")

@@ -9,7 +9,7 @@ from pathlib import Path
 from .._support import atomic
 
 # Raised when the texts change their meaning.
-_FORMAT = 1
+_FORMAT = 2
 # Longer than any text of ours.
 _MOST_BYTES = 1 << 23
 
@@ -34,8 +34,8 @@ def write(name: str, text: str) -> None:
 
 
 def _path(name: str) -> Path:
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # A relative path is to be ignored, says the specification of that variable.
-    folder = given if given.is_absolute() else Path.home() / ".cache"
+    folder = named if named.is_absolute() else Path.home() / ".cache"
     digest = hashlib.sha256(f"{_FORMAT} {name}".encode()).hexdigest()
     return folder / "hdp_fast" / f"{digest}.json"

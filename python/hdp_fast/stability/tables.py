@@ -9,49 +9,50 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from .. import _core
 from .._support.types import RandomState
-from .._support.validate import from_json, number
+from .._support.validate import from_json, number, positive_int
 from ..budget.account import Budget
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord, rng_of
 from . import table_cache
-from .sessions import Session
+from .sessions import TableSession
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithms 3 and 4, with a verified table for noise"
-
+# More bottoms or queries could not be counted.
+_MOST = 1 << 40
 
 Restored = TypeVar("Restored")
 
 
-def restored(kind: type[Restored], text: str, make: Callable[..., Restored]) -> Restored:
-    """What to_json of this kind wrote, made anew from its fields.
+def restore(kind: type[Restored], text: str, make: Callable[..., Restored]) -> Restored:
+    """Makes anew what to_json of this kind wrote.
 
     Raises: ParameterError for anything else, and what make raises of it.
     """
     writer = f"{kind.__name__}.to_json"
 
-    def made(fields: dict[str, Any]) -> Restored:
+    def build(fields: dict[str, Any]) -> Restored:
         if fields.pop("kind") != kind.__name__:
             raise ParameterError(f"text is of another kind, but it must be what {writer} wrote")
         return make(**fields)
 
-    return from_json("text", text, writer, made)
+    return from_json("text", text, writer, build)
 
 
-class Table:
+class CoinTable:
     """What the two kinds of tables share: probabilities that are integers over 2**64."""
 
     _first: ClassVar[Fraction]
     _yielding: ClassVar[str]
 
-    _T: int | None
-    _m: int
+    _max_unstable: int | None
+    _queries: int
     _promise: tuple[float, float, float]
     _table: _core.AnswerTable
 
     @property
-    def m(self) -> int:
+    def queries(self) -> int:
         """Queries that may be asked."""
-        return self._m
+        return self._queries
 
     @property
     def epsilon(self) -> float:
@@ -70,7 +71,7 @@ class Table:
 
     @property
     def J(self) -> int:
-        """The last level: from there on the probability is at most beta / (2 m)."""
+        """The last level: from there on the probability is at most beta / (2 queries)."""
         return len(self._table.words)
 
     @property
@@ -101,8 +102,9 @@ class Table:
         Source: none.
         """
         fields = dict(zip(("epsilon", "delta", "beta"), self._promise, strict=True))
-        table = {"kind": type(self).__name__, "T": self._T, "m": self._m, **fields}
-        return json.dumps(table | {"words": self._table.words})
+        limits = {"max_unstable": self._max_unstable, "queries": self._queries}
+        words = self._table.words
+        return json.dumps({"kind": type(self).__name__, **limits, **fields, "words": words})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -114,43 +116,59 @@ class Table:
         Cost: as verify.
         Source: none.
         """
-        return restored(cls, text, cls._made)
+        return restore(cls, text, cls._make)
 
     @classmethod
-    def _designed(cls, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any) -> Self:
-        parameters = {"T": T, "m": m, "epsilon": epsilon, "delta": delta, "beta": beta}
-        name = f"{cls.__name__} {[str(value) for value in parameters.values()]}"
-        kept = table_cache.read(name)
+    def _design(cls, *parameters: Any) -> Self:
+        name = f"{cls.__name__} {[str(value) for value in parameters]}"
+        text = table_cache.read(name)
         try:
-            found = None if kept is None else cls.from_json(kept)
+            cached = None if text is None else cls.from_json(text)
         except ParameterError:
-            found = None
-        if found is not None and found._is_for(**parameters):
-            return found
-        made = cls._made(**parameters)
-        table_cache.write(name, made.to_json())
-        return made
+            cached = None
+        if cached is not None and cached._is_for(*parameters):
+            return cached
+        table = cls._make(*parameters)
+        table_cache.write(name, table.to_json())
+        return table
 
     @classmethod
-    def _made(
-        cls, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any, words: list[int] | None = None
+    def _make(
+        cls,
+        max_unstable: Any,
+        queries: Any,
+        epsilon: Any,
+        delta: Any,
+        beta: Any,
+        words: list[int] | None = None,
     ) -> Self:
-        made = cls.__new__(cls)
-        made._table = _core.AnswerTable(T, m, epsilon, delta, beta, words)
-        made._T, made._m = None if T is None else int(T), int(m)
-        made._promise = (float(epsilon), float(delta), float(beta))
-        return made
+        table = cls.__new__(cls)
+        if max_unstable is not None:
+            max_unstable = positive_int("max_unstable", max_unstable, _MOST)
+        table._max_unstable, table._queries = max_unstable, positive_int("queries", queries, _MOST)
+        table._table = _core.AnswerTable(
+            table._max_unstable, table._queries, epsilon, delta, beta, words
+        )
+        table._promise = (float(epsilon), float(delta), float(beta))
+        return table
 
-    def _is_for(self, T: Any, m: Any, epsilon: Any, delta: Any, beta: Any) -> bool:
+    def _is_for(self, max_unstable: Any, queries: Any, epsilon: Any, delta: Any, beta: Any) -> bool:
         numbers = (number("epsilon", epsilon), number("delta", delta), number("beta", beta))
-        return (self._T, self._m, self._promise) == (T, m, numbers)
+        promised = (self._max_unstable, self._queries, self._promise)
+        return promised == (max_unstable, queries, numbers)
 
-    def _opened(
-        self, spent: tuple[int, int], random_state: RandomState, budget: Budget | None
-    ) -> Session:
-        bottoms = "" if self._T is None else f"T={self._T}, "
+    def _limits(self, separator: str = "") -> str:
+        """The numbers of bottoms and of queries, as a record and a repr show them."""
+        bottoms = (
+            "" if self._max_unstable is None else f"max_unstable={self._max_unstable:{separator}}, "
+        )
+        return f"{bottoms}queries={self._queries:{separator}}"
+
+    def _open_session(
+        self, used: tuple[int, int], random_state: RandomState, budget: Budget | None
+    ) -> TableSession:
         record = PrivacyRecord(
-            mechanism=f"stability.{type(self).__name__}, {bottoms}m={self._m}",
+            mechanism=f"stability.{type(self).__name__}, {self._limits()}",
             source=_SOURCE,
             neighbors="replace_one",
             epsilon=self.epsilon,
@@ -158,26 +176,25 @@ class Table:
             noise=f"{self._yielding} with a probability that falls with the distance",
             rng=rng_of(random_state),
         )
-        limits = (self._T, self._m)
-        return Session(self._table, limits, spent, record, random_state, budget)
+        limits = (self._max_unstable, self._queries)
+        return TableSession(self._table, limits, used, record, random_state, budget)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
-        bottoms = "" if self._T is None else f"T={self._T:,}, "
         promise = f"epsilon={self.epsilon:g}, delta={self.delta:g}, beta={self.beta:g}"
         first, last = float(self._first), float(self.probabilities[-1])
         falls = f"{self._yielding} with probability {first:g} at level 0, {last:.3g} from level"
-        return f"{type(self).__name__}({bottoms}m={self._m:,}, {promise}): {falls} {self.J:,} on"
+        return f"{type(self).__name__}({self._limits(',')}, {promise}): {falls} {self.J:,} on"
 
 
-class HazardTable(Table):
+class HazardTable(CoinTable):
     """How likely the answer to a query is "bottom", by its distance to instability.
 
     A session answers each query with the winner of the vote, or with bottom with the probability of
-    the level min(distance, J), one exact coin; it ends at exactly T bottoms or m queries. No other
-    noise is added, neither to a distance nor to a threshold. Made by design.
+    the level min(distance, J), one exact coin; it ends at exactly max_unstable bottoms or after all
+    its queries. No other noise is added, neither to a distance nor to a threshold. Made by design.
 
     Guarantee: (epsilon, delta)-DP for all answers of a session together, whoever chooses the
         queries, when one vote a query is replaced, always that of the same member; exact coins,
@@ -191,37 +208,39 @@ class HazardTable(Table):
     _yielding = "bottom"
 
     @property
-    def T(self) -> int:
+    def max_unstable(self) -> int:
         """Bottoms that end a session."""
-        return self._T or 0
+        return self._max_unstable or 0
 
     @classmethod
-    def design(cls, T: int, m: int, *, epsilon: float, delta: float, beta: float) -> HazardTable:
+    def design(
+        cls, max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
+    ) -> HazardTable:
         """Find a table of few levels, or read it from the cache.
 
-        T: bottoms, at least 1, at the last of which a session ends: T + 1 if T unstable queries
-        must all be survived. m: queries, at least 1; two for each soft label. epsilon: 0.001 to
-        1,000. delta: in (0, 1). beta: in (0, 1), half of it for a bottom at level J or beyond in
-        any of m queries. The cache is a file in XDG_CACHE_HOME (~/.cache), verified when read.
+        max_unstable: bottoms, at least 1, at the last of which a session ends: T + 1 if T unstable
+        queries must all be survived. queries: at least 1; two for each soft label. epsilon: 0.001
+        to 1,000. delta: in (0, 1). beta: in (0, 1), half of it for a bottom at level J or beyond in
+        any query. The cache is a file in XDG_CACHE_HOME (~/.cache), verified when read.
 
         Guarantee: as the class.
         Raises: ParameterError, also where no table of up to 2**17 levels keeps the promise.
         Cost: a tenth of a second for hundreds of levels, two for ten thousand.
         Source: greedy descent for every order, share of the bottoms and share of delta.
         """
-        return cls._designed(T, m, epsilon, delta, beta)
+        return cls._design(max_unstable, queries, epsilon, delta, beta)
 
     def session(
         self,
         *,
-        bottoms: int = 0,
-        queries: int = 0,
+        used_bottoms: int = 0,
+        used_queries: int = 0,
         random_state: RandomState = None,
         budget: Budget | None = None,
-    ) -> Session:
+    ) -> TableSession:
         """Begin to answer queries.
 
-        bottoms, queries: what an earlier session of the same release has already used of T and m.
+        used_bottoms, used_queries: what earlier sessions of the same release have already used.
         random_state: None draws every coin from the operating system, an int or a Generator makes a
         reproducible test stream. budget: charged epsilon and delta once, here, for the whole
         session.
@@ -231,10 +250,10 @@ class HazardTable(Table):
         Cost: constant.
         Source: as the class.
         """
-        return self._opened((bottoms, queries), random_state, budget)
+        return self._open_session((used_bottoms, used_queries), random_state, budget)
 
 
-class VoteTable(Table):
+class VoteTable(CoinTable):
     """How likely the answer to a query with two labels is the one with fewer votes.
 
     A session answers every query with a label: that of the minority with the probability of the
@@ -252,25 +271,29 @@ class VoteTable(Table):
     _yielding = "the minority"
 
     @classmethod
-    def design(cls, m: int, *, epsilon: float, delta: float, beta: float) -> VoteTable:
+    def design(cls, queries: int, *, epsilon: float, delta: float, beta: float) -> VoteTable:
         """Find a table of few levels, or read it from the cache.
 
-        m: queries, at least 1. epsilon, delta, beta: as HazardTable.design; beta / 2 bounds the
-        probability of the minority's label at level J or beyond in any of m queries.
+        queries: at least 1. epsilon, delta, beta: as HazardTable.design; beta / 2 bounds the
+        probability of the minority's label at level J or beyond in any query.
 
         Guarantee: as the class.
         Raises: ParameterError, also where no table of up to 2**17 levels keeps the promise.
         Cost: hundredths of a second for hundreds of levels.
         Source: greedy descent for every order.
         """
-        return cls._designed(None, m, epsilon, delta, beta)
+        return cls._design(None, queries, epsilon, delta, beta)
 
     def session(
-        self, *, queries: int = 0, random_state: RandomState = None, budget: Budget | None = None
-    ) -> Session:
+        self,
+        *,
+        used_queries: int = 0,
+        random_state: RandomState = None,
+        budget: Budget | None = None,
+    ) -> TableSession:
         """Begin to answer queries.
 
-        queries: what an earlier session of the same release has already used of m. random_state,
+        used_queries: what earlier sessions of the same release have already used. random_state,
         budget: as HazardTable.session.
 
         Guarantee: as the class, for this session and those it goes on from, of the same table.
@@ -278,4 +301,4 @@ class VoteTable(Table):
         Cost: constant.
         Source: as the class.
         """
-        return self._opened((0, queries), random_state, budget)
+        return self._open_session((0, used_queries), random_state, budget)

@@ -16,7 +16,7 @@ from ...budget.account import Budget
 from ...exceptions import InsufficientSamples, ParameterError
 from ...noise import discrete_laplace, exact_epsilon
 from ...record import PrivacyRecord, rng_of
-from ...stability.sessions import Once
+from ...stability.sessions import SingleUseSession
 from .oracles import Losses, check_query, validate_sample
 
 # Losses are rounded to multiples of 1 / STEPS, so that sums are integers.
@@ -52,7 +52,7 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
     return math.ceil(1 / root**2)
 
 
-class CuratorOracle(Once):
+class CuratorOracle(SingleUseSession):
     """Statistical queries answered by a curator, from all records and with noise in each answer.
 
     X: features (n, d), whatever the queries take, n in [1, 2**32); y: 0/1 (n,). epsilon: of all
@@ -129,7 +129,7 @@ class CuratorOracle(Once):
         with self._hold():
             self._check_left(1, None, self.remaining)
             self._answered += 1
-        noise = discrete_laplace(self._scale, random_state=self._coins)
+        noise = discrete_laplace(self._scale, random_state=self._rng)
         mean = (self._add_up(g) + int(noise)) / (STEPS * self._n)
         return min(max(mean, 0.0), 1.0)
 

@@ -1,0 +1,140 @@
+"""The file that keeps the members of a labeler, and its checks before anything in it is run."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from .._support import atomic
+from .._support.validate import refuse
+from ..exceptions import CheckpointError, ParameterError
+from ..stability.plans import VotePlan
+from .ensemble import Ensemble, turn_of
+from .members import Member
+from .usage import check_free
+
+# Raised when the parts or their names change.
+_FORMAT = b"hdp_fast labeler 3\n"
+_DIGEST = 32
+
+
+def ledger_of(file: Path) -> Path:
+    """The ledger next to the file with the members."""
+    return file.with_name(f"{file.name}.ledger")
+
+
+def resolve_path(path: str | os.PathLike[str]) -> Path:
+    """An absolute path.
+
+    Raises: ParameterError.
+    """
+    try:
+        return Path(os.path.abspath(os.fsdecode(path)))
+    except (TypeError, ValueError):
+        refuse("path", path, "it must be a path")
+
+
+def pack_members(ensemble: Ensemble) -> list[Member]:
+    """The members in bytes; one that cannot be packed will predict nothing, and is not named.
+
+    Raises: ParameterError where no member at all can be packed.
+    """
+    _require_joblib()
+    members = [
+        member.pack(turn_of(ensemble.key, chunk, 0))
+        for chunk, member in enumerate(ensemble.members)
+    ]
+    if not any(member.is_whole() for member in members):
+        raise ParameterError("labeler has no member that can be pickled, but save needs that")
+    return members
+
+
+@contextmanager
+def new_file(file: Path, kind: str, state: dict[str, Any]) -> Iterator[Callable[[], None]]:
+    """A file of mode 0600 with everything that is kept; a call of what is yielded gives its name.
+
+    The file is there whole or not at all, and no other is replaced by it.
+
+    Raises: ParameterError when it exists or cannot be written.
+    """
+    content = pickle.dumps({"kind": kind, **state})
+
+    def write(out: IO[bytes]) -> None:
+        out.writelines((_FORMAT, _digest(content), content))
+
+    try:
+        if file.exists():
+            raise FileExistsError("it is there already")
+        with atomic.prepare(file, write) as publish:
+            yield publish
+    except OSError as error:
+        rule = f"it must be new and in a folder that can be written ({error})"
+        raise ParameterError(f"path = {str(file)!r}, but {rule}") from error
+
+
+def read_file(file: Path, kind: str) -> dict[str, Any]:
+    """What save wrote into a file; reading runs whatever code is in it.
+
+    Raises: CheckpointError for anything else, a damaged file included.
+    """
+    _require_joblib()
+    try:
+        whole = file.read_bytes()
+    except OSError as error:
+        rule = f"it must be a file that save wrote ({error})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+    start = len(_FORMAT) + _DIGEST
+    head, content = whole[:start], whole[start:]
+    if head != _FORMAT + _digest(content):
+        rule = "it must be a whole file that save wrote, in the format of this hdp_fast"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}")
+    try:
+        state = dict(pickle.loads(content))
+    except Exception as error:
+        # What it says may be about the records behind the members.
+        rule = f"it must be a file that save wrote ({type(error).__name__})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from None
+    if state.get("kind") != kind or not all(
+        isinstance(state.get(name), kinds) for name, kinds in _PARTS.items()
+    ):
+        rule = f"it must be that of a {kind}, with all its parts"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}")
+    return state
+
+
+_PARTS = {
+    "parameters": dict,
+    "plan": VotePlan,
+    "members": int,
+    "record": str | None,
+    "ensemble": Ensemble,
+    "key": str,
+}
+
+
+def _digest(content: bytes) -> bytes:
+    """Tells a damaged file; anybody can make a file with the right one."""
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
+
+
+def require_free(file: Path) -> None:
+    """Refuse to go on where no members could be kept in this new file.
+
+    Raises: ImportError without joblib; CheckpointError for a ledger that another file needs.
+    """
+    _require_joblib()
+    check_free(ledger_of(resolve_path(file)), file)
+
+
+def _require_joblib() -> None:
+    try:
+        importlib.import_module("joblib")
+    except ImportError as error:
+        text = "saving and loading members needs joblib: pip install hdp-fast[parallel]"
+        raise ImportError(text) from error
