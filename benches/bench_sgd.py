@@ -149,10 +149,10 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD("logistic", steps=steps, batch_size=batch)
+        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch)
     numerics: Any = noise
     return PrivateSGD(
-        "logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
+        loss="logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
     )
 
 

@@ -171,7 +171,11 @@ def learner_of(setting: Setting, variant: Variant, times: int = 1) -> Watched:
     steps = variant.steps * times // setting.shorter
     radius = variant.stretched * setting.radius
     return Watched(
-        "hinge", steps=steps, radius=radius, norm_bound=setting.norm_bound, errors=variant.errors
+        loss="hinge",
+        steps=steps,
+        radius=radius,
+        norm_bound=setting.norm_bound,
+        errors=variant.errors,
     )
 
 

@@ -70,13 +70,13 @@ class Setting:
     def learner(self) -> Watched:
         """Ours, without noise; the bounds are public, like the scaling of the squares."""
         shape = {"steps": self.steps, "batch_size": self.batch_size, "delta": DELTA}
-        return Watched("hinge", radius=10, norm_bound=3, **shape)
+        return Watched(loss="hinge", radius=10, norm_bound=3, **shape)
 
     @property
     def printed(self) -> Watched:
         """Algorithm 3 with the noise of Algorithm 4."""
         return Watched(
-            "hinge",
+            loss="hinge",
             steps=self.printed_steps,
             radius=1e5,
             norm_bound=0.1,

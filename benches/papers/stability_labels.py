@@ -158,7 +158,9 @@ def descended(
     """Accuracy of DP logistic regression, one model for each of several classes."""
     steps, batch, radius = descent
     models = 1 if classes == 2 else classes
-    learner = Remembering("logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA)
+    learner = Remembering(
+        loss="logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA
+    )
     learner = learner.calibrated(epsilon=epsilon, n=len(split.y), rounds=models)
     wanted = [split.y] if models == 1 else [split.y == label for label in range(classes)]
     scores = np.array(

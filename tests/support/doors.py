@@ -61,7 +61,7 @@ def str_run():
 
 def sgd(**changes):
     """A learner of a few steps."""
-    return learners.PrivateSGD("logistic", steps=2, noise_multiplier=1.0, **changes)
+    return learners.PrivateSGD(loss="logistic", steps=2, noise_multiplier=1.0, **changes)
 
 
 RECORDS = {"X": BITS, "y": LABELS}
@@ -134,7 +134,7 @@ DOORS = {
         sgd().learn, {"X": NUMBERS.astype(np.float32), "y": LABELS}, XY
     ),
     "PrivateSGD.learn, squared": Door(
-        learners.PrivateSGD("squared", steps=2, noise_multiplier=1.0, label_bound=1.0).learn,
+        learners.PrivateSGD(loss="squared", steps=2, noise_multiplier=1.0, label_bound=1.0).learn,
         {"X": NUMBERS, "y": SIGNS},
         XY,
     ),

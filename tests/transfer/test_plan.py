@@ -288,7 +288,7 @@ class TestPromise:
         cells = np.random.default_rng(4).choice(6, 60_000, p=self.SOURCE)
         weights, found = DenseWeights(len(cells), kappa, eta), []
         for _ in range(rounds):
-            mu = np.bincount(cells, weights._probabilities(), minlength=6)
+            mu = np.bincount(cells, weights.probabilities(), minlength=6)
             allowed = self.SETS[self.SETS @ mu <= self.ALPHA]
             worst = allowed[np.argmax(allowed @ self.TARGET)]
             found.append(worst @ self.TARGET)
@@ -360,7 +360,9 @@ def test_the_printed_records_of_algorithm_4():
 
 
 def test_records_follow_from_the_noise_of_a_learner_with_steps():
-    learner = PrivateSGD("hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4)
+    learner = PrivateSGD(
+        loss="hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4
+    )
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
     found = plan(learner, **given)
     # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.

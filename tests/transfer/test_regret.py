@@ -56,11 +56,11 @@ def played(adversary, kappa, eta):
     """Costs paid, costs of every record, and the law after the last round."""
     weights, paid, costs = DenseWeights(N, kappa, eta), 0.0, np.zeros(N)
     for t in range(ROUNDS):
-        mu = weights._probabilities()
+        mu = weights.probabilities()
         now = adversary(mu, t)
         weights.update(1 - now)
         paid, costs = paid + mu @ now, costs + now
-    return paid, costs, weights._probabilities()
+    return paid, costs, weights.probabilities()
 
 
 def best(costs, kappa):

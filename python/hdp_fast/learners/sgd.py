@@ -35,10 +35,10 @@ from .hypotheses import read_only, store
 from .linear_model import LinearLoss, LinearModel, Rows, as_given, labels_of, looked_at
 
 Loss = Literal["hinge", "logistic", "squared", "huber"]
-Numerics = Literal["exact", "idealized", "idealized"]
+Numerics = Literal["exact", "idealized"]
 
 _LOSSES = ("hinge", "logistic", "squared", "huber")
-_NUMERICS = ("exact", "idealized", "idealized")
+_NUMERICS = ("exact", "idealized")
 
 # Below what the core draws exactly, and far above what leaves anything to learn from.
 _LARGEST_NOISE = 2.0**28
@@ -62,7 +62,7 @@ class SGDGuarantees(NamedTuple):
     delta: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PrivateSGD:
     """Projected stochastic gradient descent on the mean loss of a linear model, with noise.
 
@@ -112,7 +112,6 @@ class PrivateSGD:
     """
 
     loss: Loss
-    _: dataclasses.KW_ONLY
     steps: int
     batch_size: int = 1
     radius: float = 1.0
@@ -247,7 +246,7 @@ class PrivateSGD:
         labels = labels_of(y, len(rows), self.label_bound)
         if not isinstance(weights, DenseWeights):
             refuse("weights", weights, "they must be DenseWeights")
-        return self._learned(rows, labels, weights._weights, random_state)
+        return self._learned(rows, labels, weights.compiled, random_state)
 
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None

@@ -220,8 +220,8 @@ class SubsampleTestReweigh:
             learner = adapted(own)
         if isinstance(learner.prepare(X), Features) and isinstance(agents, local.Agents):
             agents.require_bits()
-        if weights._room < found.rounds:
-            left = f"only {weights._room} are left before the weights run out"
+        if weights.updates_left < found.rounds:
+            left = f"only {weights.updates_left} are left before the weights run out"
             raise ParameterError(f"rounds = {found.rounds} with start, but {left}")
         self._check_checkpoint(learner, start)
         identity = self._identity(found, random_state)
@@ -348,7 +348,7 @@ def _weights(
         raise ShapeError(f"start was fitted to {before.n:,} records, but X has {n:,}")
     if not _same_data(start._settings, X, y):
         raise ParameterError("start was fitted to other records, but it must be to X and y")
-    return before._continued(kappa, found.eta)
+    return before.with_parameters(kappa, found.eta)
 
 
 def _verify(learner: Any, found: Plan, weights: DenseWeights) -> None:

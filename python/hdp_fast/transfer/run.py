@@ -128,7 +128,7 @@ class Rounds:
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
         prepared = self._learner.prepare(X)
         # The weights know what they have taken in, even if Ctrl-C came just then.
-        while (number := self.weights._updates + 1) <= self.plan.rounds:
+        while (number := self.weights.updates + 1) <= self.plan.rounds:
             learnt = self._learned(number, prepared, y)
             place = places.get(number)
             if place is not None and self._accepts(place, number, learnt, agents):
@@ -210,7 +210,7 @@ class Rounds:
             plan=self.plan,
             record=self.record,
             agents_record=None if is_oracle(agents) else agents.record(self._coins("agents", 0)),
-            weights=self.weights._probabilities() if self.record is None else None,
+            weights=self.weights.probabilities() if self.record is None else None,
             _learnt=learnt,
         )
 

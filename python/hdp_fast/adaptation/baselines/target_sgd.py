@@ -88,7 +88,7 @@ class TargetSGD(BoundedEstimator):
         positive_int("steps", steps, _MOST_STEPS)
         drawn = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         learner = PrivateSGD(
-            self.loss,
+            loss=self.loss,
             steps=steps,
             batch_size=drawn if self.batch_size is None else self.batch_size,
             radius=self.radius,
