@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hdp_fast.bench import medians
 from hdp_fast.learners import PrivateSGD
-from hdp_fast.learners.linear_model import labels_of
+from hdp_fast.learners.linear_model import validate_labels
 from hdp_fast.reference import sgd as reference
 from hdp_fast.weights import DenseWeights
 
@@ -79,7 +79,7 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
         routes: dict[str, Callable[[], object]] = {
             "weights": lambda learner=learner: learner.learn_weighted(X, y, weights),  # type: ignore[misc]
             "uniform": lambda learner=learner: learner._learned(  # type: ignore[misc]
-                learner.prepare(X), labels_of(y, n, None), None, None
+                learner.prepare(X), validate_labels(y, n, None), None, None
             ),
             "numpy": lambda noise=noise: loop(X, y, noise),  # type: ignore[misc]
         }

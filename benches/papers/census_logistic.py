@@ -78,9 +78,9 @@ class Remembering(PrivateSGD):
     """Looks its noise up once, not in every repetition."""
 
     @functools.cache  # noqa: B019 (a handful of learners, as long as the script runs)
-    def calibrated(self, **wanted: Any) -> PrivateSGD:
+    def calibrate(self, **wanted: Any) -> PrivateSGD:
         """As PrivateSGD."""
-        return super().calibrated(**wanted)
+        return super().calibrate(**wanted)
 
 
 # Chosen on random halves 1000 to 1002; the table has 0 to 9.
@@ -172,7 +172,7 @@ class Repetition:
         return self._of(model.fit(people.X, people.y).coef_[0])
 
     def _source_alone(self, epsilon: float) -> Floats:
-        learner = SOURCE.calibrated(epsilon=epsilon, n=len(self.source.y))
+        learner = SOURCE.calibrate(epsilon=epsilon, n=len(self.source.y))
         return learner.learn(self.source.X, self.source.y, random_state=self.coins).weights
 
     def _agents_alone(self, epsilon: float) -> ScoreResult:

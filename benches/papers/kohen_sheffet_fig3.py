@@ -128,7 +128,7 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
     designs = (
         ("paper", paper, n, rounds),
         ("as printed, here", printed, setting.printed_n, setting.rounds),
-        ("ours", calibrated(setting), setting.n, setting.rounds),
+        ("ours", calibrate(setting), setting.n, setting.rounds),
     )
     titles = ("n", "rounds", "steps", "batch", "noise / L", "eps exact", "idealized")
     print(
@@ -171,8 +171,8 @@ def formula(learner: PrivateSGD, rounds: int) -> int:
     return math.ceil(math.sqrt(printed * math.log(printed)))
 
 
-def calibrated(setting: Setting) -> PrivateSGD:
-    return setting.learner.calibrated(
+def calibrate(setting: Setting) -> PrivateSGD:
+    return setting.learner.calibrate(
         epsilon=EPSILON, delta=DELTA, n=setting.n, kappa=KAPPA, rounds=setting.rounds
     )
 
@@ -222,7 +222,7 @@ def fitted(
 def alone(setting: Setting, source: Sample, test: Sample) -> dict[str, Any]:
     """Descents on the source, without rounds."""
     ours = setting.learner
-    private = replace(ours, steps=400).calibrated(epsilon=EPSILON, n=setting.n)
+    private = replace(ours, steps=400).calibrate(epsilon=EPSILON, n=setting.n)
     long = replace(ours, steps=1_000)
     plain, lasso = (each.learn(*source, random_state=0) for each in (long, replace(long, l1=0.01)))
     return {

@@ -161,7 +161,7 @@ def descended(
     learner = Remembering(
         loss="logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA
     )
-    learner = learner.calibrated(epsilon=epsilon, n=len(split.y), rounds=models)
+    learner = learner.calibrate(epsilon=epsilon, n=len(split.y), rounds=models)
     wanted = [split.y] if models == 1 else [split.y == label for label in range(classes)]
     scores = np.array(
         [

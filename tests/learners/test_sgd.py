@@ -221,8 +221,8 @@ def test_neighbors_move_rounded_sums_by_no_more_than_is_stated(loss, d, batch, d
     rng = np.random.default_rng(3)
     real = loss in ("squared", "huber")
     learner = PrivateSGD(
-        loss=loss, steps=3, batch_size=batch, radius=1e9, noise_multiplier=1e-30, strong_convexity=1.0,
-        clip_norm=0.3, label_bound=2.0 if real else None,
+        loss=loss, steps=3, batch_size=batch, radius=1e9, noise_multiplier=1e-30,
+        strong_convexity=1.0, clip_norm=0.3, label_bound=2.0 if real else None,
     )  # fmt: skip
     scales = [0.0, 1e-40, 1e-6, 0.3, 1.0, 30.0, 1e15]
     closest = 0.0
@@ -345,7 +345,7 @@ def test_models_are_restored_from_json():
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
     learner = PrivateSGD(loss="hinge", steps=3, batch_size=20, numerics=numerics)
-    made = learner.calibrated(epsilon=1e4, delta=0.01, n=200)
+    made = learner.calibrate(epsilon=1e4, delta=0.01, n=200)
     assert accounting.delta(made.composition(1 / 200), 1e4) <= 0.01
     assert made.noise_multiplier < 1
 
@@ -354,7 +354,7 @@ def test_accounting_is_that_of_theory():
     """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
     for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:
         learner = PrivateSGD(loss="hinge", steps=steps, batch_size=batch, numerics="idealized")
-        found = learner.calibrated(epsilon=0.5, delta=1e-4, n=10**6, kappa=0.014815, rounds=rounds)
+        found = learner.calibrate(epsilon=0.5, delta=1e-4, n=10**6, kappa=0.014815, rounds=rounds)
         assert found.noise_multiplier == pytest.approx(noise, rel=0.01)
         assert found.step == accounting.GaussianMechanism(2 / found.noise_multiplier)
         spent = accounting.epsilon(
@@ -421,7 +421,7 @@ def test_learns_inside_transfer_from_shifted_records(numerics):
 def test_a_run_states_what_it_costs_and_is_charged():
     X, y = records(2000, 3)
     learner = PrivateSGD(loss="logistic", steps=20, batch_size=20, numerics="idealized")
-    learner = learner.calibrated(epsilon=1.0, delta=1e-5, n=2000)
+    learner = learner.calibrate(epsilon=1.0, delta=1e-5, n=2000)
     budget = Budget(1.0, 1e-5)
     record = learner.learn(X, y, budget=budget).record
     assert 0.99 < record.epsilon <= 1
@@ -441,7 +441,7 @@ def test_what_cannot_run_is_refused_before_it_is_charged():
         {"radius": 1e200, "norm_bound": 1e200},
         {"noise_multiplier": 1e-160},
     ):
-        with pytest.raises(ParameterError, match=f"{min(wrong)} = .*, but"):
+        with pytest.raises(ParameterError, match=f"{next(iter(wrong))} = .*, but"):
             PrivateSGD(**{"loss": "squared", "steps": 9, "noise_multiplier": 5.0, **wrong}).learn(
                 X, y, budget=budget
             )
@@ -507,4 +507,4 @@ def test_bad_calls_are_refused():
     with pytest.raises(ShapeError, match="the model has 2 weights"):
         learner.learn(X, y).predict(np.ones((3, 5)))
     with pytest.raises(ParameterError, match=r"epsilon = 0\.001, but for 2 records no noise"):
-        learner.calibrated(epsilon=0.001, n=2, kappa=0.5, rounds=10**6)
+        learner.calibrate(epsilon=0.001, n=2, kappa=0.5, rounds=10**6)

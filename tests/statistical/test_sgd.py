@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "no_record")
 @pytest.fixture
 def no_record(monkeypatch):
     """Accounting for a run takes far longer than the run."""
-    monkeypatch.setattr(PrivateSGD, "_record", lambda *_: None)
+    monkeypatch.setattr(PrivateSGD, "uniform_record", lambda *_: None)
 
 
 def learner_of(tiny):
@@ -155,8 +155,8 @@ def test_noise_of_every_coordinate_is_its_own():
     """Sums of two of three gradients of any length, two coordinates each."""
     sigma, scale = Fraction(5, 4), (UNITS - math.sqrt(2) / 2 - 1) / 0.3
     learner = PrivateSGD(
-        loss="logistic", steps=2, batch_size=2, clip_norm=0.3, noise_multiplier=float(sigma / UNITS),
-        strong_convexity=1e-3, radius=1e6,
+        loss="logistic", steps=2, batch_size=2, clip_norm=0.3,
+        noise_multiplier=float(sigma / UNITS), strong_convexity=1e-3, radius=1e6,
     )  # fmt: skip
     X, y, unit = learner.prepare(LONG), np.ones(3, np.uint8), 1e3 / (2 * 2 * scale)
     found = Counter(

@@ -325,11 +325,11 @@ class Steps:
     """The face of private gradient descent, with nothing behind it."""
 
     steps: int = 100
-    batch: int = 1000
+    batch_size: int = 1000
 
     step = None
     learn_weighted = None
-    calibrated = None
+    calibrate = None
 
 
 def test_the_plan_of_a_learner_with_steps():
@@ -367,7 +367,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
     found = plan(learner, **given)
     # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.
     assert found.n == pytest.approx(10**6, rel=2e-3)
-    own = learner.calibrated(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
+    own = learner.calibrate(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
     assert own.noise_multiplier == pytest.approx(47.65, rel=1e-4)
 
 
@@ -378,7 +378,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
         (Steps(), {"n": None, "chi2": 0.2}, "n = None.*steps"),
         (Steps(steps=0), {}, "learner.steps = 0"),
         (Steps(batch_size=1.5), {}, "learner.batch_size"),
-        (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrated"),
+        (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrate"),
     ],
 )
 def test_learners_with_steps_that_cannot_be_planned(learner, change, match):

@@ -574,7 +574,7 @@ class Walk:
     def step(self):
         return accounting.ZCDP(2 / (self.share * self.noise) ** 2)
 
-    def calibrated(self, *, epsilon, delta, n, kappa, rounds):
+    def calibrate(self, *, epsilon, delta, n, kappa, rounds):
         rate = 1 / (kappa * (1 - 2.0**-12) * n) * (1 + 1e-12)
 
         def family(noise):

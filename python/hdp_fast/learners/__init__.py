@@ -15,9 +15,10 @@ from .halfspaces import Halfspaces
 from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
+from .noisy_steps import SGDGuarantees
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
-from .sgd import PrivateSGD, SGDGuarantees
+from .sgd import PrivateSGD
 
 __all__ = [
     "ConjunctionList",

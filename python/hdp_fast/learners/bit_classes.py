@@ -17,7 +17,7 @@ from .._support.types import Bits
 from .._support.validate import nonnegative_int
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from .descriptions import Hypothesis, flag
+from .descriptions import Description, flag
 from .hypotheses import Errors, Hypotheses, first, read_only, reals, store
 
 BitRecords = ArrayLike | BitMatrix | Features
@@ -70,11 +70,11 @@ class _Listed(_BitClass):
         """A list that holds plain hypothesis i, and its place there."""
 
     @abstractmethod
-    def _description(self, i: int) -> Hypothesis:
+    def _description(self, i: int) -> Description:
         """Plain hypothesis i."""
 
     @abstractmethod
-    def _plain_place(self, said: Hypothesis) -> int | None:
+    def _plain_place(self, said: Description) -> int | None:
         """The only plain hypothesis, or the first, that can have this description."""
 
     def _predict(self, i: int, X: BitRecords) -> Bits:
@@ -82,11 +82,11 @@ class _Listed(_BitClass):
         lists, place = self._listed(place)
         return lists.predict(place, self._features(X)) ^ np.uint8(complement)
 
-    def _hypothesis(self, i: int) -> Hypothesis:
+    def _hypothesis(self, i: int) -> Description:
         complement, place = divmod(i, self._plain())
         return {**self._description(place), "complement": bool(complement)}
 
-    def _place(self, said: Hypothesis) -> int | None:
+    def _place(self, said: Description) -> int | None:
         place = self._plain_place(said)
         return place if place is None else place + said["complement"] * self._plain()
 
@@ -157,7 +157,7 @@ class _Sparse(_BitClass):
         values = [1 - (i >> bit & 1) for bit in range(size)]
         return _set_of_rank(i >> size, size), values, place
 
-    def _literals_place(self, said: Hypothesis) -> int | None:
+    def _literals_place(self, said: Description) -> int | None:
         """The first hypothesis that can have these literals."""
         size = len(said["features"])
         if size > self.size:
@@ -203,11 +203,11 @@ class Conjunctions(_Sparse, _Enumerated):
     def _plain_errors(self, features: Features, y: ArrayLike, threads: int | None) -> Errors:
         return _core.conjunction_errors(features, y, self.size, threads)
 
-    def _description(self, i: int) -> Hypothesis:
+    def _description(self, i: int) -> Description:
         features, values, _ = self._literals(i)
         return {"kind": "conjunction", "features": features, "values": values}
 
-    def _plain_place(self, said: Hypothesis) -> int | None:
+    def _plain_place(self, said: Description) -> int | None:
         return self._literals_place(said)
 
 
@@ -221,7 +221,7 @@ class SparseHalfspaces(_Sparse):
     occurs twice: |H| = 2 + sum of s 2**s C(d, s) over s from 1 to size. Real features become bits
     by public cut points first: cut.
 
-    Hypothesis 0 is the constant 1, the last one the constant 0. Between them they come by size,
+    Description 0 is the constant 1, the last one the constant 0. Between them they come by size,
     then by their features, those with the lower largest feature first, then by which of them are
     negated, then by threshold. The class is closed under complement.
 
@@ -252,14 +252,14 @@ class SparseHalfspaces(_Sparse):
     def _predict(self, i: int, X: BitRecords) -> Bits:
         return at_least(self._hypothesis(i), self._features(X))
 
-    def _hypothesis(self, i: int) -> Hypothesis:
+    def _hypothesis(self, i: int) -> Description:
         if i == self._total:
             return {"kind": self._kind, "threshold": 1, "features": [], "values": []}
         features, values, place = self._literals(i)
         threshold = place + min(1, len(features))
         return {"kind": self._kind, "threshold": threshold, "features": features, "values": values}
 
-    def _place(self, said: Hypothesis) -> int | None:
+    def _place(self, said: Description) -> int | None:
         if not said["features"]:
             return self._total if said["threshold"] else 0
         place = self._literals_place(said)
@@ -270,7 +270,7 @@ class SparseHalfspaces(_Sparse):
 class Stumps(_Enumerated):
     """Single features, their negations and both constants.
 
-    Hypothesis 0 is the constant 1, 1 + 2 j is feature j, 2 + 2 j its negation, the last the
+    Description 0 is the constant 1, 1 + 2 j is feature j, 2 + 2 j its negation, the last the
     constant 0.
 
     Attributes:
@@ -292,12 +292,12 @@ class Stumps(_Enumerated):
     def _plain_errors(self, features: Features, y: ArrayLike, threads: int | None) -> Errors:
         return _core.conjunction_errors(features, y, 1, threads)
 
-    def _description(self, i: int) -> Hypothesis:
+    def _description(self, i: int) -> Description:
         literal = i > 0
         features, values = [(i - 1) // 2] * literal, [i % 2] * literal
         return {"kind": "conjunction", "features": features, "values": values}
 
-    def _plain_place(self, said: Hypothesis) -> int | None:
+    def _plain_place(self, said: Description) -> int | None:
         features: list[int] = said["features"]
         values: list[int] = said["values"]
         return sum(2 * j + 2 - value for j, value in zip(features, values, strict=True))
@@ -335,14 +335,14 @@ class ConjunctionList(_Given):
     def _complements(self) -> int:
         return 0
 
-    def _description(self, i: int) -> Hypothesis:
+    def _description(self, i: int) -> Description:
         literals = [(j, 1) for j in _members(self.ones[i])] + [
             (j, 0) for j in _members(self.zeros[i])
         ]
         features, values = [list(part) for part in zip(*sorted(literals), strict=True)] or ([], [])
         return {"kind": "conjunction", "features": features, "values": values}
 
-    def _plain_place(self, said: Hypothesis) -> int | None:
+    def _plain_place(self, said: Description) -> int | None:
         if max(said["features"], default=0) >= self.d:
             return None
         zeros, ones = _wanted([said["features"]], [said["values"]], self.d)
@@ -384,10 +384,10 @@ class Parities(_Given):
     def _complements(self) -> int:
         return self._plain() if self.affine else 0
 
-    def _description(self, i: int) -> Hypothesis:
+    def _description(self, i: int) -> Description:
         return {"kind": "parity", "features": _members(self.masks[i])}
 
-    def _plain_place(self, said: Hypothesis) -> int | None:
+    def _plain_place(self, said: Description) -> int | None:
         if max(said["features"], default=0) >= self.d:
             return None
         return first((self.masks == _mask(said["features"], self.d)).all(axis=1))
@@ -427,7 +427,7 @@ def cut(X: ArrayLike, points: Sequence[ArrayLike]) -> Bits:
     return found
 
 
-def at_least(said: Hypothesis, features: Features) -> Bits:
+def at_least(said: Description, features: Features) -> Bits:
     """Where at least `threshold` of the literals of a description hold."""
     chosen, values = said["features"], said["values"]
     lists = literals([[j] for j in chosen], [[v] for v in values], features.shape[1])

@@ -11,10 +11,10 @@ import numpy as np
 from .._support.validate import from_json, nonnegative_int, number, refuse
 from ..exceptions import ParameterError
 
-Hypothesis = dict[str, Any]
+Description = dict[str, Any]
 
 
-def parse(hypothesis: Hypothesis | str) -> Hypothesis:
+def parse(hypothesis: Description | str) -> Description:
     """The description as a dict of plain Python values.
 
     hypothesis: what Hypotheses.hypothesis returned, a vote of such, or either as JSON.
@@ -85,7 +85,7 @@ def _reals(name: str, value: Any) -> list[float]:
     return found
 
 
-def _voters(name: str, value: Any) -> list[Hypothesis]:
+def _voters(name: str, value: Any) -> list[Description]:
     found = [parse(each) for each in _list(name, value) if not isinstance(each, str)]
     if not found or len(found) < len(value) or any(each["kind"] == "vote" for each in found):
         refuse(name, value, "a vote needs hypotheses, none a vote")

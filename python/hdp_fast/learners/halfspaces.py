@@ -11,7 +11,7 @@ from .. import _core
 from .._support.types import Bits, Floats
 from .._support.validate import bits
 from ..exceptions import ShapeError
-from .descriptions import Hypothesis
+from .descriptions import Description
 from .hypotheses import Errors, Hypotheses, first, read_only, reals, store
 
 
@@ -59,10 +59,10 @@ class Halfspaces(Hypotheses):
     def _predict(self, i: int, X: ArrayLike) -> Bits:
         return _core.halfspace_values(self._records(X).ravel(), self.W[i], float(self.b[i]))
 
-    def _hypothesis(self, i: int) -> Hypothesis:
+    def _hypothesis(self, i: int) -> Description:
         return {"kind": "halfspace", "weights": self.W[i].tolist(), "bias": float(self.b[i])}
 
-    def _place(self, said: Hypothesis) -> int | None:
+    def _place(self, said: Description) -> int | None:
         if len(said["weights"]) != self.d:
             return None
         weights = np.array(said["weights"])

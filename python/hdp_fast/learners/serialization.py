@@ -12,13 +12,13 @@ from .._core import Features
 from .._support.types import Bits
 from ..exceptions import ShapeError
 from .bit_classes import at_least, literals, parity
-from .descriptions import Hypothesis, parse
+from .descriptions import Description, parse
 from .halfspaces import Halfspaces
 
 Predictor = Callable[[Any], Bits]
 
 
-def predictor(hypothesis: Hypothesis | str) -> Predictor:
+def predictor(hypothesis: Description | str) -> Predictor:
     """What a hypothesis says of records, from its description alone: an agent needs no class.
 
     hypothesis: what Hypotheses.hypothesis describes, or {"kind": "vote", "hypotheses": [...]}, 1
@@ -32,33 +32,33 @@ def predictor(hypothesis: Hypothesis | str) -> Predictor:
     return partial(_says, parse(hypothesis))
 
 
-def _says(said: Hypothesis, X: Any) -> Bits:
+def _says(said: Description, X: Any) -> Bits:
     predict = _KINDS[said["kind"]]
     return predict(said, X)
 
 
-def _conjunction(said: Hypothesis, X: Any) -> Bits:
+def _conjunction(said: Description, X: Any) -> Bits:
     features = _features(said, X)
     lists = literals([said["features"]], [said["values"]], features.shape[1])
     values = lists.predict(0, features)
     return values ^ np.uint8(said["complement"])
 
 
-def _parity(said: Hypothesis, X: Any) -> Bits:
+def _parity(said: Description, X: Any) -> Bits:
     features = _features(said, X)
     values = parity(said["features"], features.shape[1]).predict(0, features)
     return values ^ np.uint8(said["complement"])
 
 
-def _at_least(said: Hypothesis, X: Any) -> Bits:
+def _at_least(said: Description, X: Any) -> Bits:
     return at_least(said, _features(said, X))
 
 
-def _halfspace(said: Hypothesis, X: Any) -> Bits:
+def _halfspace(said: Description, X: Any) -> Bits:
     return Halfspaces(np.array([said["weights"]]), np.array([said["bias"]])).predict(0, X)
 
 
-def _vote(said: Hypothesis, X: Any) -> Bits:
+def _vote(said: Description, X: Any) -> Bits:
     voters = said["hypotheses"]
     if all(each["kind"] not in ("halfspace", "linear") for each in voters):
         X = Features(X)
@@ -68,7 +68,7 @@ def _vote(said: Hypothesis, X: Any) -> Bits:
     return (2 * votes > len(voters)).astype(np.uint8)
 
 
-def _features(said: Hypothesis, X: Any) -> Features:
+def _features(said: Description, X: Any) -> Features:
     """The records packed, if they have all features of the hypothesis."""
     found = Features(X)
     largest = max(said["features"], default=-1)
@@ -77,7 +77,7 @@ def _features(said: Hypothesis, X: Any) -> Features:
     return found
 
 
-_KINDS: dict[str, Callable[[Hypothesis, Any], Bits]] = {
+_KINDS: dict[str, Callable[[Description, Any], Bits]] = {
     "conjunction": _conjunction,
     "parity": _parity,
     "at_least": _at_least,

@@ -22,7 +22,7 @@ from .._support.uncopyable import Single
 from .._support.validate import array, bits, nonnegative_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from ..learners.descriptions import Hypothesis
+from ..learners.descriptions import Description
 from ..record import PrivacyRecord, rng_of
 from .visits import questions_of, shares_of
 
@@ -37,7 +37,7 @@ class Testable(Protocol):
     """What agents can be asked about: a learned hypothesis."""
 
     @property
-    def hypothesis(self) -> Hypothesis:
+    def hypothesis(self) -> Description:
         """Its description, a dict that JSON can carry."""
 
     def predict(self, X: Any, /) -> ArrayLike:

@@ -16,7 +16,7 @@ from ..data.records import own_array
 from ..weights import DenseWeights
 
 
-class Learnt(Protocol):
+class Hypothesis(Protocol):
     """What a learner found."""
 
     @property
@@ -45,11 +45,11 @@ class Learner:
 
     def learn_weighted(
         self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
-    ) -> Learnt:
+    ) -> Hypothesis:
         """The hypothesis for the prepared records under these weights."""
         return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
 
-    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
+    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
         """The hypothesis for some of the prepared records, one of them more than once perhaps."""
         if hasattr(self._learner, "learn_indices"):
             return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
@@ -59,7 +59,7 @@ class Learner:
         """All records as predict reads them fastest."""
         return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
 
-    def restore(self, hypothesis: dict[str, Any]) -> Learnt:
+    def restore(self, hypothesis: dict[str, Any]) -> Hypothesis:
         """The hypothesis of this description."""
         return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
 
@@ -82,7 +82,7 @@ class _Function(Learner):
 
     can_restore = False
 
-    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
         found = self._learner(X[indices], y[indices])
         return found if hasattr(found, "hypothesis") else _Found(getattr(found, "predict", found))
 
@@ -92,7 +92,7 @@ class _Classifier(Learner):
 
     can_restore = False
 
-    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
         labels = y[indices]
         if labels.min() == labels.max():
             # Few classifiers learn from one class.

@@ -17,7 +17,7 @@ from typing import Any
 from .._support.sqlite import Kind, StateFile, Statements
 from .._support.uncopyable import Single
 from ..exceptions import CheckpointError
-from .adapters import Learnt
+from .adapters import Hypothesis
 
 _KIND = Kind(
     application=b"HDPt",
@@ -100,7 +100,7 @@ class Journal(Single):
         self._write("INSERT INTO round VALUES (?, ?)", number, text)
         self.hypotheses.append(text)
 
-    def restored(self, number: int, restore: Callable[[Any], Learnt]) -> Learnt:
+    def restored(self, number: int, restore: Callable[[Any], Hypothesis]) -> Hypothesis:
         """What restore makes of the hypothesis of a round.
 
         Raises: CheckpointError where the file holds what it makes nothing of.

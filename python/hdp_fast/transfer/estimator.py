@@ -264,7 +264,7 @@ class SubsampleTestReweigh:
         """The learner with the noise that the plan allows it."""
         if not composes(self.learner):
             return self.learner.with_epsilon(found.learner_epsilon)
-        return self.learner.calibrated(
+        return self.learner.calibrate(
             epsilon=found.epsilon, delta=found.delta, n=n, kappa=found.kappa, rounds=found.rounds
         )
 

@@ -49,7 +49,7 @@ def steps_of(learner: Any) -> tuple[int, int]:
     Raises: ParameterError for one that cannot be private.
     """
     # Asked of its class: without noise there may be no step to show.
-    _check_names(type(learner), ("learn_weighted", "step", "calibrated"))
+    _check_names(type(learner), ("learn_weighted", "step", "calibrate"))
     _check_names(learner, ("steps", "batch_size"))
     counts = (
         nonnegative_int("learner.steps", learner.steps),

@@ -152,7 +152,7 @@ def plan(
 
     learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy; or, like
     stochastic gradient descent, learn_weighted(X, y, weights), step (its mechanism), steps, batch
-    and calibrated(epsilon, delta, n, kappa, rounds): for these the error is measured only, since
+    and calibrate(epsilon, delta, n, kappa, rounds): for these the error is measured only, since
     no bound on all hypotheses at once is known here, and n must be given, unless the learner has a
     noise, for which n then is enough. alpha: in
     (0, 1); beta: in (0, 1). epsilon, delta: of the curator's records. agents_epsilon: of an answer;

@@ -19,7 +19,7 @@ from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
-from .adapters import Learner, Learnt
+from .adapters import Hypothesis, Learner
 from .checkpoint import Journal
 from .planning import Plan
 
@@ -72,7 +72,7 @@ class TransferResult:
     record: PrivacyRecord | None
     agents_record: PrivacyRecord | None
     weights: NDArray[np.float64] | None
-    _learnt: Learnt = dataclasses.field(repr=False)
+    _learnt: Hypothesis = dataclasses.field(repr=False)
 
     def predict(self, X: Any) -> Bits:
         """What the hypothesis says of other records.
@@ -116,9 +116,9 @@ class Rounds:
         self._learner = learner
         self._seed: str | None = journal.settings["seed"]
         self._finalists: list[int] = journal.settings["finalists"]
-        self._latest: tuple[int, Learnt] | None = None
-        self._kept: dict[int, Learnt] = {}
-        self._tested: dict[int, tuple[RoundResult, Learnt]] = {}
+        self._latest: tuple[int, Hypothesis] | None = None
+        self._kept: dict[int, Hypothesis] = {}
+        self._tested: dict[int, tuple[RoundResult, Hypothesis]] = {}
 
     def finished(self, X: NDArray[Any], y: Bits, agents: Any, bar: Any) -> TransferResult:
         """Runs what is left.
@@ -141,7 +141,7 @@ class Rounds:
         last = len(places) if self.plan.output == "majority" else self._best()
         return self._result(last, "rounds", self.plan.rounds, agents)
 
-    def _learned(self, number: int, X: Any, y: Bits) -> Learnt:
+    def _learned(self, number: int, X: Any, y: Bits) -> Hypothesis:
         """The hypothesis of a round, had, restored or learned; noted before anybody sees it."""
         known = number <= len(self.journal.hypotheses)
         if self._latest is None or self._latest[0] != number:
@@ -150,17 +150,17 @@ class Rounds:
             self.journal.hypothesis(number, json.dumps(self._latest[1].hypothesis))
         return self._latest[1]
 
-    def _restored(self, number: int) -> Learnt:
+    def _restored(self, number: int) -> Hypothesis:
         return self.journal.restored(number, self._learner.restore)
 
-    def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
+    def _drawn(self, number: int, X: Any, y: Bits) -> Hypothesis:
         coins = self._coins("learner", number)
         if self._learner.draws_itself:
             return self._learner.learn_weighted(X, y, self.weights, coins)
         indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
         return self._learner.learn(X, y, indices, coins)
 
-    def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
+    def _accepts(self, place: int, number: int, learnt: Hypothesis, agents: Any) -> bool:
         value = self._test(place, number, learnt, agents).value
         return self.plan.output == "tested" and value <= 3 * self.plan.alpha + self.plan.opt
 
@@ -171,7 +171,7 @@ class Rounds:
         for offset, number in enumerate(self._finalists):
             self._test(place + offset, number, self._kept[number], agents)
 
-    def _test(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
+    def _test(self, place: int, number: int | None, learnt: Hypothesis, agents: Any) -> RoundResult:
         """The agents' word on a hypothesis; they are asked only once."""
         if place not in self._tested:
             if place in self.journal.answers:
@@ -184,7 +184,9 @@ class Rounds:
             self._tested[place] = (found, learnt)
         return self._tested[place][0]
 
-    def _asked(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
+    def _asked(
+        self, place: int, number: int | None, learnt: Hypothesis, agents: Any
+    ) -> RoundResult:
         size, beta = self.plan.agents_per_test, self.plan.beta / self.plan.tests
         if agents.remaining < size:
             left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
@@ -225,7 +227,7 @@ class Rounds:
 class Vote:
     """The majority of some hypotheses, ties to 0."""
 
-    def __init__(self, learnt: Sequence[Learnt]):
+    def __init__(self, learnt: Sequence[Hypothesis]):
         said = [each.hypothesis for each in learnt]
         keys = [place if each is None else json.dumps(each) for place, each in enumerate(said)]
         self._different = dict(zip(keys, learnt, strict=True))
@@ -246,7 +248,7 @@ def is_oracle(agents: Any) -> bool:
     return not isinstance(agents, local.Agents | local.RemoteAgents)
 
 
-def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> RoundResult:
+def _queried(number: int | None, learnt: Hypothesis, oracle: Any, tau: float) -> RoundResult:
     value = float(oracle.query(lambda X, y: _losses(learnt, X, y).astype(np.float64), tau))
     if not 0 <= value <= 1:
         raise ParameterError(f"oracle answered {value}, but a mean loss lies in [0, 1]")
@@ -260,7 +262,7 @@ def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:
     return _wrong(learnt, X, y)
 
 
-def _wrong(learnt: Learnt, X: Any, y: Bits) -> NDArray[np.bool_]:
+def _wrong(learnt: Hypothesis, X: Any, y: Bits) -> NDArray[np.bool_]:
     said = np.asarray(learnt.predict(X))
     if said.shape != y.shape:
         raise ShapeError(f"predict returned shape {said.shape}, but there are {len(y):,} records")
