@@ -198,7 +198,7 @@ def run(setting: Setting, n: int, seed: int) -> dict[str, Any]:
         rounds=setting.most_rounds,
         draws=setting.draws,
         schedule="every",
-        private=False,
+        epsilon=math.inf,
     )
     begun = time.perf_counter()
     with suppress(Stalled):

@@ -191,7 +191,7 @@ def run(
         eta=variant.eta,
         rounds=variant.rounds // setting.shorter or 1,
         schedule="every",
-        private=False,
+        epsilon=math.inf,
     ).fit(X, y, target, random_state=seed)
     errors = target.errors[: len(learner.found)]
     return {

@@ -334,7 +334,7 @@ class Repetition:
 
     def _algorithm_1(self, options: dict[str, Any], agents: Any) -> ScoreResult:
         run = transfer.SubsampleTestReweigh(
-            LogisticLearner(), schedule="every", output="smallest", private=False, **options
+            LogisticLearner(), schedule="every", output="smallest", epsilon=math.inf, **options
         )
         run.fit(self.source.floats, self.source.y, agents, random_state=self.coins)
         return self._of_model(Halfspace(run.result_.hypothesis))

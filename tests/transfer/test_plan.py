@@ -116,7 +116,7 @@ def test_agents_of_every_schedule(schedule, output):
     tests = {"every": 20, "geometric": 5, "final": 0}[schedule] + last
     found = plan(
         LEARNER, alpha=alpha, beta=beta, agents_epsilon=1.0, kappa=0.1, eta=0.5, rounds=rounds,
-        schedule=schedule, output=output, private=False,
+        schedule=schedule, output=output, epsilon=math.inf,
     )  # fmt: skip
     each = local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=1.0)
     assert (found.tests, found.agents_per_test, found.N) == (tests, each, tests * each)
@@ -171,7 +171,7 @@ class Unknown(ExponentialLearner):
         ({"alpha": "x"}, "alpha = 'x'"),
         ({"beta": 0}, "beta = 0"),
         ({"epsilon": None}, "epsilon = None"),
-        ({"epsilon": math.inf}, "epsilon = inf"),
+        ({"epsilon": math.nan}, "epsilon = nan"),
         ({"delta": 1}, "delta = 1"),
         ({"agents_epsilon": 0}, "epsilon = 0"),
         ({"agents_epsilon": math.nan}, "agents_epsilon = nan"),
@@ -192,8 +192,7 @@ class Unknown(ExponentialLearner):
         ({"output": 1}, "output = 1"),
         ({"opt": -0.1}, "opt = -0.1"),
         ({"draws": 3}, "draws = 3"),
-        ({"private": False}, "epsilon = 1.0"),
-        ({"private": False, "epsilon": None}, "delta = 1e-06"),
+        ({"epsilon": math.inf}, "delta = 1e-06, but epsilon = inf protects no record"),
         ({"learner": None}, "learner = None"),
         ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
         ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
@@ -341,7 +340,7 @@ def test_the_plan_of_a_learner_with_steps():
     with_chi2 = plan(Steps(), **{**PROMISED, "n": 10**6})
     assert with_chi2.kappa == pytest.approx(0.3 / (8 * 1.2))
     assert not with_chi2.promised
-    free = plan(Steps(), alpha=0.1, private=False, kappa=0.1, eta=0.5, rounds=20)
+    free = plan(Steps(), alpha=0.1, epsilon=math.inf, kappa=0.1, eta=0.5, rounds=20)
     assert free.draws == 100_000
 
 
