@@ -1,6 +1,7 @@
 """Subsample-Test-Reweigh as a user sees it: outcomes, schedules, errors, what is charged."""
 
 import dataclasses
+import inspect
 import json
 import math
 import pickle
@@ -111,6 +112,28 @@ def test_result_says_what_was_promised_and_what_measured():
     assert model.record_.neighbors == "replace_one"
     assert model.record_.numerics == "exact"
     assert model.result_.agents_record.epsilon == 2.0
+
+
+def test_a_clone_has_the_parameters_and_no_result():
+    from sklearn.base import clone
+    from sklearn.linear_model import LogisticRegression
+
+    model = fitted(schedule="every")
+    copy = clone(model)
+    assert not hasattr(copy, "result_")
+    names = set(model.get_params())
+    assert names == set(inspect.signature(SubsampleTestReweigh).parameters)
+    assert {name: copy.get_params()[name] for name in PRIVATE} == PRIVATE
+    assert copy.learner.get_params()["epsilon"] == LEARNER.epsilon
+    assert copy.set_params(rounds=7, opt=0.1) is copy
+    assert (copy.rounds, copy.opt, model.rounds) == (7, 0.1, 20)
+    with pytest.raises(ParameterError, match="SubsampleTestReweigh has no 'result_'"):
+        copy.set_params(rounds=8, result_=None)
+    assert copy.rounds == 7
+    classifier = LogisticRegression(C=3.0)
+    nested = clone(SubsampleTestReweigh(classifier, alpha=0.1, epsilon=math.inf))
+    assert nested.learner is not classifier
+    assert nested.learner.C == 3.0
 
 
 def test_numerics_are_exact_only_where_the_learner_says_so():

@@ -110,6 +110,7 @@ class LinearSeparator(Parameters):
         other learners do, and not used: the result depends on the records alone, bit for bit
         whatever the number of threads.
 
+        Guarantee: none.
         Raises: ShapeError, ParameterError.
         Cost: some ten to thirty passes over X; 40 bytes a record beside it, and a copy of X unless
             it is float32 or float64 and C-contiguous.
@@ -129,6 +130,7 @@ class LinearSeparator(Parameters):
         counts once however often it was drawn. random_state: as learn. X is validated as a whole
         when it is first seen; it must stay as it is.
 
+        Guarantee: none.
         Raises: ShapeError, ParameterError.
         Cost: warm, two passes over the records drawn and a few dozen over some 6 d of them, on all
             threads; 40 bytes a record drawn beside X, and a copy of X each time unless it is

@@ -179,10 +179,12 @@ class PrivateSGD(NoisySteps):
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None
     ) -> LinearModel:
-        """Learn from these draws, whoever made them: the first `batch_size` are the first step's.
+        """Learn from draws that were made elsewhere: step r takes the r-th `batch_size` of them.
 
         X, y, random_state: as learn. indices: integers from 0 to n - 1, (steps * batch_size,).
 
+        Guarantee: composition(rate) for independent draws that no record has a probability above
+            `rate` to be in; none for others.
         Raises: as learn.
         Cost: as learn.
         Source: as the class.
