@@ -73,7 +73,7 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
     X, y = records(n, FEATURES, "float64")
     weights = DenseWeights(n, KAPPA, 0.1)
     weights.update(np.linspace(0, 1, n))
-    found = []
+    rows = []
     for noise in (None, "idealized", "exact"):
         learner = learner_of(noise, STEPS, 1)
         routes: dict[str, Callable[[], object]] = {
@@ -87,8 +87,8 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
         for draws in ("uniform", "weights"):
             rate = STEPS / times[draws]
             ratio = rate * times["numpy"] / REFERENCE_STEPS
-            found.append({"noise": noise or "none", "draws": draws, "rate": rate, "ratio": ratio})
-    return found
+            rows.append({"noise": noise or "none", "draws": draws, "rate": rate, "ratio": ratio})
+    return rows
 
 
 def batches(n: int, dtype: str, repeats: int) -> list[dict[str, Any]]:

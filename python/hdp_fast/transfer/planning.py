@@ -90,21 +90,22 @@ def plan(
 
     learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy; or, like
     stochastic gradient descent, learn_weighted(X, y, weights), step (its mechanism), steps,
-    batch_size and calibrate(epsilon, delta, n, kappa, rounds): for these the error is measured
-    only, since no bound on all hypotheses at once is known here, and n must be given, unless the
-    learner has a noise_multiplier, for which n then is enough. alpha: in
-    (0, 1); beta: in (0, 1). epsilon, delta: of the curator's records;
-    epsilon = math.inf protects none of them, takes no delta and plans Algorithm 1. agents_epsilon:
-    of an answer;
-    None for an SQ oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in
-    (0, 1]; eta: in (0, 4], "paper" for alpha / 8 and the paper's rounds; rounds: at least 1. n:
-    records at hand. schedule: when hypotheses are tested: "every" round, "geometric" (rounds 1, 2,
-    4, ... and log2(1 / beta) random ones at the end) or only those at the end ("final"). output:
-    the first hypothesis whose estimate is at most 3 alpha + opt ("tested"), that with the
-    "smallest" estimate, or the "majority" vote of all. opt: least error of the class on the target;
-    above 0 the learner is planned agnostically and nothing is promised. 0 says that one hypothesis
-    is right on source and target alike. draws: of a round that is not private, in place of
-    sample_size.
+    batch_size and calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is measured
+    only, since no bound on all hypotheses at once is known here; n must be given, unless the
+    learner has a noise_multiplier, for which n is then enough.
+
+    alpha, beta: in (0, 1). epsilon, delta: of the curator's records; epsilon = math.inf protects
+    none of them, takes no delta and plans Algorithm 1. agents_epsilon: of an answer; None for an SQ
+    oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in (0, 1]. eta: in (0,
+    4], "paper" for alpha / 8 and the paper's rounds. rounds: at least 1. n: records at hand.
+
+    schedule: when hypotheses are tested: "every" round, "geometric" (rounds 1, 2, 4, ... and
+    log2(1 / beta) random ones at the end) or only those at the end ("final"). output: the first
+    hypothesis whose estimate is at most 3 alpha + opt ("tested"), that with the "smallest"
+    estimate, or the "majority" vote of all. opt: least error of the class on the target; 0 says
+    that one hypothesis is right on source and target alike; above 0 the learner is planned
+    agnostically and nothing is promised. draws: records that a round draws, in place of
+    sample_size; not for a private plan.
 
     Guarantee: a run with this plan is (epsilon, delta)-DP for n records or more, by
         accounting.delta.
