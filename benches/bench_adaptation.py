@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from hdp_fast import _core
 from hdp_fast.bench import medians
-from hdp_fast.learners.linear_model import as_given, looked_at
+from hdp_fast.learners.linear_model import core_arguments, validate_rows
 from hdp_fast.reference import adaptation as reference
 
 THREADS = 2
@@ -79,7 +79,7 @@ def measured(rows: int, d: int, dtype: str, repeats: int) -> dict[str, Any]:
     def ours(loss: str, weights: Any, grid: Any = None) -> Action:
         return lambda: [
             _core.adaptation_pass(
-                as_given(looked, y), loss, w, offset(weights, number), grid, THREADS
+                core_arguments(looked, y), loss, w, offset(weights, number), grid, THREADS
             )
             for number, (_, y, looked) in enumerate(halves)
         ]
@@ -129,7 +129,7 @@ def half(rows: int, d: int, dtype: str, seed: int) -> tuple[NDArray[Any], NDArra
     X = np.random.default_rng(seed).random((rows, d), dtype=np.dtype(dtype).type)
     X -= 0.5
     X *= np.sqrt(12 / d)
-    return X, np.where(X[:, 0] > 0, 1.0, -1.0), looked_at(X)
+    return X, np.where(X[:, 0] > 0, 1.0, -1.0), validate_rows(X)
 
 
 if __name__ == "__main__":

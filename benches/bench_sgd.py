@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hdp_fast.bench import medians
 from hdp_fast.learners import PrivateSGD
-from hdp_fast.learners.linear_model import labels_of
+from hdp_fast.learners.linear_model import validate_labels
 from hdp_fast.reference import sgd as reference
 from hdp_fast.weights import DenseWeights
 
@@ -73,13 +73,13 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
     X, y = records(n, FEATURES, "float64")
     weights = DenseWeights(n, KAPPA, 0.1)
     weights.update(np.linspace(0, 1, n))
-    found = []
+    rows = []
     for noise in (None, "idealized", "exact"):
         learner = learner_of(noise, STEPS, 1)
         routes: dict[str, Callable[[], object]] = {
             "weights": lambda learner=learner: learner.learn_weighted(X, y, weights),  # type: ignore[misc]
             "uniform": lambda learner=learner: learner._learned(  # type: ignore[misc]
-                learner.prepare(X), labels_of(y, n, None), None, None
+                learner.prepare(X), validate_labels(y, n, None), None, None
             ),
             "numpy": lambda noise=noise: loop(X, y, noise),  # type: ignore[misc]
         }
@@ -87,8 +87,8 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
         for draws in ("uniform", "weights"):
             rate = STEPS / times[draws]
             ratio = rate * times["numpy"] / REFERENCE_STEPS
-            found.append({"noise": noise or "none", "draws": draws, "rate": rate, "ratio": ratio})
-    return found
+            rows.append({"noise": noise or "none", "draws": draws, "rate": rate, "ratio": ratio})
+    return rows
 
 
 def batches(n: int, dtype: str, repeats: int) -> list[dict[str, Any]]:
@@ -149,10 +149,10 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD("logistic", steps=steps, batch_size=batch)
+        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch)
     numerics: Any = noise
     return PrivateSGD(
-        "logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
+        loss="logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
     )
 
 

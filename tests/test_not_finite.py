@@ -96,10 +96,10 @@ DOMAINS = {"X_source": FLOATS, "y_source": REALS, "X_target": FLOATS, "y_target"
 CLASSES = {**DOMAINS, "y_source": LABELS, "y_target": LABELS}
 STUMPS = learners.Stumps(D)
 HALVES = learners.Halfspaces(np.eye(D), np.zeros(D))
-SGD = learners.PrivateSGD("logistic", steps=2, noise_multiplier=20.0)
-SQUARED = learners.PrivateSGD("squared", steps=2, noise_multiplier=20.0, label_bound=1.0)
-MODEL = learners.PrivateSGD("logistic", steps=2).learn(FLOATS, LABELS, random_state=0)
-REAL_MODEL = learners.PrivateSGD("squared", steps=2, label_bound=1.0).learn(FLOATS, REALS)
+SGD = learners.PrivateSGD(loss="logistic", steps=2, noise_multiplier=20.0)
+SQUARED = learners.PrivateSGD(loss="squared", steps=2, noise_multiplier=20.0, label_bound=1.0)
+MODEL = learners.PrivateSGD(loss="logistic", steps=2).learn(FLOATS, LABELS, random_state=0)
+REAL_MODEL = learners.PrivateSGD(loss="squared", steps=2, label_bound=1.0).learn(FLOATS, REALS)
 SEPARATED = learners.LinearSeparator().learn(FLOATS, LABELS)
 HAZARDS = stability.HazardTable.design(4, 9, epsilon=20, delta=1e-3, beta=1e-9)
 GAUSSIAN = stability.GaussianVote.design(9, labels=D, epsilon=20, delta=1e-3, beta=0.1)
@@ -122,7 +122,7 @@ def agents(X=BITS, y=LABELS, epsilon=1.0):
 
 def descent(X):
     return local.learn_by_descent(
-        learners.PrivateSGD("logistic", steps=2, batch_size=5), agents(X), random_state=0
+        learners.PrivateSGD(loss="logistic", steps=2, batch_size=5), agents(X), random_state=0
     )
 
 

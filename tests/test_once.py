@@ -1,6 +1,7 @@
 """Objects that promise something once: copies, pickles, forks and threads never get it twice."""
 
 import copy
+import math
 import multiprocessing
 import os
 import pickle
@@ -86,7 +87,7 @@ def stopped():
     learner = ExponentialLearner(Conjunctions(4, 1))
     goal = {"alpha": 0.2, "kappa": 0.5, "eta": 0.5, "rounds": 4, "output": "majority"}
     # Without the accounting, which takes seconds; what remembers the rounds is the same.
-    model = SubsampleTestReweigh(learner, private=False, draws=40, schedule="final", **goal)
+    model = SubsampleTestReweigh(learner, epsilon=math.inf, draws=40, schedule="final", **goal)
     with pytest.raises(AgentsExhausted):
         model.fit(X, Y, people(1))
     return model

@@ -59,8 +59,8 @@ from self_selection import (
     Floats,
     Problem,
     ScoreResult,
-    asked,
-    cell_of,
+    ask_shares,
+    find_cells,
     scores,
 )
 from sklearn.linear_model import LogisticRegression
@@ -78,15 +78,15 @@ class Remembering(PrivateSGD):
     """Looks its noise up once, not in every repetition."""
 
     @functools.cache  # noqa: B019 (a handful of learners, as long as the script runs)
-    def calibrated(self, **wanted: Any) -> PrivateSGD:
+    def calibrate(self, **wanted: Any) -> PrivateSGD:
         """As PrivateSGD."""
-        return super().calibrated(**wanted)
+        return super().calibrate(**wanted)
 
 
 # Chosen on random halves 1000 to 1002; the table has 0 to 9.
-SOURCE = Remembering("logistic", steps=2_000, batch_size=1_000, radius=20, delta=DELTA)
-ROUND = Remembering("logistic", steps=200, batch_size=500, radius=20, delta=DELTA)
-SINGLE = Remembering("logistic", steps=200, batch_size=500, radius=10, delta=DELTA)
+SOURCE = Remembering(loss="logistic", steps=2_000, batch_size=1_000, radius=20, delta=DELTA)
+ROUND = Remembering(loss="logistic", steps=200, batch_size=500, radius=20, delta=DELTA)
+SINGLE = Remembering(loss="logistic", steps=200, batch_size=500, radius=10, delta=DELTA)
 LOCAL_BATCH, LOCAL_RADIUS, LOCAL_CLIP = 32, 12.0, 0.6
 # 0.1 of a loss of at most 20 is no narrow test: more agents than there are would be asked.
 RUN = {"alpha": 0.1, "kappa": 0.4, "delta": DELTA}
@@ -139,7 +139,7 @@ class Repetition:
     agents: People
     test: People
     eta: float
-    coins: np.random.Generator
+    rng: np.random.Generator
 
     def rows(self, epsilons: tuple[float, ...]) -> Iterator[Row]:
         """What is compared."""
@@ -153,61 +153,63 @@ class Repetition:
 
     def _private(self, epsilon: float) -> Iterator[Row]:
         alone, everybody = self._source_alone(epsilon), self._people(epsilon)
-        yield Row("source alone, DP-SGD", epsilon, self._of(alone))
+        yield Row("source alone, DP-SGD", epsilon, self._score_weights(alone))
         yield Row("DP-SGD, agents' probabilities", epsilon, self._told(alone, everybody))
         yield Row("agents alone, local SGD", epsilon, self._agents_alone(epsilon))
         kept = self._mean(epsilon, UNMOVED)[0]
-        yield Row("never reweighed, mean of models", epsilon, self._of(kept))
+        yield Row("never reweighed, mean of models", epsilon, self._score_weights(kept))
         mean, left = self._mean(epsilon, self.eta)
-        yield Row("reweighed, mean of models", epsilon, self._of(mean))
+        yield Row("reweighed, mean of models", epsilon, self._score_weights(mean))
         yield Row("reweighed, agents' probabilities", epsilon, self._told(mean, left))
         yield Row("reweighed, least estimate", epsilon, self._least(epsilon))
 
-    def _of(self, weights: Any) -> ScoreResult:
-        said = probabilities(self.test.X, weights)
-        return scores(self.test.y, said, said)
+    def _score_weights(self, weights: Any) -> ScoreResult:
+        predictions = probabilities(self.test.X, weights)
+        return scores(self.test.y, predictions, predictions)
 
     def _fitted(self, people: People) -> ScoreResult:
         model = LogisticRegression(C=100, max_iter=500, fit_intercept=False)
-        return self._of(model.fit(people.X, people.y).coef_[0])
+        return self._score_weights(model.fit(people.X, people.y).coef_[0])
 
     def _source_alone(self, epsilon: float) -> Floats:
-        learner = SOURCE.calibrated(epsilon=epsilon, n=len(self.source.y))
-        return learner.learn(self.source.X, self.source.y, random_state=self.coins).weights
+        learner = SOURCE.calibrate(epsilon=epsilon, n=len(self.source.y))
+        return learner.learn(self.source.X, self.source.y, random_state=self.rng).weights
 
     def _agents_alone(self, epsilon: float) -> ScoreResult:
         agents = self._people(epsilon)
         learner = PrivateSGD(
-            "logistic",
+            loss="logistic",
             steps=len(agents) // LOCAL_BATCH,
             batch_size=LOCAL_BATCH,
             radius=LOCAL_RADIUS,
             clip_norm=LOCAL_CLIP,
         )
-        return self._of(learn_by_descent(learner, agents, random_state=self.coins).weights)
+        return self._score_weights(learn_by_descent(learner, agents, random_state=self.rng).weights)
 
     def _mean(self, epsilon: float, eta: float) -> tuple[Floats, Agents]:
         """The mean model of all rounds, and the agents, most of them not asked yet."""
         agents = self._people(epsilon)
-        found = self._run(ROUND, agents, epsilon, {**MEAN, "eta": eta})
-        return np.mean([each["weights"] for each in found["hypotheses"]], axis=0), agents
+        vote = self._run(ROUND, agents, epsilon, {**MEAN, "eta": eta})
+        return np.mean([model["weights"] for model in vote["hypotheses"]], axis=0), agents
 
     def _least(self, epsilon: float) -> ScoreResult:
         options = {**LEAST, "eta": self.eta}
-        return self._of(self._run(SINGLE, self._people(epsilon), epsilon, options)["weights"])
+        return self._score_weights(
+            self._run(SINGLE, self._people(epsilon), epsilon, options)["weights"]
+        )
 
     def _run(
         self, learner: PrivateSGD, agents: Agents, epsilon: float, options: dict[str, Any]
     ) -> Any:
         run = SubsampleTestReweigh(learner, epsilon=epsilon, **options)
-        run.fit(self.source.X, self.source.y, agents, random_state=self.coins)
+        run.fit(self.source.X, self.source.y, agents, random_state=self.rng)
         return run.result_.hypothesis
 
     def _told(self, weights: Floats, agents: Agents) -> ScoreResult:
         """Probabilities of the cells of the score, error and AUC of the score itself."""
-        shares = asked(lambda X: probabilities(X, weights), agents, CELLS, self.coins)
-        said = probabilities(self.test.X, weights)
-        return scores(self.test.y, said, shares[cell_of(said, CELLS)])
+        shares = ask_shares(lambda X: probabilities(X, weights), agents, CELLS, self.rng)
+        predictions = probabilities(self.test.X, weights)
+        return scores(self.test.y, predictions, shares[find_cells(predictions, CELLS)])
 
     def _people(self, epsilon: float) -> Agents:
         return Agents(self.agents.X, self.agents.y, epsilon=epsilon)
@@ -215,14 +217,14 @@ class Repetition:
 
 def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> dict[str, Any]:
     source, target = read(problem)
-    found: dict[tuple[str, float | None], list[ScoreResult]] = {}
+    table: dict[tuple[str, float | None], list[ScoreResult]] = {}
     start = time.perf_counter()
     for number in range(repetitions):
-        coins = np.random.default_rng(number)
-        order, half = coins.permutation(len(target.y)), len(target.y) // 2
+        rng = np.random.default_rng(number)
+        order, half = rng.permutation(len(target.y)), len(target.y) // 2
         agents, test = target.part(order[:half]), target.part(order[half:])
-        for row in Repetition(source, agents, test, ETA[problem.name], coins).rows(epsilons):
-            found.setdefault((row.name, row.epsilon), []).append(row.scores)
+        for row in Repetition(source, agents, test, ETA[problem.name], rng).rows(epsilons):
+            table.setdefault((row.name, row.epsilon), []).append(row.scores)
     return {
         "name": problem.name,
         "problem": problem.title,
@@ -231,15 +233,15 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
         "repetitions": repetitions,
         "seconds": (time.perf_counter() - start) / repetitions,
         "rows": [
-            {"row": name, "epsilon": epsilon, **summary(each)}
-            for (name, epsilon), each in found.items()
+            {"row": name, "epsilon": epsilon, **summarize(rows)}
+            for (name, epsilon), rows in table.items()
         ],
     }
 
 
-def summary(each: list[ScoreResult]) -> dict[str, list[float]]:
+def summarize(rows: list[ScoreResult]) -> dict[str, list[float]]:
     """Mean and deviation of each metric."""
-    parts = zip(METRICS, zip(*each, strict=True), strict=True)
+    parts = zip(METRICS, zip(*rows, strict=True), strict=True)
     return {metric: [float(np.mean(part)), float(np.std(part))] for metric, part in parts}
 
 

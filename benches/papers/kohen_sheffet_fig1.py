@@ -135,10 +135,10 @@ def parsed() -> argparse.Namespace:
 
 def sample(setting: Setting, n: int, seed: int, dtype: type = np.float32) -> Problem:
     """A sample of n records of the source and a random truth."""
-    coins = np.random.default_rng([seed, n])
-    X = coins.standard_normal((n, setting.d), dtype=np.float32).astype(dtype, copy=False)
+    rng = np.random.default_rng([seed, n])
+    X = rng.standard_normal((n, setting.d), dtype=np.float32).astype(dtype, copy=False)
     weights = np.zeros(setting.d)
-    weights[: setting.k] = coins.standard_normal(setting.k)
+    weights[: setting.k] = rng.standard_normal(setting.k)
     weights /= np.linalg.norm(weights)
     bias = setting.sigma * NormalDist().inv_cdf(1 - setting.alpha)
     y = (X @ weights.astype(dtype) >= -bias).astype(np.uint8)
@@ -198,7 +198,7 @@ def run(setting: Setting, n: int, seed: int) -> dict[str, Any]:
         rounds=setting.most_rounds,
         draws=setting.draws,
         schedule="every",
-        private=False,
+        epsilon=math.inf,
     )
     begun = time.perf_counter()
     with suppress(Stalled):
@@ -228,7 +228,7 @@ def stalled(losses: list[float]) -> bool:
 def speed(setting: Setting, count: int, n: int) -> None:
     """The same rounds with our learner and with scikit-learn's, on the same float64 subsamples."""
     problem = sample(setting, n, 0, np.float64)
-    coins = np.random.default_rng([0, n, 1])
+    rng = np.random.default_rng([0, n, 1])
     ours, theirs = LinearSeparator(), LinearSVC(C=1e30, dual=False, max_iter=1000)
     warnings.simplefilter("ignore", ConvergenceWarning)
     weights = DenseWeights(n, math.nextafter(1 / n, 1), setting.eta)
@@ -239,7 +239,7 @@ def speed(setting: Setting, count: int, n: int) -> None:
     totals = [0.0, 0.0]
     for number in range(1, count + 1):
         start = time.perf_counter()
-        indices = weights.draw(setting.draws, random_state=coins)
+        indices = weights.draw(setting.draws, random_state=rng)
         drawn = time.perf_counter()
         wrong = ours.learn_indices(problem.X, problem.y, indices).predict(problem.X) != problem.y
         weights.update(wrong)
@@ -248,7 +248,7 @@ def speed(setting: Setting, count: int, n: int) -> None:
         others = theirs.predict(problem.X) != problem.y
         seconds = learned - start, time.perf_counter() - learned + drawn - start
         totals = [total + second for total, second in zip(totals, seconds, strict=True)]
-        errors = [int(each[np.unique(indices)].sum()) for each in (wrong, others)]
+        errors = [int(outcome[np.unique(indices)].sum()) for outcome in (wrong, others)]
         print(
             f"{number:>5}{seconds[0]:>9.3f}{errors[0]:>8}{seconds[1]:>11.2f}{errors[1]:>8}"
             f"{seconds[1] / seconds[0]:>9.0f}",
@@ -262,13 +262,13 @@ def show(n: int, runs: list[dict[str, Any]], *, header: bool) -> None:
     if header:
         titles = ("n", "converged", "loss", "deviation", "rounds", "deviation", "seconds")
         print("".join(f"{title:>11}" for title in titles) + f"{'all at once':>13}")
-    mean = {key: fmean(each[key] for each in runs) for key in ("loss", "rounds", "seconds")}
-    spread = {key: pstdev(each[key] for each in runs) for key in ("loss", "rounds")}
-    done = f"{sum(each['converged'] for each in runs)} of {len(runs)}"
+    mean = {key: fmean(outcome[key] for outcome in runs) for key in ("loss", "rounds", "seconds")}
+    spread = {key: pstdev(outcome[key] for outcome in runs) for key in ("loss", "rounds")}
+    done = f"{sum(outcome['converged'] for outcome in runs)} of {len(runs)}"
     print(
         f"{n:>11,}{done:>11}{mean['loss']:>11.4f}{spread['loss']:>11.4f}{mean['rounds']:>11.0f}"
         f"{spread['rounds']:>11.0f}{mean['seconds']:>11.1f}"
-        f"{fmean(each['all at once'] for each in runs):>13.4f}",
+        f"{fmean(outcome['all at once'] for outcome in runs):>13.4f}",
         flush=True,
     )
 
@@ -278,11 +278,11 @@ def figure(setting: Setting, sizes: Any, runs: list[list[dict[str, Any]]]) -> Fi
     drawn = Figure(figsize=(15, 4.2), layout="constrained")
     loss, count, along = drawn.subplots(1, 3)
     for axes, key in ((loss, "loss"), (count, "rounds")):
-        values = [[each[key] for each in some] for some in runs]
+        values = [[outcome[key] for outcome in some] for some in runs]
         spread = [pstdev(some) for some in values]
         axes.errorbar(sizes, [fmean(some) for some in values], spread, marker="o", label="ours")
         axes.set_xlabel("records n")
-    at_once = [fmean(each["all at once"] for each in some) for some in runs]
+    at_once = [fmean(outcome["all at once"] for outcome in some) for some in runs]
     loss.plot(sizes, at_once, marker="s", ls=":", label="all records at once, no rounds")
     for n, some in zip(sizes, runs, strict=True):
         along.plot(some[0]["losses"], label=f"n = {n:,}", lw=0.8)

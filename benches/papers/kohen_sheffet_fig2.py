@@ -112,14 +112,16 @@ def main() -> None:
     setting, sizes = Setting(), arguments.n or SIZES
     if arguments.quick:
         setting, sizes, arguments.repetitions = Setting(test=5_000, shorter=20), (10_000, 20_000), 1
-    jobs = [(setting, name, n, seed) for n in sizes for name, seed in wanted(arguments, n, sizes)]
+    jobs = [
+        (setting, name, n, seed) for n in sizes for name, seed in list_jobs(arguments, n, sizes)
+    ]
     begun = time.perf_counter()
     os.environ["HDP_FAST_NUM_THREADS"] = "1"
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
         found = [*pool.map(run_of, jobs)]
-    runs = {name: [each for each in found if each["name"] == name] for name in VARIANTS}
-    rivals = [each for each in found if each["name"] == "rivals"]
+    runs = {name: [outcome for outcome in found if outcome["name"] == name] for name in VARIANTS}
+    rivals = [outcome for outcome in found if outcome["name"] == "rivals"]
     show(setting, sizes, runs, rivals)
     print(f"{time.perf_counter() - begun:.0f} s in all")
     report = {"setting": asdict(setting), "variants": {k: asdict(v) for k, v in VARIANTS.items()}}
@@ -131,7 +133,7 @@ def main() -> None:
     print(f"{path}.png, .json")
 
 
-def wanted(arguments: argparse.Namespace, n: int, sizes: Any) -> Iterator[tuple[str, int]]:
+def list_jobs(arguments: argparse.Namespace, n: int, sizes: Any) -> Iterator[tuple[str, int]]:
     """What runs on samples of this size: all of ours, and of the rest what shows the same."""
     repetitions = arguments.repetitions
     yield from (("ours", seed) for seed in range(repetitions))
@@ -171,7 +173,11 @@ def learner_of(setting: Setting, variant: Variant, times: int = 1) -> Watched:
     steps = variant.steps * times // setting.shorter
     radius = variant.stretched * setting.radius
     return Watched(
-        "hinge", steps=steps, radius=radius, norm_bound=setting.norm_bound, errors=variant.errors
+        loss="hinge",
+        steps=steps,
+        radius=radius,
+        norm_bound=setting.norm_bound,
+        errors=variant.errors,
     )
 
 
@@ -187,14 +193,14 @@ def run(
         eta=variant.eta,
         rounds=variant.rounds // setting.shorter or 1,
         schedule="every",
-        private=False,
+        epsilon=math.inf,
     ).fit(X, y, target, random_state=seed)
     errors = target.errors[: len(learner.found)]
     return {
         "error": errors[-1],
         "best": min(errors),
         "rounds": len(errors),
-        "errors": [round(each, 4) for each in errors],
+        "errors": [round(outcome, 4) for outcome in errors],
     }
 
 
@@ -230,18 +236,18 @@ def show(
     for name, some in runs.items():
         if some:
             print(f"\n{VARIANTS[name].title}\n" + "".join(f"{title:>11}" for title in titles))
-        for n in sorted({each["n"] for each in some}):
-            row = columns([each for each in some if each["n"] == n])
+        for n in sorted({outcome["n"] for outcome in some}):
+            row = columns([outcome for outcome in some if outcome["n"] == n])
             print(
                 f"{n:>11,}{row['error']:>11.4f}{row['deviation']:>11.4f}{row['best']:>11.4f}"
                 f"{row['rounds']:>11.0f}{row['seconds']:>11.1f}"
             )
     print("\nrivals\n" + "".join(f"{title:>14}" for title in ("n", *RIVALS)))
     for n in sizes:
-        some = [each for each in rivals if each["n"] == n]
+        some = [outcome for outcome in rivals if outcome["n"] == n]
         print(f"{n:>14,}" + "".join(f"{fmean(e[key] for e in some):>14.4f}" for key in RIVALS))
-    found = fmean(each["coordinates"] for each in rivals)
-    inside = fmean(each["inside, source"] for each in rivals)
+    found = fmean(outcome["coordinates"] for outcome in rivals)
+    inside = fmean(outcome["inside, source"] for outcome in rivals)
     k = setting.population.k
     print(f"\nOf {k} true coordinates, SGD on the source alone has {found:.1f} as its {k} largest.")
     print(f"Inside the ellipse: {inside:.4f} of the source. Paper: error at most 0.02, in about")
@@ -250,8 +256,8 @@ def show(
 
 def columns(some: list[dict[str, Any]]) -> dict[str, float]:
     keys = ("error", "best", "rounds", "seconds")
-    means = {key: fmean(each[key] for each in some) for key in keys}
-    return {**means, "deviation": pstdev(each["error"] for each in some)}
+    means = {key: fmean(outcome[key] for outcome in some) for key in keys}
+    return {**means, "deviation": pstdev(outcome["error"] for outcome in some)}
 
 
 def figure(
@@ -266,17 +272,17 @@ def figure(
     for name, some in runs.items():
         if not some:
             continue
-        held = sorted({each["n"] for each in some})
-        rows = [columns([each for each in some if each["n"] == n]) for n in held]
+        held = sorted({outcome["n"] for outcome in some})
+        rows = [columns([outcome for outcome in some if outcome["n"] == n]) for n in held]
         title = VARIANTS[name].title
         spread = [row["deviation"] for row in rows]
         loss.errorbar(held, [row["error"] for row in rows], spread, marker="o", label=title)
         count.plot(held, [row["rounds"] for row in rows], marker="o", label=title)
         for n in (held[0], held[-1]):
-            first = next(each for each in some if each["n"] == n)
+            first = next(outcome for outcome in some if outcome["n"] == n)
             along.plot(first["errors"], label=f"{title}, n = {n:,}", lw=0.8)
     for key in RIVALS:
-        means = [fmean(each[key] for each in rivals if each["n"] == n) for n in sizes]
+        means = [fmean(outcome[key] for outcome in rivals if outcome["n"] == n) for n in sizes]
         loss.plot(sizes, means, ls=":", marker="s", markersize=3, label=key)
     for axes in (loss, along):
         axes.axhline(2 * setting.alpha, color="black", ls="--", label="2 alpha: the criterion")

@@ -70,13 +70,13 @@ class Setting:
     def learner(self) -> Watched:
         """Ours, without noise; the bounds are public, like the scaling of the squares."""
         shape = {"steps": self.steps, "batch_size": self.batch_size, "delta": DELTA}
-        return Watched("hinge", radius=10, norm_bound=3, **shape)
+        return Watched(loss="hinge", radius=10, norm_bound=3, **shape)
 
     @property
     def printed(self) -> Watched:
         """Algorithm 3 with the noise of Algorithm 4."""
         return Watched(
-            "hinge",
+            loss="hinge",
             steps=self.printed_steps,
             radius=1e5,
             norm_bound=0.1,
@@ -128,7 +128,7 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
     designs = (
         ("paper", paper, n, rounds),
         ("as printed, here", printed, setting.printed_n, setting.rounds),
-        ("ours", calibrated(setting), setting.n, setting.rounds),
+        ("ours", calibrate(setting), setting.n, setting.rounds),
     )
     titles = ("n", "rounds", "steps", "batch", "noise / L", "eps exact", "idealized")
     print(
@@ -171,35 +171,35 @@ def formula(learner: PrivateSGD, rounds: int) -> int:
     return math.ceil(math.sqrt(printed * math.log(printed)))
 
 
-def calibrated(setting: Setting) -> PrivateSGD:
-    return setting.learner.calibrated(
+def calibrate(setting: Setting) -> PrivateSGD:
+    return setting.learner.calibrate(
         epsilon=EPSILON, delta=DELTA, n=setting.n, kappa=KAPPA, rounds=setting.rounds
     )
 
 
 def run(setting: Setting, seed: int) -> dict[str, Any]:
     """Ours, until it is accepted and through all rounds, and its rivals on the same sample."""
-    coins = np.random.default_rng(seed)
-    source = STANDARDIZED.sample(coins, setting.n, target=False)
-    test = STANDARDIZED.sample(coins, setting.test, target=True)
+    rng = np.random.default_rng(seed)
+    source = STANDARDIZED.sample(rng, setting.n, target=False)
+    test = STANDARDIZED.sample(rng, setting.test, target=True)
     begun = time.perf_counter()
-    accepted, learner = fitted(setting, source, coins, schedule="every")
+    accepted, learner = fit(setting, source, rng, schedule="every")
     seconds = time.perf_counter() - begun
-    _, whole = fitted(setting, source, coins, schedule="final")
+    _, whole = fit(setting, source, rng, schedule="final")
     return {
         "error": error(accepted.result_, *test),
         "agents' word": accepted.result_.tested.value,
         "rounds": len(learner.found),
         "agents": accepted.plan_.agents_per_test * len(learner.found),
         "seconds": seconds,
-        "errors": [round(error(each, *test), 4) for each in whole.found],
+        "errors": [round(error(outcome, *test), 4) for outcome in whole.found],
         "constant": float(min(test[1].mean(), 1 - test[1].mean())),
         **alone(setting, source, test),
     }
 
 
-def fitted(
-    setting: Setting, source: Sample, coins: np.random.Generator, schedule: Any
+def fit(
+    setting: Setting, source: Sample, rng: np.random.Generator, schedule: Any
 ) -> tuple[SubsampleTestReweigh, Watched]:
     # SubsampleTestReweigh accepts at three times its alpha.
     learner = setting.learner
@@ -214,17 +214,19 @@ def fitted(
         schedule=schedule,
     )
     needed = model.plan(setting.n, agents_epsilon=EPSILON).N
-    X, y = STANDARDIZED.sample(coins, needed, target=True)
-    model.fit(*source, local.Agents(X, y, epsilon=EPSILON), random_state=coins)
+    X, y = STANDARDIZED.sample(rng, needed, target=True)
+    model.fit(*source, local.Agents(X, y, epsilon=EPSILON), random_state=rng)
     return model, learner
 
 
 def alone(setting: Setting, source: Sample, test: Sample) -> dict[str, Any]:
     """Descents on the source, without rounds."""
     ours = setting.learner
-    private = replace(ours, steps=400).calibrated(epsilon=EPSILON, n=setting.n)
+    private = replace(ours, steps=400).calibrate(epsilon=EPSILON, n=setting.n)
     long = replace(ours, steps=1_000)
-    plain, lasso = (each.learn(*source, random_state=0) for each in (long, replace(long, l1=0.01)))
+    plain, lasso = (
+        outcome.learn(*source, random_state=0) for outcome in (long, replace(long, l1=0.01))
+    )
     return {
         "source, private": error(private.learn(*source, random_state=0), *test),
         "source": error(plain, *test),
@@ -237,9 +239,9 @@ def alone(setting: Setting, source: Sample, test: Sample) -> dict[str, Any]:
 
 def printed_run(setting: Setting) -> dict[str, Any]:
     """The paper's parameters, as far as they fit; its cost first."""
-    coins = np.random.default_rng(0)
-    source = SQUARES.sample(coins, setting.printed_n, target=False)
-    test = SQUARES.sample(coins, setting.test, target=True)
+    rng = np.random.default_rng(0)
+    source = SQUARES.sample(rng, setting.printed_n, target=False)
+    test = SQUARES.sample(rng, setting.test, target=True)
     learner, weights = setting.printed, DenseWeights(setting.printed_n, KAPPA, ALPHA / 8)
     prepared = learner.prepare(source[0])
 
@@ -262,7 +264,7 @@ def printed_run(setting: Setting) -> dict[str, Any]:
         errors.append(round(error(model, *test), 4))
         weights.update(model.losses(prepared, source[1]))
     seconds = time.perf_counter() - begun
-    below = [number for number, each in enumerate(errors, 1) if each <= 2 * ALPHA]
+    below = [number for number, outcome in enumerate(errors, 1) if outcome <= 2 * ALPHA]
     first = f"first at most {2 * ALPHA} in round {below[0]}" if below else f"never {2 * ALPHA}"
     print(f"error {errors[0]:.4f} in the first round, {errors[-1]:.4f} in the last, {first};")
     print(f"{seconds:.0f} s = {setting.rounds * learner.steps / seconds / 1e6:.1f} M steps/s\n")
@@ -273,7 +275,7 @@ def show(setting: Setting, runs: list[dict[str, Any]]) -> None:
     """Means and deviations."""
 
     def line(title: str, key: str, digits: int = 4) -> None:
-        values = [each[key] for each in runs]
+        values = [outcome[key] for outcome in runs]
         print(f"{title:<44}{fmean(values):>12,.{digits}f}{pstdev(values):>12,.{digits}f}")
 
     print(f"Ours, n = {setting.n:,}, {len(runs)} repetitions{'mean':>16}{'deviation':>12}")
@@ -283,7 +285,7 @@ def show(setting: Setting, runs: list[dict[str, Any]]) -> None:
     line("agents asked", "agents", 0)
     line("seconds", "seconds", 1)
     for name, at in (("first", 0), ("last", -1)):
-        ends = [each["errors"][at] for each in runs]
+        ends = [outcome["errors"][at] for outcome in runs]
         title = f"error in the {name} round, never stopped"
         print(f"{title:<44}{fmean(ends):>12.4f}{pstdev(ends):>12.4f}")
     line("constant hypothesis", "constant")
@@ -291,9 +293,9 @@ def show(setting: Setting, runs: list[dict[str, Any]]) -> None:
     line("SGD on the source alone, not private", "source")
     line("the same with L1 penalty 0.01", "source, L1")
     found, with_l1 = (
-        fmean(each[key] for each in runs) for key in ("coordinates", "coordinates, L1")
+        fmean(outcome[key] for outcome in runs) for key in ("coordinates", "coordinates, L1")
     )
-    largest = max(each["others, L1"] for each in runs)
+    largest = max(outcome["others, L1"] for outcome in runs)
     print(
         f"Of {SQUARES.k} true coordinates {found:.1f} have the largest weights, {with_l1:.1f} with"
     )
@@ -306,15 +308,17 @@ def figure(runs: list[dict[str, Any]], printed: list[dict[str, Any]]) -> Figure:
     loss, count, along = drawn.subplots(1, 3)
     keys = {"error": "ours", "constant": "constant"}
     keys |= {"source, private": "source,\nprivate", "source": "source", "source, L1": "source,\nL1"}
-    loss.boxplot([[each[key] for each in runs] for key in keys], tick_labels=[*keys.values()])
+    loss.boxplot([[outcome[key] for outcome in runs] for key in keys], tick_labels=[*keys.values()])
     loss.axhline(2 * ALPHA, color="black", ls="--", label="2 alpha: the criterion")
-    count.hist([each["rounds"] for each in runs], bins=np.arange(0.5, 21.5), label="ours")
-    for each in runs:
-        along.plot(range(1, 1 + len(each["errors"])), each["errors"], color="tab:blue", lw=0.6)
-    for each in printed:
-        rounds = range(1, 1 + len(each["errors"]))
-        title = f"as printed, {each['steps'] // 1_000_000} million steps"
-        along.plot(rounds, each["errors"], lw=2, label=title)
+    count.hist([outcome["rounds"] for outcome in runs], bins=np.arange(0.5, 21.5), label="ours")
+    for outcome in runs:
+        along.plot(
+            range(1, 1 + len(outcome["errors"])), outcome["errors"], color="tab:blue", lw=0.6
+        )
+    for outcome in printed:
+        rounds = range(1, 1 + len(outcome["errors"]))
+        title = f"as printed, {outcome['steps'] // 1_000_000} million steps"
+        along.plot(rounds, outcome["errors"], lw=2, label=title)
     along.plot([], [], color="tab:blue", lw=0.6, label="ours, n = 1,000,000, each run")
     along.axhline(2 * ALPHA, color="black", ls="--", label="2 alpha: the criterion")
     for axes, title in zip(

@@ -169,8 +169,8 @@ def rows_with(column: str, value: str) -> Callable[[Table], NDArray[np.bool_]]:
     """The rows that have this value."""
 
     def chosen(table: Table) -> NDArray[np.bool_]:
-        found = table.column(column)
-        return np.array([text == value for text in found.texts])[found.codes]
+        values = table.column(column)
+        return np.array([text == value for text in values.texts])[values.codes]
 
     return chosen
 
@@ -235,27 +235,33 @@ PROBLEMS = [
 ]
 
 
-def scores(y: Bits, said: Floats, probabilities: Floats) -> ScoreResult:
-    """Error and AUC of what is said, log loss of the probabilities."""
+def scores(y: Bits, predictions: Floats, probabilities: Floats) -> ScoreResult:
+    """Error and AUC of the predictions, log loss of the probabilities."""
     from sklearn.metrics import roc_auc_score
 
     sure = np.clip(probabilities, FLOOR, 1 - FLOOR)
     loss = -np.log(np.where(y == 1, sure, 1 - sure)).mean()
-    return float(((said > 0.5) != y).mean()), float(loss), float(roc_auc_score(y, said))
+    return (
+        float(((predictions > 0.5) != y).mean()),
+        float(loss),
+        float(roc_auc_score(y, predictions)),
+    )
 
 
-def counted(said: Floats, y: Bits, cells: int) -> Floats:
-    """The share of label 1 in each cell of what is said."""
-    found = cell_of(said, cells)
-    total = np.bincount(found, minlength=cells)
-    return np.bincount(found, weights=y, minlength=cells) / np.maximum(total, 1)
+def count_shares(predictions: Floats, y: Bits, cells: int) -> Floats:
+    """The share of label 1 in each cell of predictions."""
+    places = find_cells(predictions, cells)
+    total = np.bincount(places, minlength=cells)
+    return np.bincount(places, weights=y, minlength=cells) / np.maximum(total, 1)
 
 
-def cell_of(said: Floats, cells: int) -> NDArray[np.intp]:
-    return np.minimum((said * cells).astype(np.intp), cells - 1)
+def find_cells(predictions: Floats, cells: int) -> NDArray[np.intp]:
+    return np.minimum((predictions * cells).astype(np.intp), cells - 1)
 
 
-def asked(says: Callable[[Any], Floats], agents: local.Agents, cells: int, coins: Any) -> Floats:
+def ask_shares(
+    predict: Callable[[Any], Floats], agents: local.Agents, cells: int, rng: Any
+) -> Floats:
     """The share of label 1 in each cell, from randomized answers of all agents that are left.
 
     Drawn towards the share of all by two standard errors, and kept one from 0 and 1, so that noise
@@ -265,10 +271,10 @@ def asked(says: Callable[[Any], Floats], agents: local.Agents, cells: int, coins
 
     def share(cell: int, positive: bool) -> float:
         def question(X: Any, y: Bits) -> Bits:
-            inside = cell_of(says(X), cells) == cell
+            inside = find_cells(predict(X), cells) == cell
             return (inside & (y == 1) if positive else inside).astype(np.uint8)
 
-        answers = agents.ask(question, count, random_state=coins)
+        answers = agents.ask(question, count, random_state=rng)
         return local.estimate_mean(answers, beta=0.05, epsilon=agents.epsilon).value
 
     inside, positive = (np.array([share(c, p) for c in range(cells)]) for p in (False, True))
@@ -280,8 +286,8 @@ def asked(says: Callable[[Any], Floats], agents: local.Agents, cells: int, coins
 def votes(hypothesis: dict[str, Any], X: Bits) -> Floats:
     """The share of a vote's hypotheses that say 1."""
     packed = learners.Features(X)
-    said = [learners.predictor(each)(packed) for each in hypothesis["hypotheses"]]
-    return np.mean(said, axis=0)
+    predictions = [learners.predictor(voter)(packed) for voter in hypothesis["hypotheses"]]
+    return np.mean(predictions, axis=0)
 
 
 @dataclass(frozen=True)
@@ -292,7 +298,7 @@ class Repetition:
     source: People
     agents: People
     test: People
-    coins: np.random.Generator
+    rng: np.random.Generator
 
     def rows(self) -> Iterator[tuple[str, Callable[[], ScoreResult]]]:
         """What is compared, under its name in the table."""
@@ -322,35 +328,35 @@ class Repetition:
 
     def _constant(self) -> ScoreResult:
         share = self.agents.y.mean()
-        said = np.full(len(self.test.y), float(share >= 0.5))
-        return scores(self.test.y, said, np.full(len(said), share))
+        predictions = np.full(len(self.test.y), float(share >= 0.5))
+        return scores(self.test.y, predictions, np.full(len(predictions), share))
 
     def _logistic(self, people: People) -> ScoreResult:
-        return self._of_model(LogisticLearner().learn(people.floats, people.y))
+        return self._score_model(LogisticLearner().learn(people.floats, people.y))
 
-    def _of_model(self, model: Halfspace) -> ScoreResult:
+    def _score_model(self, model: Halfspace) -> ScoreResult:
         probabilities = model.probabilities(self.test.floats)
         return scores(self.test.y, probabilities, probabilities)
 
     def _algorithm_1(self, options: dict[str, Any], agents: Any) -> ScoreResult:
         run = transfer.SubsampleTestReweigh(
-            LogisticLearner(), schedule="every", output="smallest", private=False, **options
+            LogisticLearner(), schedule="every", output="smallest", epsilon=math.inf, **options
         )
-        run.fit(self.source.floats, self.source.y, agents, random_state=self.coins)
-        return self._of_model(Halfspace(run.result_.hypothesis))
+        run.fit(self.source.floats, self.source.y, agents, random_state=self.rng)
+        return self._score_model(Halfspace(run.result_.hypothesis))
 
     def _private_source(self) -> ScoreResult:
         learner = learners.ExponentialLearner(self.problem.hypotheses, epsilon=EPSILON)
-        found = learner.learn(self.source.bits, self.source.y, random_state=self.coins)
-        return self._asked(found.predict, self._people(), 2)
+        model = learner.learn(self.source.bits, self.source.y, random_state=self.rng)
+        return self._score_asked(model.predict, self._people(), 2)
 
     def _least(self, options: dict[str, Any]) -> ScoreResult:
         result, agents = self._algorithm_2(options, "every", "smallest")
-        return self._asked(result.predict, agents, 2)
+        return self._score_asked(result.predict, agents, 2)
 
     def _vote(self, options: dict[str, Any]) -> ScoreResult:
         result, agents = self._algorithm_2(options, "final", "majority")
-        return self._asked(partial(votes, result.hypothesis), agents, 4)
+        return self._score_asked(partial(votes, result.hypothesis), agents, 4)
 
     def _algorithm_2(
         self, options: dict[str, Any], schedule: Any, output: Any
@@ -359,43 +365,45 @@ class Repetition:
         run = transfer.SubsampleTestReweigh(
             learner, epsilon=EPSILON, delta=DELTA, schedule=schedule, output=output, **options
         )
-        run.fit(self.source.bits, self.source.y, agents, random_state=self.coins)
+        run.fit(self.source.bits, self.source.y, agents, random_state=self.rng)
         return run.result_, agents
 
     def _votes_alone(self) -> ScoreResult:
         if not self.problem.private:
-            found = self._learned_by_votes(len(self.agents.y))
-            return self._counted(found.predict)
+            winner = self._learn_by_votes(len(self.agents.y))
+            return self._score_counted(winner.predict)
         # Private probabilities need agents, too: half of them.
         half = len(self.agents.y) // 2
-        return self._asked(self._learned_by_votes(half).predict, self._people(half), 2)
+        return self._score_asked(self._learn_by_votes(half).predict, self._people(half), 2)
 
-    def _learned_by_votes(self, count: int) -> local.VotingResult:
+    def _learn_by_votes(self, count: int) -> local.VotingResult:
         some = self.agents.part(np.arange(count))
         agents = local.Agents(some.bits, some.y, epsilon=AGENTS_EPSILON)
-        return local.learn_by_votes(self.problem.hypotheses, agents, random_state=self.coins)
+        return local.learn_by_votes(self.problem.hypotheses, agents, random_state=self.rng)
 
-    def _asked(self, says: Callable[[Any], Any], agents: local.Agents, cells: int) -> ScoreResult:
-        shares = asked(lambda X: says(X).astype(float), agents, cells, self.coins)
-        said = says(self.test.bits).astype(float)
-        return scores(self.test.y, said, shares[cell_of(said, cells)])
+    def _score_asked(
+        self, predict: Callable[[Any], Any], agents: local.Agents, cells: int
+    ) -> ScoreResult:
+        shares = ask_shares(lambda X: predict(X).astype(float), agents, cells, self.rng)
+        predictions = predict(self.test.bits).astype(float)
+        return scores(self.test.y, predictions, shares[find_cells(predictions, cells)])
 
-    def _counted(self, says: Callable[[Any], Any]) -> ScoreResult:
-        shares = counted(says(self.agents.bits).astype(float), self.agents.y, 2)
-        said = says(self.test.bits).astype(float)
-        return scores(self.test.y, said, shares[cell_of(said, 2)])
+    def _score_counted(self, predict: Callable[[Any], Any]) -> ScoreResult:
+        shares = count_shares(predict(self.agents.bits).astype(float), self.agents.y, 2)
+        predictions = predict(self.test.bits).astype(float)
+        return scores(self.test.y, predictions, shares[find_cells(predictions, 2)])
 
 
 def repeat(problem: Problem, repetitions: int) -> dict[str, Any]:
     source, target = problem.read()
-    found: dict[str, list[ScoreResult]] = {}
+    table: dict[str, list[ScoreResult]] = {}
     start = time.perf_counter()
     for number in range(repetitions):
-        coins = np.random.default_rng(number)
-        order, half = coins.permutation(len(target.y)), len(target.y) // 2
+        rng = np.random.default_rng(number)
+        order, half = rng.permutation(len(target.y)), len(target.y) // 2
         agents, test = target.part(order[:half]), target.part(order[half:])
-        for name, row in Repetition(problem, source, agents, test, coins).rows():
-            found.setdefault(name, []).append(row())
+        for name, row in Repetition(problem, source, agents, test, rng).rows():
+            table.setdefault(name, []).append(row())
     seconds = (time.perf_counter() - start) / repetitions
     return {
         "problem": problem.title,
@@ -403,8 +411,8 @@ def repeat(problem: Problem, repetitions: int) -> dict[str, Any]:
         "hypotheses": len(problem.hypotheses),
         "seconds": seconds,
         "rows": {
-            name: [[float(np.mean(part)), float(np.std(part))] for part in zip(*each, strict=True)]
-            for name, each in found.items()
+            name: [[float(np.mean(part)), float(np.std(part))] for part in zip(*rows, strict=True)]
+            for name, rows in table.items()
         },
     }
 

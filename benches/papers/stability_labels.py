@@ -158,8 +158,10 @@ def descent_accuracy(
     """Accuracy of DP logistic regression, one model for each of several classes."""
     steps, batch, radius = descent
     models = 1 if classes == 2 else classes
-    learner = Remembering("logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA)
-    learner = learner.calibrated(epsilon=epsilon, n=len(split.y), rounds=models)
+    learner = Remembering(
+        loss="logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA
+    )
+    learner = learner.calibrate(epsilon=epsilon, n=len(split.y), rounds=models)
     labels = [split.y] if models == 1 else [split.y == label for label in range(classes)]
     scores = np.array(
         [

@@ -66,8 +66,9 @@ class DenseWeights:
 
     Threads may share it: calls wait for each other, and rate for none.
 
-    Private state: the weights never leave the object. Logarithms are integers, so that updates are
-    exact sums whatever their order; a draw takes integer weights whose sum lies in a public window.
+    Private state: the weights leave the object by `probabilities` alone. Logarithms are integers,
+    so that updates are exact sums whatever their order; a draw takes integer weights whose sum lies
+    in a public window.
 
     Guarantee: on data sets that differ in one record, the laws of a draw (of the record, not only
         of its index) differ with probability at most `rate` = 1 / (kappa_eff n), where kappa_eff =
@@ -137,25 +138,44 @@ class DenseWeights:
         check_random_state(random_state)
         return self._weights.draw(nonnegative_int("m", m), random_state)
 
-    def _continued(self, kappa: float, eta: float) -> DenseWeights:
-        """New weights that start from the values of these, which stay as they are."""
+    @property
+    def updates(self) -> int:
+        """Number of loss vectors taken in; it changes with the weights, in one atomic step."""
+        return self._weights.updates
+
+    @property
+    def updates_left(self) -> int:
+        """Number of further loss vectors that the weights have room for."""
+        return self._weights.room
+
+    @property
+    def compiled(self) -> _core.DenseWeights:
+        """The weights as the compiled module takes them."""
+        return self._weights
+
+    def with_parameters(self, kappa: float, eta: float) -> DenseWeights:
+        """A copy with another density and step size, which starts where these weights are.
+
+        kappa, eta: as the class takes them.
+
+        Raises: ParameterError.
+        Cost: a copy of the weights.
+        Source: Kohen and Sheffet 2022, Algorithm 2.
+        """
         made = DenseWeights.__new__(DenseWeights)
         made._n, made._kappa, made._eta = self._n, number("kappa", kappa), number("eta", eta)
         made._weights = self._weights.continued(made._kappa, made._eta)
         return made
 
-    @property
-    def _updates(self) -> int:
-        """How many loss vectors were taken in; it changes together with the weights."""
-        return self._weights.updates
+    def probabilities(self) -> NDArray[np.float64]:
+        """The probability of every record in the next draw, float64 (n,), which is not private.
 
-    @property
-    def _room(self) -> int:
-        """How many more loss vectors there is room for."""
-        return self._weights.room
+        Nothing may be released that is computed from them where the records are protected.
 
-    def _probabilities(self) -> NDArray[np.float64]:
-        """The probability of every record in the next draw; nothing that is released may use it."""
+        Raises: MemoryError.
+        Cost: a handful of passes over the weights.
+        Source: Kohen and Sheffet 2022, Algorithm 1.
+        """
         return self._weights.probabilities()
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from hdp_fast import _core
 from hdp_fast.adaptation import ConvexAdaptation
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners.linear_model import as_given, looked_at
+from hdp_fast.learners.linear_model import core_arguments, validate_rows
 from hdp_fast.reference import adaptation as reference
 
 LOSSES = ["squared", "logistic", "softmax"]
@@ -37,7 +37,7 @@ def records(n, d, loss, dtype=np.float64, seed=0):
 
 def run(X, y, w, weights, *, loss="squared", grid=None, threads=None):
     objective, gradient, losses = _core.adaptation_pass(
-        as_given(looked_at(X), y), loss, w.reshape(-1), weights, grid, threads
+        core_arguments(validate_rows(X), y), loss, w.reshape(-1), weights, grid, threads
     )
     return objective, gradient.reshape(w.shape), losses
 

@@ -120,12 +120,12 @@ def learned(X, y):
 
 
 def descended(X, y):
-    made = learners.PrivateSGD("logistic", steps=4, noise_multiplier=1.0)
+    made = learners.PrivateSGD(loss="logistic", steps=4, noise_multiplier=1.0)
     return made.learn(X, y, **SEED).weights
 
 
 def descended_on(indices):
-    made = learners.PrivateSGD("logistic", steps=4, noise_multiplier=1.0)
+    made = learners.PrivateSGD(loss="logistic", steps=4, noise_multiplier=1.0)
     return made.learn_indices(UNIT, Y, indices, **SEED).weights
 
 

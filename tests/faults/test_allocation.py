@@ -140,7 +140,7 @@ def kernel():
     shared = weights.DenseWeights(1_000_000, .1, .1)
     shared.update(losses)
     shared.draw(1_000_000)
-    shared._continued(.2, .1)._probabilities()
+    shared.with_parameters(.2, .1).probabilities()
 """,
 }
 

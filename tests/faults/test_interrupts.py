@@ -50,7 +50,7 @@ def draws():
 
 def descent():
     X, y = COINS.random((1000, 50)) / 10, COINS.integers(0, 2, 1000)
-    learner = PrivateSGD("logistic", steps=10**7, batch_size=10, noise_multiplier=1.0)
+    learner = PrivateSGD(loss="logistic", steps=10**7, batch_size=10, noise_multiplier=1.0)
     return lambda: learner.learn(X, y)
 
 

@@ -50,25 +50,25 @@ losses, bits = coins.random(n), coins.integers(0, 2, n, dtype=np.uint8)
 together(often(lambda: shared.update(losses), 20), often(lambda: shared.update(bits), 20))
 often(lambda: alone.update(losses), 20)()
 often(lambda: alone.update(bits), 20)()
-assert shared._updates == 40
+assert shared.updates == 40
 assert np.array_equal(shared.draw(1_000, random_state=1), alone.draw(1_000, random_state=1))
 """
 
 EVERYTHING = """
 n = 100_000
 shared, losses, X = weights.DenseWeights(n, .1, .1), coins.random(n), coins.random((n, 2))
-room = shared._room
+room = shared.updates_left
 together(
     often(lambda: shared.update(losses), 20),
     often(lambda: shared.draw(100), 20),
-    often(shared._probabilities, 10),
-    often(lambda: (shared.rate, shared._updates, shared._room), 50_000),
-    often(lambda: shared._continued(.2, .1).draw(1), 10),
+    often(shared.probabilities, 10),
+    often(lambda: (shared.rate, shared.updates, shared.updates_left), 50_000),
+    often(lambda: shared.with_parameters(.2, .1).draw(1), 10),
     often(lambda: _core.sgd_learn(
-        (X.reshape(-1), 2, np.sign(losses - .5)), shared._weights, ("logistic", 1.0), (20, 10),
+        (X.reshape(-1), 2, np.sign(losses - .5)), shared.compiled, ("logistic", 1.0), (20, 10),
         (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), ("idealized", (1, 1)), None), 10),
 )
-assert shared._updates + shared._room == room
+assert shared.updates + shared.updates_left == room
 """
 
 ABOVE = """

@@ -66,17 +66,17 @@ def weights_updated_and_drawn_from():
         made.update(losses)
 
     def look():
-        return made.rate, made._updates, made._room
+        return made.rate, made.updates, made.updates_left
 
     calls = [update, update, lambda: made.draw(1000), look]
     together([lambda call=call: often(call) for call in calls])
-    assert made._updates == 2 * CALLS
+    assert made.updates == 2 * CALLS
 
 
 def weights_learned_from():
     n = 20_000
     made = DenseWeights(n, 0.1, 0.1)
-    learner = PrivateSGD("logistic", steps=50, noise_multiplier=1.0)
+    learner = PrivateSGD(loss="logistic", steps=50, noise_multiplier=1.0)
     rows, labels = np.ones((n, 3)) / 2, np.zeros(n, np.uint8)
 
     def learn():
@@ -84,7 +84,7 @@ def weights_learned_from():
 
     losses = np.zeros(n)
     together([lambda: often(learn), lambda: often(lambda: made.update(losses))])
-    assert made._updates == CALLS
+    assert made.updates == CALLS
 
 
 # People -------------------------------------------------------------------------------------------

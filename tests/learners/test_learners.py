@@ -1,6 +1,7 @@
 """Error counts against plain Python, the laws of the learner, its sample sizes."""
 
 import copy
+import inspect
 import itertools
 import json
 import math
@@ -34,8 +35,11 @@ from hdp_fast.reference import noise as laws
 from hdp_fast.reference import score as reference
 
 SIZES = (0, 1, 63, 64, 65, 129, 1023, 1025, 16_385)
-RNG = np.random.default_rng(7)
 EYE = np.eye(4, dtype=np.uint8)
+
+
+def seeded(seed):
+    return np.random.default_rng(seed)
 
 
 def data(m, d, seed=1):
@@ -81,7 +85,7 @@ def literal_masks(count, d, most, seed=3):
     return ones, zeros
 
 
-HALFSPACES = Halfspaces(RNG.normal(size=(9, 5)), RNG.normal(size=9))
+HALFSPACES = Halfspaces(seeded(1).normal(size=(9, 5)), seeded(2).normal(size=9))
 CLASSES = {
     "conjunctions of 0": Conjunctions(5, 0),
     "conjunctions of 1": Conjunctions(5, 1),
@@ -94,8 +98,8 @@ CLASSES = {
     "sparse halfspaces of 2": SparseHalfspaces(5, 2),
     "sparse halfspaces of 5": SparseHalfspaces(5, 5),
     "list": ConjunctionList(*literal_masks(40, 5, 4)),
-    "parities": Parities(RNG.integers(0, 2, (20, 5))),
-    "affine parities": Parities(RNG.integers(0, 2, (20, 5)), affine=True),
+    "parities": Parities(seeded(3).integers(0, 2, (20, 5))),
+    "affine parities": Parities(seeded(4).integers(0, 2, (20, 5)), affine=True),
 }
 
 
@@ -148,7 +152,7 @@ def test_wide_and_long_records_against_the_reference(m, d):
     for threads in None, 1, 2:
         got = ConjunctionList(ones, zeros).errors(X, y, threads=threads)
         assert got.tolist() == want
-    masks = RNG.integers(0, 2, (30, d), dtype=np.uint8)
+    masks = seeded(7).integers(0, 2, (30, d), dtype=np.uint8)
     assert Parities(masks).errors(X, y).tolist() == reference.parity_errors(columns, y, masks)
 
 
@@ -302,8 +306,9 @@ def test_every_layout_is_read_alike():
 @pytest.mark.parametrize("m", [0, 1, 15, 16, 17, 65, 3_000])
 @pytest.mark.parametrize("d", [1, 6, 130])
 def test_halfspaces_count_exactly_where_floats_are_exact(m, d):
-    X, W, b = (RNG.integers(-4, 5, shape) for shape in ((m, d), (41, d), 41))
-    y = RNG.integers(0, 2, m)
+    draw = seeded(m)
+    X, W, b = (draw.integers(-4, 5, shape) for shape in ((m, d), (41, d), 41))
+    y = draw.integers(0, 2, m)
     hypotheses = Halfspaces(W, b)
     errors = hypotheses.errors(X, y)
     assert errors.dtype == np.int64
@@ -358,7 +363,10 @@ def test_halfspaces_read_any_layout_of_numbers():
 
 def test_classes_are_frozen_and_survive_pickling():
     X, y = data(50, 5)
-    for hypotheses in [*CLASSES.values(), Halfspaces(RNG.random((3, 5)), RNG.random(3))]:
+    for hypotheses in [
+        *CLASSES.values(),
+        Halfspaces(seeded(5).random((3, 5)), seeded(6).random(3)),
+    ]:
         again = pickle.loads(pickle.dumps(hypotheses))
         assert again.errors(X, y).tolist() == hypotheses.errors(X, y).tolist()
         with pytest.raises(AttributeError):
@@ -403,7 +411,7 @@ def test_index_is_the_inverse_of_hypothesis(hypotheses):
 
 def test_every_index_of_a_large_class_is_found():
     for hypotheses in Conjunctions(300, 5, complements=True), SparseHalfspaces(300, 4):
-        for i in map(int, RNG.integers(0, len(hypotheses), 50)):
+        for i in map(int, seeded(7).integers(0, len(hypotheses), 50)):
             assert hypotheses.index(hypotheses.hypothesis(i)) == i
 
 
@@ -740,7 +748,7 @@ def test_labelings_are_a_class_like_others(pickled):
     labelings = Labelings(points, pairs)
     if pickled:
         labelings = pickle.loads(pickle.dumps(labelings))
-    rows = RNG.integers(0, 12, 300)
+    rows = seeded(7).integers(0, 12, 300)
     X, y = points[rows], ((rows >= 3) & (rows < 8)).astype(np.uint8)
     errors = labelings.errors(X, y)
     assert errors.tolist() == plain_errors(labelings, X, y)
@@ -845,3 +853,24 @@ class TestDraws:
         with pytest.raises(ShapeError, match="y has shape"):
             learner.learn_indices(records, y[:5], [0])
         assert learner.learn_indices(records, y, np.arange(10)[::3]).record
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ExponentialLearner(Stumps(3), epsilon=2, neighbors="add_remove"),
+        learners.DoublingLearner(
+            [Conjunctions(3, k) for k in (0, 1)], alpha=0.1, beta=0.1, epsilon=1
+        ),
+        learners.PrivateSGD(loss="squared", steps=3, label_bound=2, l2=0.5, noise_multiplier=8),
+        learners.LinearSeparator(cost=2, margin=None),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_a_clone_has_the_same_parameters(learner):
+    from sklearn.base import clone
+
+    again = clone(learner)
+    assert again is not learner
+    assert set(again.get_params()) == set(inspect.signature(type(learner)).parameters)
+    assert repr(again) == repr(learner)

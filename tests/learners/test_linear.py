@@ -181,7 +181,7 @@ def test_a_run_of_subsample_test_reweigh_takes_it():
     # The target is the half of the source where one feature is large.
     target = EmpiricalOracle(X[X[:, 0] > 0], y[X[:, 0] > 0])
     model = SubsampleTestReweigh(
-        LinearSeparator(), alpha=0.01, eta=0.1, rounds=40, draws=300, private=False
+        LinearSeparator(), alpha=0.01, eta=0.1, rounds=40, draws=300, epsilon=math.inf
     )
     result = model.fit(X, y, target, random_state=1).result_
     assert result.stopped == "accepted"

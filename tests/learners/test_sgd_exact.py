@@ -46,7 +46,7 @@ class Case:
             return np.full(self.n, 1 / self.n)
         weights = DenseWeights(self.n, self.kappa, 2.0)
         weights.update(np.array([loss for _, loss in data], float))
-        return weights._probabilities()
+        return weights.probabilities()
 
     @property
     def rate(self):
@@ -55,7 +55,10 @@ class Case:
     def promises(self, rate=None, **changes):
         """The accountant's delta at every epsilon."""
         learner = PrivateSGD(
-            "hinge", steps=self.tiny.sums, batch_size=self.tiny.batch, noise_multiplier=self.noise
+            loss="hinge",
+            steps=self.tiny.sums,
+            batch_size=self.tiny.batch,
+            noise_multiplier=self.noise,
         )
         terms = dataclasses.replace(learner, **changes).composition(rate or self.rate)
         return np.array([accounting.delta(terms, epsilon) for epsilon in EPSILONS])

@@ -180,13 +180,13 @@ def test_a_thread_that_looks_leaves_the_lock_of_another_alone(path):
             Journal(path, SETTINGS)
         said.append(str(caught.value))
 
-    with journal.held():
+    with journal.lock():
         for _ in range(2):
             thread = threading.Thread(target=look)
             thread.start()
             thread.join()
             assert "no other run" in other_process(path)
-        journal.hypothesis(3, "{}")
+        journal.add_hypothesis(3, "{}")
     assert len(said) == 2
     assert Journal(path, SETTINGS).hypotheses[2] == "{}"
 
@@ -206,10 +206,10 @@ def test_nobody_but_sqlite_ever_opens_the_file(face, path):
 
 def test_a_released_hypothesis_is_never_replaced(path):
     journal = Journal(path, SETTINGS)
-    with journal.held():
-        journal.hypothesis(1, '"released"')
+    with journal.lock():
+        journal.add_hypothesis(1, '"released"')
         with pytest.raises(CheckpointError, match="checkpoint = "):
-            journal.hypothesis(1, '"another"')
+            journal.add_hypothesis(1, '"another"')
     assert journal.hypotheses == ['"released"']
     assert Journal(path, SETTINGS).hypotheses == ['"released"']
 
@@ -217,11 +217,11 @@ def test_a_released_hypothesis_is_never_replaced(path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_no_lock_and_writes_nothing(path):
     journal = Journal(path, SETTINGS)
-    with journal.held():
+    with journal.lock():
         child = os.fork()
         if child == 0:
             try:
-                journal.hypothesis(1, "{}")
+                journal.add_hypothesis(1, "{}")
             except CheckpointError as error:
                 os._exit(0 if "only the process that began the run" in str(error) else 1)
             os._exit(2)

@@ -323,7 +323,7 @@ PAPER = Setting("paper", 0.5, c=0.5, k=1, test_size=0)
 TRANSFER = Tiny(2, kappa=1.0, eta=1.0, epsilon=2.0)
 # Where steps shrink what was learned, the model is nearly the mean of all noisy sums.
 SGD = PrivateSGD(
-    "hinge", steps=8, batch_size=2, radius=0.9, l2=100.0, noise_multiplier=8.0, delta=0.01
+    loss="hinge", steps=8, batch_size=2, radius=0.9, l2=100.0, noise_multiplier=8.0, delta=0.01
 )
 IDEALIZED = replace(SGD, numerics="idealized")
 SHORT = replace(SGD, steps=4)

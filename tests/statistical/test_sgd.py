@@ -43,12 +43,12 @@ pytestmark = pytest.mark.usefixtures("one_thread", "no_record")
 @pytest.fixture
 def no_record(monkeypatch):
     """Accounting for a run takes far longer than the run."""
-    monkeypatch.setattr(PrivateSGD, "_record", lambda *_: None)
+    monkeypatch.setattr(PrivateSGD, "uniform_record", lambda *_: None)
 
 
 def learner_of(tiny):
     return PrivateSGD(
-        tiny.loss,
+        loss=tiny.loss,
         steps=tiny.sums + 1,
         batch_size=tiny.batch,
         clip_norm=1.0,
@@ -155,8 +155,8 @@ def test_noise_of_every_coordinate_is_its_own():
     """Sums of two of three gradients of any length, two coordinates each."""
     sigma, scale = Fraction(5, 4), (UNITS - math.sqrt(2) / 2 - 1) / 0.3
     learner = PrivateSGD(
-        "logistic", steps=2, batch_size=2, clip_norm=0.3, noise_multiplier=float(sigma / UNITS),
-        strong_convexity=1e-3, radius=1e6,
+        loss="logistic", steps=2, batch_size=2, clip_norm=0.3,
+        noise_multiplier=float(sigma / UNITS), strong_convexity=1e-3, radius=1e6,
     )  # fmt: skip
     X, y, unit = learner.prepare(LONG), np.ones(3, np.uint8), 1e3 / (2 * 2 * scale)
     found = Counter(
@@ -178,7 +178,7 @@ def test_noise_of_every_coordinate_is_its_own():
 def test_noise_of_many_draws_follows_the_law_of_few(sigma, columns):
     """So many columns and steps that the noise comes from tables."""
     learner = PrivateSGD(
-        "hinge",
+        loss="hinge",
         steps=2,
         clip_norm=1.0,
         noise_multiplier=float(sigma / UNITS),

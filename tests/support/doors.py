@@ -1,5 +1,6 @@
 """Every call that takes private records, labels, votes or values: what the tests of doors share."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,12 +57,12 @@ def str_run():
     """A short run of Subsample-Test-Reweigh; without privacy, whose plan takes seconds."""
     learner = learners.ExponentialLearner(STUMPS)
     goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9}
-    return transfer.SubsampleTestReweigh(learner, private=False, **goal)
+    return transfer.SubsampleTestReweigh(learner, epsilon=math.inf, **goal)
 
 
 def sgd(**changes):
     """A learner of a few steps."""
-    return learners.PrivateSGD("logistic", steps=2, noise_multiplier=1.0, **changes)
+    return learners.PrivateSGD(loss="logistic", steps=2, noise_multiplier=1.0, **changes)
 
 
 RECORDS = {"X": BITS, "y": LABELS}
@@ -134,7 +135,7 @@ DOORS = {
         sgd().learn, {"X": NUMBERS.astype(np.float32), "y": LABELS}, XY
     ),
     "PrivateSGD.learn, squared": Door(
-        learners.PrivateSGD("squared", steps=2, noise_multiplier=1.0, label_bound=1.0).learn,
+        learners.PrivateSGD(loss="squared", steps=2, noise_multiplier=1.0, label_bound=1.0).learn,
         {"X": NUMBERS, "y": SIGNS},
         XY,
     ),

@@ -39,12 +39,12 @@ def show_ledger(path):
 
 def make_checkpoint(path):
     journal = Journal(path, SETTINGS)
-    with journal.held():
-        journal.hypothesis(1, '{"a": 1}')
-        journal.asking(0, 100)
-        journal.answered(0, [1, 0.5, 0.25, 0.75, 100])
-        journal.hypothesis(2, '{"a": 2}')
-        journal.asking(1, 100)
+    with journal.lock():
+        journal.add_hypothesis(1, '{"a": 1}')
+        journal.begin_test(0, 100)
+        journal.end_test(0, [1, 0.5, 0.25, 0.75, 100])
+        journal.add_hypothesis(2, '{"a": 2}')
+        journal.begin_test(1, 100)
 
 
 def show_checkpoint(path):
@@ -83,8 +83,8 @@ def spend_account(path):
 
 def go_on(path):
     journal = Journal(path, SETTINGS)
-    with journal.held():
-        journal.hypothesis(len(journal.hypotheses) + 1, '{"a": 3}')
+    with journal.lock():
+        journal.add_hypothesis(len(journal.hypotheses) + 1, '{"a": 3}')
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def compiled(tiny, records, path):
     while left.max() > 0:
         weights.update(1 - np.minimum(left, 1))
         left = left - np.minimum(left, 1)
-    return weights._probabilities()
+    return weights.probabilities()
 
 
 def law(tiny, records, drawn=projected):

@@ -1,6 +1,7 @@
 """A run that is killed at any step goes on: nothing is spent, asked or shown twice."""
 
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -79,7 +80,7 @@ STEPS = [
     (Journal, "__init__"),
     (Journal, "_write"),
     (Agents, "ask"),
-    (Rounds, "_learned"),
+    (Rounds, "_learn"),
     (DenseWeights, "draw"),
     (DenseWeights, "update"),
     (estimator, "spend"),
@@ -265,7 +266,11 @@ def test_more_agents_in_another_process(tmp_path):
 def test_learners_without_descriptions_cannot_be_saved(tmp_path):
     path = str(tmp_path / "run")
     plain = SubsampleTestReweigh(
-        lambda X, y: lambda X: np.zeros(len(X)), alpha=0.2, rounds=2, private=False, checkpoint=path
+        lambda X, y: lambda X: np.zeros(len(X)),
+        alpha=0.2,
+        rounds=2,
+        epsilon=math.inf,
+        checkpoint=path,
     )
     with pytest.raises(ParameterError, match="JSON"):
         plain.fit(X, Y, Agents(*PEOPLE, epsilon=2.0))

@@ -116,7 +116,7 @@ def test_agents_of_every_schedule(schedule, output):
     tests = {"every": 20, "geometric": 5, "final": 0}[schedule] + last
     found = plan(
         LEARNER, alpha=alpha, beta=beta, agents_epsilon=1.0, kappa=0.1, eta=0.5, rounds=rounds,
-        schedule=schedule, output=output, private=False,
+        schedule=schedule, output=output, epsilon=math.inf,
     )  # fmt: skip
     each = local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=1.0)
     assert (found.tests, found.agents_per_test, found.N) == (tests, each, tests * each)
@@ -171,7 +171,7 @@ class Unknown(ExponentialLearner):
         ({"alpha": "x"}, "alpha = 'x'"),
         ({"beta": 0}, "beta = 0"),
         ({"epsilon": None}, "epsilon = None"),
-        ({"epsilon": math.inf}, "epsilon = inf"),
+        ({"epsilon": math.nan}, "epsilon = nan"),
         ({"delta": 1}, "delta = 1"),
         ({"agents_epsilon": 0}, "epsilon = 0"),
         ({"agents_epsilon": math.nan}, "agents_epsilon = nan"),
@@ -192,8 +192,7 @@ class Unknown(ExponentialLearner):
         ({"output": 1}, "output = 1"),
         ({"opt": -0.1}, "opt = -0.1"),
         ({"draws": 3}, "draws = 3"),
-        ({"private": False}, "epsilon = 1.0"),
-        ({"private": False, "epsilon": None}, "delta = 1e-06"),
+        ({"epsilon": math.inf}, "delta = 1e-06, but epsilon = inf protects no record"),
         ({"learner": None}, "learner = None"),
         ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
         ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
@@ -288,7 +287,7 @@ class TestPromise:
         cells = np.random.default_rng(4).choice(6, 60_000, p=self.SOURCE)
         weights, found = DenseWeights(len(cells), kappa, eta), []
         for _ in range(rounds):
-            mu = np.bincount(cells, weights._probabilities(), minlength=6)
+            mu = np.bincount(cells, weights.probabilities(), minlength=6)
             allowed = self.SETS[self.SETS @ mu <= self.ALPHA]
             worst = allowed[np.argmax(allowed @ self.TARGET)]
             found.append(worst @ self.TARGET)
@@ -325,11 +324,11 @@ class Steps:
     """The face of private gradient descent, with nothing behind it."""
 
     steps: int = 100
-    batch: int = 1000
+    batch_size: int = 1000
 
     step = None
     learn_weighted = None
-    calibrated = None
+    calibrate = None
 
 
 def test_the_plan_of_a_learner_with_steps():
@@ -341,7 +340,7 @@ def test_the_plan_of_a_learner_with_steps():
     with_chi2 = plan(Steps(), **{**PROMISED, "n": 10**6})
     assert with_chi2.kappa == pytest.approx(0.3 / (8 * 1.2))
     assert not with_chi2.promised
-    free = plan(Steps(), alpha=0.1, private=False, kappa=0.1, eta=0.5, rounds=20)
+    free = plan(Steps(), alpha=0.1, epsilon=math.inf, kappa=0.1, eta=0.5, rounds=20)
     assert free.draws == 100_000
 
 
@@ -360,12 +359,14 @@ def test_the_printed_records_of_algorithm_4():
 
 
 def test_records_follow_from_the_noise_of_a_learner_with_steps():
-    learner = PrivateSGD("hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4)
+    learner = PrivateSGD(
+        loss="hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4
+    )
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
     found = plan(learner, **given)
     # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.
     assert found.n == pytest.approx(10**6, rel=2e-3)
-    own = learner.calibrated(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
+    own = learner.calibrate(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
     assert own.noise_multiplier == pytest.approx(47.65, rel=1e-4)
 
 
@@ -376,7 +377,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
         (Steps(), {"n": None, "chi2": 0.2}, "n = None.*steps"),
         (Steps(steps=0), {}, "learner.steps = 0"),
         (Steps(batch_size=1.5), {}, "learner.batch_size"),
-        (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrated"),
+        (type("Half", (), {"learn_weighted": None})(), {}, "step, calibrate"),
     ],
 )
 def test_learners_with_steps_that_cannot_be_planned(learner, change, match):

@@ -15,34 +15,33 @@ import pytest
 from hdp_fast.weights import DenseWeights, project
 
 N, ROUNDS = 40, 150
-COINS = np.random.default_rng(9)
 
 
-def random(mu, t):
-    return COINS.random(N)
+def random(mu, t, rng):
+    return rng.random(N)
 
 
-def bits(mu, t):
-    return COINS.integers(0, 2, N).astype(float)
+def bits(mu, t, rng):
+    return rng.integers(0, 2, N).astype(float)
 
 
-def alternating(mu, t):
+def alternating(mu, t, rng):
     return (np.arange(N) % 2 == t % 2).astype(float)
 
 
-def constant(mu, t):
+def constant(mu, t, rng):
     return np.arange(N) / (N - 1)
 
 
-def greedy(mu, t):
+def greedy(mu, t, rng):
     """Costs where the weights are now."""
     return (mu >= np.quantile(mu, 0.7)).astype(float)
 
 
-def halving(mu, t):
+def halving(mu, t, rng):
     """Costs on records of half the probability, other ones each time: the bound is sharp there."""
     costs, left = np.zeros(N), 0.5
-    for i in np.argsort(1e-6 * COINS.random(N) - mu):
+    for i in np.argsort(1e-6 * rng.random(N) - mu):
         if mu[i] <= left + 1e-9:
             costs[i], left = 1, left - mu[i]
     return costs
@@ -54,13 +53,14 @@ SETTINGS = [(0.05, 0.05), (0.05, 0.3), (0.3, 0.15), (0.3, 1.0), (0.3, 4.0), (0.7
 
 def played(adversary, kappa, eta):
     """Costs paid, costs of every record, and the law after the last round."""
+    rng = np.random.default_rng(9)
     weights, paid, costs = DenseWeights(N, kappa, eta), 0.0, np.zeros(N)
     for t in range(ROUNDS):
-        mu = weights._probabilities()
-        now = adversary(mu, t)
+        mu = weights.probabilities()
+        now = adversary(mu, t, rng)
         weights.update(1 - now)
         paid, costs = paid + mu @ now, costs + now
-    return paid, costs, weights._probabilities()
+    return paid, costs, weights.probabilities()
 
 
 def best(costs, kappa):
@@ -78,8 +78,9 @@ def comparators(costs, kappa, eta, last):
     for factor in (0.25, 0.5, 1, 2):
         p = project(np.exp(np.maximum(factor * exponents, -600)), kappa)
         yield p / p.sum()
+    rng = np.random.default_rng(10)
     for _ in range(5):
-        p = project(COINS.random(N) ** 3 + 1e-9, kappa)
+        p = project(rng.random(N) ** 3 + 1e-9, kappa)
         yield p / p.sum()
 
 

@@ -1,7 +1,9 @@
 """Subsample-Test-Reweigh as a user sees it: outcomes, schedules, errors, what is charged."""
 
 import dataclasses
+import inspect
 import json
+import math
 import pickle
 import warnings
 
@@ -112,6 +114,28 @@ def test_result_says_what_was_promised_and_what_measured():
     assert model.result_.agents_record.epsilon == 2.0
 
 
+def test_a_clone_has_the_parameters_and_no_result():
+    from sklearn.base import clone
+    from sklearn.linear_model import LogisticRegression
+
+    model = fitted(schedule="every")
+    copy = clone(model)
+    assert not hasattr(copy, "result_")
+    names = set(model.get_params())
+    assert names == set(inspect.signature(SubsampleTestReweigh).parameters)
+    assert {name: copy.get_params()[name] for name in PRIVATE} == PRIVATE
+    assert copy.learner.get_params()["epsilon"] == LEARNER.epsilon
+    assert copy.set_params(rounds=7, opt=0.1) is copy
+    assert (copy.rounds, copy.opt, model.rounds) == (7, 0.1, 20)
+    with pytest.raises(ParameterError, match="SubsampleTestReweigh has no 'result_'"):
+        copy.set_params(rounds=8, result_=None)
+    assert copy.rounds == 7
+    classifier = LogisticRegression(C=3.0)
+    nested = clone(SubsampleTestReweigh(classifier, alpha=0.1, epsilon=math.inf))
+    assert nested.learner is not classifier
+    assert nested.learner.C == 3.0
+
+
 def test_numerics_are_exact_only_where_the_learner_says_so():
     class Other(ExponentialLearner):
         numerics = "idealized"
@@ -126,7 +150,7 @@ def test_private_runs_show_no_weights():
     kept = pickle.loads(pickle.dumps(model))
     assert not [name for name in kept.__dict__ if name.startswith("_")]
     assert kept.result_.hypothesis == model.result_.hypothesis
-    open_run = SubsampleTestReweigh(LEARNER, private=False, draws=2000, **FREE)
+    open_run = SubsampleTestReweigh(LEARNER, epsilon=math.inf, draws=2000, **FREE)
     weights = open_run.fit(X, Y, target()).result_.weights
     assert weights.shape == Y.shape
     assert abs(weights.sum() - 1) < 1e-9
@@ -144,7 +168,7 @@ class TestPlain:
     """Algorithm 1, whose learner is anything."""
 
     def run(self, learner, agents=None, **given):
-        model = SubsampleTestReweigh(learner, private=False, **{**FREE, **given})
+        model = SubsampleTestReweigh(learner, epsilon=math.inf, **{**FREE, **given})
         return model.fit(X, Y, agents or target(), random_state=1)
 
     def test_classifier_of_scikit_learn(self):
@@ -170,7 +194,7 @@ class TestPlain:
         kept, results = (records.copy(), labels.copy(), people.copy()), []
         for copies in (True, False):
             learner = make_pipeline(StandardScaler(copy=copies), LogisticRegression())
-            model = SubsampleTestReweigh(learner, private=False, **{**FREE, "rounds": 3})
+            model = SubsampleTestReweigh(learner, epsilon=math.inf, **{**FREE, "rounds": 3})
             agents = Agents(people, true(people.astype(int)), epsilon=8.0)
             results.append(model.fit(records, labels, agents, random_state=1).result_)
             results[-1].predict(people)
@@ -193,7 +217,7 @@ class TestPlain:
 
         records, labels = X.copy(), Y.copy()
         goal = {**FREE, "schedule": "final"}
-        model = SubsampleTestReweigh(Writes(), private=False, draws=100, **goal)
+        model = SubsampleTestReweigh(Writes(), epsilon=math.inf, draws=100, **goal)
         oracle = EmpiricalOracle(records[:9], labels[:9])
         with pytest.raises(ValueError, match="read-only"):
             model.fit(records, labels, oracle)
@@ -210,8 +234,10 @@ class TestPlain:
             return lambda X: np.zeros(len(X), np.uint8)
 
         goal = {**FREE, "rounds": 1, "alpha": 0.1}
-        first = SubsampleTestReweigh(constant, private=False, **goal).fit(records, labels, agents)
-        again = SubsampleTestReweigh(constant, private=False, **goal)
+        first = SubsampleTestReweigh(constant, epsilon=math.inf, **goal).fit(
+            records, labels, agents
+        )
+        again = SubsampleTestReweigh(constant, epsilon=math.inf, **goal)
         again.fit(records.copy(), labels, agents, start=first)
         changed = records.copy()
         changed[3] = np.array(["2020-01-02" if dtype != "U3" else "b"]).astype(dtype)
@@ -236,7 +262,7 @@ class TestPlain:
     def test_labels_of_one_class(self):
         from sklearn.linear_model import LogisticRegression
 
-        model = SubsampleTestReweigh(LogisticRegression(), private=False, **FREE)
+        model = SubsampleTestReweigh(LogisticRegression(), epsilon=math.inf, **FREE)
         model.fit(X, np.ones(len(X), np.uint8), target())
         assert model.result_.predict(X).all()
 
@@ -285,7 +311,7 @@ class Lying(ExponentialLearner):
         ({"output": "best"}, "output = 'best'"),
         ({"opt": 1}, "opt = 1"),
         ({"draws": 7}, "draws = 7"),
-        ({"private": False}, "private=False"),
+        ({"epsilon": np.inf}, "epsilon = inf, but only a private run can be charged"),
         ({"learner": "svm"}, "learner = 'svm'"),
         ({"learner": len}, "learner = <built-in"),
         ({"learner": Lying(Stumps(D), mechanism="permute_and_flip")}, "bounded range"),
@@ -370,7 +396,7 @@ class TestBudget:
         assert richer.spent.epsilon == 1
 
     def test_nothing_to_charge_without_privacy(self):
-        model = SubsampleTestReweigh(LEARNER, private=False, draws=100, **FREE)
+        model = SubsampleTestReweigh(LEARNER, epsilon=math.inf, draws=100, **FREE)
         with pytest.raises(ParameterError, match="budget"):
             model.fit(X, Y, target(), budget=Budget(1))
 
@@ -442,7 +468,13 @@ class TestWarmStart:
         first = fitted(schedule="final", output="majority")
         again = fitted(schedule="final", output="majority").fit(X, Y, target(), start=first)
         assert again.record_ is not None
-        plain = {"private": False, "draws": 500, **FREE, "schedule": "final", "output": "majority"}
+        plain = {
+            "epsilon": math.inf,
+            "draws": 500,
+            **FREE,
+            "schedule": "final",
+            "output": "majority",
+        }
         stumps = ExponentialLearner(Stumps(D))
         one = SubsampleTestReweigh(stumps, **plain).fit(X, Y, target(), random_state=1)
         cold = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
@@ -475,7 +507,7 @@ class TestWarmStart:
         small = SubsampleTestReweigh(LEARNER, **PRIVATE).fit(X[:15_000], Y[:15_000], target())
         with pytest.raises(ShapeError, match="15,000"):
             model.fit(X, Y, target(), start=small)
-        unprotected = SubsampleTestReweigh(LEARNER, private=False, draws=50, **FREE)
+        unprotected = SubsampleTestReweigh(LEARNER, epsilon=math.inf, draws=50, **FREE)
         unprotected.fit(X, Y, target())
         with pytest.raises(ParameterError, match="only go on from a private one"):
             model.fit(X, Y, target(), start=unprotected)
@@ -547,7 +579,7 @@ class Half:
 @pytest.mark.parametrize("oracle", [True, False], ids=["oracle", "agents"])
 def test_weights_and_agents_take_the_losses_that_a_hypothesis_has(oracle):
     given = {"alpha": 0.05, "eta": 0.5, "rounds": 4, "schedule": "final", "output": "smallest"}
-    model = SubsampleTestReweigh(lambda X, y: Half(), private=False, draws=10, **given)
+    model = SubsampleTestReweigh(lambda X, y: Half(), epsilon=math.inf, draws=10, **given)
     fresh, labels = source(1_000_000 if not oracle else 1_000, 3)
     agents = EmpiricalOracle(fresh, labels) if oracle else Agents(fresh, labels, epsilon=1000.0)
     result = model.fit(X, Y, agents, random_state=1).result_
@@ -574,7 +606,7 @@ class Walk:
     def step(self):
         return accounting.ZCDP(2 / (self.share * self.noise) ** 2)
 
-    def calibrated(self, *, epsilon, delta, n, kappa, rounds):
+    def calibrate(self, *, epsilon, delta, n, kappa, rounds):
         rate = 1 / (kappa * (1 - 2.0**-12) * n) * (1 + 1e-12)
 
         def family(noise):
@@ -615,7 +647,8 @@ def test_steps_are_accounted_at_the_rate_of_the_weights():
     model = SubsampleTestReweigh(Walk(), **PRIVATE).fit(X, Y, target(), random_state=1)
     found = model.plan_
     assert (found.draws, found.learner_epsilon, found.promised) == (200, None, False)
-    own = model._configured(found, len(X))
+    goal = {"epsilon": 1.0, "delta": 1e-6, "n": len(X), "kappa": found.kappa}
+    own = Walk().calibrate(**goal, rounds=20)
     rate = 1 / (found.kappa * (1 - 2.0**-12) * len(X))
     each = accounting.Subsampled(own.step, draws=40, rate=rate)
     assert 0.999e-6 < accounting.delta([(each, 5 * 20)], 1.0) <= 1e-6
@@ -636,7 +669,7 @@ def test_too_little_noise_is_found_out_before_anything_is_drawn():
 
 
 def test_steps_that_are_not_private_draw_from_the_weights_too():
-    model = SubsampleTestReweigh(Walk(), **FREE, private=False)
+    model = SubsampleTestReweigh(Walk(), **FREE, epsilon=math.inf)
     result = model.fit(X, Y, target(), random_state=2).result_
     assert result.plan.draws == 200
     assert result.record is None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.parameters import SettableParameters
 from .._support.types import Floats
-from .._support.validate import one_of, shorten
+from .._support.validate import one_of
 from ..exceptions import HdpFastError, ParameterError, ShapeError
-from ..learners.linear_model import labels_of, looked_at
+from ..learners.linear_model import validate_labels, validate_rows
 from ..record import PrivacyRecord
 from .baselines.weighted_fit import LOSSES, Loss
 from .discrepancies.moments import shrunk
@@ -28,7 +28,7 @@ class People(NamedTuple):
     y: Floats
 
 
-class Estimator:
+class Estimator(SettableParameters):
     """Parameters are the fields of a dataclass, which scikit-learn can read and set.
 
     It cannot clone them: a search or cross-validation would choose for the source, on folds of the
@@ -38,32 +38,6 @@ class Estimator:
     record_: PrivacyRecord | None = None
     coef_: Floats
     loss: Loss
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters by name.
-
-        deep: accepted as scikit-learn gives it; no parameter has parameters.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
-        """
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change some of them; fit checks the values.
-
-        Raises: ParameterError for a name that is none, and changes nothing then.
-        Cost: constant.
-        Source: none.
-        """
-        for name in parameters:
-            if name not in self._names():
-                rule = f"it must be one of {', '.join(self._names())}"
-                raise ParameterError(f"{type(self).__name__} has no {shorten(name)}: {rule}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
 
     def scores(self, X: ArrayLike) -> Floats:
         """The inner product of the coefficients with every record.
@@ -76,7 +50,7 @@ class Estimator:
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
-        rows = looked_at(X).entries
+        rows = validate_rows(X).entries
         same_columns("X", rows, len(self.coef_))
         found: Floats = self._judged(rows) @ self.coef_
         return found
@@ -111,10 +85,6 @@ class Estimator:
         kind = "regressor" if self.loss == "squared" else None
         return utils.Tags(estimator_type=kind, target_tags=utils.TargetTags(required=True))
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
-
 
 class BoundedEstimator(Estimator):
     """What it learns is of records shrunk to a bound, and so are those it judges."""
@@ -144,7 +114,7 @@ def people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> People:
     """
     rows = rows_of(name, X)
     with _named(name):
-        labels = labels_of(y, len(rows), None if loss == "logistic" else math.inf)
+        labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
     return People(rows, labels)
 
 
@@ -154,7 +124,7 @@ def rows_of(name: str, X: ArrayLike) -> NDArray[Any]:
     Raises: ShapeError, ParameterError, naming the domain.
     """
     with _named(name):
-        return looked_at(X).entries
+        return validate_rows(X).entries
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from .._support.validate import (
 from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
-from ..learners.linear_model import looked_at
+from ..learners.linear_model import validate_rows
 from .base import Estimator, same_columns
 from .discrepancies.moments import shrunk
 from .nonconvex_descent import Bends, Penalties, PerExample
@@ -172,7 +172,7 @@ class NonConvexAdaptation(Estimator):
             raise HdpFastError("NonConvexAdaptation has not learned yet: call fit first")
         if callable(self.loss):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
-        rows = looked_at(X).entries
+        rows = validate_rows(X).entries
         same_columns("X", rows, self.coef_.shape[-1])
         found: Floats = shrunk(rows, self.norm_bound) @ self.coef_.T
         return found

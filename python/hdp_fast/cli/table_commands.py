@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def _count_agents(arguments: argparse.Namespace) -> int:
     options = _options(arguments) | {"draws": 1}
     # Neither learner nor privacy of SOURCE changes how often agents are asked.
     epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
-    plan = transfer.plan(None, agents_epsilon=epsilon, private=False, **options)
+    plan = transfer.plan(None, agents_epsilon=epsilon, epsilon=math.inf, **options)
     DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run takes
     return plan.N
 
@@ -176,9 +177,8 @@ def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTes
     checkpoint = arguments.checkpoint
     return transfer.SubsampleTestReweigh(
         learner,
-        epsilon=arguments.epsilon,
+        epsilon=math.inf if arguments.non_private else arguments.epsilon,
         delta=arguments.delta,
-        private=not arguments.non_private,
         checkpoint=None if checkpoint is None else str(checkpoint),
         **_options(arguments),
     )

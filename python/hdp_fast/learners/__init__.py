@@ -8,16 +8,19 @@ Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn Private
 
 from .._core import Features
 from .._support.lazy import list_only
-from .bit_classes import ConjunctionList, Conjunctions, Parities, SparseHalfspaces, Stumps, cut
+from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .halfspaces import Halfspaces
 from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
+from .literals import cut
+from .noisy_steps import SGDGuarantees
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
-from .sgd import PrivateSGD, SGDGuarantees
+from .sgd import PrivateSGD
+from .stored_classes import ConjunctionList, Parities
 
 __all__ = [
     "ConjunctionList",

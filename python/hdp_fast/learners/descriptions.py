@@ -1,4 +1,4 @@
-"""Descriptions of hypotheses: the words that JSON carries, checked in one place."""
+"""Descriptions of hypotheses: dicts that JSON can carry, validated in one place."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy as np
 from .._support.validate import from_json, nonnegative_int, number, refuse
 from ..exceptions import ParameterError
 
-Hypothesis = dict[str, Any]
+Description = dict[str, Any]
 
 
-def parse(hypothesis: Hypothesis | str) -> Hypothesis:
+def parse(hypothesis: Description | str) -> Description:
     """The description as a dict of plain Python values.
 
     hypothesis: what Hypotheses.hypothesis returned, a vote of such, or either as JSON.
 
     Raises: ParameterError for anything else.
     """
-    said = _loaded(hypothesis)
-    kind = said.get("kind")
+    content = _load(hypothesis)
+    kind = content.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
         # Not shown: until its kind is known, it may be anything that somebody took for one.
         raise ParameterError(f"kind of a hypothesis must be one of {', '.join(_KINDS)}")
-    if said.keys() != {"kind", *fields}:
+    if content.keys() != {"kind", *fields}:
         refuse("hypothesis", hypothesis, f"its keys must be kind, {', '.join(fields)}")
-    found = {"kind": kind, **{name: check(name, said[name]) for name, check in fields.items()}}
-    if "values" in found and len(found["values"]) != len(found["features"]):
+    checked = {name: check(name, content[name]) for name, check in fields.items()}
+    if "values" in checked and len(checked["values"]) != len(checked["features"]):
         refuse("hypothesis", hypothesis, "it must have a value for each of its features")
-    return found
+    return {"kind": kind, **checked}
 
 
 def flag(name: str, value: Any) -> bool:
@@ -45,9 +45,9 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _loaded(hypothesis: Any) -> Mapping[str, Any]:
+def _load(hypothesis: Any) -> Mapping[str, Any]:
     if isinstance(hypothesis, str):
-        return from_json("hypothesis", hypothesis, "Hypotheses.hypothesis or its owner", _loaded)
+        return from_json("hypothesis", hypothesis, "Hypotheses.hypothesis or its owner", _load)
     if not isinstance(hypothesis, Mapping):
         rule = "it must be a description of a hypothesis, a dict or its JSON"
         raise ParameterError(f"hypothesis is {type(hypothesis).__name__}, but {rule}")
@@ -61,35 +61,35 @@ def _list(name: str, value: Any) -> list[Any]:
 
 
 def _features(name: str, value: Any) -> list[int]:
-    return [nonnegative_int(name, each) for each in _list(name, value)]
+    return [nonnegative_int(name, entry) for entry in _list(name, value)]
 
 
 def _values(name: str, value: Any) -> list[int]:
-    found = _features(name, value)
-    if any(each > 1 for each in found):
+    values = _features(name, value)
+    if any(entry > 1 for entry in values):
         refuse(name, value, "each must be 0 or 1")
-    return found
+    return values
 
 
 def _real(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not math.isfinite(found):
+    real = number(name, value)
+    if not math.isfinite(real):
         refuse(name, value, "it must be finite")
-    return found
+    return real
 
 
 def _reals(name: str, value: Any) -> list[float]:
-    found = [_real(name, each) for each in _list(name, value)]
-    if not found:
+    values = [_real(name, entry) for entry in _list(name, value)]
+    if not values:
         raise ParameterError(f"{name} are none, but there must be one for each feature")
-    return found
+    return values
 
 
-def _voters(name: str, value: Any) -> list[Hypothesis]:
-    found = [parse(each) for each in _list(name, value) if not isinstance(each, str)]
-    if not found or len(found) < len(value) or any(each["kind"] == "vote" for each in found):
+def _voters(name: str, value: Any) -> list[Description]:
+    voters = [parse(entry) for entry in _list(name, value) if not isinstance(entry, str)]
+    if not voters or len(voters) < len(value) or any(voter["kind"] == "vote" for voter in voters):
         refuse(name, value, "a vote needs hypotheses, none a vote")
-    return found
+    return voters
 
 
 _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
 from .._core import Features
+from .._support.parameters import Parameters
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import bits, positive, probability, refuse, shorten
@@ -28,7 +30,7 @@ _MOST = 1 << 62
 # Chernoff's bound holds at each of these rates, as shares of epsilon; the best of them serves.
 _SHARES = 1 / (1 + np.geomspace(1e-4, 1e4, 801))
 # Beyond this rate no bound improves, and exponentials overflow.
-_STEEPEST = 50.0
+_LARGEST_RATE = 50.0
 # A hypothesis that passes the test surely errs by such a share of alpha; the best of them serves.
 _AIMS = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8)
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 3.1 (compression version)"
@@ -73,7 +75,7 @@ class DoublingResult:
 
 
 @dataclass(frozen=True, eq=False)
-class DoublingLearner:
+class DoublingLearner(Parameters):
     """Private choice from ever larger classes, each on fresh records, until a private test accepts.
 
     Round k = 0, 1, ... may take up to n 2**k records, with the n that the first class needs. Its
@@ -119,10 +121,12 @@ class DoublingLearner:
     rounds: tuple[DoublingRound, ...] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no learner, and plan the rounds."""
-        store(self, classes=_checked(self.classes), epsilon=positive("epsilon", self.epsilon))
+        """Validate the parameters and plan the rounds."""
+        store(
+            self, classes=_validate_classes(self.classes), epsilon=positive("epsilon", self.epsilon)
+        )
         store(self, alpha=probability("alpha", self.alpha), beta=probability("beta", self.beta))
-        store(self, rounds=tuple(_planned(self)))
+        store(self, rounds=tuple(_plan_rounds(self)))
 
     @property
     def privacy(self) -> Pure:
@@ -132,7 +136,7 @@ class DoublingLearner:
     @property
     def most_records(self) -> int:
         """Records that all rounds take together."""
-        return sum(map(_taken, self.rounds))
+        return sum(map(_records_of, self.rounds))
 
     def learn(
         self,
@@ -156,40 +160,36 @@ class DoublingLearner:
         Cost: errors of each class that a round uses, on that round's records.
         Source: as the class.
         """
-        coins = make_stream(random_state)
-        records, labels = self._read(X, y)
-        rounds = self._affordable(len(labels))
+        rng = make_stream(random_state)
+        records, labels = self._prepare(X, y)
+        rounds = self._rounds_for(len(labels))
         record = self._record(random_state)
         with spend(budget, record):
-            return self._first_accepted(rounds, records, labels, coins, record)
+            return self._run(rounds, records, labels, rng, record)
 
-    def _read(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.uint8]]:
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.uint8]]:
         """The records as every class takes them."""
         labels, records = bits("y", y), self.classes[0].prepare(X)
         if labels.shape != (len(records),):
             raise ShapeError(f"y has shape {labels.shape}, but X has {len(records)} records")
-        for each in self.classes[1:]:
-            each.prepare(_part(records, 0, min(1, len(records))))
+        # Refuses records that another class does not take.
+        for hypotheses in self.classes[1:]:
+            hypotheses.prepare(_slice(records, 0, min(1, len(records))))
         return records, labels
 
-    def _affordable(self, n: int) -> list[DoublingRound]:
-        found, used = [], 0
-        for each in self.rounds:
-            used += _taken(each)
-            if used > n:
-                break
-            found.append(each)
-        if not found:
-            rule = f"the first round takes {used:,}"
+    def _rounds_for(self, n: int) -> list[DoublingRound]:
+        used = list(itertools.accumulate(map(_records_of, self.rounds)))
+        if used[0] > n:
+            rule = f"the first round takes {used[0]:,}"
             raise InsufficientSamples(f"X has {n:,} records, but {rule}")
-        return found
+        return [step for step, total in zip(self.rounds, used, strict=True) if total <= n]
 
-    def _first_accepted(
+    def _run(
         self,
         rounds: Sequence[DoublingRound],
         records: Any,
         labels: NDArray[np.uint8],
-        coins: np.random.Generator | None,
+        rng: np.random.Generator | None,
         record: PrivacyRecord,
     ) -> DoublingResult:
         used = 0
@@ -199,11 +199,11 @@ class DoublingLearner:
                 self.classes[place], epsilon=self.epsilon, mechanism="permute_and_flip"
             )
             learned = learner.learn(
-                _part(records, start, middle), labels[start:middle], random_state=coins
+                _slice(records, start, middle), labels[start:middle], random_state=rng
             )
-            wrong = learned.predict(_part(records, middle, used)) != labels[middle:used]
-            lost = noise.discrete_laplace(1 / Fraction(self.epsilon), random_state=coins)
-            if int(wrong.sum()) + int(lost) <= threshold:
+            wrong = learned.predict(_slice(records, middle, used)) != labels[middle:used]
+            error_noise = noise.discrete_laplace(1 / Fraction(self.epsilon), random_state=rng)
+            if int(wrong.sum()) + int(error_noise) <= threshold:
                 chosen = HypothesisResult(learned.index, learned.hypothesis, self.classes[place])
                 return DoublingResult(chosen, place, used, record)
         return DoublingResult(None, None, used, record)
@@ -219,46 +219,49 @@ class DoublingLearner:
         )
 
 
-def _checked(classes: Any) -> tuple[Hypotheses, ...]:
+def _validate_classes(classes: Any) -> tuple[Hypotheses, ...]:
     if not isinstance(classes, Sequence) or not classes:
         refuse("classes", classes, "it must be a sequence of classes of hypotheses")
-    for each in classes:
-        if not isinstance(each, Hypotheses) or not len(each):
+    for hypotheses in classes:
+        if not isinstance(hypotheses, Hypotheses) or not len(hypotheses):
             rule = "each must be a class of hypotheses of hdp_fast.learners that has one"
-            raise ParameterError(f"classes hold {shorten(each)}, but {rule}")
-    sizes = [len(each) for each in classes]
+            raise ParameterError(f"classes hold {shorten(hypotheses)}, but {rule}")
+    sizes = [len(hypotheses) for hypotheses in classes]
     if sizes != sorted(sizes):
         raise ParameterError(
             f"classes have the sizes {sizes}, but each must contain the one before"
         )
-    if len({each.d for each in classes}) > 1:
-        rule = "all must have the same"
-        raise ShapeError(f"classes have {[each.d for each in classes]} features, but {rule}")
+    features = [hypotheses.d for hypotheses in classes]
+    if len(set(features)) > 1:
+        raise ShapeError(f"classes have {features} features, but all must have the same")
     return tuple(classes)
 
 
-def _planned(learner: DoublingLearner) -> Iterator[DoublingRound]:
+def _plan_rounds(learner: DoublingLearner) -> Iterator[DoublingRound]:
     """Every round that has a larger class than the one before."""
-    learners = [ExponentialLearner(each, epsilon=learner.epsilon) for each in learner.classes]
+    learners = [
+        ExponentialLearner(hypotheses, epsilon=learner.epsilon) for hypotheses in learner.classes
+    ]
     limit, share, last = 0, learner.beta, -1
     while last < len(learners) - 1:
         # Round k has beta / 2**(k + 1): a third each for a bad choice, and for either wrong test.
         share /= 2
         tests = [
-            (aim, *_test(learner.alpha, aim, share / 3, learner.epsilon))
-            for aim in (learner.alpha * each for each in _AIMS)
+            (aim, *_plan_test(learner.alpha, aim, share / 3, learner.epsilon))
+            for aim in (learner.alpha * factor for factor in _AIMS)
         ]
-        found = [_cheapest(place, each, tests, share / 3) for place, each in enumerate(learners)]
-        limit = limit or _taken(found[0])
-        largest = max(
-            (each for each in found if _taken(each) <= limit), key=lambda each: each.place
-        )
+        rounds = [
+            _cheapest_round(place, choice, tests, share / 3)
+            for place, choice in enumerate(learners)
+        ]
+        limit = limit or _records_of(rounds[0])
+        largest = [candidate for candidate in rounds if _records_of(candidate) <= limit][-1]
         if largest.place > last:
             yield largest
         limit, last = 2 * limit, largest.place
 
 
-def _cheapest(
+def _cheapest_round(
     place: int, learner: ExponentialLearner, tests: list[tuple[float, int, int]], share: float
 ) -> DoublingRound:
     """The round of a class with the aim that takes the fewest records."""
@@ -267,15 +270,15 @@ def _cheapest(
         DoublingRound(place, max(1, learn), test, threshold)
         for learn, (_, test, threshold) in zip(sizes, tests, strict=True)
     ]
-    return min(rounds, key=_taken)
+    return min(rounds, key=_records_of)
 
 
-def _taken(each: DoublingRound) -> int:
-    return each.learn + each.test
+def _records_of(planned: DoublingRound) -> int:
+    return planned.learn + planned.test
 
 
-def _test(alpha: float, aim: float, share: float, epsilon: float) -> tuple[int, int]:
-    """Records, and noisy errors allowed, that tell an error of `aim` from one of alpha.
+def _plan_test(alpha: float, aim: float, share: float, epsilon: float) -> tuple[int, int]:
+    """Records and threshold of a test that tells an error of `aim` from one of alpha.
 
     With B ~ Bin(t, e) errors, noise L and any rate 0 < s < epsilon, Markov's inequality says
 
@@ -286,7 +289,7 @@ def _test(alpha: float, aim: float, share: float, epsilon: float) -> tuple[int, 
     T is the largest for which the first is at most `share`, t found by bisection so that the second
     is as well.
     """
-    s = _SHARES * min(epsilon, _STEEPEST)
+    s = _SHARES * min(epsilon, _LARGEST_RATE)
     moment = (
         2 * math.log(-math.expm1(-epsilon))
         - np.log(-np.expm1(s - epsilon))
@@ -314,7 +317,7 @@ def _test(alpha: float, aim: float, share: float, epsilon: float) -> tuple[int, 
     return high, threshold(high)
 
 
-def _part(records: Any, start: int, stop: int) -> Any:
+def _slice(records: Any, start: int, stop: int) -> Any:
     if isinstance(records, Features):
         return records._take(np.arange(start, stop))
     return records[start:stop]

@@ -12,17 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._core import Features
+from .._support.parameters import Parameters
 from .._support.random_state import check_random_state
 from .._support.types import RandomState
-from .._support.validate import array, integers, positive, probability, refuse
+from .._support.validate import array, integers, one_of, positive, probability, refuse
 from ..accounting.mechanisms import BoundedRange, Pure
 from ..accounting.neighbors import Neighbors, relation
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .descriptions import Hypothesis, flag
-from .hypotheses import Hypotheses, HypothesisResult, store
+from .descriptions import Description, flag
+from .hypotheses import Hypotheses, HypothesisResult, check_class, store
 from .labelings import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
@@ -45,7 +46,7 @@ class ExponentialResult(HypothesisResult):
 
 
 class PaperSampleSize(NamedTuple):
-    """What the paper's theorem says of the records needed, beside what it ought to say.
+    """The records that the paper's theorem asks for, as printed and as corrected.
 
     Attributes:
         printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / alpha**2).
@@ -60,7 +61,7 @@ class PaperSampleSize(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ExponentialLearner:
+class ExponentialLearner(Parameters):
     """Private choice of a hypothesis of few errors from a finite class.
 
         >>> from hdp_fast.learners import Conjunctions, ExponentialLearner
@@ -93,18 +94,13 @@ class ExponentialLearner:
     neighbors: Neighbors = Neighbors.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        """Refuse what is no learner."""
-        if not isinstance(self.hypotheses, Hypotheses):
-            refuse(
-                "hypotheses",
-                self.hypotheses,
-                "it must be a class of hypotheses of hdp_fast.learners",
-            )
+        """Validate the parameters."""
+        check_class("hypotheses", self.hypotheses)
         if not len(self.hypotheses):
             raise ParameterError("hypotheses are none, but there must be one to choose")
-        if self.mechanism not in ("exponential", "permute_and_flip"):
-            refuse("mechanism", self.mechanism, "it must be one of exponential, permute_and_flip")
-        store(self, epsilon=positive("epsilon", self.epsilon), neighbors=_central(self.neighbors))
+        one_of("mechanism", self.mechanism, ("exponential", "permute_and_flip"))
+        neighbors = _validate_neighbors(self.neighbors)
+        store(self, epsilon=positive("epsilon", self.epsilon), neighbors=neighbors)
 
     @property
     def numerics(self) -> Literal["exact"]:
@@ -168,27 +164,27 @@ class ExponentialLearner:
         *,
         random_state: RandomState = None,
     ) -> ExponentialResult:
-        """The same on some of the records, one as often as it is named.
+        """Choose a hypothesis by its errors on some of the records, with repetition.
 
         X: as prepare returned it; y: uint8 (n,); indices: int64 (m,), from 0 to n - 1;
         random_state: as learn.
 
-        Guarantee: as learn for each draw; a record that is named k times has k times epsilon.
+        Guarantee: as learn for each draw; a record that occurs k times has k times epsilon.
         Raises: as learn.
         Cost: as learn, and a random read for every index.
         Source: as learn.
         """
-        chosen = integers("indices", indices, np.int64)
+        draws = integers("indices", indices, np.int64)
         labels, size = array("y", y), len(X)
         if labels.shape != (size,):
             raise ShapeError(f"y has shape {labels.shape}, but X has {size} records")
-        if not 0 <= chosen.min() <= chosen.max() < size:
+        if not 0 <= draws.min() <= draws.max() < size:
             raise ParameterError(f"indices has entries out of range, but X has {size} records")
-        drawn = X._take(chosen) if isinstance(X, Features) else X[chosen]
-        return self.learn(drawn, labels[chosen], random_state=random_state)
+        drawn = X._take(draws) if isinstance(X, Features) else X[draws]
+        return self.learn(drawn, labels[draws], random_state=random_state)
 
-    def restore(self, hypothesis: Hypothesis | str) -> HypothesisResult:
-        """What learn had chosen, from the description that it released.
+    def restore(self, hypothesis: Description | str) -> HypothesisResult:
+        """The hypothesis that learn chose, from the description that it released.
 
         hypothesis: of a hypothesis of the class, a dict or its JSON.
 
@@ -236,13 +232,13 @@ class ExponentialLearner:
             Kasiviswanathan et al. 2011, Theorem 3.4.
         """
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
-        rate = _exponent(alpha, epsilon, self.neighbors, agnostic, opt)
-        return _records(len(self.hypotheses), rate, beta)
+        rate = _error_exponent(alpha, epsilon, self.neighbors, agnostic, opt)
+        return _records_needed(len(self.hypotheses), rate, beta)
 
     def paper_sample_size(
         self, alpha: float, beta: float, epsilon: float | None = None
     ) -> PaperSampleSize:
-        """What the paper says of the records needed, as printed and corrected.
+        """The records that the paper asks for, as printed and as corrected.
 
         alpha, beta, epsilon: as sample_size.
 
@@ -259,7 +255,7 @@ class ExponentialLearner:
             (6 * math.log(2 * size / beta), epsilon * alpha),
             (9 * math.log(4 * size / beta), 2 * alpha**2),
         ]
-        printed, *corrected = (_rounded_up("alpha and epsilon", *need) for need in needs)
+        printed, *corrected = (_round_up("alpha and epsilon", *need) for need in needs)
         return PaperSampleSize(printed, epsilon >= 2 * alpha, max(corrected))
 
     def _record(self, random_state: RandomState) -> PrivacyRecord:
@@ -274,7 +270,7 @@ class ExponentialLearner:
         )
 
 
-def _rounded_up(names: str, numerator: float, denominator: float) -> int:
+def _round_up(names: str, numerator: float, denominator: float) -> int:
     size = _SLACK * numerator / denominator if denominator > 0 else math.inf
     if size >= 1 << 62:
         raise ParameterError(f"{names} are so small that 2**62 records are not enough")
@@ -316,38 +312,37 @@ def vc_sample_size(
     Source: Kasiviswanathan et al. 2011, Corollary 3.6, with the number of labelings itself in place
         of its order and the exponent of sample_size.
     """
-    epsilon, neighbors = positive("epsilon", epsilon), _central(neighbors)
-    rate = _exponent(alpha, epsilon, neighbors, agnostic, opt)
-    return _records(sauer_bound(domain, vc), rate, beta)
+    epsilon, neighbors = positive("epsilon", epsilon), _validate_neighbors(neighbors)
+    rate = _error_exponent(alpha, epsilon, neighbors, agnostic, opt)
+    return _records_needed(sauer_bound(domain, vc), rate, beta)
 
 
-def _central(neighbors: Neighbors) -> Neighbors:
-    found = relation(neighbors)
-    if found == Neighbors.LOCAL:
-        rule = "it must be one of replace_one, add_remove"
-        raise ParameterError(f"neighbors = {str(found)!r}, but {rule}")
-    return found
+def _validate_neighbors(neighbors: Neighbors) -> Neighbors:
+    neighbors = relation(neighbors)
+    if neighbors == Neighbors.LOCAL:
+        refuse("neighbors", str(neighbors), "it must be one of replace_one, add_remove")
+    return neighbors
 
 
-def _exponent(
+def _error_exponent(
     alpha: float, epsilon: float, neighbors: Neighbors, agnostic: bool, opt: float
 ) -> float:
-    """How fast the chance of a hypothesis worse by alpha falls with each record."""
+    """The rate at which the probability of a hypothesis worse by alpha falls with each record."""
     alpha, opt = probability("alpha", alpha), probability("opt", opt, zero=True)
     flag("agnostic", agnostic)
-    most = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
-    # Both losses cannot exceed 1 together, so that more than this cannot be to the worse.
-    wide = (1 - alpha) / 2
-    low = wide if agnostic else min(opt, wide)
+    largest = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
+    # The two losses sum to at most 1, which bounds the smaller one.
+    bound = (1 - alpha) / 2
+    low = bound if agnostic else min(opt, bound)
     if low == 0:
-        return -math.log1p(alpha * math.expm1(-most))
-    t = min(most, math.log1p(alpha / low) / 2)
+        return -math.log1p(alpha * math.expm1(-largest))
+    t = min(largest, math.log1p(alpha / low) / 2)
     return -math.log1p(4 * low * math.sinh(t / 2) ** 2 + alpha * math.expm1(-t))
 
 
-def _records(hypotheses: int, rate: float, beta: float) -> int:
-    """Records after which any of the rivals of the best hypothesis is chosen rarely enough."""
+def _records_needed(hypotheses: int, rate: float, beta: float) -> int:
+    """Records with which another hypothesis than the best is chosen with probability beta."""
     failure = probability("beta", beta)
     if hypotheses == 1:
         return 0
-    return _rounded_up("alpha and epsilon", math.log(hypotheses - 1) - math.log(failure), rate)
+    return _round_up("alpha and epsilon", math.log(hypotheses - 1) - math.log(failure), rate)

@@ -11,7 +11,7 @@ from .. import _core
 from .._support.types import Bits, Floats
 from .._support.validate import bits
 from ..exceptions import ShapeError
-from .descriptions import Hypothesis
+from .descriptions import Description
 from .hypotheses import Errors, Hypotheses, first, read_only, reals, store
 
 
@@ -34,7 +34,7 @@ class Halfspaces(Hypotheses):
     _kind = "halfspace"
 
     def __post_init__(self) -> None:
-        """Refuse what is no class."""
+        """Validate the parameters."""
         W, b = _finite("W", self.W, 2), _finite("b", self.b, 1)
         if not W.size or b.shape != W.shape[:1]:
             rule = "they must be (k, d) and (k,), k and d at least 1"
@@ -59,24 +59,24 @@ class Halfspaces(Hypotheses):
     def _predict(self, i: int, X: ArrayLike) -> Bits:
         return _core.halfspace_values(self._records(X).ravel(), self.W[i], float(self.b[i]))
 
-    def _hypothesis(self, i: int) -> Hypothesis:
+    def _hypothesis(self, i: int) -> Description:
         return {"kind": "halfspace", "weights": self.W[i].tolist(), "bias": float(self.b[i])}
 
-    def _place(self, said: Hypothesis) -> int | None:
-        if len(said["weights"]) != self.d:
+    def _place(self, description: Description) -> int | None:
+        if len(description["weights"]) != self.d:
             return None
-        weights = np.array(said["weights"])
-        return first((weights == self.W).all(axis=1) & (self.b == said["bias"]))
+        weights = np.array(description["weights"])
+        return first((weights == self.W).all(axis=1) & (self.b == description["bias"]))
 
     def _prepare(self, X: ArrayLike) -> Floats:
         return self._records(X)
 
     def _records(self, X: ArrayLike) -> Floats:
-        found = reals("X", X, 2)
-        if found.shape[1] != self.d:
+        records = reals("X", X, 2)
+        if records.shape[1] != self.d:
             rule = f"the hypotheses have {self.d} features"
-            raise ShapeError(f"X has shape {found.shape}, but {rule}")
-        return found
+            raise ShapeError(f"X has shape {records.shape}, but {rule}")
+        return records
 
 
 def _finite(name: str, value: ArrayLike, dimensions: int) -> Floats:

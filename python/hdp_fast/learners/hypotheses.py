@@ -14,7 +14,7 @@ from .._support.numbers import floats
 from .._support.types import Bits, Floats
 from .._support.validate import nonnegative_int, numbers, refuse
 from ..exceptions import ParameterError, ShapeError
-from .descriptions import Hypothesis, parse
+from .descriptions import Description, parse
 
 Errors = NDArray[np.int64]
 
@@ -22,8 +22,7 @@ Errors = NDArray[np.int64]
 class Hypotheses(ABC):
     """A finite class of hypotheses 0, 1, ..., len() - 1, each from records to {0, 1}.
 
-    Iterating gives the descriptions, one at a time. The base of the classes below, not to be made
-    itself.
+    Iterating gives the descriptions, one at a time. This is the abstract base of the classes below.
 
     Attributes:
         d: number of features of a record.
@@ -35,7 +34,7 @@ class Hypotheses(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    def __iter__(self) -> Iterator[Hypothesis]:
+    def __iter__(self) -> Iterator[Description]:
         return (self.hypothesis(i) for i in range(len(self)))
 
     def errors(self, X: Any, y: ArrayLike, *, threads: int | None = None) -> Errors:
@@ -53,7 +52,7 @@ class Hypotheses(ABC):
         return self._errors(X, y, threads)
 
     def predict(self, i: int, X: Any) -> Bits:
-        """What hypothesis i says of every record.
+        """The predictions of hypothesis i on every record.
 
         i: from 0 to len(self) - 1; X: as errors. Returns uint8 (m,).
 
@@ -63,8 +62,8 @@ class Hypotheses(ABC):
         """
         return self._predict(self._index(i), X)
 
-    def hypothesis(self, i: int) -> Hypothesis:
-        """What hypothesis i is, in words that JSON can carry.
+    def hypothesis(self, i: int) -> Description:
+        """The description of hypothesis i, a dict that JSON can carry.
 
         i: from 0 to len(self) - 1. "kind": "conjunction" is 1 where all "features" have their
         "values", "parity" the sum of its "features" over GF(2), both reversed if "complement";
@@ -77,20 +76,20 @@ class Hypotheses(ABC):
         """
         return self._hypothesis(self._index(i))
 
-    def index(self, hypothesis: Hypothesis | str) -> int:
-        """Which hypothesis a description means: the inverse of hypothesis().
+    def index(self, hypothesis: Description | str) -> int:
+        """The index of the hypothesis that a description means: the inverse of hypothesis().
 
         hypothesis: as hypothesis() describes it, or that as JSON. Returns the first such i.
 
-        Raises: ParameterError for one that the class has not.
+        Raises: ParameterError for one that is not in the class.
         Cost: that of the description, for stored hypotheses a pass over them.
         Source: none.
         """
-        said = parse(hypothesis)
-        found = self._place(said) if said["kind"] == self._kind else None
-        if found is None or found >= len(self) or self._hypothesis(found) != said:
+        description = parse(hypothesis)
+        i = self._place(description) if description["kind"] == self._kind else None
+        if i is None or i >= len(self) or self._hypothesis(i) != description:
             refuse("hypothesis", hypothesis, "the class has none such")
-        return found
+        return i
 
     def prepare(self, X: Any) -> Any:
         """The records in the form that errors and predict read fastest.
@@ -104,7 +103,7 @@ class Hypotheses(ABC):
         return self._prepare(X)
 
     @abstractmethod
-    def _place(self, said: Hypothesis) -> int | None:
+    def _place(self, description: Description) -> int | None:
         """The only index, or the first, that can have this description, of the class's kind."""
 
     @abstractmethod
@@ -117,13 +116,13 @@ class Hypotheses(ABC):
     def _predict(self, i: int, X: Any) -> Bits: ...
 
     @abstractmethod
-    def _hypothesis(self, i: int) -> Hypothesis: ...
+    def _hypothesis(self, i: int) -> Description: ...
 
     def _index(self, i: int) -> int:
-        found = nonnegative_int("i", i)
-        if found >= len(self):
+        index = nonnegative_int("i", i)
+        if index >= len(self):
             refuse("i", i, f"there are {len(self):,} hypotheses")
-        return found
+        return index
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +135,11 @@ class HypothesisResult:
     """
 
     index: int
-    hypothesis: Hypothesis
+    hypothesis: Description
     _hypotheses: Hypotheses = field(repr=False)
 
     def predict(self, X: Any) -> Bits:
-        """What the chosen hypothesis says of other records.
+        """The predictions of the hypothesis on other records.
 
         X: records as the class takes them. Returns uint8 (m,).
 
@@ -151,14 +150,23 @@ class HypothesisResult:
         return self._hypotheses.predict(self.index, X)
 
 
+def check_class(name: str, value: object) -> None:
+    """Refuse what is no class of hypotheses.
+
+    Raises: ParameterError.
+    """
+    if not isinstance(value, Hypotheses):
+        refuse(name, value, "it must be a class of hypotheses of hdp_fast.learners")
+
+
 def store(instance: object, **values: Any) -> None:
-    """Fields of a frozen instance as they were checked."""
+    """Set fields of a frozen instance, once they are validated."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, which nobody may write to any more."""
+    """The array itself, made read-only."""
     values.flags.writeable = False
     return values
 
@@ -169,12 +177,12 @@ def first(matches: NDArray[np.bool_]) -> int | None:
 
 
 def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
-    """The numbers, all finite, themselves where they are float64."""
-    found = numbers(name, value)
-    if found.ndim != dimensions:
+    """The value as an array of finite numbers, without a copy where it is float64."""
+    values = numbers(name, value)
+    if values.ndim != dimensions:
         rule = f"it must have {dimensions} dimension(s)"
-        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    entries = floats(found)
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    entries = floats(values)
     if not np.isfinite(entries).all():
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return entries

@@ -1,4 +1,4 @@
-"""Classes cut down to what they can tell apart on a finite domain."""
+"""Classes of the hypotheses that differ on a finite domain."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Bits
-from .._support.validate import nonnegative_int, refuse
+from .._support.validate import nonnegative_int
 from ..exceptions import ParameterError
-from .descriptions import Hypothesis
-from .hypotheses import Errors, Hypotheses, read_only, store
+from .descriptions import Description
+from .hypotheses import Errors, Hypotheses, check_class, read_only, store
+
+# The sum of so many binomials takes a second.
+_MOST_DIMENSIONS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,21 +39,16 @@ class Labelings(Hypotheses):
     indices: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no class, and enumerate it."""
-        if not isinstance(self.hypotheses, Hypotheses):
-            refuse(
-                "hypotheses",
-                self.hypotheses,
-                "it must be a class of hypotheses of hdp_fast.learners",
-            )
+        """Enumerate the class."""
+        check_class("hypotheses", self.hypotheses)
         domain = self.hypotheses.prepare(self.domain)
         if not len(domain):
             raise ParameterError("domain holds no record, but it must hold one at least")
-        found: dict[bytes, int] = {}
+        first_index: dict[bytes, int] = {}
         for i in range(len(self.hypotheses)):
             labels = np.packbits(self.hypotheses.predict(i, domain))
-            found.setdefault(labels.tobytes(), i)
-        store(self, indices=read_only(np.array([*found.values()], np.int64)))
+            first_index.setdefault(labels.tobytes(), i)
+        store(self, indices=read_only(np.array([*first_index.values()], np.int64)))
         store(self, _kind=self.hypotheses._kind)
 
     @property
@@ -67,11 +65,11 @@ class Labelings(Hypotheses):
     def _predict(self, i: int, X: Any) -> Bits:
         return self.hypotheses.predict(int(self.indices[i]), X)
 
-    def _hypothesis(self, i: int) -> Hypothesis:
+    def _hypothesis(self, i: int) -> Description:
         return self.hypotheses.hypothesis(int(self.indices[i]))
 
-    def _place(self, said: Hypothesis) -> int | None:
-        place = self.hypotheses._place(said)
+    def _place(self, description: Description) -> int | None:
+        place = self.hypotheses._place(description)
         return None if place is None else int(np.searchsorted(self.indices, place))
 
     def _prepare(self, X: Any) -> Any:
@@ -93,7 +91,3 @@ def sauer_bound(domain: int, vc: int) -> int:
     if dimension > _MOST_DIMENSIONS:
         raise ParameterError(f"vc = {dimension}, but it must be at most {_MOST_DIMENSIONS}")
     return sum(math.comb(points, i) for i in range(min(points, dimension) + 1))
-
-
-# The sum of so many binomials takes a second.
-_MOST_DIMENSIONS = 1_000

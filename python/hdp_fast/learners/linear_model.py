@@ -15,12 +15,12 @@ from .._support.types import Floats
 from .._support.validate import bits, numbers
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .descriptions import Hypothesis
+from .descriptions import Description
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Records that have been looked at: finite, C-contiguous float32 or float64."""
+class ValidRows:
+    """Validated records: finite, C-contiguous, float32 or float64."""
 
     entries: NDArray[Any]
 
@@ -64,7 +64,7 @@ class LinearModel:
     record: PrivacyRecord | None = None
 
     @property
-    def hypothesis(self) -> Hypothesis:
+    def hypothesis(self) -> Description:
         """A dict that JSON can carry; the bias is 0, a constant column has its weight."""
         return {"kind": "linear", "weights": self.weights.tolist(), "bias": 0.0}
 
@@ -78,9 +78,9 @@ class LinearModel:
         Cost: a pass over X.
         Source: none.
         """
-        rows = looked_at(X)
-        given = as_given(rows, np.zeros(len(rows)))
-        return _core.linear_scores(given, self.loss.norm_bound, self.weights)
+        rows = validate_rows(X)
+        records = core_arguments(rows, np.zeros(len(rows)))
+        return _core.linear_scores(records, self.loss.norm_bound, self.weights)
 
     def predict(self, X: Any) -> NDArray[np.uint8]:
         """1 where the score is at least 0.
@@ -103,27 +103,27 @@ class LinearModel:
         Cost: as scores.
         Source: Kohen and Sheffet 2022, Algorithm 4, with the largest loss itself for LD.
         """
-        loss, rows = self.loss, looked_at(X)
-        given = as_given(rows, labels_of(y, len(rows), loss.label_bound))
-        law = (loss.name, loss.threshold)
-        return _core.linear_losses(given, loss.norm_bound, self.weights, law, loss.largest)
+        loss, rows = self.loss, validate_rows(X)
+        records = core_arguments(rows, validate_labels(y, len(rows), loss.label_bound))
+        kind = (loss.name, loss.threshold)
+        return _core.linear_losses(records, loss.norm_bound, self.weights, kind, loss.largest)
 
 
-def looked_at(X: Any) -> Rows:
-    """The records, looked at unless they have been.
+def validate_rows(X: Any) -> ValidRows:
+    """The records, validated unless they have been.
 
     Raises: ShapeError, ParameterError.
     """
-    return X if isinstance(X, Rows) else Rows(np.require(finite_rows(X), None, "C"))
+    return X if isinstance(X, ValidRows) else ValidRows(np.require(finite_rows(X), None, "C"))
 
 
-def as_given(rows: Rows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
-    """Records and labels as the compiled module takes them."""
+def core_arguments(rows: ValidRows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
+    """Records and labels as arguments of the compiled module."""
     return rows.entries.reshape(-1), rows.entries.shape[1], labels
 
 
-def labels_of(y: ArrayLike, n: int, bound: float | None) -> Floats:
-    """What the losses take: -1 and 1 of bits, or real numbers clipped to the bound.
+def validate_labels(y: ArrayLike, n: int, bound: float | None) -> Floats:
+    """Labels as the losses take them: -1 and 1 for bits, or real numbers clipped to the bound.
 
     Raises: ShapeError unless there are n of them, ParameterError for other labels.
     """
@@ -132,17 +132,17 @@ def labels_of(y: ArrayLike, n: int, bound: float | None) -> Floats:
         labels *= 2
         labels -= 1
     else:
-        labels = _reals("y", y).clip(-bound, bound)
+        labels = _real_labels(y).clip(-bound, bound)
     if len(labels) != n:
         raise ShapeError(f"y has length {len(labels):,}, but X has {n:,} records")
     return labels
 
 
-def _reals(name: str, value: ArrayLike) -> Floats:
-    found = numbers(name, value)
-    if found.ndim != 1:
-        raise ShapeError(f"{name} has shape {found.shape}, but it must have one dimension")
-    labels = floats(found)
+def _real_labels(y: ArrayLike) -> Floats:
+    values = numbers("y", y)
+    if values.ndim != 1:
+        raise ShapeError(f"y has shape {values.shape}, but it must have one dimension")
+    labels = floats(values)
     if not np.isfinite(labels).all():
-        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+        raise ParameterError("y has an infinite entry or NaN, but all must be finite")
     return labels

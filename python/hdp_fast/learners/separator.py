@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.numbers import finite_rows, real_rows
+from .._support.parameters import Parameters
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
 from .._support.validate import bits, integers, number, positive, refuse
@@ -53,19 +54,13 @@ class SeparatorResult:
             rule = f"the halfspace has {len(self.weights)} weights"
             raise ShapeError(f"X has shape {records.shape}, but {rule}")
         scores = records @ self.weights.astype(records.dtype)
-        said: Bits = (scores >= -self.bias).astype(np.uint8)
-        return said
+        predictions: Bits = (scores >= -self.bias).astype(np.uint8)
+        return predictions
 
 
-class LinearSeparator:
+@dataclass(kw_only=True, eq=False)
+class LinearSeparator(Parameters):
     """Learns a halfspace without errors on its records, where there is one. It is not private.
-
-    cost: weight of the squared slacks in |w|**2 / 2 + cost * sum(max(0, 1 - margin)**2), finite and
-    above 0: the C of scikit-learn's LinearSVC, whose objective this is, with the bias as a part of
-    w. margin: in (0, 1]; the search ends once every record has it, with None or without it where
-    the objective stands still: within one per cent of its least value, as measured. intercept:
-    whether the boundary may miss the origin. warm: whether learn_indices starts from its last
-    solution for the same X.
 
     It has no `privacy` and no `with_epsilon`, so that no private run takes it.
 
@@ -79,31 +74,32 @@ class LinearSeparator:
         Scale Linear SVMs.
 
     Attributes:
-        cost: as given.
-        margin: as given.
-        intercept: as given.
-        warm: as given.
+        cost: weight of the squared slacks in |w|**2 / 2 + cost * sum(max(0, 1 - margin)**2), finite
+            and above 0: the C of scikit-learn's LinearSVC, whose objective this is, with the bias
+            as a part of w.
+        margin: in (0, 1]; the search ends once every record has it, with None or without it where
+            the objective stands still: within one per cent of its least value, as measured.
+        intercept: whether the boundary may miss the origin.
+        warm: whether learn_indices starts from its last solution for the same X.
     """
 
-    _seen: weakref.ref[NDArray[Any]] | None
-    _last: NDArray[np.float64] | None
+    cost: float = 1000.0
+    margin: float | None = 0.5
+    intercept: bool = True
+    warm: bool = True
+    _seen: weakref.ref[NDArray[Any]] | None = field(default=None, init=False, repr=False)
+    _last: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
 
-    def __init__(
-        self,
-        *,
-        cost: float = 1000.0,
-        margin: float | None = 0.5,
-        intercept: bool = True,
-        warm: bool = True,
-    ):
-        self.cost = positive("cost", cost)
-        self.margin = None if margin is None else number("margin", margin)
-        if self.margin is not None and not 0 < self.margin <= 1:
-            refuse("margin", margin, "it must lie in (0, 1] or be None")
-        flag("intercept", intercept)
-        flag("warm", warm)
-        self.intercept, self.warm = bool(intercept), bool(warm)
-        self._forget()
+    def __post_init__(self) -> None:
+        """Refuse what is no learner."""
+        self.cost = positive("cost", self.cost)
+        if self.margin is not None:
+            margin = number("margin", self.margin)
+            if not 0 < margin <= 1:
+                refuse("margin", self.margin, "it must lie in (0, 1] or be None")
+            self.margin = margin
+        self.intercept = flag("intercept", self.intercept)
+        self.warm = flag("warm", self.warm)
 
     def learn(
         self, X: ArrayLike, y: ArrayLike, *, random_state: RandomState = None
@@ -114,7 +110,7 @@ class LinearSeparator:
         other learners do, and not used: the result depends on the records alone, bit for bit
         whatever the number of threads.
 
-        Guarantee: none: it protects nobody.
+        Guarantee: none.
         Raises: ShapeError, ParameterError.
         Cost: some ten to thirty passes over X; 40 bytes a record beside it, and a copy of X unless
             it is float32 or float64 and C-contiguous.
@@ -131,10 +127,10 @@ class LinearSeparator:
         """Learn from some of the records, read where they are.
 
         X, y: as learn, (n, d) and (n,). indices: integers from 0 to n - 1, at least one; a record
-        counts once however often it was drawn. random_state: as learn. X is looked at as a whole
+        counts once however often it was drawn. random_state: as learn. X is validated as a whole
         when it is first seen; it must stay as it is.
 
-        Guarantee: none: it protects nobody.
+        Guarantee: none.
         Raises: ShapeError, ParameterError.
         Cost: warm, two passes over the records drawn and a few dozen over some 6 d of them, on all
             threads; 40 bytes a record drawn beside X, and a copy of X each time unless it is
@@ -148,13 +144,12 @@ class LinearSeparator:
         drawn = np.unique(integers("indices", indices, np.int64))
         if drawn[0] < 0 or drawn[-1] >= len(records):
             wrong = drawn[0] if drawn[0] < 0 else drawn[-1]
-            rule = f"X has {len(records):,} records"
-            raise ParameterError(f"indices hold {wrong}, but {rule}")
-        found = self._separate(records, labels, drawn, self._last if known else None)
+            raise ParameterError(f"indices hold {wrong}, but X has {len(records):,} records")
+        result = self._separate(records, labels, drawn, self._last if known else None)
         if isinstance(X, np.ndarray):
             self._seen = weakref.ref(X)
-            self._last = np.append(found.weights, found.bias) if self.warm else None
-        return found
+            self._last = np.append(result.weights, result.bias) if self.warm else None
+        return result
 
     def _separate(
         self,
@@ -172,20 +167,11 @@ class LinearSeparator:
         weights.flags.writeable = False
         return SeparatorResult(weights, bias, errors)
 
-    def _forget(self) -> None:
-        self._seen = None
-        self._last = None
-
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._forget()
-
-    def __repr__(self) -> str:
-        settings = (f"{name}={value!r}" for name, value in self.__getstate__().items())
-        return f"LinearSeparator({', '.join(settings)})"
+        vars(self).update(state, _seen=None, _last=None)
 
 
 def _labels(y: ArrayLike, n: int) -> Bits:

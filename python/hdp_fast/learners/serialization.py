@@ -1,4 +1,4 @@
-"""What a hypothesis says of records, from its description alone."""
+"""Predictions of a hypothesis from its description alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from .._core import Features
 from .._support.types import Bits
 from ..exceptions import ShapeError
-from .bit_classes import at_least, literals, parity
-from .descriptions import Hypothesis, parse
+from .descriptions import Description, parse
 from .halfspaces import Halfspaces
+from .literals import evaluate_at_least, list_literals, list_parity
 
 Predictor = Callable[[Any], Bits]
 
 
-def predictor(hypothesis: Hypothesis | str) -> Predictor:
-    """What a hypothesis says of records, from its description alone: an agent needs no class.
+def predictor(hypothesis: Description | str) -> Predictor:
+    """A function that predicts as the described hypothesis does: an agent needs no class.
 
     hypothesis: what Hypotheses.hypothesis describes, or {"kind": "vote", "hypotheses": [...]}, 1
     where more than half of them are; a dict or its JSON. Returns a function of records X (m, d),
@@ -29,55 +29,58 @@ def predictor(hypothesis: Hypothesis | str) -> Predictor:
     Cost: that of the description; the function's a pass over X for each hypothesis.
     Source: none.
     """
-    return partial(_says, parse(hypothesis))
+    return partial(_predict, parse(hypothesis))
 
 
-def _says(said: Hypothesis, X: Any) -> Bits:
-    predict = _KINDS[said["kind"]]
-    return predict(said, X)
+def _predict(description: Description, X: Any) -> Bits:
+    predict = _KINDS[description["kind"]]
+    return predict(description, X)
 
 
-def _conjunction(said: Hypothesis, X: Any) -> Bits:
-    features = _features(said, X)
-    lists = literals([said["features"]], [said["values"]], features.shape[1])
+def _conjunction(description: Description, X: Any) -> Bits:
+    features = _features(description, X)
+    lists = list_literals([description["features"]], [description["values"]], features.shape[1])
     values = lists.predict(0, features)
-    return values ^ np.uint8(said["complement"])
+    return values ^ np.uint8(description["complement"])
 
 
-def _parity(said: Hypothesis, X: Any) -> Bits:
-    features = _features(said, X)
-    values = parity(said["features"], features.shape[1]).predict(0, features)
-    return values ^ np.uint8(said["complement"])
+def _parity(description: Description, X: Any) -> Bits:
+    features = _features(description, X)
+    values = list_parity(description["features"], features.shape[1]).predict(0, features)
+    return values ^ np.uint8(description["complement"])
 
 
-def _at_least(said: Hypothesis, X: Any) -> Bits:
-    return at_least(said, _features(said, X))
+def _at_least(description: Description, X: Any) -> Bits:
+    return evaluate_at_least(description, _features(description, X))
 
 
-def _halfspace(said: Hypothesis, X: Any) -> Bits:
-    return Halfspaces(np.array([said["weights"]]), np.array([said["bias"]])).predict(0, X)
+def _halfspace(description: Description, X: Any) -> Bits:
+    return Halfspaces(np.array([description["weights"]]), np.array([description["bias"]])).predict(
+        0, X
+    )
 
 
-def _vote(said: Hypothesis, X: Any) -> Bits:
-    voters = said["hypotheses"]
-    if all(each["kind"] not in ("halfspace", "linear") for each in voters):
+def _vote(description: Description, X: Any) -> Bits:
+    voters = description["hypotheses"]
+    if all(voter["kind"] not in ("halfspace", "linear") for voter in voters):
         X = Features(X)
-    votes = _says(voters[0], X).astype(np.int64)
-    for each in voters[1:]:
-        votes += _says(each, X)
+    votes = _predict(voters[0], X).astype(np.int64)
+    for voter in voters[1:]:
+        votes += _predict(voter, X)
     return (2 * votes > len(voters)).astype(np.uint8)
 
 
-def _features(said: Hypothesis, X: Any) -> Features:
+def _features(description: Description, X: Any) -> Features:
     """The records packed, if they have all features of the hypothesis."""
-    found = Features(X)
-    largest = max(said["features"], default=-1)
-    if largest >= found.shape[1]:
-        raise ShapeError(f"X has shape {found.shape}, but the hypothesis asks feature {largest}")
-    return found
+    features = Features(X)
+    largest = max(description["features"], default=-1)
+    if largest >= features.shape[1]:
+        rule = f"the hypothesis asks feature {largest}"
+        raise ShapeError(f"X has shape {features.shape}, but {rule}")
+    return features
 
 
-_KINDS: dict[str, Callable[[Hypothesis, Any], Bits]] = {
+_KINDS: dict[str, Callable[[Description, Any], Bits]] = {
     "conjunction": _conjunction,
     "parity": _parity,
     "at_least": _at_least,

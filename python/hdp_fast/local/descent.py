@@ -13,7 +13,7 @@ from .._support.types import Bits, Floats, RandomState
 from .._support.validate import refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
-from ..learners.linear_model import LinearModel, as_given, labels_of, looked_at
+from ..learners.linear_model import LinearModel, core_arguments, validate_labels, validate_rows
 from ..learners.sgd import PrivateSGD
 from .agents import Agents
 from .response import advantage
@@ -127,8 +127,8 @@ def _answer_probabilities(
     learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits
 ) -> Floats:
     """The probability with which each agent's true answer is 1, (m,)."""
-    rows = looked_at(X)
-    given = as_given(rows, labels_of(y, len(rows), learner.label_bound))
+    rows = validate_rows(X)
+    given = core_arguments(rows, validate_labels(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
         given, learner.norm_bound, weights, (learner.loss, learner.threshold)
     )

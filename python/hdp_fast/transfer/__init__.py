@@ -9,7 +9,8 @@ target. The weights are dense, so that no record is drawn often: that is what pr
 from .._support.lazy import list_only
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
-from .planning import PaperPlan, Plan, plan
+from .planning import plan
+from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Learners of any make behind one face, as a run of SubsampleTestReweigh wants them."""
+"""Learners of this package, classifiers and functions with one interface for a run."""
 
 from __future__ import annotations
 
@@ -12,60 +12,59 @@ from numpy.typing import NDArray
 
 from .._support.types import Bits
 from .._support.validate import refuse
-from ..data.records import copy_array
 from ..weights import DenseWeights
 
 
-class Learnt(Protocol):
-    """What a learner found."""
+class Hypothesis(Protocol):
+    """What a learner returns."""
 
     @property
     def hypothesis(self) -> dict[str, Any] | None:
         """Its description for JSON, if it has one."""
 
     def predict(self, X: Any, /) -> Any:
-        """What it says of records, 0/1 (m,)."""
+        """Its predictions on records, 0/1 (m,)."""
 
 
 class Learner:
-    """A learner of this package, or one like them."""
+    """A learner of this package, or one with the same methods."""
 
     def __init__(self, learner: Any):
         self._learner = learner
 
     @property
     def can_restore(self) -> bool:
-        """Whether a hypothesis can be had again from its description."""
+        """Whether a hypothesis can be restored from its description."""
         return hasattr(self._learner, "restore")
 
     @property
     def draws_itself(self) -> bool:
-        """Whether it draws from the weights as it goes, instead of being given records."""
+        """Whether it draws from the weights itself, instead of taking records that were drawn."""
         return hasattr(self._learner, "learn_weighted")
 
     def learn_weighted(
         self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
-    ) -> Learnt:
+    ) -> Hypothesis:
         """The hypothesis for the prepared records under these weights."""
         return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
 
-    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Learnt:
-        """The hypothesis for some of the prepared records, one of them more than once perhaps."""
+    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
+        """The hypothesis for some of the prepared records, which may repeat."""
         if hasattr(self._learner, "learn_indices"):
             return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
         return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]
 
     def prepare(self, X: NDArray[Any]) -> Any:
-        """All records as predict reads them fastest."""
+        """All records in the form that predict reads fastest."""
         return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
 
-    def restore(self, hypothesis: dict[str, Any]) -> Learnt:
+    def restore(self, hypothesis: dict[str, Any]) -> Hypothesis:
         """The hypothesis of this description."""
         return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
 
 
-class _Found:
-    """A hypothesis that no JSON describes, of a caller's own make."""
+class _Predictor:
+    """A caller's predictor, which JSON cannot describe."""
 
     hypothesis: dict[str, Any] | None = None
 
@@ -73,41 +72,43 @@ class _Found:
         self._predict = predict
 
     def predict(self, X: Any, /) -> Any:
-        """What it says of records, which it may change in place as it likes: they are a copy."""
+        """Its predictions on a copy of the records, which it may change in place."""
         return self._predict(copy_array(X) if isinstance(X, np.ndarray) else X)
 
 
 class _Function(Learner):
-    """A function (X, y) -> something with predict, or a function."""
+    """A function (X, y) that returns a predictor: a function, or an object with predict."""
 
     can_restore = False
 
-    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
-        found = self._learner(X[indices], y[indices])
-        return found if hasattr(found, "hypothesis") else _Found(getattr(found, "predict", found))
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
+        result = self._learner(X[indices], y[indices])
+        if hasattr(result, "hypothesis"):
+            return result  # type: ignore[no-any-return]
+        return _Predictor(getattr(result, "predict", result))
 
 
 class _Classifier(Learner):
-    """A scikit-learn classifier, a new clone of it each time."""
+    """A scikit-learn classifier, of which each round fits a new clone."""
 
     can_restore = False
 
-    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Learnt:
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
         labels = y[indices]
         if labels.min() == labels.max():
             # Few classifiers learn from one class.
-            return _Found(lambda X: np.full(len(X), labels[0]))
+            return _Predictor(lambda X: np.full(len(X), labels[0]))
         model = _clone(self._learner)
         if (
             random_state is not None
             and "random_state" in inspect.signature(model.__init__).parameters
         ):
             model.set_params(random_state=random_state % (1 << 32))
-        return _Found(model.fit(X[indices], labels).predict)
+        return _Predictor(model.fit(X[indices], labels).predict)
 
 
-def adapted(learner: Any) -> Learner:
-    """The learner behind this module's face.
+def adapt(learner: Any) -> Learner:
+    """The learner with the interface of Learner.
 
     Raises: ParameterError for what cannot learn.
     """

@@ -17,7 +17,7 @@ from typing import Any
 from .._support.sqlite import FileFormat, StateFile, Statements
 from .._support.uncopyable import Uncopyable
 from ..exceptions import CheckpointError
-from .adapters import Learnt
+from .adapters import Hypothesis
 
 _FORMAT = FileFormat(
     application=b"HDPt",
@@ -52,7 +52,7 @@ class Journal(Uncopyable):
     _instead = "resume in that process, or give the run a checkpoint"
 
     def __init__(self, path: str | os.PathLike[str] | None, settings: dict[str, Any]):
-        """Reads the journal, or begins one with these settings.
+        """Read the journal, or begin one with these settings.
 
         Raises: CheckpointError for a file that is none, damaged, held by another run or cannot be
             written.
@@ -68,12 +68,12 @@ class Journal(Uncopyable):
             if not os.path.exists(self._file.path):
                 query = "INSERT INTO run VALUES (?)"
                 self._file.create(lambda new: new.write(query, json.dumps(settings)))
-            with _hold(self._file) as statements:
+            with _lock_file(self._file) as statements:
                 self._read(self._file, statements)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keeps all others from the file; what is noted meanwhile is written at once.
+    def lock(self) -> Iterator[None]:
+        """Keep all others from the file; what is added meanwhile is written at once.
 
         Raises: CheckpointError as the class, and when the run has gone on elsewhere;
             ParameterError in a forked child where there is no file to tell.
@@ -82,7 +82,7 @@ class Journal(Uncopyable):
             with self._hold():
                 yield
             return
-        with _hold(self._file) as statements:
+        with _lock_file(self._file) as statements:
             known = (self.settings["run"], len(self.hypotheses), self.asked)
             self._read(self._file, statements)
             if known != (self.settings["run"], len(self.hypotheses), self.asked):
@@ -95,15 +95,15 @@ class Journal(Uncopyable):
                 # Ctrl-C may have come between a line in the file and the same here.
                 self._read(self._file, statements)
 
-    def hypothesis(self, number: int, text: str) -> None:
-        """Notes what the next round released, which nothing ever replaces."""
+    def add_hypothesis(self, number: int, text: str) -> None:
+        """Write what the next round released, which nothing ever replaces."""
         self._write("INSERT INTO round VALUES (?, ?)", number, text)
         self.hypotheses.append(text)
 
-    def restored(self, number: int, restore: Callable[[Any], Learnt]) -> Learnt:
-        """What restore makes of the hypothesis of a round.
+    def restore(self, number: int, restore: Callable[[Any], Hypothesis]) -> Hypothesis:
+        """The hypothesis of a round, made from its description by `restore`.
 
-        Raises: CheckpointError where the file holds what it makes nothing of.
+        Raises: CheckpointError where that fails.
         """
         try:
             return restore(json.loads(self.hypotheses[number - 1]))
@@ -113,21 +113,21 @@ class Journal(Uncopyable):
             rule = f"the hypothesis of round {number} must be one of the learner's"
             raise self._file.refusal(rule) from error
 
-    def asking(self, place: int, agents: int) -> None:
-        """Notes that a test begins."""
+    def begin_test(self, place: int, agents: int) -> None:
+        """Write that a test begins."""
         self._write("INSERT INTO test VALUES (NULL, ?, ?, NULL)", place, agents)
         self.asked += agents
 
-    def answered(self, place: int, answer: Any) -> None:
-        """Notes how a test ended."""
+    def end_test(self, place: int, answer: Any) -> None:
+        """Write how a test ended."""
         query = "UPDATE test SET answer = ? WHERE place = ? AND answer IS NULL"
         self._write(query, json.dumps(answer), place)
         self.answers[place] = answer
 
     def forget_unanswered(self) -> None:
-        """Takes back tests that were begun: with fixed coins the same answers come again."""
+        """Delete tests that did not end: with a fixed seed the same answers come again."""
         if self._file is not None:
-            with _hold(self._file) as statements:
+            with _lock_file(self._file) as statements:
                 statements.write("DELETE FROM test WHERE answer IS NULL")
                 self._read(self._file, statements)
 
@@ -162,7 +162,7 @@ class Journal(Uncopyable):
 
 
 @contextmanager
-def _hold(file: StateFile) -> Iterator[Statements]:
+def _lock_file(file: StateFile) -> Iterator[Statements]:
     """The file, locked until it is closed; every statement is a transaction of its own."""
     file.inspect()
     with file.open_connection(patience=_PATIENCE_SECONDS) as statements:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._support.types import Floats
 from .._support.validate import array
 from ..exceptions import ParameterError, ShapeError
 
@@ -22,15 +22,15 @@ def chi2_finite(target: ArrayLike, source: ArrayLike) -> float:
     Cost: O(k).
     Source: Kohen and Sheffet 2022, Section 2.
     """
-    p, q = _law("target", target), _law("source", source)
+    p, q = _validate_law("target", target), _validate_law("source", source)
     if p.shape != q.shape:
         rule = "they must list the same outcomes"
         raise ShapeError(f"target has shape {p.shape} and source {q.shape}, but {rule}")
     if (p[q == 0] > 0).any():
         return math.inf
-    held = q > 0
+    support = q > 0
     # As a sum of squares it is never negative.
-    return float((((p - q)[held]) ** 2 / q[held]).sum())
+    return float((((p - q)[support]) ** 2 / q[support]).sum())
 
 
 def chi2_gaussians(
@@ -50,10 +50,12 @@ def chi2_gaussians(
     Source: integral of target**2 / source in closed form; Kohen and Sheffet 2022, Section 5, for
         diagonals of mean 0.
     """
-    means = [_vector(name, value) for name, value in _named(target_mean, source_mean, "mean")]
+    means = [
+        _validate_vector(name, value) for name, value in _pair(target_mean, source_mean, "mean")
+    ]
     spreads = [
-        _precision(name, value, means[0].size)
-        for name, value in _named(target_covariance, source_covariance, "covariance")
+        _invert(name, value, means[0].size)
+        for name, value in _pair(target_covariance, source_covariance, "covariance")
     ]
     if means[0].shape != means[1].shape:
         rule = "they must have the same length"
@@ -76,44 +78,43 @@ def chi2_gaussians(
         return math.inf
 
 
-def _named(target: ArrayLike, source: ArrayLike, what: str) -> list[tuple[str, ArrayLike]]:
+def _pair(target: ArrayLike, source: ArrayLike, what: str) -> list[tuple[str, ArrayLike]]:
     return [(f"target_{what}", target), (f"source_{what}", source)]
 
 
-def _finite(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = array(name, value)
-    if found.dtype.kind not in "buif" or not np.isfinite(found).all():
+def _validate_finite(name: str, value: ArrayLike) -> Floats:
+    values = array(name, value)
+    if values.dtype.kind not in "buif" or not np.isfinite(values).all():
         raise ParameterError(f"{name} must hold finite real numbers")
-    return found.astype(np.float64)
+    return values.astype(np.float64)
 
 
-def _vector(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = _finite(name, value)
-    if found.ndim != 1 or not found.size:
+def _validate_vector(name: str, value: ArrayLike) -> Floats:
+    values = _validate_finite(name, value)
+    if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
-        raise ShapeError(f"{name} has shape {found.shape}, but {rule}")
-    return found
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    return values
 
 
-def _law(name: str, value: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = _vector(name, value)
+def _validate_law(name: str, value: ArrayLike) -> Floats:
+    values = _validate_vector(name, value)
     # All at most 1, so that no sum overflows.
-    if not 0 <= found.min() <= found.max() <= 1 + 1e-9 or abs(found.sum() - 1) > 1e-9:
+    if not 0 <= values.min() <= values.max() <= 1 + 1e-9 or abs(values.sum() - 1) > 1e-9:
         raise ParameterError(f"{name} must hold probabilities that sum to 1")
-    return found
+    return values
 
 
-def _precision(
-    name: str, value: ArrayLike, d: int
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+def _invert(name: str, value: ArrayLike, d: int) -> tuple[Floats, float]:
     """The inverse of a covariance and the logarithm of its determinant."""
-    found = _finite(name, value)
-    if found.shape not in ((d,), (d, d)):
-        raise ShapeError(f"{name} has shape {found.shape}, but it must be ({d},) or ({d}, {d})")
-    full = np.diag(found) if found.ndim == 1 else found
+    values = _validate_finite(name, value)
+    if values.shape not in ((d,), (d, d)):
+        raise ShapeError(f"{name} has shape {values.shape}, but it must be ({d},) or ({d}, {d})")
+    full = np.diag(values) if values.ndim == 1 else values
     if not np.allclose(full, full.T):
         raise ParameterError(f"{name} must be symmetric")
-    values, vectors = np.linalg.eigh(full)
-    if values.min() <= 0:
-        raise ParameterError(f"{name} has eigenvalue {values.min():g}, but all must be above 0")
-    return (vectors / values) @ vectors.T, float(-np.log(values).sum())
+    eigenvalues, vectors = np.linalg.eigh(full)
+    if eigenvalues.min() <= 0:
+        least = eigenvalues.min()
+        raise ParameterError(f"{name} has eigenvalue {least:g}, but all must be above 0")
+    return (vectors / eigenvalues) @ vectors.T, float(-np.log(eigenvalues).sum())

@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from .. import accounting
 from .._support.validate import nonnegative_int, refuse
-from ..accounting.calibration import largest_rate
-from ..accounting.composition import delta as composed_delta
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
@@ -23,7 +22,7 @@ _MOST = 1 << 62
 
 
 def composes(learner: Any) -> bool:
-    """Whether it draws from the weights in each of many private steps, as stochastic gradients."""
+    """Whether it draws from the weights in many private steps, as gradient descent does."""
     return hasattr(learner, "learn_weighted")
 
 
@@ -44,13 +43,13 @@ def check_private(learner: Any) -> Mechanism:
     return mechanism
 
 
-def steps_of(learner: Any) -> tuple[int, int]:
+def validate_steps(learner: Any) -> tuple[int, int]:
     """Steps of a round of a learner that composes, and the draws of each.
 
     Raises: ParameterError for one that cannot be private.
     """
-    # Asked of its class: without noise there may be no step to show.
-    _check_names(type(learner), ("learn_weighted", "step", "calibrated"))
+    # Its class is asked: `step` of an instance without noise raises.
+    _check_names(type(learner), ("learn_weighted", "step", "calibrate"))
     _check_names(learner, ("steps", "batch_size"))
     counts = (
         nonnegative_int("learner.steps", learner.steps),
@@ -62,11 +61,11 @@ def steps_of(learner: Any) -> tuple[int, int]:
     return counts
 
 
-def round_cost(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
+def account_round(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
     """What is composed in a round, and how often, where no record is drawn more often than rate."""
     if not composes(learner):
         return Subsampled(check_private(learner), draws=draws, rate=rate), 1
-    steps, batch_size = steps_of(learner)
+    steps, batch_size = validate_steps(learner)
     return Subsampled(_mechanism("learner.step", learner.step), draws=batch_size, rate=rate), steps
 
 
@@ -86,8 +85,16 @@ def _mechanism(name: str, value: Any) -> Mechanism:
     return value
 
 
+class Sample(NamedTuple):
+    """Records of the curator, those that a round draws, and the learner's own epsilon on these."""
+
+    n: int
+    draws: int
+    learner_epsilon: float | None
+
+
 class Search:
-    """The learner's own epsilon that serves a run best."""
+    """The search for the learner's own epsilon that serves a run best."""
 
     def __init__(
         self,
@@ -104,13 +111,18 @@ class Search:
         self.alpha, self.beta = alpha, beta / rounds
         self.epsilon, self.delta = epsilon, delta
 
-    def for_promise(self, agnostic: bool) -> tuple[float, int, int]:
-        """Learner's epsilon, draws and records for which its error is promised."""
+    def serve_promise(self, *, agnostic: bool) -> Sample:
+        """The fewest records for which the learner's error is promised.
 
-        def found(own: float) -> tuple[float, int]:
-            draws = sample_of(self.learner, self.alpha, self.beta, own, agnostic)
-            rate = largest_rate(
-                self.learner.with_epsilon(own).privacy,
+        Raises: ParameterError where they are too many.
+        """
+
+        def count(learner_epsilon: float) -> tuple[float, int]:
+            draws = compute_sample_size(
+                self.learner, self.alpha, self.beta, learner_epsilon, agnostic
+            )
+            rate = accounting.largest_rate(
+                self.learner.with_epsilon(learner_epsilon).privacy,
                 draws=draws,
                 rounds=self.rounds,
                 epsilon=self.epsilon,
@@ -118,77 +130,87 @@ class Search:
             )
             return 1.0001 / (self.kappa * rate), draws
 
-        own, (records, draws) = _cheapest(found)
+        learner_epsilon, records, draws = _cheapest(count)
         if records > _MOST:
             raise ParameterError(f"alpha = {self.alpha}, but it needs more than 2**62 records")
-        return own, draws, math.ceil(records)
+        return Sample(math.ceil(records), draws, learner_epsilon)
 
-    def for_records(self, n: int) -> tuple[float, int, int]:
-        """Learner's epsilon and draws of the least promised error for n records."""
+    def serve_records(self, n: int) -> Sample:
+        """The draws of the least promised error for n records.
+
+        Raises: ParameterError where no draw is private.
+        """
         rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
 
-        def found(own: float) -> tuple[float, int]:
-            base = self.learner.with_epsilon(own).privacy
+        def bound_error(learner_epsilon: float) -> tuple[float, int]:
+            draws = self._most_draws(learner_epsilon, rate)
+            return (self._error(draws, learner_epsilon) if draws else math.inf), draws
 
-            def private(draws: int) -> bool:
-                terms = [(Subsampled(base, draws=draws, rate=rate), self.rounds)]
-                return composed_delta(terms, self.epsilon) <= self.delta
-
-            guess = self.epsilon / (6 * own * rate * math.sqrt(self.rounds))
-            draws = _most(max(1, int(guess)), private)
-            return (self._error(draws, own) if draws else math.inf), draws
-
-        own, (_, draws) = _cheapest(found)
+        learner_epsilon, _, draws = _cheapest(bound_error)
         if not draws:
             rule = f"no draw of so few is ({self.epsilon:g}, {self.delta:g})-DP"
             raise ParameterError(f"n = {n} with rounds = {self.rounds}, but {rule}")
-        return own, draws, n
+        return Sample(n, draws, learner_epsilon)
 
-    def _error(self, draws: int, own: float) -> float:
+    def _most_draws(self, learner_epsilon: float, rate: float) -> int:
+        base = self.learner.with_epsilon(learner_epsilon).privacy
+
+        def are_private(draws: int) -> bool:
+            terms = [(Subsampled(base, draws=draws, rate=rate), self.rounds)]
+            return accounting.delta(terms, self.epsilon) <= self.delta
+
+        guess = self.epsilon / (6 * learner_epsilon * rate * math.sqrt(self.rounds))
+        return _largest(max(1, int(guess)), are_private)
+
+    def _error(self, draws: int, learner_epsilon: float) -> float:
         """The least alpha that the learner promises for so many draws."""
         low, high = 1e-9, 1.0
         for _ in range(30):
             middle = math.sqrt(low * high)
-            enough = sample_of(self.learner, middle, self.beta, own, agnostic=True) <= draws
-            low, high = (low, middle) if enough else (middle, high)
-        return high + own * 1e-6  # the larger epsilon where nothing else tells them apart
+            size = compute_sample_size(
+                self.learner, middle, self.beta, learner_epsilon, agnostic=True
+            )
+            low, high = (low, middle) if size <= draws else (middle, high)
+        return high + learner_epsilon * 1e-6  # the smaller epsilon where errors are the same
 
 
-def _cheapest(found: Callable[[float], tuple[float, int]]) -> tuple[float, tuple[float, int]]:
-    """The learner's epsilon of least cost, the largest that comes close."""
-    best = (_LEARNER_EPSILONS[0], found(_LEARNER_EPSILONS[0]))
-    for own in _LEARNER_EPSILONS[1:]:
-        result = found(own)
-        if not result[0] < _WORTHWHILE * best[1][0] and math.isfinite(best[1][0]):
+def _cheapest(cost_of: Callable[[float], tuple[float, int]]) -> tuple[float, float, int]:
+    """The learner's epsilon of least cost, the largest that comes close; its cost and draws."""
+    best = (_LEARNER_EPSILONS[0], *cost_of(_LEARNER_EPSILONS[0]))
+    for learner_epsilon in _LEARNER_EPSILONS[1:]:
+        cost, draws = cost_of(learner_epsilon)
+        if not cost < _WORTHWHILE * best[1] and math.isfinite(best[1]):
             break
-        best = (own, result)
+        best = (learner_epsilon, cost, draws)
     return best
 
 
-def _most(guess: int, holds: Callable[[int], bool]) -> int:
-    """About the largest number of draws that holds; 0 if none."""
-    good, bad = guess, guess
-    while good and not holds(good):
-        good, bad = good // 2, good
-    while good and bad == good:
-        bad = 2 * bad
-        good = bad if holds(bad) else good
-    while good and bad > max(good + 1, _FINE * good):
-        middle = max(good + 1, int(math.sqrt(good * bad)))
-        good, bad = (middle, bad) if holds(middle) else (good, middle)
-    return good
+def _largest(guess: int, holds: Callable[[int], bool]) -> int:
+    """About the largest number that holds, where all below it do; 0 if none does."""
+    low, high = guess, 2 * guess
+    if holds(guess):
+        while holds(high):
+            low, high = high, 2 * high
+    else:
+        low, high = guess // 2, guess
+        while low and not holds(low):
+            low, high = low // 2, low
+    while low and high > max(low + 1, _FINE * low):
+        middle = max(low + 1, int(math.sqrt(low * high)))
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
-def sample_of(
+def compute_sample_size(
     learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
 ) -> int:
-    """Records that the learner asks for.
+    """The records that the learner asks for.
 
     Raises: ParameterError for a learner that does not say.
     """
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"
         raise ParameterError(f"draws = None, but {rule}")
-    knows = "agnostic" in inspect.signature(learner.sample_size).parameters
-    options = {"agnostic": agnostic} if knows else {}
+    names = inspect.signature(learner.sample_size).parameters
+    options = {"agnostic": agnostic} if "agnostic" in names else {}
     return max(1, int(learner.sample_size(alpha, beta, epsilon, **options)))

@@ -19,16 +19,17 @@ from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
-from .adapters import Learner, Learnt
+from .adapters import Hypothesis, Learner
 from .checkpoint import Journal
-from .planning import Plan
+from .plans import Plan
+from .records import Records
 
 Stopped = Literal["accepted", "rounds"]
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What the agents said of one hypothesis.
+    """The agents' estimate of the error of one hypothesis.
 
     Attributes:
         round: of the hypothesis; None for the vote of all.
@@ -52,8 +53,8 @@ class TransferResult:
 
     Attributes:
         hypothesis: a dict that JSON can carry; None for a learner whose hypotheses have none.
-        tested: what the agents said of it.
-        estimates: what they said of every hypothesis that was tested, in the order of the tests.
+        tested: the agents' estimate of its error.
+        estimates: those of every hypothesis that was tested, in the order of the tests.
         stopped: "accepted" by a test, or the planned "rounds" were over.
         rounds: how many were run.
         plan: the parameters; plan.promised says whether the error was promised.
@@ -72,10 +73,10 @@ class TransferResult:
     record: PrivacyRecord | None
     agents_record: PrivacyRecord | None
     weights: NDArray[np.float64] | None
-    _learnt: Learnt = dataclasses.field(repr=False)
+    _hypothesis: Hypothesis = dataclasses.field(repr=False)
 
     def predict(self, X: Any) -> Bits:
-        """What the hypothesis says of other records.
+        """The predictions of the hypothesis on other records.
 
         X: records (m, d), as the learner takes them. Returns uint8 (m,).
 
@@ -83,7 +84,7 @@ class TransferResult:
         Cost: a pass over X, for a vote one for each different hypothesis.
         Source: none.
         """
-        return np.asarray(self._learnt.predict(X)).astype(np.uint8)
+        return np.asarray(self._hypothesis.predict(X)).astype(np.uint8)
 
     def __repr__(self) -> str:
         tested, promise = self.tested, self.plan.error
@@ -95,7 +96,7 @@ class TransferResult:
 
 
 class Rounds:
-    """A run at its beginning, at its end, or wherever it was stopped.
+    """A run at any stage: begun, stopped or finished.
 
     Attributes:
         plan: the parameters.
@@ -116,105 +117,110 @@ class Rounds:
         self._learner = learner
         self._seed: str | None = journal.settings["seed"]
         self._finalists: list[int] = journal.settings["finalists"]
-        self._latest: tuple[int, Learnt] | None = None
-        self._kept: dict[int, Learnt] = {}
-        self._tested: dict[int, tuple[RoundResult, Learnt]] = {}
+        self._latest: tuple[int, Hypothesis] | None = None
+        self._kept: dict[int, Hypothesis] = {}
+        self._tested: dict[int, tuple[RoundResult, Hypothesis]] = {}
 
-    def finished(self, X: NDArray[Any], y: Bits, agents: Any, bar: Any) -> TransferResult:
-        """Runs what is left.
+    def finish(self, records: Records, agents: Any, bar: Any) -> TransferResult:
+        """Run what is left.
 
         Raises: AgentsExhausted, and whatever learner and agents raise; calling again goes on.
         """
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
-        prepared = self._learner.prepare(X)
-        # The weights know what they have taken in, even if Ctrl-C came just then.
-        while (number := self.weights._updates + 1) <= self.plan.rounds:
-            learnt = self._learned(number, prepared, y)
+        prepared, y = self._learner.prepare(records.X), records.y
+        # The weights count their updates themselves, so that Ctrl-C cannot come between the two.
+        while (number := self.weights.updates + 1) <= self.plan.rounds:
+            hypothesis = self._learn(number, prepared, y)
             place = places.get(number)
-            if place is not None and self._accepts(place, number, learnt, agents):
+            if place is not None and self._accepts(place, number, hypothesis, agents):
                 return self._result(place, "accepted", number, agents)
             if self.plan.output == "majority" or number in self._finalists:
-                self._kept[number] = learnt
-            self.weights.update(_losses(learnt, prepared, y))
+                self._kept[number] = hypothesis
+            self.weights.update(_compute_losses(hypothesis, prepared, y))
             bar.update()
-        self._test_finally(len(places), agents)
+        self._test_finalists(len(places), agents)
         last = len(places) if self.plan.output == "majority" else self._best()
         return self._result(last, "rounds", self.plan.rounds, agents)
 
-    def _learned(self, number: int, X: Any, y: Bits) -> Learnt:
-        """The hypothesis of a round, had, restored or learned; noted before anybody sees it."""
-        known = number <= len(self.journal.hypotheses)
+    def _learn(self, number: int, X: Any, y: Bits) -> Hypothesis:
+        """The hypothesis of a round, restored or learned; written before anybody sees it."""
+        is_written = number <= len(self.journal.hypotheses)
         if self._latest is None or self._latest[0] != number:
-            self._latest = (number, self._restored(number) if known else self._drawn(number, X, y))
-        if not known:
-            self.journal.hypothesis(number, json.dumps(self._latest[1].hypothesis))
+            hypothesis = self._restore(number) if is_written else self._draw(number, X, y)
+            self._latest = (number, hypothesis)
+        if not is_written:
+            self.journal.add_hypothesis(number, json.dumps(self._latest[1].hypothesis))
         return self._latest[1]
 
-    def _restored(self, number: int) -> Learnt:
-        return self.journal.restored(number, self._learner.restore)
+    def _restore(self, number: int) -> Hypothesis:
+        return self.journal.restore(number, self._learner.restore)
 
-    def _drawn(self, number: int, X: Any, y: Bits) -> Learnt:
-        coins = self._coins("learner", number)
+    def _draw(self, number: int, X: Any, y: Bits) -> Hypothesis:
+        seed = self._seed_for("learner", number)
         if self._learner.draws_itself:
-            return self._learner.learn_weighted(X, y, self.weights, coins)
-        indices = self.weights.draw(self.plan.draws, random_state=self._coins("draws", number))
-        return self._learner.learn(X, y, indices, coins)
+            return self._learner.learn_weighted(X, y, self.weights, seed)
+        indices = self.weights.draw(self.plan.draws, random_state=self._seed_for("draws", number))
+        return self._learner.learn(X, y, indices, seed)
 
-    def _accepts(self, place: int, number: int, learnt: Learnt, agents: Any) -> bool:
-        value = self._test(place, number, learnt, agents).value
+    def _accepts(self, place: int, number: int, hypothesis: Hypothesis, agents: Any) -> bool:
+        value = self._test(place, number, hypothesis, agents).value
         return self.plan.output == "tested" and value <= 3 * self.plan.alpha + self.plan.opt
 
-    def _test_finally(self, place: int, agents: Any) -> None:
+    def _test_finalists(self, place: int, agents: Any) -> None:
         if self.plan.output == "majority":
             self._test(place, None, Vote(list(self._kept.values())), agents)
             return
         for offset, number in enumerate(self._finalists):
             self._test(place + offset, number, self._kept[number], agents)
 
-    def _test(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
-        """The agents' word on a hypothesis; they are asked only once."""
+    def _test(
+        self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
+    ) -> RoundResult:
+        """The estimated error of a hypothesis, for which agents are asked only once."""
         if place not in self._tested:
             if place in self.journal.answers:
-                found = RoundResult(*self.journal.answers[place])
+                result = RoundResult(*self.journal.answers[place])
             elif is_oracle(agents):
-                found = _queried(number, learnt, agents, self.plan.alpha)
-                self.journal.answered(place, dataclasses.astuple(found))
+                result = _query(number, hypothesis, agents, self.plan.alpha)
+                self.journal.end_test(place, dataclasses.astuple(result))
             else:
-                found = self._asked(place, number, learnt, agents)
-            self._tested[place] = (found, learnt)
+                result = self._ask(place, number, hypothesis, agents)
+            self._tested[place] = (result, hypothesis)
         return self._tested[place][0]
 
-    def _asked(self, place: int, number: int | None, learnt: Learnt, agents: Any) -> RoundResult:
+    def _ask(
+        self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
+    ) -> RoundResult:
         size, beta = self.plan.agents_per_test, self.plan.beta / self.plan.tests
         if agents.remaining < size:
             left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
             raise AgentsExhausted(f"{left}; the run is kept, and resume(X, y, agents) goes on")
-        self.journal.asking(place, size)
-        answers = agents.test(learnt, size, random_state=self._coins("agents", place))
+        self.journal.begin_test(place, size)
+        answers = agents.test(hypothesis, size, random_state=self._seed_for("agents", place))
         estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
-        found = RoundResult(number, *estimate, size)
-        self.journal.answered(place, dataclasses.astuple(found))
-        return found
+        result = RoundResult(number, *estimate, size)
+        self.journal.end_test(place, dataclasses.astuple(result))
+        return result
 
     def _best(self) -> int:
         return min(self._tested, key=lambda place: self._tested[place][0].value)
 
     def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> TransferResult:
-        tested, learnt = self._tested[place]
+        tested, hypothesis = self._tested[place]
         return TransferResult(
-            hypothesis=learnt.hypothesis,
+            hypothesis=hypothesis.hypothesis,
             tested=tested,
             estimates=tuple(self._tested[key][0] for key in sorted(self._tested)),
             stopped=stopped,
             rounds=rounds,
             plan=self.plan,
             record=self.record,
-            agents_record=None if is_oracle(agents) else agents.record(self._coins("agents", 0)),
-            weights=self.weights._probabilities() if self.record is None else None,
-            _learnt=learnt,
+            agents_record=None if is_oracle(agents) else agents.record(self._seed_for("agents", 0)),
+            weights=self.weights.probabilities() if self.record is None else None,
+            _hypothesis=hypothesis,
         )
 
-    def _coins(self, purpose: str, number: int) -> int | None:
+    def _seed_for(self, purpose: str, number: int) -> int | None:
         """The random_state of one step, the same in a run that was interrupted."""
         if self._seed is None:
             return None
@@ -225,16 +231,19 @@ class Rounds:
 class Vote:
     """The majority of some hypotheses, ties to 0."""
 
-    def __init__(self, learnt: Sequence[Learnt]):
-        said = [each.hypothesis for each in learnt]
-        keys = [place if each is None else json.dumps(each) for place, each in enumerate(said)]
-        self._different = dict(zip(keys, learnt, strict=True))
+    def __init__(self, voters: Sequence[Hypothesis]):
+        descriptions = [voter.hypothesis for voter in voters]
+        keys = [
+            place if description is None else json.dumps(description)
+            for place, description in enumerate(descriptions)
+        ]
+        self._different = dict(zip(keys, voters, strict=True))
         self._counts = Counter(keys)
-        described = not any(each is None for each in said)
-        self.hypothesis = {"kind": "vote", "hypotheses": said} if described else None
+        vote = {"kind": "vote", "hypotheses": descriptions}
+        self.hypothesis = None if None in descriptions else vote
 
     def predict(self, X: Any, /) -> Bits:
-        """What most of them say."""
+        """The label that more than half of them predict."""
         votes = np.zeros(len(X), np.int64)
         for key, count in self._counts.items():
             votes += count * np.asarray(self._different[key].predict(X)).astype(np.int64)
@@ -242,27 +251,31 @@ class Vote:
 
 
 def is_oracle(agents: Any) -> bool:
-    """Whether it answers statistical queries and is no population of agents."""
+    """Whether it answers statistical queries, instead of being a population of agents."""
     return not isinstance(agents, local.Agents | local.RemoteAgents)
 
 
-def _queried(number: int | None, learnt: Learnt, oracle: Any, tau: float) -> RoundResult:
-    value = float(oracle.query(lambda X, y: _losses(learnt, X, y).astype(np.float64), tau))
+def _query(number: int | None, hypothesis: Hypothesis, oracle: Any, tau: float) -> RoundResult:
+    value = float(
+        oracle.query(lambda X, y: _compute_losses(hypothesis, X, y).astype(np.float64), tau)
+    )
     if not 0 <= value <= 1:
         raise ParameterError(f"oracle answered {value}, but a mean loss lies in [0, 1]")
     return RoundResult(number, value, max(value - tau, 0.0), min(value + tau, 1.0), 0)
 
 
-def _losses(learnt: Any, X: Any, y: Bits) -> NDArray[Any]:
-    """What a hypothesis loses on each record: losses of its own in [0, 1], if any, or errors."""
-    if hasattr(learnt, "losses"):
-        return losses("losses(X, y)", learnt.losses(X, y), len(y))
-    return _wrong(learnt, X, y)
+def _compute_losses(hypothesis: Any, X: Any, y: Bits) -> NDArray[Any]:
+    """The loss of a hypothesis on each record: its own losses in [0, 1], if any, or errors."""
+    if hasattr(hypothesis, "losses"):
+        return losses("losses(X, y)", hypothesis.losses(X, y), len(y))
+    return _errors(hypothesis, X, y)
 
 
-def _wrong(learnt: Learnt, X: Any, y: Bits) -> NDArray[np.bool_]:
-    said = np.asarray(learnt.predict(X))
-    if said.shape != y.shape:
-        raise ShapeError(f"predict returned shape {said.shape}, but there are {len(y):,} records")
-    wrong: NDArray[np.bool_] = said != y
+def _errors(hypothesis: Hypothesis, X: Any, y: Bits) -> NDArray[np.bool_]:
+    predictions = np.asarray(hypothesis.predict(X))
+    if predictions.shape != y.shape:
+        raise ShapeError(
+            f"predict returned shape {predictions.shape}, but there are {len(y):,} records"
+        )
+    wrong: NDArray[np.bool_] = predictions != y
     return wrong

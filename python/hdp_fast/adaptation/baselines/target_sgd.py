@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
-from ...learners.linear_model import Rows
-from ...learners.sgd import Numerics, PrivateSGD
+from ...learners.linear_model import ValidRows
+from ...learners.noisy_steps import Numerics
+from ...learners.sgd import PrivateSGD
 from ..base import BoundedEstimator, check_loss, people, same_columns
 from .weighted_fit import Loss
 
@@ -42,7 +43,7 @@ class TargetSGD(BoundedEstimator):
         record_: what protects the target, after fit.
 
     Raises: ParameterError, by fit.
-    Cost: as PrivateSGD.calibrated and PrivateSGD.learn.
+    Cost: as PrivateSGD.calibrate and PrivateSGD.learn.
     Source: Bassily, Feldman, Talwar and Thakurta 2019, Private Stochastic Convex Optimization with
         Optimal Rates, Algorithm 1; steps and noise are those of PrivateSGD.
     """
@@ -76,7 +77,7 @@ class TargetSGD(BoundedEstimator):
         d = people("source", X_source, y_source, self.loss).X.shape[1]
         target = people("target", X_target, y_target, self.loss)
         same_columns("X_target", target.X, d)
-        rows, learner = Rows(target.X), self._learner(len(target.y), d)
+        rows, learner = ValidRows(target.X), self._learner(len(target.y), d)
         model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
         return self
@@ -88,7 +89,7 @@ class TargetSGD(BoundedEstimator):
         positive_int("steps", steps, _MOST_STEPS)
         drawn = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         learner = PrivateSGD(
-            self.loss,
+            loss=self.loss,
             steps=steps,
             batch_size=drawn if self.batch_size is None else self.batch_size,
             radius=self.radius,
@@ -97,4 +98,4 @@ class TargetSGD(BoundedEstimator):
             numerics=self.numerics,
             delta=delta,
         )
-        return learner.calibrated(epsilon=epsilon, n=n)
+        return learner.calibrate(epsilon=epsilon, n=n)

@@ -1,0 +1,222 @@
+"""Steps that add noise to sums over drawn batches: what they cost, and the noise that they need."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+from .. import accounting
+from .._support.parameters import Parameters
+from .._support.types import RandomState
+from .._support.validate import bounded_positive, one_of, positive, positive_int, probability
+from ..accounting.mechanisms import ZCDP, GaussianMechanism, Mechanism, Subsampled
+from ..accounting.sampling_rate import SLACK, density, rate_of
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord, rng_of
+from .hypotheses import store
+
+Numerics = Literal["exact", "idealized"]
+
+_MOST_RUNS = 1 << 40
+# Below what the core draws exactly, and far above what leaves anything to learn from.
+_LARGEST_NOISE = 2.0**28
+# Stated where (0, delta)-DP holds already; a record wants a number above 0.
+_LEAST_EPSILON = 1e-9
+# The range in which noise is searched, in Lipschitz constants, and by how much it is increased
+# where rounding leaves it just too small.
+_LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
+
+
+class SGDGuarantees(NamedTuple):
+    """The epsilon of the same run with either kind of noise.
+
+    Attributes:
+        exact: of discrete Gaussian noise on integers, by its own Renyi divergence.
+        idealized: of Gaussian noise as real numbers would have it.
+        delta: of both.
+    """
+
+    exact: float
+    idealized: float
+    delta: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisySteps(Parameters):
+    """Steps of which each adds Gaussian noise to a sum over records drawn with replacement.
+
+    Attributes:
+        steps: at least 1.
+        batch_size: records drawn in a step, at least 1.
+        noise_multiplier: standard deviation of the noise, in units of the largest norm of a
+            record's part in the sum; None for no privacy.
+        numerics: "exact" or "idealized".
+        delta: at which a run states its epsilon.
+    """
+
+    steps: int
+    batch_size: int = 1
+    noise_multiplier: float | None = None
+    numerics: Numerics = "exact"
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        """Validate the parameters."""
+        one_of("numerics", self.numerics, ("exact", "idealized"))
+        if self.noise_multiplier is not None:
+            noise = bounded_positive("noise_multiplier", self.noise_multiplier, _LARGEST_NOISE)
+            store(self, noise_multiplier=noise)
+        store(
+            self,
+            steps=positive_int("steps", self.steps, 1 << 53),
+            batch_size=positive_int("batch_size", self.batch_size, 1 << 32),
+            delta=probability("delta", self.delta),
+        )
+
+    @property
+    def step(self) -> Mechanism:
+        """One step on records already drawn, as accounting takes it.
+
+        Raises: ParameterError without noise.
+        """
+        if self.noise_multiplier is None:
+            raise ParameterError(
+                "noise_multiplier = None, but only noise protects: there is no guarantee"
+            )
+        mu = 2 / self.noise_multiplier
+        return ZCDP(mu**2 / 2) if self.numerics == "exact" else GaussianMechanism(mu)
+
+    def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
+        """The cost of `rounds` runs, as accounting.epsilon and accounting.delta take it.
+
+        rate: the largest probability of any record in a draw: 1 / n for learn, `rate` of
+        DenseWeights for learn_weighted. rounds: at least 1.
+
+        Guarantee: so many runs, chosen adaptively, are as private under replace_one as the
+            composition says.
+        Raises: ParameterError, also without noise.
+        Cost: constant.
+        Source: Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the
+            sum by at most 2 b L, and accounting.Subsampled mixes over b.
+        """
+        subsampled = Subsampled(self.step, draws=self.batch_size, rate=rate)
+        return [(subsampled, self._steps_of(rounds))]
+
+    def calibrate(
+        self,
+        *,
+        epsilon: float,
+        n: int,
+        delta: float | None = None,
+        kappa: float | None = None,
+        rounds: int = 1,
+    ) -> Self:
+        """The same learner with the least noise at which `rounds` runs are private.
+
+        epsilon: above 0; n: records, at least 1; delta: None means the learner's own; kappa:
+        density of the weights, in (0, 1]; None for learn, whose draws are uniform. rounds: at
+        least 1.
+
+        Guarantee: the runs are (epsilon, delta)-DP, by composition.
+        Raises: ParameterError, also when no noise is enough.
+        Cost: about 25 calls of accounting.delta.
+        Source: bisection.
+        """
+        rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
+        delta = self.delta if delta is None else probability("delta", delta)
+        steps = self._steps_of(rounds)
+
+        def family(multiplier: float) -> Mechanism:
+            return dataclasses.replace(self, noise_multiplier=multiplier).composition(rate)[0][0]
+
+        try:
+            multiplier = accounting.smallest_noise(
+                family, epsilon=goal, delta=delta, rounds=steps, low=_LEAST_NOISE, high=_MOST_NOISE
+            )
+        except ParameterError as error:
+            # All arguments have been checked: what is left is noise that is not enough.
+            rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
+            raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
+        learner = dataclasses.replace(self, noise_multiplier=multiplier, delta=delta)
+        # The search for an epsilon ends above it: a budget of the given one must be enough.
+        while accounting.epsilon(learner.composition(rate, rounds=rounds), delta) > goal:
+            multiplier *= _INCREASE
+            learner = dataclasses.replace(learner, noise_multiplier=multiplier)
+        return learner
+
+    def records_needed(
+        self,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        kappa: float | None = None,
+        rounds: int = 1,
+    ) -> int:
+        """The fewest records, within 1e-5 of their number, for which `rounds` runs are private.
+
+        epsilon, delta, kappa, rounds: as calibrate.
+
+        Guarantee: with so many records or more the runs are (epsilon, delta)-DP, by composition.
+        Raises: ParameterError, also without noise.
+        Cost: about 25 calls of accounting.delta.
+        Source: bisection.
+        """
+        rate = accounting.largest_rate(
+            self.step,
+            draws=self.batch_size,
+            rounds=self._steps_of(rounds),
+            epsilon=epsilon,
+            delta=self.delta if delta is None else delta,
+        )
+        return math.ceil(SLACK / (rate * density(kappa)))
+
+    def guarantees(
+        self,
+        *,
+        n: int,
+        delta: float | None = None,
+        kappa: float | None = None,
+        rounds: int = 1,
+    ) -> SGDGuarantees:
+        """The epsilon of `rounds` runs with exact and with idealized noise, side by side.
+
+        n, delta, kappa, rounds: as calibrate.
+
+        Guarantee: each is that of the composition with the noise that it names.
+        Raises: ParameterError, also without noise.
+        Cost: two calls of accounting.epsilon.
+        Source: as composition.
+        """
+        delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
+
+        def epsilon(numerics: Numerics) -> float:
+            learner = dataclasses.replace(self, numerics=numerics)
+            return accounting.epsilon(learner.composition(rate, rounds=rounds), delta)
+
+        return SGDGuarantees(epsilon("exact"), epsilon("idealized"), delta)
+
+    def uniform_record(self, n: int, random_state: RandomState) -> PrivacyRecord:
+        """What protects n records that are drawn uniformly.
+
+        Raises: ParameterError where no epsilon holds.
+        """
+        epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)
+        if epsilon == math.inf:
+            rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
+            raise ParameterError(f"noise_multiplier = {self.noise_multiplier}, but {rule}")
+        kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
+        return PrivacyRecord(
+            mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch_size} uniform draws",
+            source="Kohen and Sheffet 2022, Algorithm 3; accounting.Subsampled",
+            neighbors="replace_one",
+            epsilon=max(epsilon, _LEAST_EPSILON),
+            delta=self.delta,
+            noise=f"{kind}, {self.noise_multiplier:g} Lipschitz constants on each sum",
+            numerics=self.numerics,
+            rng=rng_of(random_state),
+        )
+
+    def _steps_of(self, rounds: int) -> int:
+        return self.steps * positive_int("rounds", rounds, _MOST_RUNS)

@@ -1,0 +1,123 @@
+"""Finite classes over bits whose hypotheses are stored one by one: conjunctions and parities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._core import Features
+from .._support.types import Bits
+from .bit_classes import ListedClass
+from .descriptions import Description, flag
+from .hypotheses import Errors, first, store
+from .literals import list_members, make_mask, required_values, validate_masks
+
+
+class StoredClass(ListedClass):
+    """Hypotheses that are stored one by one."""
+
+    _lists: _core.Lists
+
+    def _plain_errors(self, features: Features, y: ArrayLike, threads: int | None) -> Errors:
+        return self._lists.errors(features, y, threads)
+
+    def _listed(self, i: int) -> tuple[_core.Lists, int]:
+        return self._lists, i
+
+
+@dataclass(frozen=True, eq=False)
+class ConjunctionList(StoredClass):
+    """Conjunctions given one by one.
+
+    A conjunction that requires a feature to be both 0 and 1 is the constant 0.
+
+    Attributes:
+        ones: 0/1 (k, d), the features that must be 1; kept as a read-only copy.
+        zeros: 0/1 (k, d), the features that must be 0; kept as a read-only copy.
+    """
+
+    ones: Bits
+    zeros: Bits
+    _lists: _core.Lists = field(init=False, repr=False)
+    _kind = "conjunction"
+
+    def __post_init__(self) -> None:
+        """Validate the parameters."""
+        store(
+            self, ones=validate_masks("ones", self.ones), zeros=validate_masks("zeros", self.zeros)
+        )
+        store(self, _lists=_core.Lists(self.ones, self.zeros))
+
+    @property
+    def d(self) -> int:  # type: ignore[override]
+        """Number of features."""
+        return int(self.ones.shape[1])
+
+    def _plain(self) -> int:
+        return len(self.ones)
+
+    def _complements(self) -> int:
+        return 0
+
+    def _description(self, i: int) -> Description:
+        literals = [(j, 1) for j in list_members(self.ones[i])] + [
+            (j, 0) for j in list_members(self.zeros[i])
+        ]
+        features, values = [list(part) for part in zip(*sorted(literals), strict=True)] or ([], [])
+        return {"kind": "conjunction", "features": features, "values": values}
+
+    def _plain_index(self, description: Description) -> int | None:
+        if max(description["features"], default=0) >= self.d:
+            return None
+        zeros, ones = required_values([description["features"]], [description["values"]], self.d)
+        return first((self.ones == ones).all(axis=1) & (self.zeros == zeros).all(axis=1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConjunctionList, (self.ones, self.zeros)
+
+
+@dataclass(frozen=True, eq=False)
+class Parities(StoredClass):
+    """Sums of given features over GF(2).
+
+    Attributes:
+        masks: 0/1 (k, d), which features each sums, an array or a BitMatrix; kept as a read-only
+            array.
+        affine: whether each comes with the constant 1 added as well; those are k, ..., 2 k - 1.
+    """
+
+    masks: Bits
+    affine: bool = False
+    _lists: _core.Lists = field(init=False, repr=False)
+    _kind = "parity"
+
+    def __post_init__(self) -> None:
+        """Validate the parameters."""
+        store(self, masks=validate_masks("masks", self.masks))
+        flag("affine", self.affine)
+        store(self, _lists=_core.Lists(self.masks, None))
+
+    @property
+    def d(self) -> int:  # type: ignore[override]
+        """Number of features."""
+        return int(self.masks.shape[1])
+
+    def _plain(self) -> int:
+        return len(self.masks)
+
+    def _complements(self) -> int:
+        return self._plain() if self.affine else 0
+
+    def _description(self, i: int) -> Description:
+        return {"kind": "parity", "features": list_members(self.masks[i])}
+
+    def _plain_index(self, description: Description) -> int | None:
+        if max(description["features"], default=0) >= self.d:
+            return None
+        return first((self.masks == make_mask(description["features"], self.d)).all(axis=1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parities, (self.masks, self.affine)
