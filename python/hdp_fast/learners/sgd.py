@@ -35,10 +35,10 @@ from .hypotheses import read_only, store
 from .linear_model import LinearLoss, LinearModel, Rows, as_given, labels_of, looked_at
 
 Loss = Literal["hinge", "logistic", "squared", "huber"]
-Numerics = Literal["exact", "idealized", "idealized"]
+Numerics = Literal["exact", "idealized"]
 
 _LOSSES = ("hinge", "logistic", "squared", "huber")
-_NUMERICS = ("exact", "idealized", "idealized")
+_NUMERICS = ("exact", "idealized")
 
 # Below what the core draws exactly, and far above what leaves anything to learn from.
 _LARGEST_NOISE = 2.0**28
@@ -94,7 +94,7 @@ class PrivateSGD:
         clip_norm: bound L on the norm of a gradient; None means the loss's own.
         noise_multiplier: standard deviation in units of L, on the sum over a batch; None for no
             privacy.
-        numerics: "exact", or "idealized", which is faster; kept as "idealized", as in records.
+        numerics: "exact", or "idealized", which is faster.
         label_bound: None for labels 0 and 1, which stand for -1 and 1; a number c for real labels,
             clipped to [-c, c], of "squared" and "huber".
         threshold: of "huber".
@@ -146,7 +146,6 @@ class PrivateSGD:
         strong_convexity = self.l2 if self.strong_convexity is None else self.strong_convexity
         store(
             self,
-            numerics="exact" if self.numerics == "exact" else "idealized",
             steps=positive_int("steps", self.steps, 1 << 53),
             batch_size=positive_int("batch_size", self.batch_size, 1 << 32),
             l1=nonnegative("l1", self.l1),
@@ -402,8 +401,8 @@ class PrivateSGD:
     def _learned(
         self, rows: Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
-        kind = "exact" if self.numerics == "exact" else "idealized"
-        noise = ("none", 0.0) if self.noise_multiplier is None else (kind, self.noise_multiplier)
+        multiplier = self.noise_multiplier
+        noise = ("none", 0.0) if multiplier is None else (self.numerics, multiplier)
         found = _core.sgd_learn(
             as_given(rows, labels),
             draws,
@@ -429,6 +428,6 @@ class PrivateSGD:
             epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
             noise=f"{kind}, {self.noise_multiplier:g} Lipschitz constants on each sum",
-            numerics="exact" if self.numerics == "exact" else "idealized",
+            numerics=self.numerics,
             rng=rng_of(random_state),
         )
