@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from command_line import fails
 
-from hdp_fast import PrivacyRecord
+from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import main
 from hdp_fast.cli.scaled_features import ScaledFeatures
 from hdp_fast.data import Schema, files, read_table
@@ -348,13 +348,15 @@ def wait_until_spent(process, ledger, patience=60):
 def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", ".1"]) == 0
     argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", "--steps", 10**8)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hdp_fast", *argv], stderr=subprocess.PIPE, text=True
-    )
-    wait_until_spent(process, folder / "ledger")
-    start = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=20)
+    adapt = [sys.executable, "-m", "hdp_fast", *argv]
+    with subprocess.Popen(adapt, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until_spent(process, folder / "ledger")
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert time.monotonic() - start < 2
     assert process.returncode == 130
     assert error == (

@@ -222,7 +222,7 @@ class NonConvexAdaptation(Estimator):
             loss=self.loss,
             classes=self._validate_classes(),
             start=self._validate_start(),
-            loss_bounds=self._validate_bends(),
+            loss_bounds=self._validate_loss_bounds(),
             alpha=None if self.alpha is None else probability("alpha", self.alpha),
             discrepancy=self._validate_discrepancy(),
             penalties=NonConvexPenalties(
@@ -263,7 +263,7 @@ class NonConvexAdaptation(Estimator):
             raise ParameterError("start is too long, but its norm must be at most radius")
         return start
 
-    def _validate_bends(self) -> LossBounds | None:
+    def _validate_loss_bounds(self) -> LossBounds | None:
         if not callable(self.loss):
             return None
         if self.loss_bounds is None or len(self.loss_bounds) != 3:

@@ -77,7 +77,7 @@ def selection_epsilon(rho: float, *, trials: float, delta: float) -> float:
     the second term of the theorem at its best second order, sqrt(ln(trials) / rho), or at order 1,
     2 ln trials, where that is below 1.
 
-    Guarantee: telling the best trial, and not how many there were, is (epsilon, delta)-DP.
+    Guarantee: releasing the best trial, and not how many there were, is (epsilon, delta)-DP.
     Raises: ParameterError.
     Cost: constant.
     Source: Papernot and Steinke 2022, Theorem 2 with eta = 1.
@@ -107,18 +107,18 @@ def tune(
     estimator: ConvexAdaptation, or NonConvexAdaptation without a callable; its epsilon and delta
     are what the whole tuning promises, its budget is charged once. grid: names of parameters and
     public values to try, in any combination. X_source (m, d), y_source (m,), X_target (n, d),
-    y_target (n,): as fit takes them, n at least 2; all of them are looked at before they are split,
-    and those to judge by are projected as fit projects private records. method: "private_selection"
-    tries a random number of random combinations, and tells the best; "not_private" tries all, each
-    at the estimator's epsilon, and judges them without noise. trials: mean number of trials, above
-    1; None means twice the number of combinations. validation: share of the target, in (0, 1),
-    chosen by public coins.
+    y_target (n,): as fit takes them, n at least 2; all of them are validated before they are split,
+    and those for validation are projected as fit projects private records. method:
+    "private_selection" tries a random number of random combinations, and returns the best;
+    "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
+    mean number of trials, above 1; None means twice the number of combinations. validation: share
+    of the target, in (0, 1), chosen by public coins.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
-        each trial is rho-zCDP, since a record is either learned from or judged by, with the largest
-        rho at which selection_epsilon is at most epsilon. How many trials there were is not told,
-        and must not be seen; running time shows it. "not_private" has no guarantee, and its record
-        says so.
+        each trial is rho-zCDP, since a record is used for either learning or validation, with the
+        largest rho at which selection_epsilon is at most epsilon. How many trials there were is not
+        released, and must not be seen; running time shows it. "not_private" has no guarantee, and
+        its record says so.
     Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless the noise
         of a combination is beyond what is drawn.
     Cost: `trials` fits on average, or one for each combination.

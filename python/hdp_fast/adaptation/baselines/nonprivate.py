@@ -157,7 +157,7 @@ class KernelMeanMatching(_Reweighted):
         bound: of beta, at least 1.
         slack: in [0, 1); None means 1 - 1 / sqrt(m), as the paper has it.
         landmarks: at least 1.
-        steps: at most so many steps of descent.
+        steps: the largest number of steps of descent.
         tolerance: the gap at which to stop, as a share of the objective at equal weights.
         coef_: float64 (d,), read-only, after fit.
         weights_: float64 (m,), read-only, after fit.
@@ -214,7 +214,7 @@ class DiscrepancyMinimization(_Reweighted):
     Attributes:
         loss: as SourceOnly.
         l2: as SourceOnly.
-        steps: at most so many steps of descent for each of some six stages of less smoothing.
+        steps: the largest number of steps of descent in each of about six stages of less smoothing.
         tolerance: the gap at which to stop, as a share of the eigenvalue at equal weights.
         coef_: float64 (d,), read-only, after fit.
         weights_: float64 (m,), read-only, after fit.

@@ -1,4 +1,4 @@
-"""The labeled discrepancy: how differently two samples judge linear predictors."""
+"""The labeled discrepancy: how much the mean losses of two samples differ for linear predictors."""
 
 from __future__ import annotations
 
