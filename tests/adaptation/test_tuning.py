@@ -1,4 +1,4 @@
-"""Private selection against the exact law of the best of a random number of trials."""
+"""Tests of the private module adaptation.tuning: selection beside the exact law of the best."""
 
 import math
 
