@@ -86,7 +86,7 @@ def measured(rows: int, d: int, dtype: str, repeats: int) -> dict[str, Any]:
 
     def numpy(loss: str) -> Action:
         return lambda: [
-            reference.eliminated(
+            reference.evaluate_eliminated(
                 X, y, w, cap=cap, kappa_1=KAPPA_1, offset=OFFSET * (number == 0), loss=loss
             )
             for number, (X, y, _) in enumerate(halves)

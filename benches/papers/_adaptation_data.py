@@ -163,7 +163,7 @@ class Sentiment(DataSet):
         also, training, validation, test = (
             target.part(part) for part in np.split(order, [200, 500, 550])
         )
-        return Split(joined(source.part(chosen), also), training, validation, test)
+        return Split(join(source.part(chosen), also), training, validation, test)
 
     def split(self, number: int) -> Split:
         """As DataSet, by an SVD of the source."""
@@ -209,12 +209,12 @@ def with_constant(rows: Floats) -> Floats:
     return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
 
 
-def joined(*samples: Sample) -> Sample:
+def join(*samples: Sample) -> Sample:
     """All of them, one after the other."""
     return Sample(*(np.concatenate(parts) for parts in zip(*samples, strict=True)))
 
 
-def enlarged(sample: Sample, n: int, coins: np.random.Generator) -> Sample:
+def enlarge(sample: Sample, n: int, coins: np.random.Generator) -> Sample:
     """So many records drawn with replacement, each meant to be another person's, as in Figure 1."""
     return sample.part(coins.integers(len(sample.y), size=n))
 
@@ -244,7 +244,7 @@ def indicators(values: NDArray[Any], public: NDArray[Any]) -> Floats:
     return (values[:, None] == np.unique(public)).astype(float)
 
 
-def apart(X: Floats, y: NDArray[Any], source: NDArray[Any]) -> tuple[Sample, Sample]:
+def separate(X: Floats, y: NDArray[Any], source: NDArray[Any]) -> tuple[Sample, Sample]:
     both = Sample(X, np.asarray(y, float))
     return both.part(np.flatnonzero(source)), both.part(np.flatnonzero(~source))
 
@@ -253,7 +253,7 @@ def apart(X: Floats, y: NDArray[Any], source: NDArray[Any]) -> tuple[Sample, Sam
 def wind() -> tuple[Sample, Sample]:
     found = table("wind_haslett_raftery.csv.gz")
     stations = [name for name in found if name not in ("year", "month", "day")]
-    return apart(numbers(found, stations[:-1]), found[stations[-1]], found["month"] != 1)
+    return separate(numbers(found, stations[:-1]), found[stations[-1]], found["month"] != 1)
 
 
 @functools.cache
@@ -279,7 +279,7 @@ def airline() -> tuple[Sample, Sample]:
             *(carrier == name for name in ("UA", "EV", "B6")),
         ]
     )
-    return apart(X, delay, hours(leaves) < EVENING)
+    return separate(X, delay, hours(leaves) < EVENING)
 
 
 def circle(turns: Floats) -> tuple[Floats, Floats]:
@@ -296,7 +296,7 @@ def gas() -> tuple[Sample, Sample]:
     with np.load(FOLDER / "gas_drift_8of10.npz") as found:
         # The sixth gas is the one without an indicator: 133 columns, as in the paper.
         X = np.column_stack([found["X"].astype(float), found["gas"][:, None] == np.arange(5)])
-        return apart(X, found["conc"], found["batch"] != 6)
+        return separate(X, found["conc"], found["batch"] != 6)
 
 
 @functools.cache
@@ -305,7 +305,7 @@ def news() -> tuple[Sample, Sample]:
     sunday = found["weekday_is_sunday"] == 1
     left = ("timedelta", "shares", "is_weekend")
     names = [name for name in found if name not in left and not name.startswith("weekday_is_")]
-    return apart(numbers(found, names), np.log(found["shares"]), ~sunday)
+    return separate(numbers(found, names), np.log(found["shares"]), ~sunday)
 
 
 @functools.cache
@@ -337,7 +337,7 @@ def adult() -> tuple[Sample, Sample]:
         values[:, None] if values.dtype.kind == "f" else indicators(values, values[male])
         for values in found.values()
     ]
-    return apart(np.hstack(columns), np.char.startswith(income, ">50K"), male)
+    return separate(np.hstack(columns), np.char.startswith(income, ">50K"), male)
 
 
 @functools.cache
@@ -350,7 +350,7 @@ def german() -> tuple[Sample, Sample]:
         indicators(values, values[stays]) if name in named else values[:, None]
         for name, values in found.items()
     ]
-    return apart(np.hstack(columns), account == 1, stays)
+    return separate(np.hstack(columns), account == 1, stays)
 
 
 @functools.cache
@@ -358,7 +358,7 @@ def accent() -> tuple[Sample, Sample]:
     found = table("accent_mfcc.csv.gz")
     language = found.pop("language")
     source, ones = np.isin(language, ["UK", "US"]), np.isin(language, ["GE", "IT", "US"])
-    return apart(numbers(found, list(found)), ones, source)
+    return separate(numbers(found, list(found)), ones, source)
 
 
 def without(file: str) -> Callable[[], str | None]:

@@ -8,8 +8,8 @@ split: all 32,650 take five times as long. Dotted: all the target's records with
 
 What it shows: on gas the error falls with n and epsilon until about .0014, where the optimum
 without noise has .0009: with 10,000 records steps are the limit, not noise, since the source says
-little of how the target's rarest features vary; a longer reach is worse. On Adult 10,000 records
-are enough at any epsilon from .5 on.
+little of how the target's rarest features vary; a larger initial_distance is worse. On Adult 10,000
+records are enough at any epsilon from .5 on.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _adaptation_data import CLASSIFICATION, REGRESSION, DataSet, Sample, Split, enlarged
-from _adaptation_ours import DELTA, PRIVATE, group_of, measured, open_outcome, private_fit
+from _adaptation_data import CLASSIFICATION, REGRESSION, DataSet, Sample, Split, enlarge
+from _adaptation_ours import DELTA, PRIVATE, group_of, measure, open_outcome, private_fit
 from matplotlib.figure import Figure
 
 EPSILONS = (0.5, 1.0, 4.0, 10.0, 15.0)
@@ -50,10 +50,10 @@ CURVES = Curves({f"{epsilon:g}": f"epsilon = {epsilon:g}" for epsilon in EPSILON
 
 def repeat(splits: int, only: str | None = None) -> list[Result]:
     """Errors of both data sets, by epsilon, kind of sample and n; a list of as many as splits."""
-    return repeated(points, DATA, splits, only)
+    return repeat_splits(points, DATA, splits, only)
 
 
-def repeated(
+def repeat_splits(
     points: Callable[[DataSet, int], Points],
     every: tuple[DataSet, ...],
     splits: int,
@@ -77,15 +77,15 @@ def repeated(
 
 
 def points(data: DataSet, number: int) -> Points:
-    split = shortened(data.split(number), number)
+    split = shorten_targets(data.split(number), number)
     yield CURVES.level, open_outcome(data, split).test
     for kind, n, sample in samples(split.training, number):
         some = split._replace(training=sample)
         for epsilon in EPSILONS:
-            yield f"{epsilon:g}, {kind}, {n}", privately(data, some, epsilon, number)
+            yield f"{epsilon:g}, {kind}, {n}", fit_privately(data, some, epsilon, number)
 
 
-def shortened(split: Split, number: int) -> Split:
+def shorten_targets(split: Split, number: int) -> Split:
     """With a part of a large source."""
     order = np.random.default_rng([number, 2]).permutation(len(split.source.y))
     return split._replace(source=split.source.part(order[:SOURCE]))
@@ -97,13 +97,13 @@ def samples(training: Sample, number: int) -> Iterator[tuple[str, int, Sample]]:
     for n in SIZES:
         if n <= len(order):
             yield DISTINCT, n, training.part(order[:n])
-        yield ENLARGED, n, enlarged(training, n, coins)
+        yield ENLARGED, n, enlarge(training, n, coins)
 
 
-def privately(data: DataSet, split: Split, epsilon: float, seed: int) -> float:
+def fit_privately(data: DataSet, split: Split, epsilon: float, seed: int) -> float:
     settings = PRIVATE[group_of(data)]["tight"]
     given = {"epsilon": epsilon, "delta": DELTA, "seed": seed}
-    return measured(data, split, private_fit(data, split, settings, "tight", **given)).test
+    return measure(data, split, private_fit(data, split, settings, "tight", **given)).test
 
 
 def figure(results: list[Result], curves: Curves = CURVES) -> Figure:

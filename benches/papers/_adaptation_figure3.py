@@ -29,11 +29,11 @@ from _adaptation_ours import (
     DELTA,
     PRIVATE,
     PRIVATE_SPLITS,
-    learned,
-    measured,
+    fit_coefficients,
+    measure,
     private_fit,
 )
-from _adaptation_rivals import MINIMIZING, PENALTIES, Outcome, best, equal, minimized
+from _adaptation_rivals import MINIMIZING, PENALTIES, Outcome, best, equal, minimize_discrepancy
 from matplotlib.figure import Figure
 
 from hdp_fast.adaptation import PrivateDiscrepancyMinimization
@@ -50,32 +50,32 @@ CURVES = curves.Curves({name: name for name in METHODS}, "train on source")
 
 def repeat(splits: int, only: str | None = None) -> list[curves.Result]:
     """Errors by method, kind of sample and n; a list of as many as splits."""
-    return curves.repeated(points, (GAS,), splits, only)
+    return curves.repeat_splits(points, (GAS,), splits, only)
 
 
 def points(data: DataSet, number: int) -> curves.Points:
-    split = curves.shortened(data.split(number), number)
+    split = curves.shorten_targets(data.split(number), number)
     yield CURVES.level, best(data, split, [equal(split.source)]).test
     for kind, n, sample in curves.samples(split.training, number):
-        errors = compared(data, split._replace(training=sample), number)
+        errors = compare(data, split._replace(training=sample), number)
         for name, error in zip(METHODS, errors, strict=True):
             yield f"{name}, {kind}, {n}", error
 
 
-def compared(data: DataSet, split: Split, seed: int) -> Iterator[float]:
+def compare(data: DataSet, split: Split, seed: int) -> Iterator[float]:
     """Of all methods, in their order."""
     given = {"epsilon": EPSILON, "delta": DELTA, "seed": seed}
     for alpha in SHARES:
         settings = OURS._replace(alpha=alpha)
-        yield measured(data, split, private_fit(data, split, settings, "tight", **given)).test
+        yield measure(data, split, private_fit(data, split, settings, "tight", **given)).test
     yield private_dm(data, split, PENALTY, EPSILON, seed).test
-    yield best(data, split, [minimized(split)]).test
+    yield best(data, split, [minimize_discrepancy(split)]).test
 
 
 def private_dm(data: DataSet, split: Split, penalty: float, epsilon: float, seed: int) -> Outcome:
     given = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
     model = PrivateDiscrepancyMinimization(l2=penalty, **given, **MINIMIZING)
-    return measured(data, split, learned(model, data, split))
+    return measure(data, split, fit_coefficients(model, data, split))
 
 
 def figure(results: list[Any]) -> Figure:
@@ -84,7 +84,7 @@ def figure(results: list[Any]) -> Figure:
     return drawn
 
 
-def chosen() -> float:
+def choose_penalty() -> float:
     """The penalty with the least error on the validation sets of other splits."""
     splits = [(number, GAS.split(number)) for number in PRIVATE_SPLITS]
 
@@ -96,4 +96,4 @@ def chosen() -> float:
 
 
 if __name__ == "__main__":
-    print(f"private DM: {chosen():g}")
+    print(f"private DM: {choose_penalty():g}")

@@ -5,10 +5,10 @@ Run `python benches/papers/_adaptation_ours.py` for the choice of settings on ot
 Without privacy, the radius is that with the least error on the target's validation set, as all
 rivals' penalties. Share of the source and kappa_1 were chosen once, by the test sets of other
 splits (1000 to 1019, or three of them), those of sentiments on books -> dvd: a few hundred records
-cannot choose among a thousand predictors. With privacy all settings, and reach, were chosen by the
-validation sets of such splits (1000 to 1009, or three) at epsilon = 4, and are the same for every
-split and epsilon; tight's of news are better ones found by hand. epsilon covers none of these
-choices, nor the paper's.
+cannot choose among a thousand predictors. With privacy all settings, and initial_distance, were
+chosen by the validation sets of such splits (1000 to 1009, or three) at epsilon = 4, and are the
+same for every split and epsilon; tight's of news are better ones found by hand. epsilon covers none
+of these choices, nor the paper's.
 
 Classes have no discrepancy and no bound on losses: their source counts with its share alone.
 """
@@ -46,13 +46,13 @@ class Settings(NamedTuple):
         alpha: weight of the source.
         kappa: losses above it begin to weigh less: kappa_1, and lambda_1 of classes.
         radius: of the ball.
-        reach: of private steps, in radii.
+        initial_distance: of private steps, in radii.
     """
 
     alpha: float
     kappa: float
     radius: float
-    reach: float = 1.0
+    initial_distance: float = 1.0
 
 
 Grid = dict[str, tuple[float, ...]]
@@ -74,13 +74,13 @@ OPEN: Grid = {
 # These have nearly as many columns as records, and a fit takes long.
 OPEN_REVIEWS: Grid = {"alpha": (0.3, 0.5, 0.7), "kappa": (0.01, 0.1, 1e6)}
 OPEN_CLASSES: Grid = {"alpha": (0.001, 0.03, 0.1, 0.3, 0.6, 0.9), "kappa": (1e6,)}
-REACHES = (0.03, 0.1, 0.3, 1.0)
+DISTANCES = (0.03, 0.1, 0.3, 1.0)
 CLOSED: dict[str, Grid] = {
     "tight": {
         "alpha": (0.03, 0.1, 0.3, 0.6, 0.9),
         "kappa": (1e-5, 1e-4, 1e-3, 0.01, 0.1),
         "radius": doubling(1 / 16, 32.0, 1),
-        "reach": REACHES,
+        "initial_distance": DISTANCES,
     },
     "paper": {
         "alpha": (0.3, 0.6, 0.9, 0.99),
@@ -93,7 +93,7 @@ CLOSED_CLASSES: Grid = {
     "alpha": (0.03, 0.1, 0.3, 0.6, 0.9),
     "kappa": (1e6,),
     "radius": doubling(2.0, 64.0, 1),
-    "reach": REACHES,
+    "initial_distance": DISTANCES,
 }
 
 # What main prints: share of the source and kappa_1 without privacy.
@@ -110,22 +110,22 @@ WEIGHTS = {
 # And all that private methods are given.
 PRIVATE = {
     "wind": {
-        "tight": Settings(0.9, 0.1, 4.0, reach=0.3),
+        "tight": Settings(0.9, 0.1, 4.0, initial_distance=0.3),
         "paper": Settings(0.99, 1.0, 32.0),
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "airline": {
-        "tight": Settings(0.9, 1e-5, 1.0, reach=0.03),
+        "tight": Settings(0.9, 1e-5, 1.0, initial_distance=0.03),
         "paper": Settings(0.99, 1.0, 8.0),
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "gas": {
-        "tight": Settings(0.03, 0.001, 16.0, reach=0.3),
+        "tight": Settings(0.03, 0.001, 16.0, initial_distance=0.3),
         "paper": Settings(0.3, 1.0, 8.0),
         "SGD": Settings(0.6, 1.0, 4.0),
     },
     "news": {
-        "tight": Settings(0.003, 1.2, 0.18, reach=3.0),
+        "tight": Settings(0.003, 1.2, 0.18, initial_distance=3.0),
         "paper": Settings(0.3, 1.0, 0.125),
         "SGD": Settings(0.6, 1.0, 0.125),
     },
@@ -135,11 +135,11 @@ PRIVATE = {
         "SGD": Settings(0.6, 1.0, 1.0),
     },
     "adult": {
-        "tight": Settings(0.6, 1e6, 64.0, reach=0.03),
+        "tight": Settings(0.6, 1e6, 64.0, initial_distance=0.03),
         "SGD": Settings(0.6, 1.0, 64.0),
     },
     "german": {
-        "tight": Settings(0.3, 1e6, 8.0, reach=0.3),
+        "tight": Settings(0.3, 1e6, 8.0, initial_distance=0.3),
         "SGD": Settings(0.6, 1.0, 8.0),
     },
     "accent": {
@@ -168,16 +168,16 @@ def best_radius(data: DataSet, split: Split, alpha: float, kappa: float) -> Outc
     """The outcome of the radius that has the least error on the validation set."""
     radii = RADII if data.task == "regression" else RADII_OF_CLASSES
     tried = (Settings(alpha, kappa, radius) for radius in radii)
-    found = (measured(data, split, open_fit(data, split, each)) for each in tried)
+    found = (measure(data, split, open_fit(data, split, each)) for each in tried)
     return min(found, key=lambda outcome: outcome.validation)
 
 
 def open_fit(data: DataSet, split: Split, settings: Settings) -> Any:
     """The coefficients that ours has without privacy."""
-    given = {"epsilon": math.inf, "private": None}
+    given = {"epsilon": math.inf}
     if data.task == "regression":
-        return convex(data, split, settings, **given)
-    return classes(data, split, settings, steps=OPEN_STEPS, **given)
+        return fit_convex(data, split, settings, **given)
+    return fit_classes(data, split, settings, steps=OPEN_STEPS, **given)
 
 
 def private_fit(
@@ -194,53 +194,53 @@ def private_fit(
     given = {"epsilon": epsilon, "delta": delta, "random_state": seed}
     if method == "SGD":
         model = TargetSGD(loss=data.loss, radius=settings.radius, **given)
-        return learned(model, data, split)
-    given["reach"] = settings.reach * settings.radius
+        return fit_coefficients(model, data, split)
+    given["initial_distance"] = settings.initial_distance * settings.radius
     if data.task == "classification":
-        return classes(data, split, settings, steps=CLOSED_STEPS, **given)
+        return fit_classes(data, split, settings, steps=CLOSED_STEPS, **given)
     steps = CLOSED_STEPS if method == "tight" else PAPER_STEPS
-    return convex(data, split, settings, variant=method, steps=steps, **given)
+    return fit_convex(data, split, settings, variant=method, steps=steps, **given)
 
 
-def convex(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
+def fit_convex(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
     alpha, kappa, radius, _ = settings
     model = ConvexAdaptation(alpha=alpha, kappa_1=kappa, radius=radius, **given)
-    return learned(model, data, split)
+    return fit_coefficients(model, data, split)
 
 
-def classes(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
+def fit_classes(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
     """No penalty on the source: its share is chosen, and no budget spent on a discrepancy."""
     alpha, kappa, radius, _ = settings
     shape = {"alpha": alpha, "lambda_1": kappa, "radius": radius}
     model = NonConvexAdaptation(discrepancy=0.0, iterate="last", **shape, **given)
-    return learned(model, data, split)
+    return fit_coefficients(model, data, split)
 
 
-def learned(model: Any, data: DataSet, split: Split) -> Any:
+def fit_coefficients(model: Any, data: DataSet, split: Split) -> Any:
     """The coefficients; classes are given as bits."""
     kind = np.uint8 if data.task == "classification" else np.float64
     (X, y), (X_target, y_target) = split.source, split.training
     return model.fit(X, y.astype(kind), X_target, y_target.astype(kind)).coef_
 
 
-def measured(data: DataSet, split: Split, w: Any) -> Outcome:
+def measure(data: DataSet, split: Split, w: Any) -> Outcome:
     return Outcome(error(data, split.validation, w), error(data, split.test, w), math.nan)
 
 
-def every(grid: Grid) -> Iterator[dict[str, float]]:
+def list_combinations(grid: Grid) -> Iterator[dict[str, float]]:
     """All combinations of a grid."""
     return (dict(zip(grid, each, strict=True)) for each in product(*grid.values()))
 
 
-def drawn(data: DataSet, numbers: tuple[int, ...]) -> list[tuple[int, Split]]:
+def draw_splits(data: DataSet, numbers: tuple[int, ...]) -> list[tuple[int, Split]]:
     """Splits to choose by, which are not those to measure on."""
     some = FEW if group_of(data) in LARGE else len(numbers)
     return [(number, data.split(number)) for number in numbers[:some]]
 
 
-def chosen_weights(data: DataSet) -> tuple[float, ...]:
+def choose_weights(data: DataSet) -> tuple[float, ...]:
     """Share of the source and kappa_1 by the test sets of other splits, without privacy."""
-    splits = drawn(data, OTHER_SPLITS)
+    splits = draw_splits(data, OTHER_SPLITS)
 
     def cost(weights: dict[str, float]) -> float:
         found = (best_radius(data, split, **weights) for _, split in splits)
@@ -248,12 +248,12 @@ def chosen_weights(data: DataSet) -> tuple[float, ...]:
 
     grid = OPEN if data.task == "regression" else OPEN_CLASSES
     grid = OPEN_REVIEWS if data in REVIEWS else grid
-    return tuple(min(every(grid), key=cost).values())
+    return tuple(min(list_combinations(grid), key=cost).values())
 
 
-def chosen(data: DataSet, method: str) -> Settings:
+def choose_settings(data: DataSet, method: str) -> Settings:
     """Private settings by the validation sets of other splits."""
-    splits = drawn(data, PRIVATE_SPLITS)
+    splits = draw_splits(data, PRIVATE_SPLITS)
 
     def cost(settings: Settings) -> float:
         given = {"epsilon": CHOSEN_AT, "delta": DELTA}
@@ -261,11 +261,11 @@ def chosen(data: DataSet, method: str) -> Settings:
             (split, private_fit(data, split, settings, method, seed=number, **given))
             for number, split in splits
         )
-        return float(np.mean([measured(data, split, w).validation for split, w in fitted]))
+        return float(np.mean([measure(data, split, w).validation for split, w in fitted]))
 
     plain = data.task == "regression" or method == "SGD"
     grid = CLOSED[method] if plain else CLOSED_CLASSES
-    return min((Settings(**each) for each in every(grid)), key=cost)
+    return min((Settings(**each) for each in list_combinations(grid)), key=cost)
 
 
 def main() -> None:
@@ -275,9 +275,12 @@ def main() -> None:
     for name in parser.parse_args().only or known:
         data = known[name]
         if not data.missing():
-            print(f"{group_of(data)}, not private: {chosen_weights(data)}", flush=True)
+            print(f"{group_of(data)}, not private: {choose_weights(data)}", flush=True)
             for method in methods(data):
-                print(f"{group_of(data)}, {method}: {tuple(chosen(data, method))}", flush=True)
+                print(
+                    f"{group_of(data)}, {method}: {tuple(choose_settings(data, method))}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

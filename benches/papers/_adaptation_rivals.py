@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, joined
+from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, join
 
 from hdp_fast.adaptation import DiscrepancyMinimization, KernelMeanMatching
 from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
@@ -81,10 +81,10 @@ def outcomes(data: DataSet, split: Split) -> dict[str, Outcome]:
 def candidates(data: DataSet, split: Split) -> Iterator[tuple[str, Iterator[Weighted]]]:
     yield "train on source", iter([equal(split.source)])
     yield "train on target", iter([equal(split.training)])
-    yield "pooled", (pooled(split, share) for share in SHARES)
-    yield "KMM", (matched(split, bound) for bound in BOUNDS)
+    yield "pooled", (pool_domains(split, share) for share in SHARES)
+    yield "KMM", (match_means(split, bound) for bound in BOUNDS)
     if data.task == "regression":
-        yield "DM", iter([minimized(split)])
+        yield "DM", iter([minimize_discrepancy(split)])
 
 
 def best(data: DataSet, split: Split, given: list[Weighted]) -> Outcome:
@@ -114,22 +114,22 @@ def equal(sample: Sample, total: float = 1.0) -> Weighted:
     return Weighted(sample, np.full(len(sample.y), total / len(sample.y)))
 
 
-def pooled(split: Split, share: float | None) -> Weighted:
+def pool_domains(split: Split, share: float | None) -> Weighted:
     m, n = len(split.source.y), len(split.training.y)
     alpha = m / (m + n) if share is None else share
     weights = [equal(split.source, alpha).weights, equal(split.training, 1 - alpha).weights]
-    return Weighted(joined(split.source, split.training), np.concatenate(weights))
+    return Weighted(join(split.source, split.training), np.concatenate(weights))
 
 
-def matched(split: Split, bound: float) -> Weighted:
-    return reweighted(split, KernelMeanMatching(bound=bound, **MATCHING))
+def match_means(split: Split, bound: float) -> Weighted:
+    return reweight(split, KernelMeanMatching(bound=bound, **MATCHING))
 
 
-def minimized(split: Split) -> Weighted:
-    return reweighted(split, DiscrepancyMinimization(**MINIMIZING))
+def minimize_discrepancy(split: Split) -> Weighted:
+    return reweight(split, DiscrepancyMinimization(**MINIMIZING))
 
 
-def reweighted(split: Split, rival: Any) -> Weighted:
+def reweight(split: Split, rival: Any) -> Weighted:
     """Its weights see no labels, and depend on neither loss nor penalty."""
     rival.fit(split.source.X, split.source.y, split.training.X, split.training.y)
     return Weighted(split.source, rival.weights_ / rival.weights_.sum())

@@ -49,7 +49,7 @@ from _adaptation_ours import (
     DELTA,
     PRIVATE,
     group_of,
-    measured,
+    measure,
     methods,
     open_outcome,
     private_fit,
@@ -94,7 +94,7 @@ def repeat(
     errors: dict[str, list[float]] = {}
     for number in range(splits):
         split = data.split(number)
-        for name, value in compared(data, split, number, epsilons):
+        for name, value in compare(data, split, number, epsilons):
             errors.setdefault(name, []).append(value)
         for name, value in rivals_of(data, split, number, known):
             errors.setdefault(name, []).append(value)
@@ -111,25 +111,28 @@ def repeat(
     }
 
 
-def compared(
+def compare(
     data: DataSet, split: Split, number: int, epsilons: tuple[float, ...]
 ) -> Iterator[tuple[str, float]]:
     """Ours, and what is private."""
     yield OURS, open_outcome(data, split).test
     for epsilon in epsilons:
         for method in methods(data):
-            yield f"{method}, {epsilon:g}", privately(data, split, method, epsilon, DELTA, number)
+            yield (
+                f"{method}, {epsilon:g}",
+                fit_privately(data, split, method, epsilon, DELTA, number),
+            )
     epsilon, delta = SMALL_DELTA
     if epsilon in epsilons:
-        yield "tight, 1e-6", privately(data, split, "tight", epsilon, delta, number)
+        yield "tight, 1e-6", fit_privately(data, split, "tight", epsilon, delta, number)
 
 
-def privately(
+def fit_privately(
     data: DataSet, split: Split, method: str, epsilon: float, delta: float, seed: int
 ) -> float:
     settings = PRIVATE[group_of(data)][method]
     w = private_fit(data, split, settings, method, epsilon=epsilon, delta=delta, seed=seed)
-    return measured(data, split, w).test
+    return measure(data, split, w).test
 
 
 def rivals_of(
@@ -245,7 +248,7 @@ def write(folder: Path, name: str, results: Any) -> None:
     (folder / f"adaptation_{name}.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
-def parsed() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--part", choices=[*PARTS, *FIGURES], action="append")
@@ -262,7 +265,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parsed()
+    arguments = parse_arguments()
     # The coins are seeded so that the tables are the same each time; nobody is protected here.
     warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
     known = read_rivals(arguments.rivals)

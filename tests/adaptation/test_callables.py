@@ -1,6 +1,5 @@
 """Callers' code: it changes no array, and the trouble of one private record stays its own."""
 
-import asyncio
 import contextlib
 import logging
 import math
@@ -9,21 +8,12 @@ import warnings
 
 import numpy as np
 import pytest
+from failing_losses import LOSS_BOUNDS, MARK, TROUBLES, Failure, loss, raising, troubled
 
 from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation
-from hdp_fast.adaptation.nonconvex_descent import Bends, Called
-from hdp_fast.adaptation.privacy import Noise
-from hdp_fast.adaptation.problem import Rows
 from hdp_fast.exceptions import ShapeError
 
-MARK = 0.123456789
-BENDS = Bends(2.0, 1.5, 1.0)
-CALLED = {"start": np.zeros(2), "bends": tuple(BENDS), "discrepancy": 0.1, "alpha": 0.5}
-
-
-def loss(w, X, y):
-    away = X @ w - y
-    return away**2, 2 * away[:, None] * X
+CALLED = {"start": np.zeros(2), "loss_bounds": LOSS_BOUNDS, "discrepancy": 0.1, "alpha": 0.5}
 
 
 def data(m=12, n=12):
@@ -31,73 +21,6 @@ def data(m=12, n=12):
     return [
         part for k in (m, n) for part in (coins.uniform(-0.5, 0.5, (k, 2)), coins.uniform(-1, 1, k))
     ]
-
-
-class Failure(BaseException):
-    """Whatever a library raises."""
-
-
-def raising(error):
-    def fail(found, k):
-        raise error
-
-    return fail
-
-
-def no_rows(found, k):
-    return tuple(each[:0] for each in found)
-
-
-def not_finite(value):
-    def change(found, k):
-        losses, gradients = found
-        losses[k], gradients[k] = value, value
-        return losses, gradients
-
-    return change
-
-
-TROUBLES = {
-    **{
-        type(error).__name__: raising(error)
-        for error in (
-            *(ValueError("x"), SystemExit(3), GeneratorExit(), asyncio.CancelledError()),
-            *(MemoryError(), RecursionError(), Failure()),
-        )
-    },
-    "shape": no_rows,
-    "no array": lambda found, k: None,
-    "texts": lambda found, k: ("a", "b"),
-    **{str(value): not_finite(value) for value in (math.nan, math.inf, -math.inf)},
-}
-
-
-def troubled(trouble):
-    """The loss, but for records that hold MARK."""
-
-    def function(w, X, y):
-        found = loss(w, X, y)
-        marked = np.flatnonzero((X == MARK).any(axis=1))
-        return trouble(found, marked[0]) if len(marked) else found
-
-    return function
-
-
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_record_at_which_a_loss_fails_is_the_only_one_without_numbers(trouble, exact):
-    X = np.random.default_rng(1).uniform(-0.5, 0.5, (6, 2))
-    X[4, 1] = MARK
-    y, w = np.ones(6), np.array([0.3, -0.2])
-    noise = Noise(0.1, 1e-9 if not exact else 2.0, exact, 1.0)
-    domain = Called(troubled(TROUBLES[trouble]), Rows(X, y, 1.0), BENDS, noise, None)
-    losses, gradients = domain._clipped(w)
-    expected = Called(loss, Rows(X, y, 1.0), BENDS, noise, None)._clipped(w)
-    others = np.arange(6) != 4
-    np.testing.assert_array_equal(losses[others], expected[0][others])
-    np.testing.assert_array_equal(gradients[others], expected[1][others])
-    assert losses[4] == BENDS.largest
-    np.testing.assert_array_equal(gradients[4], 0)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)

@@ -10,10 +10,6 @@ from scipy.optimize import minimize_scalar
 
 from hdp_fast import accounting, adaptation
 from hdp_fast.adaptation import classification_discrepancy, discrepancy, release_discrepancy
-from hdp_fast.adaptation.discrepancies.exact import posed, solved
-from hdp_fast.adaptation.discrepancies.moments import BLOCK
-from hdp_fast.adaptation.discrepancies.private import _grid, _on_grid
-from hdp_fast.adaptation.discrepancies.trust_region import _descended, extreme
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 
@@ -65,7 +61,7 @@ def exact_difference(data, w):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (20, 7), (300, BLOCK + 5)])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (20, 7), (300, 4096 + 5)])
 def test_one_feature_beside_exact_fractions(seed, m, n):
     data, radius = problem(seed, m, n, 1), 1.5
     # The difference is a parabola: its ends and its vertex.
@@ -139,75 +135,11 @@ def test_the_gap_holds_in_exact_arithmetic(seed):
     assert found.gap < 1e-11
 
 
-def known(rng, d, hard, equal):
-    """A quadratic of known least value: (P + shift) z = q, and P + shift positive semidefinite."""
-    values = np.sort(rng.normal(size=d))
-    values[:equal] = values[0]
-    values -= values[0] + rng.uniform(0.1, 2)
-    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    shift = -values[0] + (0 if hard else rng.uniform(1e-6, 1))
-    z = rng.normal(size=d)
-    z /= np.linalg.norm(z)
-    linear = (values + shift) * z
-    P, q = (basis * values) @ basis.T, basis @ linear
-    least = float(-(values @ z**2) - 2 * shift)
-    constant = -10.0 - np.abs(values).max() - np.abs(linear).sum()
-    return np.block([[(P + P.T) / 2, q[:, None]], [q, constant]]), -(least + constant)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("d", [1, 2, 3, 17, 64])
-def test_trust_region_problems_of_known_optimum(d, hard, method):
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        H, expected = known(rng, d, hard, equal=min(d, 1 + seed % 3))
-        found = extreme(H, method)
-        allowed = max(found.gap, 1e-11 * expected)
-        assert found.sign == -1
-        assert abs(found.value - expected) <= allowed
-        assert found.gap <= (1e-9 if method == "exact" else 1e-6) * expected
-        assert np.linalg.norm(found.point) <= 1
-
-
-@pytest.mark.parametrize("error", [1e-9, 1e-5, 1e-2])
-def test_the_gap_holds_whatever_the_eigenvectors_are(error, monkeypatch):
-    rng, decompose = np.random.default_rng(0), np.linalg.eigh
-
-    def careless(P):
-        values, vectors = decompose(P)
-        return values + error * rng.normal(size=len(P)), vectors + error * rng.normal(size=P.shape)
-
-    monkeypatch.setattr(np.linalg, "eigh", careless)
-    for hard in (False, True):
-        H, expected = known(rng, 6, hard, equal=1)
-        found = extreme(H, "exact")
-        assert abs(found.value - expected) <= found.gap
-        assert error < found.gap < 1e4 * error
-
-
-@pytest.mark.parametrize("scale", [1e-150, 1e-12, 1.0, 1e100])
-def test_the_solver_keeps_its_accuracy_at_any_scale(scale):
-    H, expected = known(np.random.default_rng(3), 9, hard=True, equal=1)
-    found = extreme(H * scale, "exact")
-    assert abs(found.value - expected * scale) <= found.gap + 1e-13 * expected * scale
-    assert found.gap <= 1e-11 * expected * scale
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_samples_have_no_discrepancy(method):
     X, y, *_ = problem(0)
     found = discrepancy(X, y, X[::-1], y[::-1], radius=2, method=method)
     assert abs(found.value) <= found.gap <= 1e-12
-
-
-def test_dca_from_elsewhere_may_stop_at_a_local_optimum():
-    """Section 4 of the paper has it that DCA always finds the global one."""
-    P, q = np.array([[-1.0]]), np.array([0.1])
-    ends = {start: float(_descended(P, q, np.array([start]))[0]) for start in (-0.5, 0.5)}
-    assert ends == pytest.approx({-0.5: -1.0, 0.5: 1.0})
-    values = {z: -(z**2) - 0.2 * z for z in (-1.0, 1.0)}
-    assert values[1.0] < values[-1.0]
 
 
 def test_invariances():
@@ -270,9 +202,6 @@ def test_local_discrepancy_across_the_edge_bounds_the_intersection(local):
         assert found.exact == (local == 5.0)
         if found.exact:
             assert found.value == pytest.approx(wider[0])
-        ball = posed(data, 2.0, 1.0, "target", center, local).ball
-        assert (np.linalg.norm(inside - ball.center, axis=1) <= ball.radius + 1e-12).all()
-        assert ball.radius <= min(2.0, local) + 1e-12
 
 
 # Bounds -----------------------------------------------------------------------------------------
@@ -300,8 +229,6 @@ def test_public_records_beyond_their_bounds_are_refused():
         discrepancy(Xs, wrong, Xt, yt, radius=2, norm_bound=1)
     with pytest.raises(ParameterError, match="X_target has a longer row"):
         discrepancy(Xs, ys, 2 * Xt, yt, radius=2, norm_bound=1, private="source")
-    with pytest.raises(ParameterError, match="X_target has a longer row"):
-        discrepancy(Xs, ys, 2 * Xt, yt, radius=2, norm_bound=1, private=None)
     # Rows that were scaled to the bound are off it by roundings.
     discrepancy(Xs * (1 + 1e-12), ys, Xt, yt, radius=2, norm_bound=1)
 
@@ -311,7 +238,8 @@ BAD = [
     ({"radius": 0}, ParameterError, "radius = 0"),
     ({"radius": math.nan}, ParameterError, "radius = nan"),
     ({"norm_bound": -1}, ParameterError, "norm_bound = -1"),
-    ({"private": "both"}, ParameterError, "private = 'both'"),
+    ({"private": "both"}, ParameterError, "private = 'both', but it must be one of target, source"),
+    ({"private": None}, ParameterError, "private = None, but it must be one of target, source"),
     ({"around": [0, 0]}, ParameterError, "both must be given, or none"),
     ({"local_radius": 1}, ParameterError, "both must be given, or none"),
     ({"around": [0], "local_radius": 1}, ShapeError, r"around has shape \(1,\)"),
@@ -345,59 +273,6 @@ def test_an_unknown_method_is_refused():
         discrepancy(**GOOD, radius=2, method="cutting planes")
 
 
-# Release ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("private", ["target", "source"])
-@pytest.mark.parametrize(("around", "local"), [(None, None), ([0.5, 0.5], 0.5), ([1.5, 0], 2.5)])
-def test_one_record_moves_the_value_by_at_most_the_sensitivity(private, around, local):
-    rng = np.random.default_rng(11)
-    largest = 0.0
-    for seed in range(60):
-        Xs, ys, Xt, yt = data = problem(seed, 5, 6)
-        X, y = (Xt.copy(), yt.copy()) if private == "target" else (Xs.copy(), ys.copy())
-        X[2], y[2] = rng.normal(size=2) * 10 ** rng.uniform(-1, 2), rng.choice([-9, -1, 0, 1])
-        other = (Xs, ys, X, y) if private == "target" else (X, y, Xt, yt)
-        pair = [posed(each, 2.0, 1.0, private, around, local) for each in (data, other)]
-        grid = _grid(pair[0], private)
-        values = [solved(each) for each in pair]
-        moved = abs(values[0].value - values[1].value)
-        reach = Fraction(pair[0].ball.reach)
-        assert moved <= float((reach + 1) ** 2 / len(y)) + values[0].gap + values[1].gap
-        steps = [_on_grid(each.value, grid) for each in values]
-        assert abs(steps[0] - steps[1]) <= 1024
-        largest = max(largest, abs(steps[0] - steps[1]))
-    assert largest > 100
-
-
-def test_the_sensitivity_is_attained():
-    """At w = 1 the source has no loss, and target records have the largest or none."""
-    Xs, ys = np.ones((3, 1)), np.ones(3)
-    values = []
-    for k in (3, 4):
-        yt = np.array([-1.0] * k + [1.0] * (6 - k))
-        data = Xs, ys, np.ones((6, 1)), yt
-        values.append(discrepancy(*data, radius=1, norm_bound=1).value)
-    assert values[1] - values[0] == pytest.approx(4 / 6)
-    grid = _grid(posed(data, 1.0, 1.0, "target", None, None), "target")
-    assert _on_grid(values[1], grid) - _on_grid(values[0], grid) in (1023, 1024)
-
-
-@pytest.mark.parametrize(("n", "d"), [(1, 1), (50, 2), (5000, 8), (300, 64)])
-def test_the_public_gap_covers_the_certified_one(n, d):
-    rng = np.random.default_rng(0)
-    corner = np.eye(d)[rng.integers(d, size=n)], np.sign(rng.normal(size=n))
-    along = np.tile(np.ones(d) / math.sqrt(d), (n, 1)), np.ones(n)
-    kinds = [sample(rng, n, d), sample(rng, n, d, 1.0), corner, along]
-    for source, target in itertools.product(kinds, repeat=2):
-        for radius in (0.01, 50.0):
-            some = posed((*source, *target), radius, 1.0, "target", None, None)
-            grid = _grid(some, "target")
-            xi = (grid.step * 1024 - grid.loss_bound / n) / 2
-            assert solved(some).gap <= xi
-            assert xi <= 1e-8 * grid.loss_bound
-
-
 def released(data, **options):
     return release_discrepancy(*data, **({"radius": 2, "norm_bound": 1} | options))
 
@@ -416,14 +291,6 @@ def test_release_says_what_it_did():
     assert gaussian.deviation == pytest.approx(9 / (30 * 0.2))
     assert gaussian.record.epsilon == accounting.zcdp_epsilon(gaussian.mechanism.rho, 1e-5)
     assert gaussian.mechanism.rho == pytest.approx(0.02)
-
-
-@pytest.mark.parametrize(("noise", "steps"), [({"epsilon": 1e6}, 0), ({"mu": 1e6}, 0)])
-def test_with_hardly_any_noise_the_value_is_the_discrepancy(noise, steps):
-    data = problem(3)
-    grid = _grid(posed(data, 2.0, 1.0, "target", None, None), "target")
-    off = abs(released(data, **noise).value - discrepancy(*data, radius=2).value)
-    assert off <= float(grid.step) * (steps + 0.5) + 1e-12
 
 
 @pytest.mark.parametrize("noise", [{"epsilon": 1e-9}, {"mu": 1e-9}])

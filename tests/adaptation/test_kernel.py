@@ -59,13 +59,13 @@ def test_the_kernel_does_what_numpy_does(loss, dtype, n, d):
     tolerance = {"rtol": 1e-9, "atol": 1e-12 * n} if dtype == np.float64 else {"atol": 2e-5 * n}
     settings = {"cap": 0.7, "kappa_1": 0.3, "offset": 0.05}
     found = run(X, y, w, tuple(settings.values()), loss=loss)
-    wanted = reference.eliminated(X, y, w, loss=loss, **settings)
+    wanted = reference.evaluate_eliminated(X, y, w, loss=loss, **settings)
     np.testing.assert_allclose(found[0], wanted[0], **tolerance)
     np.testing.assert_allclose(found[1], wanted[1], **tolerance)
     assert found[2] is None
     q = np.random.default_rng(1).random(n)
     found = run(X, y, w, q, loss=loss)
-    for mine, other in zip(found, reference.weighted(X, y, w, q, loss=loss), strict=True):
+    for mine, other in zip(found, reference.evaluate_weighted(X, y, w, q, loss=loss), strict=True):
         np.testing.assert_allclose(mine, other, **tolerance)
 
 
@@ -153,7 +153,7 @@ def test_integer_sums_are_those_of_python(loss, dtype, n, d):
         total += integers
     found = run(rows, y, model, weights, loss=loss, grid=grid, threads=2)[1]
     assert (np.vectorize(int, otypes=[object])(found) == total).all()
-    plain = reference.eliminated(rows, y, model, cap=1.0, kappa_1=0.5, loss=loss)[1]
+    plain = reference.evaluate_eliminated(rows, y, model, cap=1.0, kappa_1=0.5, loss=loss)[1]
     near = 0.51 * np.abs(rows).sum(axis=0) + 1e-3 * np.abs(plain * SCALE)
     assert (np.abs(found - plain * SCALE) <= near).all()
 
@@ -164,7 +164,7 @@ def test_rounded_coefficients_are_those_of_the_reference(loss):
     q = np.random.default_rng(1).random(200)
     found = run(X, y, w, q, loss=loss, grid=(700.0, 300.0, 4.0))[1]
     slopes = reference.losses(loss, X @ w.T, y)[1]
-    rounded = reference.coefficients(slopes, q, 700.0, 300.0)
+    rounded = reference.round_coefficients(slopes, q, 700.0, 300.0)
     assert 0 < (rounded == 0).sum() < rounded.size
     np.testing.assert_allclose(found, rounded.T @ X, atol=1e-8)
 
@@ -205,7 +205,7 @@ def test_rows_become_integers_within_the_bound(dtype, n, d):
     X = (rng.normal(size=(n, d)) * scales / np.sqrt(d)).astype(dtype)
     found, per_unit = _core.adaptation_integers(X.reshape(-1), d, 1.3, UNITS, 2)
     assert found.dtype == dtype
-    wanted, scale = reference.integers(X, 1.3, UNITS)
+    wanted, scale = reference.round_rows(X, 1.3, UNITS)
     assert per_unit == pytest.approx(scale, rel=1e-15)
     # Sums of squares are added in another order: entries halfway between integers go either way.
     assert np.abs(found.reshape(X.shape) - wanted).max() <= 1

@@ -1,4 +1,4 @@
-"""Private selection against the exact law of the best of a random number of trials."""
+"""Tests of the private module adaptation.tuning: selection beside the exact law of the best."""
 
 import math
 
@@ -16,7 +16,7 @@ from hdp_fast.adaptation import (
     tuning,
 )
 from hdp_fast.adaptation.privacy import Privacy
-from hdp_fast.adaptation.tuning import _for_each, _score, _Split
+from hdp_fast.adaptation.tuning import _calibrate_trial, _score, _Split
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, HdpFastError
 
@@ -84,7 +84,7 @@ def test_the_promise_is_the_theorem_at_its_best_orders():
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_each_trial_may_spend_what_the_whole_allows(numerics):
     for epsilon, mean in ((0.3, 4.0), (2.0, 50.0)):
-        each = _for_each(Privacy(epsilon, 1e-5, numerics), mean)
+        each = _calibrate_trial(Privacy(epsilon, 1e-5, numerics), mean)
         rho = each.mu() ** 2 / 2
         assert selection_epsilon(rho, trials=mean, delta=1e-5) <= epsilon
         assert selection_epsilon(1.01 * rho, trials=mean, delta=1e-5) > epsilon
@@ -136,7 +136,7 @@ def test_trials_have_the_noise_of_their_share(monkeypatch):
     )
     model = ConvexAdaptation(epsilon=1.0, steps=1, alpha=0.5)
     tune(model, GRID, *data(m=3, n=5), trials=5)
-    assert set(spent) == {_for_each(Privacy(1.0, 1e-6, "exact"), 5.0).epsilon}
+    assert set(spent) == {_calibrate_trial(Privacy(1.0, 1e-6, "exact"), 5.0).epsilon}
 
 
 def test_scores_of_private_records_have_noise_and_others_none():

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from command_line import fails
 
-from hdp_fast import PrivacyRecord
+from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import main
 from hdp_fast.cli.scaled_features import ScaledFeatures
 from hdp_fast.data import Schema, files, read_table
 
 PRIVATE = ["--epsilon", "4", "--delta", "1e-5"]
-NOBODY = ["--private", "none"]
+NOBODY = ["--epsilon", "inf"]
 SEED = ["--seed", "1"]
 KINDS = {
     "size": {"kind": "number", "bounds": [-50, 100]},
@@ -178,9 +178,9 @@ def test_a_label_that_is_there_is_kept(capsys, folder):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("private", ["target", "source", "none"])
+@pytest.mark.parametrize("private", ["target", "source", "nobody"])
 def test_labels_of_two_kinds(capsys, folder, private, loss):
-    privacy = NOBODY if private == "none" else [*PRIVATE, "--private", private]
+    privacy = NOBODY if private == "nobody" else [*PRIVATE, "--private", private]
     argv = ["--schema", "binary.json", "--predict", "third.csv", "--loss", loss, *privacy]
     model = run(capsys, *argv)
     size, color, price = rows(30, 3)
@@ -250,11 +250,11 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
     ("options", "message"),
     [
         (["--epsilon", "0"], "--epsilon = 0.0"),
-        (["--epsilon", "inf"], "--epsilon = inf"),
+        (["--epsilon", "inf"], "--delta must not go with --epsilon inf"),
         (["--epsilon", "x"], "--epsilon"),
         (["--delta", "1"], "--delta = 1.0"),
         (["--private", "both"], "--private"),
-        (["--private", "none"], "--epsilon must not go with --private none"),
+        (["--private", "none"], "--private"),
         (["--loss", "absolute"], "--loss"),
         (["--loss", "logistic"], "'price' is a number between bounds: it needs squared"),
         (["--label-bounds", "1", "1"], "below high"),
@@ -336,36 +336,27 @@ def test_a_predictor_that_cannot_be_written_is_printed(capsys, folder, monkeypat
     assert json.loads(out.out)["coefficients"]["size"] == pytest.approx(0.3, abs=1e-5)
 
 
-BEGUN = """
-import sys
-from pathlib import Path
-from hdp_fast import _convex_run, cli
-
-descended = _convex_run.descended
-
-
-def begun(*arguments):
-    Path("begun").touch()
-    return descended(*arguments)
-
-
-_convex_run.descended = begun
-sys.exit(cli.main(sys.argv[1:]))
-"""
+def wait_until_spent(process, ledger, patience=60):
+    """Until the ledger is charged, which it is just before the first step."""
+    end = time.monotonic() + patience
+    while not Budget.open(ledger).spent.epsilon:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "nothing was spent"
+        time.sleep(0.05)
 
 
 def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", ".1"]) == 0
     argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", "--steps", 10**8)
-    process = subprocess.Popen(
-        [sys.executable, "-c", BEGUN, *argv], stderr=subprocess.PIPE, text=True
-    )
-    patience = time.monotonic() + 60
-    while not (folder / "begun").exists() and time.monotonic() < patience:
-        time.sleep(0.05)
-    start = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=20)
+    adapt = [sys.executable, "-m", "hdp_fast", *argv]
+    with subprocess.Popen(adapt, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until_spent(process, folder / "ledger")
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert time.monotonic() - start < 2
     assert process.returncode == 130
     assert error == (
@@ -398,5 +389,5 @@ def test_help_says_what_is_protected(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for part in ("TARGET is protected by (epsilon, delta) for each row", "and SOURCE is not"):
         assert part in text
-    for part in ("--private none nobody is", "--predict is not protected", "no row is longer"):
+    for part in ("--epsilon inf nobody is", "--predict is not protected", "no row is longer"):
         assert part in text

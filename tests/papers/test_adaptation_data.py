@@ -82,7 +82,7 @@ def test_splits_share_no_record_of_the_target(data):
 
 def test_enlarging_draws_with_replacement(data):
     sample = data.Sample(np.arange(4.0)[:, None], np.arange(4.0))
-    found = data.enlarged(sample, 1000, np.random.default_rng(0))
+    found = data.enlarge(sample, 1000, np.random.default_rng(0))
     np.testing.assert_array_equal(found.X[:, 0], found.y)
     assert (np.bincount(found.y.astype(int)) > 150).all()
 

@@ -45,17 +45,15 @@ def test_settings_are_the_best_of_other_splits(script, ours, monkeypatch):
     source, target = invented(script).read()
     data = replace(invented(script), read=lambda: (source, target._replace(y=-target.y)))
     monkeypatch.setattr(ours, "OPEN", {"alpha": (0.001, 0.9), "kappa": (1e6,)})
-    assert ours.chosen_weights(data) == (0.001, 1e6)
-    grid = {"alpha": (0.001, 0.9), "kappa": (1.0,), "radius": (4.0,), "reach": (1.0,)}
+    assert ours.choose_weights(data) == (0.001, 1e6)
+    grid = {"alpha": (0.001, 0.9), "kappa": (1.0,), "radius": (4.0,), "initial_distance": (1.0,)}
     monkeypatch.setitem(ours.CLOSED, "tight", grid)
     monkeypatch.setattr(ours, "CHOSEN_AT", 100.0)
-    assert ours.chosen(data, "tight") == ours.Settings(0.001, 1.0, 4.0)
+    assert ours.choose_settings(data, "tight") == ours.Settings(0.001, 1.0, 4.0)
     monkeypatch.setitem(ours.WEIGHTS, "invented", (0.001, 1e6))
     outcome = ours.open_outcome(data, data.split(0))
     grid = [ours.Settings(0.001, 1e6, radius) for radius in ours.RADII]
-    tried = [
-        ours.measured(data, data.split(0), ours.open_fit(data, data.split(0), s)) for s in grid
-    ]
+    tried = [ours.measure(data, data.split(0), ours.open_fit(data, data.split(0), s)) for s in grid]
     assert outcome.validation == min(each.validation for each in tried)
 
 
@@ -72,10 +70,10 @@ def test_nearly_all_weight_on_the_target_is_least_squares_there(script, ours):
 def test_much_budget_comes_near_no_noise(script, ours, task):
     data = invented(script, task)
     split, settings = data.split(1), ours.Settings(0.3, 1.0, 4.0)
-    plain = ours.measured(data, split, ours.open_fit(data, split, settings)).test
+    plain = ours.measure(data, split, ours.open_fit(data, split, settings)).test
     private = {"epsilon": 1e4, "delta": 0.01, "seed": 0}
     w = ours.private_fit(data, split, settings, "tight", **private)
-    assert ours.measured(data, split, w).test == pytest.approx(plain, abs=0.03)
+    assert ours.measure(data, split, w).test == pytest.approx(plain, abs=0.03)
 
 
 def test_paired_differences_are_measured_in_standard_errors(script):

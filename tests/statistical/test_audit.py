@@ -310,7 +310,7 @@ printed = partial(adapted, ConvexAdaptation, radius=1e-3, variant="paper")
 # Ten times what a gradient may be.
 called = partial(
     adapted, NonConvexAdaptation, loss=lambda w, X, y: (np.zeros(len(y)), 10 * y[:, None] * X),
-    start=[0.0], bends=(1, 1, 0.25), discrepancy=0.0, radius=100.0,
+    start=[0.0], loss_bounds=(1, 1, 0.25), discrepancy=0.0, radius=100.0,
 )  # fmt: skip
 # Where there is a third of the noise that epsilon = 2 needs.
 LESS = accounting.zcdp_epsilon(9 * accounting.zcdp_rho(2.0, 0.01), 0.01)

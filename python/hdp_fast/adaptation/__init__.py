@@ -2,12 +2,12 @@
 
 ConvexAdaptation learns linear regression, NonConvexAdaptation a predictor under the logistic loss,
 softmax or any other, both with privacy for one of the domains; tune chooses their parameters.
-discrepancy: how differently the two judge linear predictors, with a certified gap;
+discrepancy: how much their mean losses of linear predictors differ, with a certified gap;
 release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
-the source should get; learning_bound: what a weighted sample says of the target;
+the source should get; learning_bound: a bound on the target's loss by a weighted sample;
 classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
 KernelMeanMatching, DiscrepancyMinimization, and under privacy TargetSGD and
-PrivateDiscrepancyMinimization, are what adaptation is measured against.
+PrivateDiscrepancyMinimization, are the baselines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What estimators of adaptation share: parameters, predictions, a look at their arguments."""
+"""What estimators of adaptation share: parameters, predictions and the check of their arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_labels, validate_rows
 from ..record import PrivacyRecord
 from .baselines.weighted_fit import LOSSES, Loss
-from .discrepancies.moments import shrunk
+from .discrepancies.moments import shrink_rows
 
 
-class People(NamedTuple):
-    """Records that have been looked at: float X (n, d), and y, -1 or 1 for the logistic loss."""
+class Records(NamedTuple):
+    """Validated records: float X (n, d), and y, -1 or 1 for the logistic loss."""
 
     X: NDArray[Any]
     y: Floats
@@ -46,27 +46,24 @@ class Estimator(SettableParameters):
 
         Raises: ShapeError, ParameterError; HdpFastError before fit.
         Cost: a pass over X.
-        Source: none.
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
         rows = validate_rows(X).entries
-        same_columns("X", rows, len(self.coef_))
-        found: Floats = self._judged(rows) @ self.coef_
-        return found
+        check_columns("X", rows, len(self.coef_))
+        scores: Floats = self._prepare_rows(rows) @ self.coef_
+        return scores
 
-    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Rows as the coefficients are multiplied with."""
+    def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows that the coefficients are multiplied with."""
         return rows
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[np.uint8]:
         """The scores of the squared loss; for the logistic one uint8, 1 where they are at least 0.
 
-        X: as scores.
+        X: finite real numbers (k, d).
 
-        Raises: as scores.
-        Cost: as scores.
-        Source: none.
+        Raises: ShapeError, ParameterError; HdpFastError before fit.
         """
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
@@ -78,7 +75,7 @@ class Estimator(SettableParameters):
         raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's searches ask of an estimator before they clone it."""
+        """The tags that scikit-learn's searches read before they clone an estimator."""
         utils = importlib.import_module("sklearn.utils")
         # No classifier under any loss: that would promise a list of the labels seen, which may be
         # private.
@@ -87,7 +84,7 @@ class Estimator(SettableParameters):
 
 
 class BoundedEstimator(Estimator):
-    """What it learns is of records shrunk to a bound, and so are those it judges."""
+    """An estimator that shrinks records to a bound, those to learn from and those to predict."""
 
     norm_bound: float
 
@@ -96,48 +93,47 @@ class BoundedEstimator(Estimator):
 
         X: finite real numbers (k, d), of the target's space. Returns float64 (k,).
 
-        Guarantee: that of fit, which it only reads.
+        Guarantee: that of fit, since it reads nothing else.
         Raises: ShapeError, ParameterError; HdpFastError before fit.
         Cost: two passes over X.
-        Source: none.
         """
         return super().scores(X)
 
-    def _judged(self, rows: NDArray[Any]) -> NDArray[Any]:
-        return shrunk(rows, self.norm_bound)
+    def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return shrink_rows(rows, self.norm_bound)
 
 
-def people(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> People:
-    """Records of a domain.
+def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Records:
+    """Validate the records of a domain.
 
     Raises: ShapeError, ParameterError, naming the domain's arguments.
     """
-    rows = rows_of(name, X)
-    with _named(name):
+    rows = validate_features(name, X)
+    with _naming(name):
         labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
-    return People(rows, labels)
+    return Records(rows, labels)
 
 
-def rows_of(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Records of a domain without their labels, float (n, d).
+def validate_features(name: str, X: ArrayLike) -> NDArray[Any]:
+    """Validate the records of a domain without their labels, float (n, d).
 
     Raises: ShapeError, ParameterError, naming the domain.
     """
-    with _named(name):
+    with _naming(name):
         return validate_rows(X).entries
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Errors begin with the domain's name."""
+def _naming(name: str) -> Iterator[None]:
+    """Let errors begin with the domain's name."""
     try:
         yield
     except HdpFastError as error:
         raise type(error)(f"{name}: {error}") from None
 
 
-def same_columns(name: str, rows: NDArray[Any], d: int) -> None:
-    """Refuse records that have not d features.
+def check_columns(name: str, rows: NDArray[Any], d: int) -> None:
+    """Refuse records that do not have d features.
 
     Raises: ShapeError.
     """
@@ -146,7 +142,7 @@ def same_columns(name: str, rows: NDArray[Any], d: int) -> None:
 
 
 def check_loss(loss: object) -> None:
-    """Refuse what is no loss of linear models here.
+    """Refuse any other loss than those of the baselines.
 
     Raises: ParameterError.
     """

@@ -1,4 +1,4 @@
-"""What a weighted sample says of the target, and how much weight the source should get."""
+"""Generalization bounds for weighted samples, and the share of the source that they suggest."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .._support.validate import (
     bounded_positive,
     fractions,
     nonnegative,
+    one_of,
     positive_int,
     probability,
     refuse,
@@ -22,6 +23,8 @@ from .discrepancies.exact import LABEL_BOUND
 from .discrepancies.private import ReleasedDiscrepancy
 
 Variant = Literal["tight", "paper"]
+
+_VARIANTS = ("tight", "paper")
 
 
 class LearningBound(NamedTuple):
@@ -86,18 +89,17 @@ def learning_bound(
     Source: Bassily, Cortes, Mao and Mohri 2024, Theorem B.1; Meir and Zhang 2003, Lemma 5
         (contraction).
     """
-    if variant not in ("tight", "paper"):
-        refuse("variant", variant, "it must be one of tight, paper")
+    one_of("variant", variant, _VARIANTS)
     q = fractions("weights", weights, array("weights", weights).size)
     m = positive_int("source", source, len(q) - 1)
     terms = nonnegative("loss", loss), nonnegative("discrepancy", discrepancy)
     constants = _constants(
         bounded_positive("radius", radius), bounded_positive("norm_bound", norm_bound)
     )
-    away = q - _reference(m, len(q) - m, probability("alpha", alpha))
+    difference = q - _reference_weights(m, len(q) - m, probability("alpha", alpha))
     failing = 1 - probability("confidence", confidence)
-    drift, deviation = _uncertain(q, away, failing, variant)
-    return _summed(
+    drift, deviation = _drift_and_deviation(q, difference, failing, variant)
+    return _add_terms(
         terms[0],
         float(q[:m].sum()) * terms[1],
         2 * constants.complexity * float(np.linalg.norm(q)),
@@ -131,7 +133,7 @@ def suggested_alpha(released: ReleasedDiscrepancy, *, confidence: float = 0.95) 
 def least_alpha(
     value: float, sizes: tuple[int, int], bounds: tuple[float, float], confidence: float = 0.95
 ) -> float:
-    """The suggested alpha for a discrepancy of this value, whoever may know it.
+    """The suggested alpha for a discrepancy of this value, released or not.
 
     sizes: of source and target. bounds: radius and norm_bound.
     """
@@ -146,26 +148,28 @@ def least_alpha(
 
 
 def _constants(radius: float, norm_bound: float) -> _Constants:
-    furthest = radius * norm_bound + LABEL_BOUND
-    return _Constants(furthest**2, 2 * norm_bound * furthest * radius)
+    residual = radius * norm_bound + LABEL_BOUND
+    return _Constants(residual**2, 2 * norm_bound * residual * radius)
 
 
-def _reference(m: int, n: int, alpha: float) -> Floats:
+def _reference_weights(m: int, n: int, alpha: float) -> Floats:
     return np.repeat([alpha / m, (1 - alpha) / n], [m, n])
 
 
-def _uncertain(q: Floats, away: Floats, failing: float, variant: Variant) -> tuple[float, float]:
+def _drift_and_deviation(
+    q: Floats, difference: Floats, failing: float, variant: Variant
+) -> tuple[float, float]:
     """Drift and deviation, in units of the largest loss."""
-    distance, length = float(np.abs(away).sum()), float(np.linalg.norm(q))
+    distance, length = float(np.abs(difference).sum()), float(np.linalg.norm(q))
     if variant == "tight":
-        coin = math.sqrt(math.log(1 / failing) / 2)
-        return 3 * distance, (length + float(np.linalg.norm(away))) * coin
+        tail = math.sqrt(math.log(1 / failing) / 2)
+        return 3 * distance, (length + float(np.linalg.norm(difference))) * tail
     if distance >= 1:
         return math.inf, math.inf
     iterated = math.sqrt(max(math.log(math.log2(2 / (1 - distance))), 0.0))
-    coin = iterated + math.sqrt(math.log(2 / failing) / 2)
-    return 6 * distance, (length + 2 * distance) * coin
+    tail = iterated + math.sqrt(math.log(2 / failing) / 2)
+    return 6 * distance, (length + 2 * distance) * tail
 
 
-def _summed(*terms: float) -> LearningBound:
+def _add_terms(*terms: float) -> LearningBound:
     return LearningBound(math.fsum(terms), *terms)

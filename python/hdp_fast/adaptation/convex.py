@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
@@ -22,34 +21,47 @@ from ..budget.account import Budget, spend
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
 from .base import BoundedEstimator
-from .objective import PrivatePart
-from .printed_algorithm import JOINT, JOINT_ROUNDED, Penalties, descended_as_printed
-from .printed_algorithm import steepest as printed_steepest
-from .privacy import Numerics, Privacy, checked_privacy, least_noise, record_of, stream
-from .problem import FeatureMap, Private, Problem, Shape, Weighing, chosen_alpha, in_reals, mapped
-from .projected_steps import STEPS, descended
-from .solver import solved
+from .discrepancies.exact import Private
+from .objective import NoisyGradient
+from .printed_algorithm import (
+    JOINT,
+    JOINT_ROUNDED,
+    ConvexPenalties,
+    printed_algorithm,
+    printed_gradient_bound,
+)
+from .privacy import (
+    Numerics,
+    Privacy,
+    calibrate_noise,
+    make_record,
+    make_stream,
+    validate_privacy,
+)
+from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map, as_float_rows
+from .projected_steps import DEFAULT_STEPS, noisy_descent
+from .solver import minimize
 
 Variant = Literal["tight", "paper"]
 
-_STEPS_AS_PRINTED = 1000
+_PRINTED_STEPS = 1000
 _SOURCE = "Bassily, Cortes, Mao and Mohri 2024, Algorithm 1, its noise as one Gaussian budget"
 
 
-class Settings(NamedTuple):
-    """The parameters of a run, checked."""
+class ConvexSettings(NamedTuple):
+    """The validated parameters of a run."""
 
     privacy: Privacy
     alpha: float | None
-    penalties: Penalties
+    penalties: ConvexPenalties
     steps: int | None
-    reach: float | None
+    initial_distance: float | None
     share: float
     variant: Variant
 
 
-class Outcome(NamedTuple):
-    """What may be told: predictor, share of the source, discrepancy, noise and record."""
+class ConvexOutcome(NamedTuple):
+    """The result of a run; safe to release if it had noise."""
 
     coef: Floats
     alpha: float
@@ -58,55 +70,66 @@ class Outcome(NamedTuple):
     record: PrivacyRecord | None
 
 
-def unprotected(settings: Settings, problem: Problem) -> Outcome:
-    """The optimum, or the printed steps, without noise."""
-    judged = problem.judged_openly()
-    alpha = chosen_alpha(settings.alpha, judged, problem)
-    known, hidden = problem.weighings(alpha, settings.penalties.kappa_1, judged)
-    bounds = problem.shape.bounds
-    rows, part = in_reals(problem.known, bounds), PrivatePart.of(problem.hidden, bounds, None)
+def run_without_noise(settings: ConvexSettings, problem: AdaptationProblem) -> ConvexOutcome:
+    """Find the optimum, or take the printed steps, without noise."""
+    discrepancy = problem.exact_discrepancy()
+    alpha = problem.choose_alpha(settings.alpha, discrepancy)
+    weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
+    bounds = problem.bounds
+    records = as_float_rows(problem.public_sample, bounds.record_bounds)
+    gradient = NoisyGradient.from_sample(problem.private_sample, bounds.record_bounds, None)
     if settings.variant == "tight":
-        coef = solved([(rows, known), (part.rows, hidden)], problem.shape.radius)
+        domains = [(records, weightings[0]), (gradient.records, weightings[1])]
+        coef = minimize(domains, bounds.radius)
     else:
-        steps = settings.steps or _STEPS_AS_PRINTED
-        parts = (rows, known), (part, hidden)
-        coef = descended_as_printed(*parts, problem.shape, settings.penalties, steps)
-    return Outcome(coef, alpha, judged, 0.0, None)
+        public, private = (records, weightings[0]), (gradient, weightings[1])
+        coef = printed_algorithm(
+            public, private, bounds, settings.penalties, _count_steps(settings)
+        )
+    return ConvexOutcome(coef, alpha, discrepancy, 0.0, None)
 
 
-def protected(
-    settings: Settings, problem: Problem, random_state: RandomState, budget: Budget | None
-) -> Outcome:
-    """The steps with noise, paid for before any coin is drawn.
+def run_with_noise(
+    settings: ConvexSettings,
+    problem: AdaptationProblem,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> ConvexOutcome:
+    """Take the steps with noise, paid for before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
-    steps = settings.steps or (STEPS if settings.variant == "tight" else _STEPS_AS_PRINTED)
-    noise = least_noise(settings.privacy, steps, settings.share, _joint(settings))
-    bounds, shape = problem.shape.bounds, problem.shape
-    rows, part = in_reals(problem.known, bounds), PrivatePart.of(problem.hidden, bounds, noise)
+    steps, bounds = _count_steps(settings), problem.bounds
+    noise = calibrate_noise(settings.privacy, steps, settings.share, _joint_sensitivity(settings))
+    records = as_float_rows(problem.public_sample, bounds.record_bounds)
+    gradient = NoisyGradient.from_sample(problem.private_sample, bounds.record_bounds, noise)
     mechanism = f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps"
-    record = record_of(settings.privacy, noise, mechanism, _SOURCE, random_state)
+    record = make_record(settings.privacy, noise, mechanism, _SOURCE, random_state)
     with spend(budget, record):
-        part = part._replace(coins=stream(random_state))
-        judged = problem.judged(noise, settings.privacy.delta, part.coins)
-        alpha = chosen_alpha(settings.alpha, judged, problem)
-        known, hidden = problem.weighings(alpha, settings.penalties.kappa_1, judged)
-        parts = (rows, known), (part, hidden)
+        gradient = gradient._replace(rng=make_stream(random_state))
+        delta = settings.privacy.delta
+        discrepancy = problem.released_discrepancy(noise, delta, gradient.rng)
+        alpha = problem.choose_alpha(settings.alpha, discrepancy)
+        weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
+        public, private = (records, weightings[0]), (gradient, weightings[1])
         if settings.variant == "tight":
-            coef = descended(*parts, shape, steps, settings.reach or shape.radius)
+            gradient_bound = weightings[1].gradient_bound(bounds.residual)
+            initial_distance = settings.initial_distance or bounds.radius
+            coef = noisy_descent(public, private, bounds, steps, initial_distance)
         else:
-            coef = descended_as_printed(*parts, shape, settings.penalties, steps)
-    return Outcome(coef, alpha, judged, part.deviation(_steepest(settings, hidden, shape)), record)
+            gradient_bound = printed_gradient_bound(weightings[1], bounds)
+            coef = printed_algorithm(public, private, bounds, settings.penalties, steps)
+    return ConvexOutcome(coef, alpha, discrepancy, gradient.deviation(gradient_bound), record)
 
 
-def _steepest(settings: Settings, weighing: Weighing, shape: Shape) -> float:
-    if settings.variant == "tight":
-        return weighing.steepest(shape.residual)
-    return printed_steepest(weighing, shape)
+def _count_steps(settings: ConvexSettings) -> int:
+    """The number of steps."""
+    default = DEFAULT_STEPS if settings.variant == "tight" else _PRINTED_STEPS
+    return settings.steps or default
 
 
-def _joint(settings: Settings) -> float:
+def _joint_sensitivity(settings: ConvexSettings) -> float:
+    """The squared ratios of change to sensitivity, added up over what a step releases."""
     if settings.variant == "tight":
         return 1.0
     return JOINT_ROUNDED if settings.privacy.exact else JOINT
@@ -147,10 +170,11 @@ class ConvexAdaptation(BoundedEstimator):
         noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
         noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
         (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or
-        q is kept. Running time is not protected. epsilon = infinity protects nobody.
+        q is kept. Running time is not protected. epsilon = math.inf protects nobody.
 
     Attributes:
-        epsilon: above 0; math.inf for the exact optimum ("paper": the printed steps) without noise.
+        epsilon: above 0; math.inf for the exact optimum ("paper": the printed steps) without
+            privacy.
         delta: in (0, 1).
         radius: of the ball that holds the coefficients, in [1e-30, 1e30].
         norm_bound: of all rows; labels lie in [-1, 1]. Public records must keep both.
@@ -160,11 +184,12 @@ class ConvexAdaptation(BoundedEstimator):
         kappa_2: 0 with "tight", else at least 0.
         kappa_inf: as kappa_2.
         steps: T, at least 1; None means 60, and 1000 with "paper". More gain little.
-        reach: above 0: how far steps are meant to lead from the best predictor for the public
-            records alone. More noise comes with more; None takes the radius.
+        initial_distance: above 0: expected from the best predictor for the public records alone to
+            the best for both; noisy steps are scaled to it. None takes the radius.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
         variant: "tight" or "paper".
-        private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
+        private: whose records are protected: "target" or "source"; with epsilon = math.inf
+            nobody's are, and all must keep their bounds.
         feature_map: None, or a public function from arrays of the source's records (k, p) to arrays
             (k, d) in the target's space. It must treat every record alone: private ones are given
             to it one at a time, after a record of zeros, and count as zero where it fails.
@@ -196,10 +221,10 @@ class ConvexAdaptation(BoundedEstimator):
     kappa_2: float = 0.0
     kappa_inf: float = 0.0
     steps: int | None = None
-    reach: float | None = None
+    initial_distance: float | None = None
     discrepancy_share: float = 0.05
     variant: Variant = "tight"
-    private: Private | None = "target"
+    private: Private = "target"
     feature_map: FeatureMap | None = None
     numerics: Numerics = "exact"
     random_state: RandomState = None
@@ -221,49 +246,55 @@ class ConvexAdaptation(BoundedEstimator):
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._settings()
-        X_source = mapped(self.feature_map, X_source, X_target, self.private)
-        problem = self._posed(X_source, y_source, X_target, y_target)
-        if math.isfinite(settings.privacy.epsilon):
-            found = protected(settings, problem, self.random_state, self.budget)
+        settings = self._validate_settings()
+        protected = settings.privacy.protected_domain(self.private)
+        X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
+        problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        if settings.privacy.protects:
+            outcome = run_with_noise(settings, problem, self.random_state, self.budget)
         else:
-            found = unprotected(settings, problem)
-        self.coef_, self.alpha_ = read_only(found.coef), found.alpha
-        self.discrepancy_, self.noise_, self.record_ = found[2:]
+            outcome = run_without_noise(settings, problem)
+        self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
+        self.record_ = outcome.record
         return self
 
-    def _posed(
+    def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
-    ) -> Problem:
-        """The problem of records in the target's space, all of them looked at."""
-        shape = Shape.checked(self.radius, self.norm_bound)
-        return Problem.of((X_source, y_source, X_target, y_target), shape, self.private)
+    ) -> AdaptationProblem:
+        """Validate the records, which are in the target's space."""
+        bounds = ProblemBounds.validate(self.radius, self.norm_bound)
+        protected = validate_privacy(self).protected_domain(self.private)
+        data = X_source, y_source, X_target, y_target
+        return AdaptationProblem.validate(data, bounds, self.private, protected)
 
-    def _settings(self) -> Settings:
-        """The parameters, checked."""
+    def _validate_settings(self) -> ConvexSettings:
+        """Validate the parameters."""
         check_random_state(self.random_state)
         one_of("variant", self.variant, _VARIANTS)
-        return Settings(
-            checked_privacy(self),
+        return ConvexSettings(
+            validate_privacy(self),
             None if self.alpha is None else probability("alpha", self.alpha),
-            self._penalties(),
+            self._validate_penalties(),
             None if self.steps is None else positive_int("steps", self.steps, _MOST_STEPS),
-            None if self.reach is None else bounded_positive("reach", self.reach),
+            None
+            if self.initial_distance is None
+            else bounded_positive("initial_distance", self.initial_distance),
             probability("discrepancy_share", self.discrepancy_share),
             self.variant,
         )
 
-    def _penalties(self) -> Penalties:
-        found = Penalties(
+    def _validate_penalties(self) -> ConvexPenalties:
+        penalties = ConvexPenalties(
             bounded_positive("kappa_1", self.kappa_1),
             nonnegative("kappa_2", self.kappa_2),
             nonnegative("kappa_inf", self.kappa_inf),
         )
         for name in ("kappa_2", "kappa_inf"):
-            if self.variant == "tight" and getattr(found, name):
+            if self.variant == "tight" and getattr(penalties, name):
                 refuse(
                     name,
                     getattr(self, name),
                     'it couples weights that have no noise: 0, or variant="paper"',
                 )
-        return found
+        return penalties

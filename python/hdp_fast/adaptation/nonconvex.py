@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -23,12 +22,13 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import validate_rows
-from .base import Estimator, same_columns
-from .discrepancies.moments import shrunk
-from .nonconvex_descent import Bends, Penalties, PerExample
-from .nonconvex_run import Settings, labels_for, protected, unprotected
-from .privacy import Numerics, checked_privacy
-from .problem import FeatureMap, Private, Problem, Shape, mapped
+from .base import Estimator, check_columns
+from .discrepancies.exact import Private
+from .discrepancies.moments import shrink_rows
+from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
+from .nonconvex_run import NonConvexSettings, convert_labels, run_with_noise, run_without_noise
+from .privacy import Numerics, validate_privacy
+from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
 Iterate = Literal["random", "last"]
@@ -59,10 +59,10 @@ class NonConvexAdaptation(Estimator):
         finite counts as the largest loss, and as a gradient of zero, and so does a private record
         at which it fails, silently. That it treats every record alone and keeps nothing is its
         author's promise, which nobody can check. The number of the iterate is drawn before the
-        first step. epsilon = infinity protects nobody.
+        first step. epsilon = math.inf protects nobody.
 
     Attributes:
-        epsilon: above 0; math.inf for none of the noise.
+        epsilon: above 0; math.inf for a run without privacy.
         delta: in (0, 1).
         loss: "logistic" (labels 0 and 1), "softmax" cross-entropy (labels 0 to classes - 1; w is
             (classes, d)), or a callable of (w, X, y) that returns losses (k,), at least 0, and
@@ -70,8 +70,9 @@ class NonConvexAdaptation(Estimator):
             labels y (k,), none of which it can write to.
         classes: of "softmax", 2 to 4096.
         start: of a callable, a public float array (p,) of norm at most radius.
-        bends: of a callable, (largest loss, largest norm of a gradient, smoothness): what it is
-            clipped to, and how much gradients may change with w.
+        loss_bounds: of a callable, (largest loss, largest norm of a gradient, smoothness): losses
+            and gradients are clipped to the first two; smoothness bounds how much gradients change
+            with w.
         radius: of the ball that holds w, in [1e-30, 1e30].
         norm_bound: of all rows. Public records must keep it; private ones are shrunk to it.
         alpha: share of the source, in (0, 1); None takes suggested_alpha.
@@ -83,11 +84,12 @@ class NonConvexAdaptation(Estimator):
         lambda_inf: at least 0.
         mu: above 0, at most 100 times the number of records of either domain; for lambda_inf.
         steps: T, at least 1.
-        reach: above 0: how far steps are meant to lead from where the public records alone
-            lead to. More noise comes with more; None takes the radius.
+        initial_distance: above 0: expected from the predictor that the public records alone lead to
+            to the stationary point; noisy steps are scaled to it. None takes the radius.
         iterate: "random", of which the theorem speaks, or "last": as private.
         discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
-        private: whose records are protected: "target", "source", or None, with epsilon = math.inf.
+        private: whose records are protected: "target" or "source"; with epsilon = math.inf
+            nobody's are, and all must keep their bounds.
         feature_map: as ConvexAdaptation.
         numerics: "exact" or "idealized".
         random_state: None draws from the operating system; an int or a Generator makes a
@@ -112,7 +114,7 @@ class NonConvexAdaptation(Estimator):
     loss: AnyLoss = "logistic"  # type: ignore[assignment]
     classes: int = 2
     start: ArrayLike | None = None
-    bends: tuple[float, float, float] | None = None
+    loss_bounds: tuple[float, float, float] | None = None
     radius: float = 1.0
     norm_bound: float = 1.0
     alpha: float | None = None
@@ -122,10 +124,10 @@ class NonConvexAdaptation(Estimator):
     lambda_inf: float = 0.0
     mu: float = 1.0
     steps: int = 200
-    reach: float | None = None
+    initial_distance: float | None = None
     iterate: Iterate = "random"
     discrepancy_share: float = 0.05
-    private: Private | None = "target"
+    private: Private = "target"
     feature_map: FeatureMap | None = None
     numerics: Numerics = "exact"
     random_state: RandomState = None
@@ -145,16 +147,17 @@ class NonConvexAdaptation(Estimator):
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._settings()
-        X_source = mapped(self.feature_map, X_source, X_target, self.private)
-        problem = self._posed(X_source, y_source, X_target, y_target)
-        if math.isfinite(settings.privacy.epsilon):
-            found = protected(settings, problem, self.random_state, self.budget)
+        settings = self._validate_settings()
+        protected = settings.privacy.protected_domain(self.private)
+        X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
+        problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        if settings.privacy.protects:
+            outcome = run_with_noise(settings, problem, self.random_state, self.budget)
         else:
-            found = unprotected(settings, problem, self.random_state)
-        self.coef_ = read_only(found.coef)
-        self.alpha_, self.discrepancy_, self.noise_, self.gradient_mapping_ = found[1:5]
-        self.record_ = found.record
+            outcome = run_without_noise(settings, problem, self.random_state)
+        self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
+        self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
         return self
 
     def scores(self, X: ArrayLike) -> Floats:
@@ -173,9 +176,9 @@ class NonConvexAdaptation(Estimator):
         if callable(self.loss):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
         rows = validate_rows(X).entries
-        same_columns("X", rows, self.coef_.shape[-1])
-        found: Floats = shrunk(rows, self.norm_bound) @ self.coef_.T
-        return found
+        check_columns("X", rows, self.coef_.shape[-1])
+        scores: Floats = shrink_rows(rows, self.norm_bound) @ self.coef_.T
+        return scores
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[Any]:
         """The likelier label.
@@ -190,87 +193,85 @@ class NonConvexAdaptation(Estimator):
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
 
-    def _posed(
+    def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
-    ) -> Problem:
-        """The problem of records in the target's space, all of them looked at."""
-        settings, shape = self._settings(), Shape.checked(self.radius, self.norm_bound)
-        y = [labels_for(settings, name, y) for name, y in _named(y_source, y_target)]
+    ) -> AdaptationProblem:
+        """Validate the records, which are in the target's space."""
+        settings, bounds = (
+            self._validate_settings(),
+            ProblemBounds.validate(self.radius, self.norm_bound),
+        )
+        y_source = convert_labels(settings, "y_source", y_source)
+        y_target = convert_labels(settings, "y_target", y_target)
         if self.loss != "logistic":
-            shape = shape._replace(label=1e30)
-        problem = Problem.of((X_source, y[0], X_target, y[1]), shape, self.private)
+            bounds = bounds._replace(label=1e30)
+        data = X_source, y_source, X_target, y_target
+        protected = settings.privacy.protected_domain(self.private)
+        problem = AdaptationProblem.validate(data, bounds, self.private, protected)
         self._check_mu(problem)
         return problem
 
-    def _settings(self) -> Settings:
-        """The parameters, checked."""
+    def _validate_settings(self) -> NonConvexSettings:
+        """Validate the parameters."""
         check_random_state(self.random_state)
         if not callable(self.loss) and self.loss not in _LOSSES:
             refuse("loss", self.loss, f"it must be callable, or one of {', '.join(_LOSSES)}")
         one_of("iterate", self.iterate, _ITERATES)
-        return Settings(
-            privacy=checked_privacy(self),
+        return NonConvexSettings(
+            privacy=validate_privacy(self),
             loss=self.loss,
-            classes=self._checked_classes(),
-            start=self._checked_start(),
-            bends=self._checked_bends(),
+            classes=self._validate_classes(),
+            start=self._validate_start(),
+            loss_bounds=self._validate_loss_bounds(),
             alpha=None if self.alpha is None else probability("alpha", self.alpha),
-            discrepancy=self._checked_discrepancy(),
-            penalties=Penalties(
+            discrepancy=self._validate_discrepancy(),
+            penalties=NonConvexPenalties(
                 bounded_positive("lambda_1", self.lambda_1),
                 nonnegative("lambda_2", self.lambda_2),
                 nonnegative("lambda_inf", self.lambda_inf),
                 bounded_positive("mu", self.mu),
             ),
             steps=positive_int("steps", self.steps, _MOST_STEPS),
-            reach=None if self.reach is None else bounded_positive("reach", self.reach),
+            initial_distance=None
+            if self.initial_distance is None
+            else bounded_positive("initial_distance", self.initial_distance),
             last=self.iterate == "last",
             share=probability("discrepancy_share", self.discrepancy_share),
         )
 
-    def _checked_classes(self) -> int:
-        found = positive_int("classes", self.classes, _MOST_CLASSES)
-        if found < 2:
-            raise ParameterError(f"classes = {found}, but it must be at least 2")
-        return found
+    def _validate_classes(self) -> int:
+        classes = positive_int("classes", self.classes, _MOST_CLASSES)
+        if classes < 2:
+            refuse("classes", classes, "it must be at least 2")
+        return classes
 
-    def _checked_discrepancy(self) -> float | None:
+    def _validate_discrepancy(self) -> float | None:
         if self.discrepancy is not None:
             return nonnegative("discrepancy", self.discrepancy)
         if self.loss != "logistic":
             rule = "only the logistic loss has one to release: it must be a public number"
-            raise ParameterError(f"discrepancy = None, but {rule}")
+            refuse("discrepancy", None, rule)
         return None
 
-    def _checked_start(self) -> Floats | None:
+    def _validate_start(self) -> Floats | None:
         if not callable(self.loss):
             return None
-        found = np.array([] if self.start is None else self.start, np.float64)
-        if found.ndim != 1 or not found.size:
-            raise ShapeError(f"start has shape {found.shape}, but a callable needs one of (p,)")
-        if not np.linalg.norm(found) <= bounded_positive("radius", self.radius):
+        start = np.array([] if self.start is None else self.start, np.float64)
+        if start.ndim != 1 or not start.size:
+            raise ShapeError(f"start has shape {start.shape}, but a callable needs one of (p,)")
+        if not np.linalg.norm(start) <= bounded_positive("radius", self.radius):
             raise ParameterError("start is too long, but its norm must be at most radius")
-        return found
+        return start
 
-    def _checked_bends(self) -> Bends | None:
+    def _validate_loss_bounds(self) -> LossBounds | None:
         if not callable(self.loss):
             return None
-        if self.bends is None or len(self.bends) != 3:
-            refuse(
-                "bends",
-                self.bends,
-                "a callable needs its largest loss, norm of gradients and smoothness",
-            )
-        return Bends(*(bounded_positive("bends", each) for each in self.bends))
+        if self.loss_bounds is None or len(self.loss_bounds) != 3:
+            rule = "a callable needs its largest loss, norm of gradients and smoothness"
+            refuse("loss_bounds", self.loss_bounds, rule)
+        return LossBounds(*(bounded_positive("loss_bounds", bound) for bound in self.loss_bounds))
 
-    def _check_mu(self, problem: Problem) -> None:
+    def _check_mu(self, problem: AdaptationProblem) -> None:
         if self.mu > 100 * min(problem.sizes):
-            refuse(
-                "mu",
-                self.mu,
-                f"with {min(problem.sizes)} records it must be at most 100 times as many",
-            )
-
-
-def _named(y_source: ArrayLike, y_target: ArrayLike) -> list[tuple[str, ArrayLike]]:
-    return [("y_source", y_source), ("y_target", y_target)]
+            rule = f"with {min(problem.sizes)} records it must be at most 100 times as many"
+            refuse("mu", self.mu, rule)

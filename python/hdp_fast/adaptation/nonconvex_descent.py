@@ -1,4 +1,4 @@
-"""Descent on the non-convex problem, in predictor and inverse weights at a time."""
+"""Descent on the non-convex terms, in predictor and inverse weights at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .._support.callers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import LEAST
 from ..exceptions import ShapeError
-from .objective import PrivatePart
-from .privacy import Coins, Noise, noisy, sum_bits
-from .problem import Rows, attempted
-from .projected_steps import Moved, Steps
+from .objective import NoisyGradient
+from .privacy import Noise, Rng, add_noise, sum_bits
+from .problem import ScaledRecords, call_silently
+from .projected_steps import ProjectedSteps, Step
 
 # (w, X, y) -> losses (k,) and gradients (k, p)
 PerExample = Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -26,13 +26,13 @@ PerExample = Callable[[Any, Any, Any], tuple[Any, Any]]
 _MOST_BITS = 25
 
 
-class Bends(NamedTuple):
-    """What is known of a loss, in w: public numbers.
+class LossBounds(NamedTuple):
+    """Public bounds on a loss as a function of w.
 
     Attributes:
-        largest: of the loss; the least is 0.
-        gradient: norm of its gradient.
-        smoothness: of its second derivative.
+        largest: the loss lies in [0, largest].
+        gradient: bound on the norm of its gradient.
+        smoothness: bound on the norm of its second derivative.
     """
 
     largest: float
@@ -53,67 +53,67 @@ class Domain(Protocol):
         cap: bound on q.
         """
 
-    def add(self, values: Floats, share: float) -> float:
-        """The sum of numbers in [0, 1] of the records, with noise.
+    def sum_with_noise(self, values: Floats, share: float) -> float:
+        """The sum of numbers in [0, 1], one for each record, with noise.
 
-        share: of what a gradient's noise spends.
+        share: of the budget that a gradient's noise spends.
         """
 
     def deviation(self, cap: float) -> float:
-        """Of the noise on a coordinate of the gradient."""
+        """The deviation of the noise on a coordinate of the gradient."""
 
 
-class Linear(NamedTuple):
+class LinearDomain(NamedTuple):
     """Losses of linear predictors that the compiled module knows.
 
     Attributes:
-        part: the records.
+        gradient: the records, and their noise.
         slope: bound on the norm of the derivative in the scores.
     """
 
-    part: PrivatePart
+    gradient: NoisyGradient
     slope: float
 
     @property
     def n(self) -> int:
         """How many records there are."""
-        return len(self.part.rows.y)
+        return len(self.gradient.records.y)
 
     def evaluate(self, w: Floats, q: Floats, cap: float) -> tuple[Floats, Floats]:
-        """As Domain."""
-        found = self.part.noisy(w, q, cap * self.slope)
-        losses = np.zeros(self.n) if found.losses is None else found.losses
-        return losses, found.gradient
+        """See Domain."""
+        result = self.gradient.evaluate(w, q, cap * self.slope)
+        losses = np.zeros(self.n) if result.losses is None else result.losses
+        return losses, result.gradient
 
-    def add(self, values: Floats, share: float) -> float:
-        """As Domain."""
-        return total(values, self.part.noise, share, self.part.coins)
+    def sum_with_noise(self, values: Floats, share: float) -> float:
+        """See Domain."""
+        return sum_with_noise(values, self.gradient.noise, share, self.gradient.rng)
 
     def deviation(self, cap: float) -> float:
-        """As Domain."""
-        return self.part.deviation(cap * self.slope)
+        """See Domain."""
+        return self.gradient.deviation(cap * self.slope)
 
 
-class Called(NamedTuple):
+class CallableDomain(NamedTuple):
     """Any loss, of a callable whose results are clipped, whatever they are.
 
     Attributes:
         function: of w, rows and labels, which it cannot write to; it must treat every record alone.
-        rows: in reals.
-        bends: what its results are clipped to.
-        noise, coins: of the private domain.
+        records: as floats.
+        bounds: what its results are clipped to.
+        noise, rng: of the private domain.
     """
 
     function: PerExample
-    rows: Rows
-    bends: Bends
+    records: ScaledRecords
+    bounds: LossBounds
     noise: Noise | None
-    coins: Coins
+    rng: Rng
 
     @property
     def n(self) -> int:
         """How many records there are."""
-        return len(self.rows.y)
+        return len(self.records.y)
 
     @property
     def units(self) -> int:
@@ -122,98 +122,105 @@ class Called(NamedTuple):
         return 1 << min(bits, _MOST_BITS)
 
     def evaluate(self, w: Floats, q: Floats, cap: float) -> tuple[Floats, Floats]:
-        """As Domain."""
-        losses, gradients = self._clipped(w)
+        """See Domain."""
+        losses, gradients = self._clip_results(w)
         gradients *= q[:, None]
-        largest = cap * self.bends.gradient
+        largest = cap * self.bounds.gradient
         if self.noise is None or not self.noise.exact:
-            found = gradients.sum(axis=0)
+            gradient = gradients.sum(axis=0)
             if self.noise is not None:
-                found = noisy(found, 2 * largest, self.noise, self.coins)
-            return losses, found
+                gradient = add_noise(gradient, 2 * largest, self.noise, self.rng)
+            return losses, gradient
         integers = np.trunc(gradients * (self.units / largest))
         # Whatever rounding errors leave beyond the bound counts as zero.
         integers[np.square(integers).sum(axis=1) > self.units**2] = 0
-        sums = noisy(integers.sum(axis=0), 2 * self.units, self.noise, self.coins)
+        sums = add_noise(integers.sum(axis=0), 2 * self.units, self.noise, self.rng)
         return losses, sums * (largest / self.units)
 
-    def add(self, values: Floats, share: float) -> float:
-        """As Domain."""
-        return total(values, self.noise, share, self.coins)
+    def sum_with_noise(self, values: Floats, share: float) -> float:
+        """See Domain."""
+        return sum_with_noise(values, self.noise, share, self.rng)
 
     def deviation(self, cap: float) -> float:
-        """As Domain."""
-        return self.noise.multiple * 2 * cap * self.bends.gradient if self.noise else 0.0
+        """See Domain."""
+        return self.noise.multiple * 2 * cap * self.bounds.gradient if self.noise else 0.0
 
-    def _clipped(self, w: Floats) -> tuple[Floats, Floats]:
+    def _clip_results(self, w: Floats) -> tuple[Floats, Floats]:
         """Losses in [0, largest] and gradients of bounded norm.
 
         What is not finite counts as the largest loss, and as a gradient of zero.
         """
-        losses, gradients = self._returned(w)
-        losses[~np.isfinite(losses)] = self.bends.largest
+        losses, gradients = self._call_or_skip(w)
+        losses[~np.isfinite(losses)] = self.bounds.largest
         gradients[~np.isfinite(gradients).all(axis=1)] = 0
         # Entries of at most 1 first: their squares are never out of range.
         largest = np.maximum(np.abs(gradients).max(axis=1), LEAST)
         gradients /= largest[:, None]
         norms = np.sqrt(np.square(gradients).sum(axis=1))
-        gradients *= np.minimum(largest, self.bends.gradient / np.maximum(norms, 1))[:, None]
-        return losses.clip(0, self.bends.largest), gradients
+        gradients *= np.minimum(largest, self.bounds.gradient / np.maximum(norms, 1))[:, None]
+        return losses.clip(0, self.bounds.largest), gradients
 
-    def _returned(self, w: Floats) -> tuple[Floats, Floats]:
-        """What the function makes of all records.
+    def _call_or_skip(self, w: Floats) -> tuple[Floats, Floats]:
+        """What the function returns for all records.
 
         Where it fails, a private record may be to blame, and must not show. Each is then tried
-        alone, and those that it fails at have no numbers.
+        alone, and those for which it fails get NaN.
         """
-        everything = functools.partial(self._called, w, slice(None))
-        return everything() if self.noise is None else attempted(everything) or self._each_alone(w)
+        call_all = functools.partial(self._call, w, slice(None))
+        if self.noise is None:
+            return call_all()
+        return call_silently(call_all) or self._call_each_alone(w)
 
-    def _each_alone(self, w: Floats) -> tuple[Floats, Floats]:
+    def _call_each_alone(self, w: Floats) -> tuple[Floats, Floats]:
         losses, gradients = np.full(self.n, np.nan), np.full((self.n, len(w)), np.nan)
         with silence():
             for i in range(self.n):
                 one = slice(i, i + 1)
-                found = attempted(functools.partial(self._called, w, one))
-                if found is not None:
-                    losses[one], gradients[one] = found
+                result = call_silently(functools.partial(self._call, w, one))
+                if result is not None:
+                    losses[one], gradients[one] = result
         return losses, gradients
 
-    def _called(self, w: Floats, some: slice) -> tuple[Floats, Floats]:
-        """What the function makes of some records.
+    def _call(self, w: Floats, some: slice) -> tuple[Floats, Floats]:
+        """What the function returns for some records.
 
         Raises: ShapeError; what the function raises.
         """
-        X, y = (freeze(each[some]) for each in (self.rows.X, self.rows.y))
-        given = self.function(w.copy(), X, y)
-        losses, gradients = (np.array(each, np.float64) for each in given)
-        for name, found, shape in (
+        X, y = freeze(self.records.X[some]), freeze(self.records.y[some])
+        losses, gradients = self.function(w.copy(), X, y)
+        losses, gradients = np.array(losses, np.float64), np.array(gradients, np.float64)
+        for name, result, shape in (
             ("losses", losses, (len(y),)),
             ("gradients", gradients, (len(y), len(w))),
         ):
-            if found.shape != shape:
-                raise ShapeError(f"loss made {name} of shape {found.shape}, but it must be {shape}")
+            if result.shape != shape:
+                raise ShapeError(
+                    f"loss made {name} of shape {result.shape}, but it must be {shape}"
+                )
         return losses, gradients
 
 
-def total(values: Floats, noise: Noise | None, share: float, coins: Coins) -> float:
-    """The sum of numbers in [0, 1], each of one record, with noise of a share of the budget."""
+def sum_with_noise(values: Floats, noise: Noise | None, share: float, rng: Rng) -> float:
+    """The sum of numbers in [0, 1], one for each record, with noise for a share of the budget."""
     if noise is None:
         return float(values.sum())
-    less = noise._replace(multiple=noise.multiple / math.sqrt(share))
+    larger = noise._replace(multiple=noise.multiple / math.sqrt(share))
     if not noise.exact:
-        return float(noisy(values.sum(keepdims=True), 1.0, less, coins)[0])
-    units = 1 << min(sum_bits(less, len(values)), _MOST_BITS)
+        return float(add_noise(values.sum(keepdims=True), 1.0, larger, rng)[0])
+    units = 1 << min(sum_bits(larger, len(values)), _MOST_BITS)
     parts = np.rint(values * units).clip(0, units)
-    return float(noisy(parts.sum(keepdims=True), units, less, coins)[0]) / units
+    return float(add_noise(parts.sum(keepdims=True), units, larger, rng)[0]) / units
 
 
-# Of a gradient's squared budget, for each sum that couples the weights.
+# The share of a gradient's squared budget for each sum that couples the weights.
 SHARE = 1 / 16
 
 
-class Penalties(NamedTuple):
-    """Of the weights, each at least 0: lambda_1 for |q - p|_1, and so on; mu of the softmax."""
+class NonConvexPenalties(NamedTuple):
+    """Penalties on the weights, each at least 0.
+
+    lambda_1 is for |q - p|_1, lambda_2 for |q|_2, lambda_inf for |q|_inf, smoothed with mu.
+    """
 
     lambda_1: float
     lambda_2: float
@@ -227,8 +234,8 @@ class Penalties(NamedTuple):
 
 
 @dataclass(eq=False)
-class State:
-    """A domain and its inverse weights, as v = cap / q >= 1, which nobody else sees.
+class DomainState:
+    """A domain and its inverse weights v = cap / q >= 1, which never leave it.
 
     Attributes:
         domain: its records.
@@ -243,7 +250,7 @@ class State:
     v: Floats
 
     @classmethod
-    def new(cls, domain: Domain, cap: float, offset: float) -> State:
+    def new(cls, domain: Domain, cap: float, offset: float) -> DomainState:
         """The state at the largest weights."""
         return cls(domain, cap, offset, np.ones(domain.n))
 
@@ -253,92 +260,97 @@ class State:
         return self.cap / self.v
 
 
-class Problem(NamedTuple):
-    """What the objective is made of, but for the records."""
+class ObjectiveTerms(NamedTuple):
+    """The parts of the objective that do not depend on the records."""
 
-    bends: Bends
-    penalties: Penalties
+    loss_bounds: LossBounds
+    penalties: NonConvexPenalties
     radius: float
 
 
 class Couplings(NamedTuple):
-    """What every weight's derivative needs of all others: |q|_2, and sum exp(mu q)."""
+    """The sums over all weights that couple their derivatives: |q|_2 and sum exp(mu q)."""
 
     norm: float
     total: float
 
 
-def step(states: list[State], w: Floats, problem: Problem, path: Steps) -> Moved:
-    """The next predictor; the weights move on, too.
+def take_step(
+    states: list[DomainState], w: Floats, terms: ObjectiveTerms, path: ProjectedSteps
+) -> Step:
+    """A step of predictor and weights; returns that of the predictor.
 
-    Without noise, for steps like those of `longest`, none raises the objective: each block moves
-    by less than what its own curvature and half of what joins both allow.
+    Without noise, steps no longer than those of choose_longest_steps never raise the objective:
+    each block moves by less than its own curvature and half of the mixed one allow. The gradient
+    mapping is that of both blocks.
     """
-    coupled = _couplings(states, problem.penalties)
-    gradient, mapping = np.zeros_like(w), 0.0
+    coupled = _release_couplings(states, terms.penalties)
+    gradient, norm2 = np.zeros_like(w), 0.0
     for state in states:
-        losses, own = state.domain.evaluate(w, state.q, state.cap)
-        gradient += own
-        mapping += _moved_weights(state, losses, coupled, problem)
-    found = path.moved(w, gradient)
-    return found._replace(mapping=found.mapping + mapping)
+        losses, part = state.domain.evaluate(w, state.q, state.cap)
+        gradient += part
+        norm2 += _step_weights(state, losses, coupled, terms)
+    step = path.step(w, gradient)
+    return step._replace(gradient_mapping_norm2=step.gradient_mapping_norm2 + norm2)
 
 
-def longest(problem: Problem, d: int) -> Steps:
+def choose_longest_steps(terms: ObjectiveTerms, d: int) -> ProjectedSteps:
     """The longest steps, alike in all directions, that never raise the objective.
 
     All caps add up to 1.
     """
-    return Steps.of_length(1 / (2 * problem.bends.smoothness), problem.radius, d)
+    return ProjectedSteps.with_length(1 / (2 * terms.loss_bounds.smoothness), terms.radius, d)
 
 
-def objective(states: list[State], w: Floats, problem: Problem) -> float:
-    """What step descends on, at the weights as they are; for domains without noise."""
-    penalties, found = problem.penalties, problem.penalties.lambda_1
+def evaluate_objective(states: list[DomainState], w: Floats, terms: ObjectiveTerms) -> float:
+    """The objective that take_step descends on, at the current weights; without noise."""
+    penalties, value = terms.penalties, terms.penalties.lambda_1
     for state in states:
         losses, _ = state.domain.evaluate(w, state.q, state.cap)
-        found += float(state.q @ (losses + state.offset - penalties.lambda_1))
+        value += float(state.q @ (losses + state.offset - penalties.lambda_1))
     q = np.concatenate([state.q for state in states])
-    found += penalties.lambda_2 * float(np.linalg.norm(q))
+    value += penalties.lambda_2 * float(np.linalg.norm(q))
     if penalties.lambda_inf:
         soft = math.log(np.exp(penalties.mu * q).sum()) / penalties.mu
-        found += penalties.lambda_inf * soft
-    return found
+        value += penalties.lambda_inf * soft
+    return value
 
 
-def _couplings(states: list[State], penalties: Penalties) -> Couplings:
-    """Noisy where a domain is private, and kept within what any weights can have."""
+def _release_couplings(states: list[DomainState], penalties: NonConvexPenalties) -> Couplings:
+    """The sums over all weights, noisy for a private domain, clipped to their possible range."""
     squares, total = 0.0, 0.0
     for state in states:
         cap, n = state.cap, state.domain.n
         if penalties.lambda_2:
-            part = state.domain.add((1 / state.v) ** 2, SHARE)
+            part = state.domain.sum_with_noise((1 / state.v) ** 2, SHARE)
             squares += cap**2 * min(max(part, 0.0), n)
         if penalties.lambda_inf:
             most = math.expm1(penalties.mu * cap)
-            part = state.domain.add(np.expm1(penalties.mu * state.q) / most, SHARE)
+            part = state.domain.sum_with_noise(np.expm1(penalties.mu * state.q) / most, SHARE)
             total += n + most * min(max(part, 0.0), n)
     least = min(state.cap for state in states)
     return Couplings(max(math.sqrt(squares), least), max(total, 1.0))
 
 
-def _moved_weights(state: State, losses: Floats, coupled: Couplings, problem: Problem) -> float:
-    """A step of the inverse weights; the squared norm of the gradient mapping in u = v / cap."""
-    penalties, q = problem.penalties, state.q
+def _step_weights(
+    state: DomainState, losses: Floats, coupled: Couplings, terms: ObjectiveTerms
+) -> float:
+    """Step the inverse weights; return the squared norm of the gradient mapping in u = v / cap."""
+    penalties, q = terms.penalties, state.q
     slopes = losses + (state.offset - penalties.lambda_1)
     slopes += penalties.lambda_2 * q / coupled.norm
     if penalties.lambda_inf:
         slopes += penalties.lambda_inf * np.exp(penalties.mu * q) / coupled.total
-    bend = _bend(state, problem)
-    found = np.maximum(state.v + slopes / (bend * state.v**2), 1.0)
-    mapping = float(np.square((state.v - found) * (bend * state.cap**2)).sum())
-    state.v = found
-    return mapping
+    curvature = _weight_curvature(state, terms)
+    v = np.maximum(state.v + slopes / (curvature * state.v**2), 1.0)
+    norm2 = float(np.square((state.v - v) * (curvature * state.cap**2)).sum())
+    state.v = v
+    return norm2
 
 
-def _bend(state: State, problem: Problem) -> float:
-    """The most that the objective bends in one of the inverse weights v, in units of the cap."""
-    bends, penalties = problem.bends, problem.penalties
-    own = 2 * (max(bends.largest + state.offset, penalties.lambda_1))
-    own += 5 * penalties.lambda_2 + penalties.lambda_inf * (2 + penalties.mu * state.cap)
-    return own + bends.gradient**2 / bends.smoothness
+def _weight_curvature(state: DomainState, terms: ObjectiveTerms) -> float:
+    """A bound on the objective's curvature in an inverse weight v, in units of the cap."""
+    bounds, penalties = terms.loss_bounds, terms.penalties
+    curvature = 2 * (max(bounds.largest + state.offset, penalties.lambda_1))
+    curvature += 5 * penalties.lambda_2 + penalties.lambda_inf * (2 + penalties.mu * state.cap)
+    return curvature + bounds.gradient**2 / bounds.smoothness

@@ -17,47 +17,47 @@ from ..record import PrivacyRecord
 from .discrepancies.moments import Sample
 from .nonconvex_descent import (
     SHARE,
-    Bends,
-    Called,
+    CallableDomain,
     Domain,
-    Linear,
-    Penalties,
+    DomainState,
+    LinearDomain,
+    LossBounds,
+    NonConvexPenalties,
+    ObjectiveTerms,
     PerExample,
-    State,
-    longest,
-    step,
+    choose_longest_steps,
+    take_step,
 )
-from .nonconvex_descent import Problem as Descent
-from .objective import PrivatePart
-from .privacy import Coins, Noise, Privacy, least_noise, record_of, stream, sum_bits
-from .problem import Problem, Shape, chosen_alpha, in_reals
-from .projected_steps import Steps, along
-from .solver import moments
+from .objective import NoisyGradient
+from .privacy import Noise, Privacy, Rng, calibrate_noise, make_record, make_stream, sum_bits
+from .problem import AdaptationProblem, ProblemBounds, as_float_rows
+from .projected_steps import ProjectedSteps
+from .solver import second_moments
 
-# Of the public records alone, at least.
-_STEPS_BEFORE = 100
+# The least number of steps on the public records alone.
+_PUBLIC_STEPS = 100
 _SOURCE = "Bassily, Cortes, Mao and Mohri 2024, Algorithm 2, its noise as one Gaussian budget"
 
 
-class Settings(NamedTuple):
-    """The parameters of a run, checked."""
+class NonConvexSettings(NamedTuple):
+    """The validated parameters of a run."""
 
     privacy: Privacy
     loss: str | PerExample
     classes: int
     start: Floats | None
-    bends: Bends | None
+    loss_bounds: LossBounds | None
     alpha: float | None
     discrepancy: float | None
-    penalties: Penalties
+    penalties: NonConvexPenalties
     steps: int
-    reach: float | None
+    initial_distance: float | None
     last: bool
     share: float
 
 
-class Outcome(NamedTuple):
-    """What may be told."""
+class NonConvexOutcome(NamedTuple):
+    """The result of a run; safe to release if it had noise."""
 
     coef: Floats
     alpha: float
@@ -67,172 +67,209 @@ class Outcome(NamedTuple):
     record: PrivacyRecord | None
 
 
-def labels_for(settings: Settings, name: str, y: ArrayLike) -> ArrayLike:
-    """Labels as the loss takes them: -1 and 1 of bits, or class numbers.
+def convert_labels(settings: NonConvexSettings, name: str, y: ArrayLike) -> ArrayLike:
+    """Labels as the loss takes them: -1 and 1 in place of bits, or class numbers.
 
     Raises: ShapeError, ParameterError.
     """
     if settings.loss == "logistic":
         return 2.0 * bits(name, y) - 1
     if settings.loss == "softmax":
-        found = integers(name, y, np.int64)
-        if not 0 <= int(found.min()) <= int(found.max()) < settings.classes:
+        labels = integers(name, y, np.int64)
+        if not 0 <= int(labels.min()) <= int(labels.max()) < settings.classes:
             rule = f"every label must be an integer from 0 to {settings.classes - 1}"
             raise ParameterError(f"{name} holds something else, but {rule}")
-        return found
+        return labels
     return array(name, y)
 
 
-def bends_of(settings: Settings, shape: Shape) -> Bends:
-    """Of the loss, in the ball, on rows within their bound."""
-    r, furthest = shape.norm_bound, shape.radius * shape.norm_bound
-    if settings.bends is not None:
-        return settings.bends
+def bound_loss(settings: NonConvexSettings, bounds: ProblemBounds) -> LossBounds:
+    """Bounds on the loss in the ball, for rows within their bound."""
+    r, largest_score = bounds.norm_bound, bounds.radius * bounds.norm_bound
+    if settings.loss_bounds is not None:
+        return settings.loss_bounds
+    smoothness = _score_smoothness(settings) * r**2
     if settings.loss == "logistic":
-        return Bends(float(np.logaddexp(0, furthest)), r, _bend(settings) * r**2)
-    largest = math.log(settings.classes) + math.sqrt(2) * furthest
-    return Bends(largest, math.sqrt(2) * r, _bend(settings) * r**2)
+        return LossBounds(float(np.logaddexp(0, largest_score)), r, smoothness)
+    largest = math.log(settings.classes) + math.sqrt(2) * largest_score
+    return LossBounds(largest, math.sqrt(2) * r, smoothness)
 
 
-def _bend(settings: Settings) -> float:
-    """Bound on the second derivative of a loss in its scores."""
+def _score_smoothness(settings: NonConvexSettings) -> float:
+    """A bound on the second derivative of a compiled loss in its scores."""
     return 0.25 if settings.loss == "logistic" else 0.5
 
 
-def unprotected(settings: Settings, problem: Problem, random_state: RandomState) -> Outcome:
-    """The steps without noise."""
-    judged = settings.discrepancy
-    if judged is None:
-        judged = _cut(problem.judged_openly(), settings, problem)
-    states = _states(settings, problem, None, judged)
-    descent = _descent(settings, problem)
-    alone = _alone(settings, problem, descent, states[0])
-    w = _start(settings, descent, alone)
-    path = _path(settings, descent, states, len(w))
-    w = _descended(settings, descent, states, w, path, stream(random_state))
-    mapping = math.sqrt(step(states, w, descent, longest(descent, len(w))).mapping)
-    alpha = _alpha(settings, problem, judged)
-    return Outcome(_shaped(settings, w), alpha, judged, 0.0, mapping, None)
+def run_without_noise(
+    settings: NonConvexSettings, problem: AdaptationProblem, random_state: RandomState
+) -> NonConvexOutcome:
+    """Take the steps without noise."""
+    discrepancy = settings.discrepancy
+    if discrepancy is None:
+        discrepancy = _clip_discrepancy(problem.exact_discrepancy(), settings, problem)
+    states = _make_states(settings, problem, None, discrepancy)
+    terms = _make_terms(settings, problem)
+    w = _descend_alone(settings, terms, _PublicDomain.start(settings, problem, terms, states[0]))
+    path = _choose_steps(settings, terms, states, len(w))
+    w = _descend(settings, terms, states, w, path, make_stream(random_state))
+    longest = choose_longest_steps(terms, len(w))
+    mapping = math.sqrt(take_step(states, w, terms, longest).gradient_mapping_norm2)
+    alpha = problem.choose_alpha(settings.alpha, discrepancy)
+    return NonConvexOutcome(_reshape(settings, w), alpha, discrepancy, 0.0, mapping, None)
 
 
-def protected(
-    settings: Settings, problem: Problem, random_state: RandomState, budget: Budget | None
-) -> Outcome:
-    """The steps with noise, paid for before any coin is drawn.
+def run_with_noise(
+    settings: NonConvexSettings,
+    problem: AdaptationProblem,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> NonConvexOutcome:
+    """Take the steps with noise, paid for before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
-    # A discrepancy that is public takes nothing.
+    noise = _calibrate(settings, problem)
+    mechanism = f"adaptation.NonConvexAdaptation, {settings.steps} steps"
+    record = make_record(settings.privacy, noise, mechanism, _SOURCE, random_state)
+    with spend(budget, record):
+        rng, discrepancy = make_stream(random_state), settings.discrepancy
+        if discrepancy is None:
+            released = problem.released_discrepancy(noise, settings.privacy.delta, rng)
+            discrepancy = _clip_discrepancy(released, settings, problem)
+        states = _make_states(settings, problem, noise, discrepancy, rng)
+        terms = _make_terms(settings, problem)
+        deviation = states[1].domain.deviation(states[1].cap)
+        public = _PublicDomain.start(settings, problem, terms, states[0])
+        w = _descend_alone(settings, terms, public)
+        initial_distance = settings.initial_distance or terms.radius
+        path = public.path.with_noise(deviation, settings.steps, len(w), initial_distance)
+        w = _descend(settings, terms, states, w, path, rng)
+    alpha = problem.choose_alpha(settings.alpha, discrepancy)
+    return NonConvexOutcome(_reshape(settings, w), alpha, discrepancy, deviation, None, record)
+
+
+def _calibrate(settings: NonConvexSettings, problem: AdaptationProblem) -> Noise:
+    """The noise of the steps; refuses one that leaves too few digits for exact sums."""
+    # A discrepancy that is public takes nothing of the budget.
     share = settings.share if settings.discrepancy is None else 0.0
     joint = 1 + SHARE * settings.penalties.couplings
-    noise = least_noise(settings.privacy, settings.steps, share, joint)
-    sum_bits(noise._replace(multiple=noise.multiple / math.sqrt(SHARE)), len(problem.hidden.y))
-    mechanism = f"adaptation.NonConvexAdaptation, {settings.steps} steps"
-    record = record_of(settings.privacy, noise, mechanism, _SOURCE, random_state)
-    with spend(budget, record):
-        coins, judged = stream(random_state), settings.discrepancy
-        if judged is None:
-            judged = _cut(problem.judged(noise, settings.privacy.delta, coins), settings, problem)
-        states = _states(settings, problem, noise, judged, coins)
-        descent = _descent(settings, problem)
-        deviation = states[1].domain.deviation(states[1].cap)
-        alone = _alone(settings, problem, descent, states[0])
-        w = _start(settings, descent, alone)
-        reach = settings.reach or descent.radius
-        path = alone.path.beside(deviation, settings.steps, len(w), reach)
-        w = _descended(settings, descent, states, w, path, coins)
-    alpha = _alpha(settings, problem, judged)
-    return Outcome(_shaped(settings, w), alpha, judged, deviation, None, record)
+    noise = calibrate_noise(settings.privacy, settings.steps, share, joint)
+    largest = noise._replace(multiple=noise.multiple / math.sqrt(SHARE))
+    sum_bits(largest, len(problem.private_sample.y))
+    return noise
 
 
-def _cut(judged: float, settings: Settings, problem: Problem) -> float:
-    """No mean losses are further apart than the largest loss."""
-    return min(judged, bends_of(settings, problem.shape).largest)
+def _clip_discrepancy(
+    discrepancy: float, settings: NonConvexSettings, problem: AdaptationProblem
+) -> float:
+    """Clip the discrepancy to the largest possible loss."""
+    return min(discrepancy, bound_loss(settings, problem.bounds).largest)
 
 
-def _descent(settings: Settings, problem: Problem) -> Descent:
-    return Descent(bends_of(settings, problem.shape), settings.penalties, problem.shape.radius)
+def _make_terms(settings: NonConvexSettings, problem: AdaptationProblem) -> ObjectiveTerms:
+    loss_bounds = bound_loss(settings, problem.bounds)
+    return ObjectiveTerms(loss_bounds, settings.penalties, problem.bounds.radius)
 
 
-def _alpha(settings: Settings, problem: Problem, judged: float) -> float:
-    return chosen_alpha(settings.alpha, judged, problem)
-
-
-def _states(
-    settings: Settings, problem: Problem, noise: Noise | None, judged: float, coins: Coins = None
-) -> list[State]:
-    """Known and hidden records, all at their largest weights."""
-    known, hidden = problem.weighings(_alpha(settings, problem, judged), 1.0, judged)
+def _make_states(
+    settings: NonConvexSettings,
+    problem: AdaptationProblem,
+    noise: Noise | None,
+    discrepancy: float,
+    rng: Rng = None,
+) -> list[DomainState]:
+    """Public and private records, all at their largest weights."""
+    alpha = problem.choose_alpha(settings.alpha, discrepancy)
+    public, private = problem.sample_weightings(alpha, 1.0, discrepancy)
+    public_domain = _make_domain(settings, problem.public_sample, problem.bounds, None, None)
+    private_domain = _make_domain(settings, problem.private_sample, problem.bounds, noise, rng)
     return [
-        State.new(domain, weighing.cap, weighing.offset)
-        for domain, weighing in (
-            (_domain(settings, problem.known, problem.shape, None, None), known),
-            (_domain(settings, problem.hidden, problem.shape, noise, coins), hidden),
-        )
+        DomainState.new(public_domain, public.cap, public.offset),
+        DomainState.new(private_domain, private.cap, private.offset),
     ]
 
 
-def _domain(
-    settings: Settings, sample: Sample, shape: Shape, noise: Noise | None, coins: Coins
+def _make_domain(
+    settings: NonConvexSettings,
+    sample: Sample,
+    bounds: ProblemBounds,
+    noise: Noise | None,
+    rng: Rng,
 ) -> Domain:
-    bends = bends_of(settings, shape)
     if callable(settings.loss):
-        return Called(settings.loss, in_reals(sample, shape.bounds), bends, noise, coins)
-    part = PrivatePart.of(sample, shape.bounds, noise)
+        records = as_float_rows(sample, bounds.record_bounds)
+        return CallableDomain(settings.loss, records, bound_loss(settings, bounds), noise, rng)
+    gradient = NoisyGradient.from_sample(sample, bounds.record_bounds, noise)
     classes = settings.classes if settings.loss == "softmax" else 1
-    rows = part.rows._replace(loss=settings.loss)
+    records = gradient.records._replace(loss=settings.loss)
     slope = math.sqrt(2) if settings.loss == "softmax" else 1.0
-    return Linear(part._replace(rows=rows, coins=coins, classes=classes), slope)
+    return LinearDomain(gradient._replace(records=records, rng=rng, classes=classes), slope)
 
 
-def _descended(
-    settings: Settings,
-    descent: Descent,
-    states: list[State],
+def _descend(
+    settings: NonConvexSettings,
+    terms: ObjectiveTerms,
+    states: list[DomainState],
     w: Floats,
-    path: Steps,
-    coins: Coins,
+    path: ProjectedSteps,
+    rng: Rng,
 ) -> Floats:
-    """The iterate that is told, from a start on."""
+    """The iterate that is released; its number is drawn before the first step."""
     number = settings.steps
     if not settings.last:
-        number = int(draws.uniform_integers(settings.steps, random_state=coins)) + 1
+        number = int(draws.uniform_integers(settings.steps, random_state=rng)) + 1
     for _ in range(number):
-        w, _ = step(states, w, descent, path)
+        w = take_step(states, w, terms, path).w
     return w
 
 
-def _shaped(settings: Settings, w: Floats) -> Floats:
+def _reshape(settings: NonConvexSettings, w: Floats) -> Floats:
     return w.reshape(settings.classes, -1) if settings.loss == "softmax" else w
 
 
-class _Alone(NamedTuple):
-    """Public records as if there were no others: their state, a first predictor, and steps."""
+class _PublicDomain(NamedTuple):
+    """The public records as if there were no others: their state, a first predictor, and steps."""
 
-    state: State
+    state: DomainState
     w: Floats
-    path: Steps
+    path: ProjectedSteps
+
+    @classmethod
+    def start(
+        cls,
+        settings: NonConvexSettings,
+        problem: AdaptationProblem,
+        terms: ObjectiveTerms,
+        public: DomainState,
+    ) -> _PublicDomain:
+        """The domain before the first step."""
+        size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
+        w = np.zeros(size) if settings.start is None else settings.start
+        state = DomainState.new(public.domain, 1 / public.domain.n, public.offset)
+        return cls(state, w, _choose_steps(settings, terms, [state], len(w)))
 
 
-def _alone(settings: Settings, problem: Problem, descent: Descent, known: State) -> _Alone:
-    size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
-    w = np.zeros(size) if settings.start is None else settings.start
-    state = State.new(known.domain, 1 / known.domain.n, known.offset)
-    return _Alone(state, w, _path(settings, descent, [state], len(w)))
-
-
-def _start(settings: Settings, descent: Descent, alone: _Alone) -> Floats:
-    """Where steps for the public records alone end; their weights stay as they were."""
-    w = alone.w
-    for _ in range(max(settings.steps, _STEPS_BEFORE)):
-        w, _ = step([alone.state], w, descent, alone.path)
+def _descend_alone(
+    settings: NonConvexSettings, terms: ObjectiveTerms, public: _PublicDomain
+) -> Floats:
+    """The predictor after steps on the public records alone."""
+    w = public.w
+    for _ in range(max(settings.steps, _PUBLIC_STEPS)):
+        w = take_step([public.state], w, terms, public.path).w
     return w
 
 
-def _path(settings: Settings, descent: Descent, states: list[State], size: int) -> Steps:
-    """Steps by the second moments of these records, which may be told."""
-    rows = [(each.domain.part.rows, each.cap) for each in states if isinstance(each.domain, Linear)]
-    if len(rows) < len(states):
-        return longest(descent, size)
-    found = np.sum([moments(*each) for each in rows], axis=0)
-    return along(2 * _bend(settings) * found, descent.radius)
+def _choose_steps(
+    settings: NonConvexSettings, terms: ObjectiveTerms, states: list[DomainState], size: int
+) -> ProjectedSteps:
+    """Steps scaled by the second moments of these records, which must be public.
+
+    The curvature of a callable is unknown: its steps are alike in all directions.
+    """
+    moments = []
+    for state in states:
+        if not isinstance(state.domain, LinearDomain):
+            return choose_longest_steps(terms, size)
+        moments.append(second_moments(state.domain.gradient.records, state.cap))
+    curvature = 2 * _score_smoothness(settings) * np.sum(moments, axis=0)
+    return ProjectedSteps.from_curvature(curvature, terms.radius)

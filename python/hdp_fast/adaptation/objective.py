@@ -1,4 +1,4 @@
-"""The private part of every step: sums of gradients that get noise."""
+"""The convex objective and its gradient in one pass over a domain, with noise if it is private."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 from .. import _core
 from .._support.types import Floats
 from .discrepancies.moments import Bounds, Sample
-from .privacy import Coins, Grid, Noise, grid, noisy
-from .problem import Rows, Weighing, in_reals, on_grid
+from .privacy import Grid, Noise, Rng, add_noise, choose_grid
+from .problem import SampleWeighting, ScaledRecords, as_float_rows, round_to_grid
 
 
 class Rounding(NamedTuple):
@@ -24,23 +24,23 @@ class Rounding(NamedTuple):
     scale: float
 
     @classmethod
-    def of(cls, grid: Grid, steepest: float, classes: int = 1) -> Rounding:
+    def finest(cls, grid: Grid, gradient_bound: float, classes: int = 1) -> Rounding:
         """The finest at which no vector of this norm is rounded beyond the bound."""
-        return cls(grid, (grid.coefficients - math.sqrt(classes) / 2 - 0.5) / steepest)
+        return cls(grid, (grid.coefficients - math.sqrt(classes) / 2 - 0.5) / gradient_bound)
 
     @property
-    def given(self) -> tuple[float, float, float]:
-        """As the compiled module takes it."""
+    def core_arguments(self) -> tuple[float, float, float]:
+        """The rounding as the compiled module takes it."""
         return self.scale, float(self.grid.coefficients), float(self.grid.rows)
 
 
-class Found(NamedTuple):
-    """What a pass finds.
+class PassResult(NamedTuple):
+    """What a pass over the records of a domain returns.
 
     Attributes:
-        objective: sum of q l + kappa_1 cap**2 / q at the best q, of q loss at given ones.
+        objective: sum of q l + kappa_1 cap**2 / q at the best q, of q loss at fixed ones.
         gradient: float64, as w, of the sum in w; of integers where there is rounding.
-        losses: float64 (n,) of given q, without offset.
+        losses: float64 (n,) for fixed q, without offset.
     """
 
     objective: float
@@ -48,79 +48,81 @@ class Found(NamedTuple):
     losses: Floats | None
 
 
-def passed(
-    rows: Rows, w: Floats, weights: Weighing | Floats, rounding: Rounding | None = None
-) -> Found:
-    """A pass over the rows, at given weights or at those that are best for w."""
-    given = None if rounding is None else rounding.given
-    model = w * rows.unit
-    found = Found(*_core.adaptation_pass(rows.given, rows.loss, model, weights, given, None))
-    return found if given else found._replace(gradient=found.gradient * rows.unit)
+def evaluate(
+    records: ScaledRecords,
+    w: Floats,
+    weights: SampleWeighting | Floats,
+    rounding: Rounding | None = None,
+) -> PassResult:
+    """Objective and gradient, at fixed weights or at those that are best for w."""
+    integers = None if rounding is None else rounding.core_arguments
+    model = w * records.unit
+    arguments = records.core_arguments, records.loss, model, weights, integers, None
+    result = PassResult(*_core.adaptation_pass(*arguments))
+    return result if integers else result._replace(gradient=result.gradient * records.unit)
 
 
-def objective(rows: Rows, w: Floats, weighing: Weighing) -> float:
-    """The sum of q l + kappa_1 cap**2 / q at the best q."""
-    return passed(rows, w, weighing).objective
-
-
-def gradient(rows: Rows, w: Floats, weighing: Weighing) -> Floats:
-    """The gradient of the objective in w, (d,)."""
-    return passed(rows, w, weighing).gradient
-
-
-class PrivatePart(NamedTuple):
-    """Private records, and what noise is added to the gradients that they make.
+class NoisyGradient(NamedTuple):
+    """Records of the private domain, and the noise that their gradients get.
 
     Attributes:
-        rows: on the grid, or in reals where there is none.
+        records: on the grid, or floats where there is none.
         norm: the largest norm of a row.
         grid: of exact noise.
         noise: None for none.
-        coins: a test stream, or None.
+        rng: a test stream, or None.
         classes: how many slopes a loss has.
     """
 
-    rows: Rows
+    records: ScaledRecords
     norm: float
     grid: Grid | None
     noise: Noise | None
-    coins: Coins = None
+    rng: Rng = None
     classes: int = 1
 
     @classmethod
-    def of(cls, sample: Sample, bounds: Bounds, noise: Noise | None) -> PrivatePart:
+    def from_sample(cls, sample: Sample, bounds: Bounds, noise: Noise | None) -> NoisyGradient:
         """The records of a sample, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.
         """
         if noise is None or not noise.exact:
-            return cls(in_reals(sample, bounds), bounds.norm, None, noise)
-        fine = grid(noise, len(sample.y))
-        rows = on_grid(sample, bounds, fine)
-        return cls(rows, fine.rows * rows.unit, fine, noise)
+            return cls(as_float_rows(sample, bounds), bounds.norm, None, noise)
+        grid = choose_grid(noise, len(sample.y))
+        records = round_to_grid(sample, bounds, grid)
+        return cls(records, grid.rows * records.unit, grid, noise)
 
-    def deviation(self, steepest: float) -> float:
-        """Of the noise on a coordinate of a gradient.
+    def deviation(self, gradient_bound: float) -> float:
+        """The deviation of the noise on a coordinate of a gradient.
 
-        steepest: bound on the weight times the slope of the loss of any record.
+        gradient_bound: bound on the weight times the slope of the loss of any record.
         """
         if self.noise is None:
             return 0.0
-        rounding = self._rounding(steepest)
-        largest = steepest if rounding is None else rounding.grid.coefficients / rounding.scale
+        rounding = self._rounding(gradient_bound)
+        largest = gradient_bound
+        if rounding is not None:
+            largest = rounding.grid.coefficients / rounding.scale
         return self.noise.multiple * 2 * largest * self.norm
 
-    def noisy(self, w: Floats, weights: Weighing | Floats, steepest: float) -> Found:
+    def evaluate(
+        self, w: Floats, weights: SampleWeighting | Floats, gradient_bound: float
+    ) -> PassResult:
         """A pass whose gradient has noise, as deviation says; its losses have none."""
-        rounding = self._rounding(steepest)
-        found = passed(self.rows, w, weights, rounding)
+        rounding = self._rounding(gradient_bound)
+        result = evaluate(self.records, w, weights, rounding)
         if self.noise is None:
-            return found
+            return result
         if rounding is None:
-            moved = 2 * steepest * self.norm
-            return found._replace(gradient=noisy(found.gradient, moved, self.noise, self.coins))
-        sums = noisy(found.gradient, rounding.grid.sensitivity, self.noise, self.coins)
-        return found._replace(gradient=sums * (self.rows.unit / rounding.scale))
+            sensitivity = 2 * gradient_bound * self.norm
+            gradient = add_noise(result.gradient, sensitivity, self.noise, self.rng)
+        else:
+            sums = add_noise(result.gradient, rounding.grid.sensitivity, self.noise, self.rng)
+            gradient = sums * (self.records.unit / rounding.scale)
+        return result._replace(gradient=gradient)
 
-    def _rounding(self, steepest: float) -> Rounding | None:
-        return None if self.grid is None else Rounding.of(self.grid, steepest, self.classes)
+    def _rounding(self, gradient_bound: float) -> Rounding | None:
+        return (
+            None if self.grid is None else Rounding.finest(self.grid, gradient_bound, self.classes)
+        )

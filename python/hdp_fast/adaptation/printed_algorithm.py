@@ -10,22 +10,25 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.types import Floats
-from .objective import Found, PrivatePart, passed
-from .privacy import LEAST_COEFFICIENTS, noisy
-from .problem import Rows, Shape, Weighing
-from .solver import within_ball
+from .objective import NoisyGradient, PassResult, evaluate
+from .privacy import LEAST_COEFFICIENTS, add_noise
+from .problem import ProblemBounds, SampleWeighting, ScaledRecords
+from .solver import project_to_ball
 
 # Units of a private record's derivative in its own u.
 _UNITS = 1 << 20
-# The most that a replaced record moves both gradients by, in squares of either sensitivity: steep
+# The most that a replaced record moves both gradients by, in squares of either sensitivity: large
 # gradients and large changes of the loss exclude each other. The greatest value of (1 + t)**2 / 4
 # + (1 - t**2)**2 for t in [0, 1]; and with what rounding to integers adds to either.
 JOINT = 1.28616
 JOINT_ROUNDED = (math.sqrt(JOINT) + math.hypot(1 / LEAST_COEFFICIENTS, 1 / _UNITS)) ** 2
 
 
-class Penalties(NamedTuple):
-    """Of the weights, each at least 0: kappa_1 for |q - p|_1, the others for |q|_2 and |q|_inf."""
+class ConvexPenalties(NamedTuple):
+    """Penalties on the weights, each at least 0.
+
+    kappa_1 is for |q - p|_1, kappa_2 for |q|_2 and kappa_inf for |q|_inf.
+    """
 
     kappa_1: float
     kappa_2: float
@@ -33,86 +36,98 @@ class Penalties(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Domain:
-    """A domain and its inverse weights u, which nobody else sees."""
+class _InverseWeights:
+    """The inverse weights u of a domain's records, which nobody else sees."""
 
-    weighing: Weighing
+    weighting: SampleWeighting
     n: int
     u: Floats = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.u = np.full(self.n, 1 / self.weighing.cap)
+        self.u = np.full(self.n, 1 / self.weighting.cap)
 
-    def pace(self, largest: float, penalties: Penalties, spread: float, steps: int) -> float:
-        """The printed length of a step of u; spread: deviation of the noise on a derivative."""
-        bound = largest * (2 if self.weighing.offset else 1) + sum(penalties)
-        share = self.weighing.cap * self.n
-        squares = share**4 * bound**2 + self.n**4 * spread**2
+    def step_length(
+        self, largest: float, penalties: ConvexPenalties, deviation: float, steps: int
+    ) -> float:
+        """The printed length of a step of u; deviation: of the noise on a derivative."""
+        bound = largest * (2 if self.weighting.offset else 1) + sum(penalties)
+        share = self.weighting.cap * self.n
+        squares = share**4 * bound**2 + self.n**4 * deviation**2
         return self.n * math.sqrt(self.n / (steps * squares))
 
+    def loss_slopes(self, result: PassResult) -> Floats:
+        """The derivatives of the weighted losses in u, without their offset."""
+        losses: Floats = np.zeros(self.n) if result.losses is None else result.losses
+        return -losses / self.u**2
 
-def steepest(weighing: Weighing, shape: Shape) -> float:
+    def step(
+        self,
+        loss_slopes: Floats,
+        length: float,
+        penalties: ConvexPenalties,
+        norm: float,
+        least: float,
+    ) -> None:
+        """Descend on the objective; norm: |q|_2 over all records; least: of all u."""
+        rest = (self.weighting.offset + penalties.kappa_inf * (self.u == least)) / self.u**2
+        rest += penalties.kappa_2 / (norm * self.u**3)
+        slopes = loss_slopes - rest + penalties.kappa_1 * self.weighting.cap**2
+        self.u = np.maximum(self.u - length * slopes, 1 / self.weighting.cap)
+
+
+def printed_gradient_bound(weighting: SampleWeighting, bounds: ProblemBounds) -> float:
     """A bound on the weight times the slope of any loss."""
-    return 2 * weighing.cap * shape.residual
+    return 2 * weighting.cap * bounds.residual
 
 
-def descended_as_printed(
-    public: tuple[Rows, Weighing],
-    private: tuple[PrivatePart, Weighing],
-    shape: Shape,
-    penalties: Penalties,
+def printed_algorithm(
+    public: tuple[ScaledRecords, SampleWeighting],
+    private: tuple[NoisyGradient, SampleWeighting],
+    bounds: ProblemBounds,
+    penalties: ConvexPenalties,
     steps: int,
 ) -> Floats:
     """The mean of all predictors after a step, (d,)."""
-    (rows, weighing), (part, hidden) = public, private
-    d, most = rows.X.shape[1], steepest(hidden, shape)
-    slope = 2 * shape.norm_bound * shape.residual
-    length = shape.radius / math.sqrt(steps * (slope**2 + d * part.deviation(most) ** 2))
-    states = _Domain(weighing, len(rows.y)), _Domain(hidden, len(part.rows.y))
-    largest, multiple = shape.residual**2, part.noise.multiple if part.noise else 0.0
-    spreads = 0.0, multiple * hidden.cap**2 * largest
-    paces = [
-        each.pace(largest, penalties, s, steps) for each, s in zip(states, spreads, strict=True)
-    ]
+    records, noisy_gradient = public[0], private[0]
+    d, gradient_bound = records.X.shape[1], printed_gradient_bound(private[1], bounds)
+    slope = 2 * bounds.norm_bound * bounds.residual
+    deviation = noisy_gradient.deviation(gradient_bound)
+    length = bounds.radius / math.sqrt(steps * (slope**2 + d * deviation**2))
+    public_weights = _InverseWeights(public[1], len(records.y))
+    private_weights = _InverseWeights(private[1], len(noisy_gradient.records.y))
+    largest = bounds.residual**2
+    multiple = noisy_gradient.noise.multiple if noisy_gradient.noise else 0.0
+    public_length = public_weights.step_length(largest, penalties, 0.0, steps)
+    private_deviation = multiple * private[1].cap ** 2 * largest
+    private_length = private_weights.step_length(largest, penalties, private_deviation, steps)
     w, mean = np.zeros(d), np.zeros(d)
     for _ in range(steps):
-        known = passed(rows, w, 1 / states[0].u)
-        unknown = part.noisy(w, 1 / states[1].u, most)
-        w = within_ball(w - length * (known.gradient + unknown.gradient), shape.radius)
-        own = _of_losses(known, states[0]), _noisy_of_losses(unknown, states[1], part, shape)
-        for state, slopes, pace in zip(states, _slopes(states, own, penalties), paces, strict=True):
-            state.u = np.maximum(state.u - pace * slopes, 1 / state.weighing.cap)
+        exact = evaluate(records, w, 1 / public_weights.u)
+        noisy = noisy_gradient.evaluate(w, 1 / private_weights.u, gradient_bound)
+        w = project_to_ball(w - length * (exact.gradient + noisy.gradient), bounds.radius)
+        public_slopes = public_weights.loss_slopes(exact)
+        private_slopes = _add_noise_to_slopes(
+            private_weights.loss_slopes(noisy), private_weights, noisy_gradient, bounds
+        )
+        norm = math.sqrt(
+            float((public_weights.u**-2.0).sum()) + float((private_weights.u**-2.0).sum())
+        )
+        least = min(float(public_weights.u.min()), float(private_weights.u.min()))
+        public_weights.step(public_slopes, public_length, penalties, norm, least)
+        private_weights.step(private_slopes, private_length, penalties, norm, least)
         mean += w / steps
     return mean
 
 
-def _of_losses(found: Found, state: _Domain) -> Floats:
-    """The derivatives of the weighted losses in u, without their offset."""
-    losses: Floats = np.zeros(state.n) if found.losses is None else found.losses
-    return -losses / state.u**2
-
-
-def _noisy_of_losses(found: Found, state: _Domain, part: PrivatePart, shape: Shape) -> Floats:
-    """The same with noise, on integers where that is exact."""
-    slopes = _of_losses(found, state)
-    if part.noise is None:
+def _add_noise_to_slopes(
+    slopes: Floats, weights: _InverseWeights, noisy_gradient: NoisyGradient, bounds: ProblemBounds
+) -> Floats:
+    """The derivatives of the private losses in u, with noise; on integers where that is exact."""
+    noise, rng = noisy_gradient.noise, noisy_gradient.rng
+    if noise is None:
         return slopes
-    most = (state.weighing.cap * shape.residual) ** 2
-    if not part.noise.exact:
-        return noisy(slopes, most, part.noise, part.coins)
-    units = np.rint(slopes * (_UNITS / most)).clip(-_UNITS, 0)
-    return noisy(units, _UNITS, part.noise, part.coins) * (most / _UNITS)
-
-
-def _slopes(
-    states: tuple[_Domain, _Domain], own: tuple[Floats, Floats], penalties: Penalties
-) -> list[Floats]:
-    """The derivatives of the objective in both u."""
-    norm = math.sqrt(sum(float((each.u**-2.0).sum()) for each in states))
-    least = min(float(each.u.min()) for each in states)
-    found = []
-    for each, slopes in zip(states, own, strict=True):
-        rest = (each.weighing.offset + penalties.kappa_inf * (each.u == least)) / each.u**2
-        rest += penalties.kappa_2 / (norm * each.u**3)
-        found.append(slopes - rest + penalties.kappa_1 * each.weighing.cap**2)
-    return found
+    largest = (weights.weighting.cap * bounds.residual) ** 2
+    if not noise.exact:
+        return add_noise(slopes, largest, noise, rng)
+    units = np.rint(slopes * (_UNITS / largest)).clip(-_UNITS, 0)
+    return add_noise(units, _UNITS, noise, rng) * (largest / _UNITS)

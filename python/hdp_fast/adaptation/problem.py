@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,18 +15,17 @@ from .._support.types import Floats
 from .._support.validate import array, bounded_positive, refuse
 from ..exceptions import ShapeError
 from .bounds import least_alpha
-from .discrepancies.exact import LABEL_BOUND, discrepancy
-from .discrepancies.moments import Bounds, Sample, projected, refuse_beyond, samples
+from .discrepancies.exact import LABEL_BOUND, Private, discrepancy
+from .discrepancies.moments import Bounds, Sample, project_sample, refuse_beyond, validate_samples
 from .discrepancies.private import release_discrepancy
-from .privacy import Grid, Noise
+from .privacy import Grid, Noise, Rng
 
-Private = Literal["target", "source"]
 FeatureMap = Callable[[Any], Any]
 Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 Result = TypeVar("Result")
 
 
-class Shape(NamedTuple):
+class ProblemBounds(NamedTuple):
     """Bounds of predictors, rows and labels.
 
     Attributes:
@@ -40,8 +39,8 @@ class Shape(NamedTuple):
     label: float = LABEL_BOUND
 
     @classmethod
-    def checked(cls, radius: Any, norm_bound: Any) -> Shape:
-        """The same of arguments.
+    def validate(cls, radius: Any, norm_bound: Any) -> ProblemBounds:
+        """Validate radius and norm_bound.
 
         Raises: ParameterError.
         """
@@ -53,12 +52,12 @@ class Shape(NamedTuple):
         return self.radius * self.norm_bound + self.label
 
     @property
-    def bounds(self) -> Bounds:
-        """Of rows and labels."""
+    def record_bounds(self) -> Bounds:
+        """The bounds of rows and labels alone."""
         return Bounds(self.norm_bound, self.label)
 
 
-class Rows(NamedTuple):
+class ScaledRecords(NamedTuple):
     """Records of one domain, within their bounds.
 
     Attributes:
@@ -75,30 +74,18 @@ class Rows(NamedTuple):
     loss: str = "squared"
 
     @property
-    def given(self) -> tuple[NDArray[Any], int, Floats]:
-        """As the compiled module takes them."""
+    def core_arguments(self) -> tuple[NDArray[Any], int, Floats]:
+        """The records as the compiled module takes them."""
         return self.X.reshape(-1), self.X.shape[1], self.y
 
 
-def domains(data: Data, bounds: Bounds, private: Private | None) -> tuple[Sample, Sample]:
-    """Source and target, looked at; the public ones keep their bounds.
-
-    Raises: ShapeError, ParameterError.
-    """
-    found = samples(*data)
-    for sample in found:
-        if sample.name != private:
-            refuse_beyond(sample, bounds)
-    return found
+def as_float_rows(sample: Sample, bounds: Bounds) -> ScaledRecords:
+    """The records of a sample, projected into their bounds, as floats."""
+    return ScaledRecords(*project_sample(sample, bounds), 1.0)
 
 
-def in_reals(sample: Sample, bounds: Bounds) -> Rows:
-    """The records of a sample within their bounds."""
-    return Rows(*projected(sample, bounds), 1.0)
-
-
-def on_grid(sample: Sample, bounds: Bounds, grid: Grid) -> Rows:
-    """The records of a private sample, each projected and rounded to integers.
+def round_to_grid(sample: Sample, bounds: Bounds, grid: Grid) -> ScaledRecords:
+    """The records of a private sample, projected into their bounds and rounded to integers.
 
     That their norms are at most grid.rows is checked in integers; a row that rounding errors leave
     beyond counts as zero.
@@ -107,17 +94,20 @@ def on_grid(sample: Sample, bounds: Bounds, grid: Grid) -> Rows:
     columns, units = sample.X.shape[1], float(grid.rows)
     X, scale = _core.adaptation_integers(entries, columns, bounds.norm, units, None)
     y = sample.y.clip(-bounds.label, bounds.label)
-    return Rows(X.reshape(sample.X.shape), y, 1 / scale)
+    return ScaledRecords(X.reshape(sample.X.shape), y, 1 / scale)
 
 
-def mapped(
-    feature_map: FeatureMap | None, X_source: ArrayLike, X_target: ArrayLike, private: Any
+def apply_feature_map(
+    feature_map: FeatureMap | None,
+    X_source: ArrayLike,
+    X_target: ArrayLike,
+    protected: Private | None,
 ) -> Any:
     """The source's records in the target's space.
 
-    Private ones are shown one at a time, in silence. What the map makes of one of them raises
-    nothing: a row that is missing, or of no numbers, counts as zero. A record of zeros is tried
-    first, so that a map that is wrong for all of them says so.
+    protected: whose records are; private ones are shown to the map one at a time, in silence. What
+    the map makes of one of them raises nothing: a row that is missing, or of no numbers, counts as
+    zero. A record of zeros is tried first, so that a map that is wrong for all of them says so.
 
     Raises: ParameterError unless the map can be called, ShapeError unless it keeps the number of
         records; whatever the map raises of public records, and of zeros.
@@ -130,55 +120,52 @@ def mapped(
     if not rows.ndim or others.ndim != 2:
         shapes = f"X_source has shape {rows.shape} and X_target {others.shape}"
         raise ShapeError(f"{shapes}, but they must hold rows")
-    if private != "source":
-        return _made(feature_map, freeze(rows), None)
+    if protected != "source":
+        return _map_rows(feature_map, freeze(rows), None)
     columns = others.shape[1]
     if rows.dtype.kind in "buif":
-        _made(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
-    found = np.zeros((len(rows), columns))
+        _map_rows(feature_map, np.zeros_like(rows, shape=(1, *rows.shape[1:])), columns)
+    mapped = np.zeros((len(rows), columns))
     with silence():
         for i in range(len(rows)):
-            found[i] = _alone(feature_map, rows[i : i + 1].copy(), columns)
-    return found
+            mapped[i] = _map_private_row(feature_map, rows[i : i + 1].copy(), columns)
+    return mapped
 
 
-def _made(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) -> NDArray[Any]:
-    """What a map makes of some rows."""
-    found = np.asarray(feature_map(rows))
-    fits = found.ndim == 2 and len(found) == len(rows)
-    if not fits or columns not in (None, found.shape[1]):
+def _map_rows(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) -> NDArray[Any]:
+    mapped = np.asarray(feature_map(rows))
+    fits = mapped.ndim == 2 and len(mapped) == len(rows)
+    if not fits or columns not in (None, mapped.shape[1]):
         rule = f"it must make a row of each of the {len(rows)} records"
         rule += "" if columns is None else f", of {columns} columns as X_target has"
-        raise ShapeError(f"feature_map made shape {found.shape}, but {rule}")
-    return found
+        raise ShapeError(f"feature_map made shape {mapped.shape}, but {rule}")
+    return mapped
 
 
-def _alone(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
-    """What a map makes of a private record: numbers, whatever happens."""
-    made = attempted(lambda: _made(feature_map, row, columns)[0].astype(np.float64))
-    found = np.zeros(columns) if made is None else made
-    return np.where(np.isfinite(found), found, 0.0)
+def _map_private_row(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
+    """The mapped row: finite numbers, whatever the map does."""
+    mapped = call_silently(lambda: _map_rows(feature_map, row, columns)[0].astype(np.float64))
+    if mapped is None:
+        return np.zeros(columns)
+    return np.where(np.isfinite(mapped), mapped, 0.0)
 
 
-def attempted(call: Callable[[], Result]) -> Result | None:
-    """What a caller's code makes of private records; None where it fails, and nothing names it.
+def call_silently(function: Callable[[], Result]) -> Result | None:
+    """What a caller's code returns for private records; None where it fails, and nothing names it.
 
     No warning, print or log of it is heard, and no floating-point trouble counts as a failure.
     """
     with silence():
         try:
-            return call()
+            return function()
         except KeyboardInterrupt:
             raise
         except BaseException:
             return None
 
 
-_PRIVATE = ("target", "source", None)
-
-
-class Weighing(NamedTuple):
-    """How a domain's records are weighed: q = cap min(1, sqrt(kappa_1 / l)), l = loss + offset.
+class SampleWeighting(NamedTuple):
+    """How a domain's records are weighted: q = cap min(1, sqrt(kappa_1 / l)), l = loss + offset.
 
     Attributes:
         cap: largest weight of a record, above 0.
@@ -190,34 +177,38 @@ class Weighing(NamedTuple):
     kappa_1: float
     offset: float
 
-    def steepest(self, residual: float) -> float:
-        """The most that q times the slope of the loss is in magnitude, for residuals up to this."""
+    def gradient_bound(self, residual: float) -> float:
+        """A bound on q times the slope of the loss, for residuals up to this."""
         return 2 * self.cap * min(math.sqrt(self.kappa_1), residual)
 
 
-class Problem(NamedTuple):
-    """Two domains that have been looked at.
+class AdaptationProblem(NamedTuple):
+    """Two domains whose records have been validated.
 
     Attributes:
         source, target: their records.
-        shape: bounds of records and predictors.
-        private: which of both is protected, if any.
+        bounds: of records and predictors.
+        private: which of the two gets noise, if there is any.
     """
 
     source: Sample
     target: Sample
-    shape: Shape
-    private: Private | None
+    bounds: ProblemBounds
+    private: Private
 
     @classmethod
-    def of(cls, data: Data, shape: Shape, private: Any) -> Problem:
-        """The problem of these arguments; public rows keep their bounds.
+    def validate(
+        cls, data: Data, bounds: ProblemBounds, private: Private, protected: Private | None
+    ) -> AdaptationProblem:
+        """Validate the records; those that are not protected must keep their bounds.
 
         Raises: ShapeError, ParameterError.
         """
-        if private not in _PRIVATE:
-            refuse("private", private, "it must be one of target, source, None")
-        return cls(*domains(data, shape.bounds, private), shape, private)
+        domains = validate_samples(*data)
+        for sample in domains:
+            if sample.name != protected:
+                refuse_beyond(sample, bounds.record_bounds)
+        return cls(*domains, bounds, private)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -230,52 +221,50 @@ class Problem(NamedTuple):
         return int(self.source.X.shape[1])
 
     @property
-    def hidden(self) -> Sample:
-        """The private records; the target's where there are none."""
+    def private_sample(self) -> Sample:
+        """The records that get noise."""
         return self.source if self.private == "source" else self.target
 
     @property
-    def known(self) -> Sample:
-        """The other ones."""
+    def public_sample(self) -> Sample:
+        """The records of the other domain."""
         return self.target if self.private == "source" else self.source
 
-    def judged(self, noise: Noise, delta: float, coins: np.random.Generator | None) -> float:
+    def released_discrepancy(self, noise: Noise, delta: float, rng: Rng) -> float:
         """The discrepancy with noise."""
         return release_discrepancy(
             *self._data(),
-            radius=self.shape.radius,
-            norm_bound=self.shape.norm_bound,
+            radius=self.bounds.radius,
+            norm_bound=self.bounds.norm_bound,
             mu=noise.discrepancy,
             delta=delta,
-            private="source" if self.private == "source" else "target",
-            random_state=coins,
+            private=self.private,
+            random_state=rng,
         ).value
 
-    def judged_openly(self) -> float:
+    def exact_discrepancy(self) -> float:
         """The discrepancy without noise."""
-        found = discrepancy(
+        exact = discrepancy(
             *self._data(),
-            radius=self.shape.radius,
-            norm_bound=self.shape.norm_bound,
+            radius=self.bounds.radius,
+            norm_bound=self.bounds.norm_bound,
             private=self.private,
         )
-        return max(found.value, 0.0)
+        return max(exact.value, 0.0)
 
-    def weighings(
+    def sample_weightings(
         self, alpha: float, kappa_1: float, discrepancy: float
-    ) -> tuple[Weighing, Weighing]:
-        """How known and hidden records are weighed."""
-        source = Weighing(alpha / self.sizes[0], kappa_1, discrepancy)
-        target = Weighing((1 - alpha) / self.sizes[1], kappa_1, 0.0)
+    ) -> tuple[SampleWeighting, SampleWeighting]:
+        """How public and private records are weighted."""
+        source = SampleWeighting(alpha / self.sizes[0], kappa_1, discrepancy)
+        target = SampleWeighting((1 - alpha) / self.sizes[1], kappa_1, 0.0)
         return (target, source) if self.private == "source" else (source, target)
+
+    def choose_alpha(self, alpha: float | None, discrepancy: float) -> float:
+        """The share of the source that was asked for, or what the discrepancy suggests."""
+        if alpha is not None:
+            return alpha
+        return least_alpha(discrepancy, self.sizes, (self.bounds.radius, self.bounds.norm_bound))
 
     def _data(self) -> Data:
         return self.source.X, self.source.y, self.target.X, self.target.y
-
-
-def chosen_alpha(alpha: float | None, discrepancy: float, problem: Problem) -> float:
-    """The share of the source that was asked for, or what the discrepancy suggests."""
-    if alpha is not None:
-        return alpha
-    radius, norm_bound, _ = problem.shape
-    return least_alpha(discrepancy, problem.sizes, (radius, norm_bound))

@@ -1,4 +1,4 @@
-"""Descent on the objective of squared losses, the private part of each gradient with noise."""
+"""Projected gradient steps in a ball, and noisy descent on the objective of squared losses."""
 
 from __future__ import annotations
 
@@ -10,108 +10,113 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from .._support.types import Floats
-from .discrepancies.trust_region import on_sphere
-from .objective import PrivatePart, gradient
-from .problem import Rows, Shape, Weighing
-from .solver import moments, solved
+from .discrepancies.trust_region import move_to_sphere
+from .objective import NoisyGradient, evaluate
+from .problem import ProblemBounds, SampleWeighting, ScaledRecords
+from .solver import minimize, second_moments
 
-_FLAT, _LEAST = 1e-12, 1e-300
+DEFAULT_STEPS = 60
+# The least curvature, as a share of the greatest, and the least that counts as the greatest.
+_LEAST_SHARE, _LEAST = 1e-12, 1e-300
 
 
-class Moved(NamedTuple):
-    """Where a step leads, and the squared norm of the gradient mapping there."""
+class Step(NamedTuple):
+    """The predictor after a step, and the squared norm of the gradient mapping before it."""
 
     w: Floats
-    mapping: float
+    gradient_mapping_norm2: float
 
 
 @dataclass(eq=False)
-class Steps:
+class ProjectedSteps:
     """Steps in a ball, of predictors (d,), or of (classes, d) as one vector.
 
     Attributes:
-        bends: float64 (d,), above 0: what the objective is taken to bend by in each direction.
+        curvature: float64 (d,), above 0: assumed of the objective in each direction.
         directions: (d, d), orthonormal columns; None for the axes.
         radius: of the ball.
-        reach: where it is finite, the root of the sum of all squares of gradients, noise included,
-            divided by it is added to the bends, as AdaGrad does: too small ones do no harm then.
+        initial_distance: if finite, the root of the sum of squared gradients, noise included,
+            divided by it is added to the curvature, as in AdaGrad, which protects against
+            underestimated curvature.
     """
 
-    bends: Floats
+    curvature: Floats
     directions: Floats | None
     radius: float
-    reach: float = math.inf
+    initial_distance: float = math.inf
     _squares: Floats | float = dataclasses.field(default=0.0, init=False)
 
     @classmethod
-    def of_length(cls, length: float, radius: float, d: int) -> Self:
-        """The same length in all directions."""
+    def with_length(cls, length: float, radius: float, d: int) -> Self:
+        """Steps of the same length in all directions."""
         return cls(np.full(d, 1 / length), None, radius)
 
-    def beside(self, spread: float, steps: int, coordinates: int, reach: float) -> Self:
-        """The best for so many steps with noise, if the best predictor is so far from the start.
+    @classmethod
+    def from_curvature(cls, curvature: Floats, radius: float) -> Self:
+        """Steps for an objective whose second derivative is at most this matrix, (d, d)."""
+        values, directions = np.linalg.eigh(curvature)
+        # Directions of zero curvature have zero gradient up to noise: clamp the metric.
+        return cls(values.clip(_LEAST_SHARE * max(values[-1], _LEAST)), directions, radius)
 
-        spread: deviation of the noise on each coordinate of each gradient.
+    def with_noise(
+        self, deviation: float, steps: int, coordinates: int, initial_distance: float
+    ) -> Self:
+        """The best steps for noisy gradients and a start at this distance from the optimum.
+
+        deviation: of the noise on each coordinate of each gradient.
         """
-        more = spread * math.sqrt(coordinates * steps) / reach
-        return dataclasses.replace(self, bends=self.bends + more, reach=reach)
+        damping = deviation * math.sqrt(coordinates * steps) / initial_distance
+        curvature = self.curvature + damping
+        return dataclasses.replace(self, curvature=curvature, initial_distance=initial_distance)
 
-    def moved(self, w: Floats, gradient: Floats) -> Moved:
+    def step(self, w: Floats, gradient: Floats) -> Step:
         """A step from w, and back into the ball if it leads out."""
-        start, slopes = self._turned(w), self._turned(gradient)
+        start, slopes = self._to_eigenbasis(w), self._to_eigenbasis(gradient)
         self._squares = self._squares + slopes**2
-        metric = self.bends + np.sqrt(self._squares) / self.reach
-        found = nearest_within(start - slopes / metric, metric, self.radius)
-        mapping = float(np.square((start - found) * metric).sum())
-        back = found if self.directions is None else found @ self.directions.T
-        return Moved(back.reshape(w.shape), mapping)
+        metric = self.curvature + np.sqrt(self._squares) / self.initial_distance
+        end = project_in_metric(start - slopes / metric, metric, self.radius)
+        norm2 = float(np.square((start - end) * metric).sum())
+        back = end if self.directions is None else end @ self.directions.T
+        return Step(back.reshape(w.shape), norm2)
 
-    def _turned(self, w: Floats) -> Floats:
-        rows = w.reshape(-1, len(self.bends))
+    def _to_eigenbasis(self, w: Floats) -> Floats:
+        rows = w.reshape(-1, len(self.curvature))
         return rows if self.directions is None else rows @ self.directions
 
 
-def nearest_within(w: Floats, metric: Floats, radius: float) -> Floats:
+def project_in_metric(w: Floats, metric: Floats, radius: float) -> Floats:
     """The point v of norm at most radius that has the least sum of metric (v - w)**2."""
     if np.linalg.norm(w) <= radius:
         return w
-    _, found = on_sphere(metric * radius, metric * w, 0.0)
-    return radius * found
+    _, point = move_to_sphere(metric * radius, metric * w, 0.0)
+    return radius * point
 
 
-def along(bends: Floats, radius: float) -> Steps:
-    """Steps by what an objective bends at most, (d, d)."""
-    values, directions = np.linalg.eigh(bends)
-    # Where nothing bends a gradient is zero, or noise.
-    return Steps(values.clip(_FLAT * max(values[-1], _LEAST)), directions, radius)
-
-
-STEPS = 60
-
-
-def descended(
-    public: tuple[Rows, Weighing],
-    private: tuple[PrivatePart, Weighing],
-    shape: Shape,
+def noisy_descent(
+    public: tuple[ScaledRecords, SampleWeighting],
+    private: tuple[NoisyGradient, SampleWeighting],
+    bounds: ProblemBounds,
     steps: int,
-    reach: float,
+    initial_distance: float,
 ) -> Floats:
-    """The mean of the iterates of noisy projected gradient descent, each by its number, (d,).
+    """The mean of the iterates of noisy projected gradient descent, the t-th with weight t, (d,).
 
-    The first is the best for the public records alone. The objective is taken to bend as if the
-    private records had the public ones' second moments, and adaptive steps see where they have not.
+    The first is the best predictor for the public records alone. The curvature is taken as if the
+    private records had the public ones' second moments; adaptive steps correct for the rest.
     """
-    part, weighing = private
-    steepest = weighing.steepest(shape.residual)
-    rows, known = public
+    records, public_weighting = public
+    noisy_gradient, private_weighting = private
+    gradient_bound = private_weighting.gradient_bound(bounds.residual)
     # All weights at their caps add up to 1.
-    bends = 2 * moments(rows, 1 / len(rows.y))
-    w = solved([public], shape.radius)
-    spread = part.deviation(steepest)
-    path = along(bends, shape.radius).beside(spread, steps, len(w), reach)
+    curvature = 2 * second_moments(records, 1 / len(records.y))
+    w = minimize([public], bounds.radius)
+    deviation = noisy_gradient.deviation(gradient_bound)
+    path = ProjectedSteps.from_curvature(curvature, bounds.radius)
+    path = path.with_noise(deviation, steps, len(w), initial_distance)
     mean = np.zeros_like(w)
-    for step in range(1, steps + 1):
-        moved = gradient(rows, w, known) + part.noisy(w, weighing, steepest).gradient
-        w = path.moved(w, moved).w
-        mean += w * (step * 2 / (steps * (steps + 1)))
+    for t in range(1, steps + 1):
+        gradient = evaluate(records, w, public_weighting).gradient
+        gradient = gradient + noisy_gradient.evaluate(w, private_weighting, gradient_bound).gradient
+        w = path.step(w, gradient).w
+        mean += w * (t * 2 / (steps * (steps + 1)))
     return mean

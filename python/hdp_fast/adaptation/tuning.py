@@ -21,23 +21,23 @@ from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
 from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
-from .privacy import Coins, Noise, Privacy, checked_privacy, noisy, stream
-from .problem import Shape, mapped
+from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
+from .problem import ProblemBounds, apply_feature_map
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
 _Data = tuple[Any, Any, Any, Any]
 
 _METHODS = ("private_selection", "not_private")
-# What tuning must not touch: the guarantee is about it.
+# Parameters that tuning must not change, since the guarantee depends on them.
 _FIXED = ("epsilon", "delta", "numerics", "private", "random_state", "budget", "feature_map")
 _ORDERS = tuple(1 + 10 ** (exponent / 20) for exponent in range(-40, 101))
 _UNITS = 1 << 20
 _LARGEST_SQUARE = 4.0
 _TOLERANCE = 1e-4
 _MOST_CANDIDATES = 1 << 20
-# What records can be refused for; other parameters say nothing of them.
-_OF_RECORDS = ("norm_bound", "loss", "classes", "mu")
+# The parameters that decide which records are refused.
+_RECORD_PARAMETERS = ("norm_bound", "loss", "classes", "mu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class TuningResult:
 
 
 class _Split(NamedTuple):
-    """Records to learn from, and those of the target to judge by."""
+    """Records to learn from, and those of the target for validation."""
 
-    learned: _Data
+    training: _Data
     X: NDArray[Any]
     y: NDArray[Any]
 
@@ -77,13 +77,13 @@ def selection_epsilon(rho: float, *, trials: float, delta: float) -> float:
     the second term of the theorem at its best second order, sqrt(ln(trials) / rho), or at order 1,
     2 ln trials, where that is below 1.
 
-    Guarantee: telling the best trial, and not how many there were, is (epsilon, delta)-DP.
+    Guarantee: releasing the best trial, and not how many there were, is (epsilon, delta)-DP.
     Raises: ParameterError.
     Cost: constant.
     Source: Papernot and Steinke 2022, Theorem 2 with eta = 1.
     """
     spent, failing = accounting.ZCDP(rho).rho, probability("delta", delta)
-    many = math.log(_trials(trials))
+    many = math.log(_validate_trials(trials))
     second = max(math.sqrt(many / spent), 1.0)
     again = 2 * ((second - 1) * spent + many / second)
     divergences = [spent * order + again + many / (order - 1) for order in _ORDERS]
@@ -107,51 +107,51 @@ def tune(
     estimator: ConvexAdaptation, or NonConvexAdaptation without a callable; its epsilon and delta
     are what the whole tuning promises, its budget is charged once. grid: names of parameters and
     public values to try, in any combination. X_source (m, d), y_source (m,), X_target (n, d),
-    y_target (n,): as fit takes them, n at least 2; all of them are looked at before they are split,
-    and those to judge by are projected as fit projects private records. method: "private_selection"
-    tries a random number of random combinations, and tells the best; "not_private" tries all, each
-    at the estimator's epsilon, and judges them without noise. trials: mean number of trials, above
-    1; None means twice the number of combinations. validation: share of the target, in (0, 1),
-    chosen by public coins.
+    y_target (n,): as fit takes them, n at least 2; all of them are validated before they are split,
+    and those for validation are projected as fit projects private records. method:
+    "private_selection" tries a random number of random combinations, and returns the best;
+    "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
+    mean number of trials, above 1; None means twice the number of combinations. validation: share
+    of the target, in (0, 1), chosen by public coins.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
-        each trial is rho-zCDP, since a record is either learned from or judged by, with the largest
-        rho at which selection_epsilon is at most epsilon. How many trials there were is not told,
-        and must not be seen; running time shows it. "not_private" has no guarantee, and its record
-        says so.
+        each trial is rho-zCDP, since a record is used for either learning or validation, with the
+        largest rho at which selection_epsilon is at most epsilon. How many trials there were is not
+        released, and must not be seen; running time shows it. "not_private" has no guarantee, and
+        its record says so.
     Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless the noise
         of a combination is beyond what is drawn.
     Cost: `trials` fits on average, or one for each combination.
     Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2.
     """
-    candidates = _candidates(estimator, grid)
+    candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
-    privacy, share = checked_privacy(estimator), probability("validation", validation)
-    data = _looked_at(estimator, candidates, (X_source, y_source, X_target, y_target), share)
-    coins = stream(estimator.random_state)
-    split = _split(data, share, coins)
+    privacy, share = validate_privacy(estimator), probability("validation", validation)
+    data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
+    rng = make_stream(estimator.random_state)
+    split = _split(data, share, rng)
     if method == "not_private" or privacy.epsilon == math.inf:
-        return _openly(estimator, candidates, split, coins)
-    mean = _trials(2.0 * len(candidates) if trials is None else trials)
-    each = _for_each(privacy, mean)
+        return _tune_without_privacy(estimator, candidates, split, rng)
+    mean = _validate_trials(2.0 * len(candidates) if trials is None else trials)
+    trial = _calibrate_trial(privacy, mean)
     record = PrivacyRecord(
         mechanism=f"adaptation.tune, {type(estimator).__name__}, {mean:g} trials on average",
         source="Papernot and Steinke 2022, Theorem 2",
         neighbors="replace_one",
         epsilon=privacy.epsilon,
         delta=privacy.delta,
-        noise=f"as {type(estimator).__name__} at epsilon = {each.epsilon:g}, for each trial",
+        noise=f"as {type(estimator).__name__} at epsilon = {trial.epsilon:g}, for each trial",
         numerics=privacy.numerics,
         rng=rng_of(estimator.random_state),
     )
     with spend(estimator.budget, record):
-        best = _best_of_many(estimator, candidates, split, each, 1 / mean, coins)
+        best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
     best.estimator.record_ = record
     return dataclasses.replace(best, record=record)
 
 
-def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
-    """All combinations, each checked as fit would."""
+def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
+    """All combinations of parameters, validated as by fit."""
     if not isinstance(estimator, ConvexAdaptation | NonConvexAdaptation):
         refuse("estimator", estimator, "it must be a ConvexAdaptation or a NonConvexAdaptation")
     if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
@@ -162,154 +162,159 @@ def _candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
             raise ParameterError(f"grid holds {shorten(name)}, but {rule}")
     if math.prod(map(len, grid.values())) > _MOST_CANDIDATES:
         raise ParameterError("grid has over 2**20 combinations, but there must be fewer")
-    found = [dict(zip(grid, each, strict=True)) for each in itertools.product(*grid.values())]
-    for each in found:
-        candidate = _with(estimator, each)
+    combinations = itertools.product(*grid.values())
+    candidates = [dict(zip(grid, values, strict=True)) for values in combinations]
+    for parameters in candidates:
+        candidate = _with_parameters(estimator, parameters)
         if callable(candidate.loss):
             raise ParameterError("loss is a callable, but tuning needs predictions")
-        candidate._settings()
-        Shape.checked(candidate.radius, candidate.norm_bound)
-    return found
+        candidate._validate_settings()
+        ProblemBounds.validate(candidate.radius, candidate.norm_bound)
+    return candidates
 
 
-def _with(estimator: Tunable, parameters: Mapping[str, Any]) -> Tunable:
+def _with_parameters(estimator: Tunable, parameters: Mapping[str, Any]) -> Tunable:
     return type(estimator)(**{**estimator.get_params(), **parameters})
 
 
-def _trials(value: Any) -> float:
-    found = number("trials", value)
-    if not 1 < found <= 1e9:
+def _validate_trials(value: Any) -> float:
+    trials = number("trials", value)
+    if not 1 < trials <= 1e9:
         refuse("trials", value, "it must lie in (1, 1e9]")
-    return found
+    return trials
 
 
-def _looked_at(
+def _validate_data(
     estimator: Tunable, candidates: Sequence[Mapping[str, Any]], data: _Data, share: float
 ) -> _Data:
-    """All records, the source's in the target's space, before a coin says which are judged by."""
+    """Validate all records, the source's in the target's space, before any coin splits them."""
     X_source, y_source, X_target, y_target = data
-    X_source = mapped(estimator.feature_map, X_source, X_target, estimator.private)
-    kinds = _kinds(estimator, candidates)
-    for each in kinds:
-        each._posed(X_source, y_source, X_target, y_target)
+    protected = validate_privacy(estimator).protected_domain(estimator.private)
+    X_source = apply_feature_map(estimator.feature_map, X_source, X_target, protected)
+    kinds = _representatives(estimator, candidates)
+    for kind in kinds:
+        kind._validate_problem(X_source, y_source, X_target, y_target)
     X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
-    # As many as are learned from: some parameters depend on the number.
-    held = _held(share, len(X))
-    for each in kinds:
-        each._posed(X_source, y_source, X[held:], y[held:])
+    # As many as there will be to learn from: some rules depend on the number.
+    held_out = _count_held_out(share, len(X))
+    for kind in kinds:
+        kind._validate_problem(X_source, y_source, X[held_out:], y[held_out:])
     return X_source, y_source, X, y
 
 
-def _kinds(estimator: Tunable, candidates: Sequence[Mapping[str, Any]]) -> list[Tunable]:
-    """An estimator for each way of refusing records."""
-    found: dict[str, Tunable] = {}
-    for each in candidates:
-        candidate = _with(estimator, each)
-        found.setdefault(repr([getattr(candidate, name, None) for name in _OF_RECORDS]), candidate)
-    return list(found.values())
+def _representatives(estimator: Tunable, candidates: Sequence[Mapping[str, Any]]) -> list[Tunable]:
+    """An estimator for each combination of the parameters that records can be refused for."""
+    kinds: dict[str, Tunable] = {}
+    for parameters in candidates:
+        candidate = _with_parameters(estimator, parameters)
+        kind = repr([getattr(candidate, name, None) for name in _RECORD_PARAMETERS])
+        kinds.setdefault(kind, candidate)
+    return list(kinds.values())
 
 
-def _held(share: float, n: int) -> int:
-    """How many of n records are judged by."""
+def _count_held_out(share: float, n: int) -> int:
+    """How many of n records are held out for validation."""
     return min(max(round(share * n), 1), n - 1)
 
 
-def _split(data: _Data, share: float, coins: Coins) -> _Split:
+def _split(data: _Data, share: float, rng: Rng) -> _Split:
     X_source, y_source, X, y = data
-    order = (np.random.default_rng() if coins is None else coins).permutation(len(X))
-    judged, kept = np.split(order, [_held(share, len(X))])
-    return _Split((X_source, y_source, X[kept], y[kept]), X[judged], y[judged])
+    order = (np.random.default_rng() if rng is None else rng).permutation(len(X))
+    held_out, kept = np.split(order, [_count_held_out(share, len(X))])
+    return _Split((X_source, y_source, X[kept], y[kept]), X[held_out], y[held_out])
 
 
-def _for_each(privacy: Privacy, mean: float) -> Privacy:
-    """What each trial may promise, as its estimator takes it."""
+def _calibrate_trial(privacy: Privacy, mean: float) -> Privacy:
+    """The promise of each trial with which the whole tuning keeps its own."""
 
-    def whole(epsilon: float) -> float:
+    def composed_epsilon(epsilon: float) -> float:
         mu = privacy._replace(epsilon=epsilon).mu()
         return selection_epsilon(mu**2 / 2 * (1 + 1e-9), trials=mean, delta=privacy.delta)
 
     bad = privacy.epsilon
     good = bad / 2
-    while whole(good) > privacy.epsilon:
+    while composed_epsilon(good) > privacy.epsilon:
         bad, good = good, good / 2
         if good < 1e-6 * privacy.epsilon:
             rule = f"with {mean:g} trials nothing is left for each"
             raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     while bad > good * (1 + _TOLERANCE):
         middle = (good + bad) / 2
-        good, bad = (middle, bad) if whole(middle) <= privacy.epsilon else (good, middle)
+        good, bad = (middle, bad) if composed_epsilon(middle) <= privacy.epsilon else (good, middle)
     return privacy._replace(epsilon=good)
 
 
-def _best_of_many(
+def _select_privately(
     estimator: Tunable,
     candidates: Sequence[Mapping[str, Any]],
     split: _Split,
-    each: Privacy,
+    trial: Privacy,
     stop: float,
-    coins: Coins,
+    rng: Rng,
 ) -> TuningResult:
     """The best of a geometric number of trials."""
     best: TuningResult | None = None
     while True:
-        chosen = candidates[int(uniform_integers(len(candidates), random_state=coins))]
-        own = {"epsilon": each.epsilon, "budget": None, **_mapped_already(coins)}
-        fitted = _with(estimator, {**chosen, **own}).fit(*split.learned)
+        chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
+        changes = {"epsilon": trial.epsilon, "budget": None, **_trial_parameters(rng)}
+        fitted = _with_parameters(estimator, {**chosen, **changes}).fit(*split.training)
         noise = None
         if estimator.private == "target":
-            noise = Noise(0.0, 1 / each.mu(), each.exact, each.epsilon)
-        score = _score(fitted, split, noise, coins)
+            noise = Noise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
+        score = _score(fitted, split, noise, rng)
         if best is None or score < best.score:
-            best = TuningResult(_restored(fitted, estimator), chosen, score, None)
-        if bernoulli(stop, random_state=coins):
+            best = TuningResult(_restore(fitted, estimator), chosen, score, None)
+        if bernoulli(stop, random_state=rng):
             return best
 
 
-def _openly(
-    estimator: Tunable, candidates: Sequence[Mapping[str, Any]], split: _Split, coins: Coins
+def _tune_without_privacy(
+    estimator: Tunable, candidates: Sequence[Mapping[str, Any]], split: _Split, rng: Rng
 ) -> TuningResult:
-    """The best of all, judged without noise."""
+    """The best of all candidates, scored without noise."""
     if estimator.budget is not None:
         raise ParameterError("budget is given, but only private tuning can be charged to one")
-    found = []
+    results = []
     for chosen in candidates:
-        fitted = _with(estimator, {**chosen, **_mapped_already(coins)}).fit(*split.learned)
+        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)}).fit(
+            *split.training
+        )
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
         score = _score(fitted, split, None, None)
-        found.append(TuningResult(_restored(fitted, estimator), chosen, score, fitted.record_))
-    return min(found, key=lambda each: each.score)
+        results.append(TuningResult(_restore(fitted, estimator), chosen, score, fitted.record_))
+    return min(results, key=lambda result: result.score)
 
 
-def _mapped_already(coins: Coins) -> dict[str, Any]:
-    """Parameters of a trial: its source needs no map any more."""
-    return {"random_state": coins, "feature_map": None}
+def _trial_parameters(rng: Rng) -> dict[str, Any]:
+    """The parameters that a trial does not take over: its source is mapped already."""
+    return {"random_state": rng, "feature_map": None}
 
 
-def _restored(fitted: Tunable, estimator: Tunable) -> Tunable:
-    """With the guarantee, coins and budget that were asked for."""
+def _restore(fitted: Tunable, estimator: Tunable) -> Tunable:
+    """Give the fitted estimator back the fixed parameters of the one that was tuned."""
     fixed = {name: value for name, value in estimator.get_params().items() if name in _FIXED}
     return fitted.set_params(**fixed)
 
 
-def _score(fitted: Tunable, split: _Split, noise: Noise | None, coins: Coins) -> float:
-    """The mean loss in [0, 1] on the records to judge by, with noise."""
+def _score(fitted: Tunable, split: _Split, noise: Noise | None, rng: Rng) -> float:
+    """The mean loss in [0, 1] on the validation records, with noise."""
     losses = _losses(fitted, split.X, split.y)
     if noise is None:
         return float(losses.mean())
     sums = np.rint(losses * _UNITS).sum(keepdims=True)
-    return float(noisy(sums, _UNITS, noise, coins)[0]) / (_UNITS * len(losses))
+    return float(add_noise(sums, _UNITS, noise, rng)[0]) / (_UNITS * len(losses))
 
 
 def _losses(fitted: Tunable, X: NDArray[Any], y: NDArray[Any]) -> Floats:
-    """The loss of each record, in [0, 1] whatever the record is; 1 where it is no number."""
+    """The loss of each record, clipped to [0, 1]; 1 where it is not finite."""
     predicted = fitted.predict(X)
     if fitted.loss == "squared":
-        away = np.clip(predicted, -1, 1) - np.clip(y.astype(np.float64), -1, 1)
-        losses = np.square(away) / _LARGEST_SQUARE
+        residuals = np.clip(predicted, -1, 1) - np.clip(y.astype(np.float64), -1, 1)
+        losses = np.square(residuals) / _LARGEST_SQUARE
     else:
         losses = (predicted != y).astype(np.float64)
     return np.where(np.isfinite(losses), losses, 1.0).clip(0.0, 1.0)

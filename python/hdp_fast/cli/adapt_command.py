@@ -29,7 +29,7 @@ _TEXT = """Learn a linear predictor for the population of TARGET, of which there
 with the help of SOURCE, where there are many: records that fit badly weigh less, and those of
 SOURCE the less the more the two disagree. Privacy: with --private target, TARGET is protected by
 (epsilon, delta) for each row, whatever is printed or written, and SOURCE is not; with --private
-source it is the other way round; with --private none nobody is. The file of --predict is not
+source it is the other way round; with --epsilon inf nobody is. The file of --predict is not
 protected. The schema is public and must not be made from the private file. Its bounds take every
 number to [-1, 1], a category is one 1 among bits; all of these and a constant are divided by the
 root of the number of columns, so that no row is longer than 1. Features beyond their bounds are
@@ -37,7 +37,7 @@ clipped, private labels too; public labels must keep them. What comes out is the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
 label, or at least 0 for label 1."""
 _Learner = ConvexAdaptation | NonConvexAdaptation
-# By the loss; what it is called above which a loss makes records weigh less.
+# Estimator and name of the penalty of each loss: above it a record weighs less.
 _LOSSES: dict[str, tuple[type[_Learner], str]] = {
     "squared": (ConvexAdaptation, "kappa_1"),
     "logistic": (NonConvexAdaptation, "lambda_1"),
@@ -53,9 +53,9 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("source", type=Path, metavar="SOURCE", help=FILE_HELP)
     add("target", type=Path, metavar="TARGET", help="the same, with labels, too")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
-    add("--epsilon", type=float, help="privacy of the private file")
+    add("--epsilon", type=float, help="privacy of the private file; inf: none")
     add("--delta", type=float, help="privacy of the private file")
-    add("--private", choices=("target", "source", "none"), default="target", help="[target]")
+    add("--private", choices=("target", "source"), default="target", help="[target]")
     bounds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
@@ -78,24 +78,24 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 class _Places(NamedTuple):
-    """Where results go, all of them new files: what is there has been paid for."""
+    """The files that results are written to, all of them new, since old ones may be paid for."""
 
     output: Path | None
     predictions: Path | None
 
-    def named(self) -> dict[str, str | None]:
-        """Their names, for the summary."""
+    def as_strings(self) -> dict[str, str | None]:
+        """The names of the files, for the summary."""
         return {name: path and str(path) for name, path in self._asdict().items()}
 
-    def told(self) -> list[str]:
-        """Which of them are there."""
-        named = [path for path in self if path is not None]
-        found = [f"{path} is {'' if path.exists() else 'not '}written" for path in named]
-        return found or ["nothing is written"]
+    def describe(self) -> list[str]:
+        """Which of the files are written, in words."""
+        paths = [path for path in self if path is not None]
+        parts = [f"{path} is {'' if path.exists() else 'not '}written" for path in paths]
+        return parts or ["nothing is written"]
 
 
-class _Asked(NamedTuple):
-    """Rows to predict: their features, the name of the new column, and the file with it."""
+class _PredictionRequest(NamedTuple):
+    """Rows to predict: features, the name of the new column, and what appends it to the file."""
 
     rows: Floats
     column: str
@@ -103,58 +103,65 @@ class _Asked(NamedTuple):
 
 
 def _adapt(arguments: argparse.Namespace) -> None:
-    learner = _learner(arguments)
-    places = _places(arguments)
+    learner = _make_learner(arguments)
+    places = _validate_places(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before = spent(budget)
-    features = ScaledFeatures(_schema(arguments))
-    asked = None if arguments.predict is None else _read_asked(arguments.predict, features)
+    features = ScaledFeatures(_read_label_schema(arguments))
+    request = None if arguments.predict is None else _read_request(arguments.predict, features)
     try:
-        data = [*_records(arguments, "source", features), *_records(arguments, "target", features)]
+        data = [
+            *_read_records(arguments, "source", features),
+            *_read_records(arguments, "target", features),
+        ]
         learner.set_params(budget=budget).fit(*data)
-        _deliver(arguments, places, learner, features, asked)
+        _deliver(arguments, places, learner, features, request)
     except KeyboardInterrupt:
-        parts = places.told()
+        parts = places.describe()
         if budget is not None:
             parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
         raise KeyboardInterrupt("; ".join(parts)) from None
 
 
-def _learner(arguments: argparse.Namespace) -> _Learner:
+def _make_learner(arguments: argparse.Namespace) -> _Learner:
     """The estimator; refuses wrong flags before any file is read."""
     kind, penalty = _LOSSES[arguments.loss]
-    given: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
-    # What is not said is left to the estimator.
-    given = {name: value for name, value in given.items() if value is not None}
-    given |= {"random_state": arguments.seed}
-    given |= {name: getattr(arguments, name) for name in ("radius", "alpha")}
-    if arguments.private == "none":
-        for name in ("epsilon", "delta", "budget"):
-            if getattr(arguments, name) is not None:
-                raise ParameterError(f"--{name} must not go with --private none")
-        return kind(epsilon=math.inf, private=None, **given)
-    epsilon = positive("--epsilon", arguments.epsilon)
-    delta = probability("--delta", arguments.delta)
-    return kind(epsilon=epsilon, delta=delta, private=arguments.private, **given)
+    parameters: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
+    # Flags that are left out take the estimator's defaults.
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    parameters |= {name: getattr(arguments, name) for name in ("radius", "alpha", "private")}
+    parameters |= {"random_state": arguments.seed}
+    if _protects(arguments):
+        parameters |= {"epsilon": positive("--epsilon", arguments.epsilon)}
+        return kind(delta=probability("--delta", arguments.delta), **parameters)
+    for name in ("delta", "budget"):
+        if getattr(arguments, name) is not None:
+            raise ParameterError(f"--{name} must not go with --epsilon inf")
+    return kind(epsilon=math.inf, **parameters)
 
 
-def _places(arguments: argparse.Namespace) -> _Places:
+def _protects(arguments: argparse.Namespace) -> bool:
+    """Whether the private file is protected at all."""
+    return bool(arguments.epsilon != math.inf)
+
+
+def _validate_places(arguments: argparse.Namespace) -> _Places:
     """Raises: ParameterError before anything is paid for that could not be kept."""
-    asked, predictions = arguments.predict, arguments.predictions
-    if asked is not None:
-        suffix = suffix_of(asked)
-        stem = asked.name.removesuffix(suffix)
-        predictions = predictions or asked.with_name(f"{stem}.predicted{suffix}")
+    request, predictions = arguments.predict, arguments.predictions
+    if request is not None:
+        suffix = suffix_of(request)
+        stem = request.name.removesuffix(suffix)
+        predictions = predictions or request.with_name(f"{stem}.predicted{suffix}")
         if not predictions.name.endswith(suffix):
             refuse("--predictions", str(predictions), f"it must end in {suffix}, as FILE does")
     elif predictions is not None:
         raise ParameterError("--predictions must go with --predict")
-    found = _Places(arguments.output, predictions)
-    check_new(found)
-    return found
+    places = _Places(arguments.output, predictions)
+    check_new(places)
+    return places
 
 
-def _schema(arguments: argparse.Namespace) -> Schema:
+def _read_label_schema(arguments: argparse.Namespace) -> Schema:
     schema = read_schema(arguments.schema)
     if arguments.label_bounds is not None:
         label = dataclasses.replace(
@@ -167,19 +174,19 @@ def _schema(arguments: argparse.Namespace) -> Schema:
     return schema
 
 
-def _read_asked(path: Path, features: ScaledFeatures) -> _Asked:
+def _read_request(path: Path, features: ScaledFeatures) -> _PredictionRequest:
     table, label = read_table(path), features.schema.label.column
     column = label if label not in table.columns else f"{label}_predicted"
     if column in table.columns:
         raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
-    return _Asked(features.rows(table), column, appender(path, column))
+    return _PredictionRequest(features.rows(table), column, appender(path, column))
 
 
-def _records(
+def _read_records(
     arguments: argparse.Namespace, domain: str, features: ScaledFeatures
 ) -> tuple[Floats, NDArray[Any]]:
     table = read_table(getattr(arguments, domain))
-    if arguments.private != domain:
+    if arguments.private != domain or not _protects(arguments):
         _check_labels(table, domain, features.schema.label)
     labels = features.schema.float_labels(table)
     return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
@@ -192,8 +199,8 @@ def _check_labels(table: Table, domain: str, label: Label) -> None:
     low, high = label.bounds
     numbers = table.column(label.column).numbers()
     if not ((low <= numbers) & (numbers <= high)).all():
-        found = f"column {label.column!r} of {domain.upper()} holds others"
-        raise ParameterError(f"{found}, but public labels must be numbers in [{low:g}, {high:g}]")
+        labels = f"column {label.column!r} of {domain.upper()} holds others"
+        raise ParameterError(f"{labels}, but public labels must be numbers in [{low:g}, {high:g}]")
 
 
 def _deliver(
@@ -201,30 +208,30 @@ def _deliver(
     places: _Places,
     learner: _Learner,
     features: ScaledFeatures,
-    asked: _Asked | None,
+    request: _PredictionRequest | None,
 ) -> None:
-    column = None if asked is None else asked.column
-    summary = {**_summary(learner, features), **places.named(), "column": column}
+    column = None if request is None else request.column
+    summary = {**_summarize(learner, features), **places.as_strings(), "column": column}
     written = None
     try:
         if places.output is not None:
             files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
             written = places.output
-        if places.predictions is not None and asked is not None:
-            labels = features.labels(learner.scores(asked.rows))
-            files.write_atomically(places.predictions, asked.append(labels))
+        if places.predictions is not None and request is not None:
+            labels = features.labels(learner.scores(request.rows))
+            files.write_atomically(places.predictions, request.append(labels))
     finally:
         # It is paid for: a full disk must not take it along.
         show(summary, arguments.json, written)
 
 
-def _summary(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
-    label, found = features.schema.label, features.predictor(learner.coef_)
+def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
+    label, predictor = features.schema.label, features.predictor(learner.coef_)
     return {
         "label": label._json(),
         "loss": learner.loss,
-        "intercept": found.intercept,
-        "coefficients": found.coefficients,
+        "intercept": predictor.intercept,
+        "coefficients": predictor.coefficients,
         "alpha": learner.alpha_,
         "discrepancy": learner.discrepancy_,
         "noise": learner.noise_,

@@ -194,7 +194,7 @@ def _budget(arguments: argparse.Namespace) -> None:
     show(summary, arguments.json)
 
 
-def _opened(arguments: argparse.Namespace) -> Budget | None:
+def _open_budget(arguments: argparse.Namespace) -> Budget | None:
     return None if arguments.budget is None else Budget.open(arguments.budget)
 
 
@@ -205,7 +205,7 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 def _learn(arguments: argparse.Namespace) -> None:
     check_output(arguments)
-    budget = _opened(arguments)
+    budget = _open_budget(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
@@ -216,7 +216,7 @@ def _learn(arguments: argparse.Namespace) -> None:
 
 def _transfer(arguments: argparse.Namespace) -> None:
     check_output(arguments)
-    budget = _opened(arguments)
+    budget = _open_budget(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
     label = arguments.label if arguments.agents.suffix == ".csv" else None
     if arguments.agents_labels is not None:

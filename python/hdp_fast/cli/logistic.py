@@ -15,7 +15,7 @@ from .. import learners
 class LogisticLearner:
     """Learns halfspaces for SubsampleTestReweigh without privacy.
 
-    options: of sklearn.linear_model.LogisticRegression.
+    options: arguments of sklearn.linear_model.LogisticRegression.
 
     Raises: ImportError naming the extra when scikit-learn is not installed.
     """
@@ -47,7 +47,7 @@ class LogisticLearner:
 
 @dataclass(frozen=True)
 class Halfspace:
-    """What LogisticLearner found.
+    """A halfspace that LogisticLearner learned.
 
     Attributes:
         hypothesis: its description.
@@ -62,5 +62,5 @@ class Halfspace:
     def probabilities(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """How likely label 1 is, by the model."""
         scores = X @ np.array(self.hypothesis["weights"]) + self.hypothesis["bias"]
-        found: NDArray[np.float64] = 1 / (1 + np.exp(-scores))
-        return found
+        probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-scores))
+        return probabilities

@@ -45,7 +45,7 @@ class ScaledFeatures:
         return np.column_stack([signed, np.ones(len(signed))]) / self._length()
 
     def labels(self, scores: Floats) -> list[float] | list[int]:
-        """What scores of rows predict: in the label's bounds and beyond, or 0 and 1."""
+        """Convert scores to labels: numbers in the units of the label, or 0 and 1."""
         if self.schema.label.bounds is None:
             return [int(score >= 0) for score in scores]
         middle, half = self._units()
@@ -70,14 +70,14 @@ class ScaledFeatures:
         return math.sqrt(1 + sum(not isinstance(kind, Ignore) for kind in kinds))
 
     def _numbers(self) -> list[Number | None]:
-        """The number that each feature is, None for the bits of categories."""
-        found: list[Number | None] = []
+        """The column of each feature that is a number; None for the bits of categories."""
+        numbers: list[Number | None] = []
         for kind in self.schema.columns.values():
             if not isinstance(kind, Ignore):
-                found += [kind] if isinstance(kind, Number) else [None] * len(kind.values)
-        return found
+                numbers += [kind] if isinstance(kind, Number) else [None] * len(kind.values)
+        return numbers
 
     def _units(self) -> tuple[float, float]:
-        """Where a score of 0 lies in the units of the label, and how much a score of 1 adds."""
+        """The label of a score of 0, and how much a score of 1 adds to it."""
         low, high = self.schema.label.bounds or (-1.0, 1.0)
         return low / 2 + high / 2, high / 2 - low / 2

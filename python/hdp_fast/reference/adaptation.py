@@ -12,7 +12,7 @@ Rows = NDArray[Any]
 
 
 def losses(loss: str, scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Every record's loss and its derivative in the scores.
+    """The loss of every record, and its derivative in the scores.
 
     scores (m,), or (m, classes) of "softmax"; labels (m,): real of "squared", -1 and 1 of
     "logistic", class numbers of "softmax".
@@ -28,16 +28,16 @@ def losses(loss: str, scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
         wrong = np.where(margins < 0, 1.0, small)
         return np.maximum(-margins, 0) + np.log1p(small), -labels * wrong / (1 + small)
     above = scores - scores.max(axis=1, keepdims=True)
-    each, classes = np.arange(len(labels)), labels.astype(np.intp)
-    own = above[each, classes]
+    records, classes = np.arange(len(labels)), labels.astype(np.intp)
+    of_label = above[records, classes]
     shares = np.exp(above, out=above)
     totals = shares.sum(axis=1)
     shares /= totals[:, None]
-    shares[each, classes] -= 1
-    return np.log(totals) - own, shares
+    shares[records, classes] -= 1
+    return np.log(totals) - of_label, shares
 
 
-def eliminated(
+def evaluate_eliminated(
     X: Rows,
     y: Floats,
     w: Floats,
@@ -47,7 +47,7 @@ def eliminated(
     offset: float = 0.0,
     loss: str = "squared",
 ) -> tuple[float, Floats]:
-    """Sum of q (l + offset) + kappa_1 cap**2 / q at the best q in (0, cap], and its gradient.
+    """The sum of q (l + offset) + kappa_1 cap**2 / q at the best q in (0, cap], and its gradient.
 
     X (m, d); w (d,), or (classes, d) of "softmax". Returns the sum and the gradient, as w.
     """
@@ -64,7 +64,7 @@ def eliminated(
     return objective, _gradient(X, slopes, weights)
 
 
-def weighted(
+def evaluate_weighted(
     X: Rows, y: Floats, w: Floats, weights: Floats, *, loss: str = "squared"
 ) -> tuple[float, Floats, Floats]:
     """Sum of q l, its gradient and every loss, for given q (m,); the rest as eliminated."""
@@ -72,18 +72,21 @@ def weighted(
     return float(weights @ values), _gradient(X, slopes, weights), values
 
 
-def coefficients(slopes: Floats, weights: Floats, scale: float, most: float) -> Floats:
-    """Integers next to slope * weight * scale; 0 for records where their norm exceeds most."""
+def round_coefficients(slopes: Floats, weights: Floats, scale: float, most: float) -> Floats:
+    """Round slope * weight * scale to integers; 0 for records where their norm exceeds most."""
     rows = slopes.reshape(len(weights), -1)
     rounded = np.rint(rows * (weights * scale)[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
         within = np.square(rounded).sum(axis=1) <= most * most
-    found: Floats = np.where(within[:, None], rounded, 0.0).reshape(slopes.shape)
-    return found
+    integers: Floats = np.where(within[:, None], rounded, 0.0).reshape(slopes.shape)
+    return integers
 
 
-def integers(X: Rows, bound: float, units: float) -> tuple[Rows, float]:
-    """Rows shrunk to norm bound, in integers of norm at most units, and how many of them are 1."""
+def round_rows(X: Rows, bound: float, units: float) -> tuple[Rows, float]:
+    """Shrink rows to norm bound and round them; return integers and the number that 1 becomes.
+
+    The integer rows have norm at most `units`; rows that rounding leaves beyond it become 0.
+    """
     scale = (units - np.sqrt(X.shape[1]) / 2 - 1) / bound
     rows = X.astype(np.float64)
     with np.errstate(divide="ignore", over="ignore"):
@@ -95,11 +98,11 @@ def integers(X: Rows, bound: float, units: float) -> tuple[Rows, float]:
 
 
 def _scores(X: Rows, w: Floats) -> Floats:
-    found: Floats = (X @ w.astype(X.dtype, copy=False).T).astype(np.float64, copy=False)
-    return found
+    scores: Floats = (X @ w.astype(X.dtype, copy=False).T).astype(np.float64, copy=False)
+    return scores
 
 
 def _gradient(X: Rows, slopes: Floats, weights: Floats) -> Floats:
     slopes *= weights if slopes.ndim == 1 else weights[:, None]
-    found: Floats = slopes.T.astype(X.dtype, copy=False) @ X
-    return found.astype(np.float64, copy=False)
+    gradient: Floats = slopes.T.astype(X.dtype, copy=False) @ X
+    return gradient.astype(np.float64, copy=False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._support.types import Bits
 from .._support.validate import refuse
+from ..data.records import copy_array
 from ..weights import DenseWeights
 
 

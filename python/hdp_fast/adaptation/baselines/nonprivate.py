@@ -1,4 +1,4 @@
-"""What private adaptation is measured against: learners that protect nobody."""
+"""Baselines that protect nobody, for comparison with private adaptation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..._support.types import Floats
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ShapeError
 from ...learners.hypotheses import read_only
-from ..base import Estimator, People, check_loss, people, same_columns
-from .polytopes import Found
+from ..base import Estimator, Records, check_columns, check_loss, validate_domain
+from .polytopes import WeightsResult
 from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy
 from .weighted_fit import Loss, fit_weighted
 
@@ -31,8 +31,8 @@ class _Baseline(Estimator):
 
     def __repr__(self) -> str:
         """Its parameters, and what they are not."""
-        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({given}), not private"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({parameters}), not private"
 
     def fit(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
@@ -50,15 +50,15 @@ class _Baseline(Estimator):
         """
         check_loss(self.loss)
         l2 = positive("l2", self.l2)
-        source = people("source", X_source, y_source, self.loss)
-        target = people("target", X_target, y_target, self.loss)
-        same_columns("X_target", target.X, source.X.shape[1])
-        chosen, weights = self._weighted(source, target)
-        found = fit_weighted(chosen.X, chosen.y, weights, loss=self.loss, l2=l2)
-        self.coef_ = read_only(found)
+        source = validate_domain("source", X_source, y_source, self.loss)
+        target = validate_domain("target", X_target, y_target, self.loss)
+        check_columns("X_target", target.X, source.X.shape[1])
+        chosen, weights = self._weigh_records(source, target)
+        coef = fit_weighted(chosen.X, chosen.y, weights, loss=self.loss, l2=l2)
+        self.coef_ = read_only(coef)
         return self
 
-    def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
+    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
         """The records to learn from, and their weights, which sum to about 1."""
         raise NotImplementedError
 
@@ -77,8 +77,8 @@ class SourceOnly(_Baseline):
         record_: None: nothing is protected.
     """
 
-    def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
-        return source, _equal(source, 1.0)
+    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
+        return source, _equal_weights(source, 1.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -92,8 +92,8 @@ class TargetOnly(_Baseline):
         record_: None: nothing is protected.
     """
 
-    def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
-        return target, _equal(target, 1.0)
+    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
+        return target, _equal_weights(target, 1.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,13 +110,13 @@ class Pooled(_Baseline):
 
     alpha: float | None = None
 
-    def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
+    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
         m, n = len(source.y), len(target.y)
         alpha = m / (m + n) if self.alpha is None else probability("alpha", self.alpha)
-        everybody = People(
-            np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y])
+        pooled = Records(np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y]))
+        return pooled, np.concatenate(
+            [_equal_weights(source, alpha), _equal_weights(target, 1 - alpha)]
         )
-        return everybody, np.concatenate([_equal(source, alpha), _equal(target, 1 - alpha)])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -127,15 +127,15 @@ class _Reweighted(_Baseline):
     gap_: float = dataclasses.field(init=False)
 
     @classmethod
-    def _names(cls) -> list[str]:
-        return [each.name for each in dataclasses.fields(cls) if each.init]
+    def _parameter_names(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls) if field.init]
 
-    def _weighted(self, source: People, target: People) -> tuple[People, Floats]:
-        found = self._found(source.X, target.X)
-        self.weights_, self.gap_ = read_only(found.weights), found.gap
-        return source, found.weights / found.weights.sum()
+    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
+        result = self._match_target(source.X, target.X)
+        self.weights_, self.gap_ = read_only(result.weights), result.gap
+        return source, result.weights / result.weights.sum()
 
-    def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
+    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
         raise NotImplementedError
 
 
@@ -157,7 +157,7 @@ class KernelMeanMatching(_Reweighted):
         bound: of beta, at least 1.
         slack: in [0, 1); None means 1 - 1 / sqrt(m), as the paper has it.
         landmarks: at least 1.
-        steps: at most so many steps of descent.
+        steps: the largest number of steps of descent.
         tolerance: the gap at which to stop, as a share of the objective at equal weights.
         coef_: float64 (d,), read-only, after fit.
         weights_: float64 (m,), read-only, after fit.
@@ -177,7 +177,7 @@ class KernelMeanMatching(_Reweighted):
     steps: int = 500
     tolerance: float = 0.01
 
-    def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
+    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
         m, bound = len(source), number("bound", self.bound)
         if not 1 <= bound < math.inf:
             refuse("bound", self.bound, "it must be finite and at least 1")
@@ -214,7 +214,7 @@ class DiscrepancyMinimization(_Reweighted):
     Attributes:
         loss: as SourceOnly.
         l2: as SourceOnly.
-        steps: at most so many steps of descent for each of some six stages of less smoothing.
+        steps: the largest number of steps of descent in each of about six stages of less smoothing.
         tolerance: the gap at which to stop, as a share of the eigenvalue at equal weights.
         coef_: float64 (d,), read-only, after fit.
         weights_: float64 (m,), read-only, after fit.
@@ -229,11 +229,11 @@ class DiscrepancyMinimization(_Reweighted):
     steps: int = 300
     tolerance: float = 0.01
 
-    def _found(self, source: NDArray[Any], target: NDArray[Any]) -> Found:
+    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
         steps = positive_int("steps", self.steps, _MOST_STEPS)
         tolerance = positive("tolerance", self.tolerance)
         return minimize_discrepancy(source, target, steps=steps, tolerance=tolerance)
 
 
-def _equal(records: People, total: float) -> Floats:
+def _equal_weights(records: Records, total: float) -> Floats:
     return np.full(len(records.y), total / len(records.y))

@@ -15,8 +15,8 @@ Function = Callable[[Floats], tuple[float, Floats]]
 # By how much a step length that is too long shrinks, and one that was right grows again.
 _SHRINK, _GROW = 2.0, 1.2
 _ROUNDING = 1e-15
-# Beyond this a step is shorter than rounding.
-_STEEPEST = 1e30
+# At a greater one a step is shorter than rounding.
+_MOST_SMOOTHNESS = 1e30
 
 
 class Polytope(NamedTuple):
@@ -38,7 +38,7 @@ class Polytope(NamedTuple):
         total = clipped.sum()
         if self.low <= total <= self.high:
             return clipped
-        wanted = self.low if total < self.low else self.high
+        nearest = self.low if total < self.low else self.high
         # The sum is piecewise linear in the shift; between its kinks it falls by the number of
         # weights that are neither at 0 nor at the cap.
         kinks = np.concatenate([point - self.cap, point])
@@ -46,20 +46,20 @@ class Polytope(NamedTuple):
         inside = np.cumsum(np.where(order < len(point), 1, -1))
         kinks = kinks[order]
         sums = np.cumsum(np.diff(kinks) * inside[:-1])
-        shift = np.interp(-wanted, np.append(0, sums) - len(point) * self.cap, kinks)
+        shift = np.interp(-nearest, np.append(0, sums) - len(point) * self.cap, kinks)
         shifted: Floats = (point - shift).clip(0, self.cap)
         return shifted
 
-    def least(self, gradient: Floats) -> float:
+    def minimum(self, gradient: Floats) -> float:
         """The least inner product of any of these weights with the gradient."""
         ordered = np.sort(gradient)
-        wished = self.cap * np.count_nonzero(ordered < 0)
-        total = min(max(wished, self.low), self.high, self.cap * len(ordered))
+        negative = self.cap * np.count_nonzero(ordered < 0)
+        total = min(max(negative, self.low), self.high, self.cap * len(ordered))
         full = min(int(total / self.cap), len(ordered) - 1)
         return float(self.cap * ordered[:full].sum() + (total - full * self.cap) * ordered[full])
 
 
-class Found(NamedTuple):
+class WeightsResult(NamedTuple):
     """Weights, and how far from the least value they are at most.
 
     Attributes:
@@ -73,35 +73,35 @@ class Found(NamedTuple):
     gap: float
 
 
-def minimize(
+def minimize_on_polytope(
     function: Function, polytope: Polytope, start: Floats, *, steps: int, gap: float
-) -> Found:
+) -> WeightsResult:
     """Accelerated projected descent, until the gap is small enough or the steps are over.
 
     function: gives value and gradient of a convex differentiable function. By convexity its value
-    exceeds the least one by at most gradient @ weights - polytope.least(gradient): the gap of the
+    exceeds the least one by at most gradient @ weights - polytope.minimum(gradient): the gap of the
     best weights met is returned, the smallest bound of all.
 
     Cost: two calls of the function a step, and one more for each step that was too long.
     Source: Beck and Teboulle 2009, FISTA, with the restarts of O'Donoghue and Candes 2015.
     """
     here = ahead = Point(start, *function(start))
-    best, floor = here, here.value - _gap(polytope, here)
-    momentum, steepness = 1.0, 1.0
+    best, floor = here, here.value - _duality_gap(polytope, here)
+    momentum, smoothness = 1.0, 1.0
     for _ in range(steps):
         if best.value - floor <= gap:
             break
         before = here
-        here, steepness = _step(function, polytope, ahead, steepness / _GROW)
+        here, smoothness = _backtracking_step(function, polytope, ahead, smoothness / _GROW)
         best = min(best, here, key=lambda point: point.value)
-        floor = max(floor, here.value - _gap(polytope, here))
-        way, following = here.weights - before.weights, (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        if (here.weights - ahead.weights) @ way < 0:
+        floor = max(floor, here.value - _duality_gap(polytope, here))
+        change, larger = here.weights - before.weights, (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        if (here.weights - ahead.weights) @ change < 0:
             ahead, momentum = here, 1.0
         else:
-            further = here.weights + (momentum - 1) / following * way
-            ahead, momentum = Point(further, *function(further)), following
-    return Found(best.weights, best.value, max(best.value - floor, 0.0))
+            weights = here.weights + (momentum - 1) / larger * change
+            ahead, momentum = Point(weights, *function(weights)), larger
+    return WeightsResult(best.weights, best.value, max(best.value - floor, 0.0))
 
 
 class Point(NamedTuple):
@@ -112,18 +112,18 @@ class Point(NamedTuple):
     gradient: Floats
 
 
-def _step(
-    function: Function, polytope: Polytope, start: Point, steepness: float
+def _backtracking_step(
+    function: Function, polytope: Polytope, start: Point, smoothness: float
 ) -> tuple[Point, float]:
-    """The longest step among those tried after which the value is as low as it should be."""
+    """The first step, of decreasing lengths, whose value is not above the quadratic model."""
     while True:
-        weights = polytope.project(start.weights - start.gradient / steepness)
-        moved, reached = weights - start.weights, Point(weights, *function(weights))
-        allowed = start.value + start.gradient @ moved + steepness / 2 * (moved @ moved)
-        if reached.value <= allowed + _ROUNDING * abs(allowed) or steepness > _STEEPEST:
-            return reached, steepness
-        steepness *= _SHRINK
+        weights = polytope.project(start.weights - start.gradient / smoothness)
+        change, end = weights - start.weights, Point(weights, *function(weights))
+        model = start.value + start.gradient @ change + smoothness / 2 * (change @ change)
+        if end.value <= model + _ROUNDING * abs(model) or smoothness > _MOST_SMOOTHNESS:
+            return end, smoothness
+        smoothness *= _SHRINK
 
 
-def _gap(polytope: Polytope, point: Point) -> float:
-    return float(point.gradient @ point.weights) - polytope.least(point.gradient)
+def _duality_gap(polytope: Polytope, point: Point) -> float:
+    return float(point.gradient @ point.weights) - polytope.minimum(point.gradient)

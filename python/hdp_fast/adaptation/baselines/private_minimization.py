@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
@@ -13,9 +13,16 @@ from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, positive, positive_int
 from ...budget.account import Budget
 from ...learners.hypotheses import read_only
-from ..base import BoundedEstimator, check_loss, people, rows_of, same_columns
+from ..base import (
+    BoundedEstimator,
+    check_columns,
+    check_loss,
+    validate_domain,
+    validate_features,
+)
+from ..discrepancies.exact import Private
 from ..discrepancies.moments import Bounds, Sample, refuse_beyond
-from ..privacy import Numerics, checked_privacy
+from ..privacy import Numerics, validate_privacy
 from .private_moments import release_moment
 from .reweighting import match_moment
 from .weighted_fit import Loss, fit_weighted
@@ -81,7 +88,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
     random_state: RandomState = None
     budget: Budget | None = None
 
-    private = "target"
+    private: ClassVar[Private] = "target"
 
     def fit(
         self,
@@ -93,7 +100,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         """Learn the coefficients.
 
         X_source, y_source, X_target: as DiscrepancyMinimization.fit takes them; what is private is
-        only looked at for its shape and for NaN and infinity. y_target: never read.
+        checked for its shape, NaN and infinity alone. y_target: never read.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
@@ -103,18 +110,21 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         check_loss(self.loss)
         check_random_state(self.random_state)
         positive("epsilon", self.epsilon)
-        privacy, norm_bound = checked_privacy(self), bounded_positive("norm_bound", self.norm_bound)
+        privacy, norm_bound = (
+            validate_privacy(self),
+            bounded_positive("norm_bound", self.norm_bound),
+        )
         l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
         steps = positive_int("steps", self.steps, _MOST_STEPS)
-        source = people("source", X_source, y_source, self.loss)
+        source = validate_domain("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))
-        rows = rows_of("target", X_target)
-        same_columns("X_target", rows, source.X.shape[1])
+        rows = validate_features("target", X_target)
+        check_columns("X_target", rows, source.X.shape[1])
         released = release_moment(rows, norm_bound, privacy, self.random_state, self.budget)
-        found = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
-        weights = found.weights / found.weights.sum()
+        result = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
+        weights = result.weights / result.weights.sum()
         coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
-        self.coef_, self.weights_, self.gap_ = read_only(coef), read_only(weights), found.gap
+        self.coef_, self.weights_, self.gap_ = read_only(coef), read_only(weights), result.gap
         self.moment_, self.noise_ = read_only(released.matrix), released.deviation
         self.record_ = released.record
         return self

@@ -12,15 +12,25 @@ from ..._support.types import Floats, RandomState
 from ...budget.account import Budget, spend
 from ...record import PrivacyRecord
 from ..discrepancies.moments import Bounds, Sample
-from ..privacy import Coins, Grid, Noise, Privacy, least_noise, noisy, record_of, stream, sum_bits
-from ..problem import in_reals, on_grid
-from ..solver import moments
+from ..privacy import (
+    Grid,
+    Noise,
+    Privacy,
+    Rng,
+    add_noise,
+    calibrate_noise,
+    make_record,
+    make_stream,
+    sum_bits,
+)
+from ..problem import as_float_rows, round_to_grid
+from ..solver import second_moments
 
-# Not below the root, as a float.
+# The root of 2, rounded up.
 _ROOT = math.nextafter(math.sqrt(2), 2.0)
 
 
-class Sums(NamedTuple):
+class MomentSums(NamedTuple):
     """The sum of z z' over private rows z.
 
     Attributes:
@@ -34,33 +44,33 @@ class Sums(NamedTuple):
     unit: float
 
     @classmethod
-    def of(cls, rows: NDArray[Any], norm_bound: float, noise: Noise) -> Sums:
-        """Of rows shrunk to norm_bound, on as fine a grid as exact noise allows.
+    def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: Noise) -> MomentSums:
+        """The sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.
         """
         bounds = Bounds(norm_bound, 0.0)
         sample = Sample("target", rows, np.zeros(len(rows)))
         if not noise.exact:
-            return cls(moments(in_reals(sample, bounds), 1.0), norm_bound, 1.0)
+            return cls(second_moments(as_float_rows(sample, bounds), 1.0), norm_bound, 1.0)
         # A product of two entries is no larger than the squared norm of a row.
         units = 1 << sum_bits(noise, len(rows)) // 2
-        found = on_grid(sample, bounds, Grid(units, 1))
+        records = round_to_grid(sample, bounds, Grid(units, 1))
         # In float64, where sums of integers below 2**53 are exact in any order.
-        return cls(moments(found._replace(unit=1.0), 1.0), float(units), found.unit)
+        return cls(second_moments(records._replace(unit=1.0), 1.0), float(units), records.unit)
 
-    def noisy(self, noise: Noise, coins: Coins) -> Floats:
+    def add_noise(self, noise: Noise, rng: Rng) -> Floats:
         """The sum, its upper triangle with noise as release_moment has it."""
         upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
-        above = noisy(self.matrix[upper], square, noise, coins)
-        found = np.diag(noisy(self.matrix.diagonal(), _ROOT * square, noise, coins))
-        found[upper] = above
-        found.T[upper] = above
-        return found
+        above = add_noise(self.matrix[upper], square, noise, rng)
+        matrix = np.diag(add_noise(self.matrix.diagonal(), _ROOT * square, noise, rng))
+        matrix[upper] = above
+        matrix.T[upper] = above
+        return matrix
 
 
 class ReleasedMoment(NamedTuple):
-    """A second-moment matrix with noise, which may be used at will.
+    """A second-moment matrix with noise; any use of it is free of further privacy cost.
 
     Attributes:
         matrix: mean z z', float64 (d, d), symmetric.
@@ -92,12 +102,12 @@ def release_moment(
 
     Raises: ParameterError, BudgetExceeded.
     """
-    noise = least_noise(privacy, 1, 0.0)
-    sums = Sums.of(rows, norm_bound, noise)
+    noise = calibrate_noise(privacy, 1, 0.0)
+    sums = MomentSums.from_rows(rows, norm_bound, noise)
     mechanism = "adaptation.PrivateDiscrepancyMinimization, 1 step"
     source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
-    record = record_of(privacy, noise, mechanism, source, random_state)
+    record = make_record(privacy, noise, mechanism, source, random_state)
     with spend(budget, record):
-        found = sums.noisy(noise, stream(random_state))
+        matrix = sums.add_noise(noise, make_stream(random_state))
     scale = sums.unit**2 / len(rows)
-    return ReleasedMoment(found * scale, noise.multiple * sums.norm**2 * scale, record)
+    return ReleasedMoment(matrix * scale, noise.multiple * sums.norm**2 * scale, record)

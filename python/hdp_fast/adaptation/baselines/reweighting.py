@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.types import Floats
-from .polytopes import Found, Polytope, minimize
+from .polytopes import Polytope, WeightsResult, minimize_on_polytope
 
 # Records whose pairwise distances the width is the median of.
 _PAIRED = 1000
@@ -24,7 +24,7 @@ def kernel_width(X: NDArray[Any]) -> float:
 
     X: (m, d), m at least 2, public. 1.0 where the median is 0.
     """
-    some = _evenly(np.asarray(X, np.float64), _PAIRED)
+    some = _take_evenly(np.asarray(X, np.float64), _PAIRED)
     upper = np.triu_indices(len(some), 1)
     median = math.sqrt(float(np.median(_squared_distances(some, some)[upper])))
     return median or 1.0
@@ -40,7 +40,7 @@ def match_kernel_means(
     landmarks: int,
     steps: int,
     tolerance: float,
-) -> Found:
+) -> WeightsResult:
     """Weights q of the source with |sum_i q_i phi(x_i) - mean_j phi(z_j)|**2 / 2 nearly least.
 
     phi belongs to the kernel exp(-|x - z|**2 / (2 width**2)), exactly where there are as many
@@ -54,8 +54,8 @@ def match_kernel_means(
     Source: Huang et al. 2006, equation 12, whose beta is m q.
     """
     rows = np.asarray(X_source, np.float64)
-    centers = _evenly(rows, landmarks)
-    features = _features(centers, width)
+    centers = _take_evenly(rows, landmarks)
+    features = _make_features(centers, width)
     source = features(rows)
     wanted = features(np.asarray(X_target, np.float64)).mean(axis=0)
 
@@ -66,12 +66,14 @@ def match_kernel_means(
     m = len(rows)
     start = np.full(m, 1 / m)
     polytope = Polytope(bound / m, 1 - slack, 1 + slack)
-    return minimize(function, polytope, start, steps=steps, gap=tolerance * function(start)[0])
+    return minimize_on_polytope(
+        function, polytope, start, steps=steps, gap=tolerance * function(start)[0]
+    )
 
 
 def minimize_discrepancy(
     X_source: NDArray[Any], X_target: NDArray[Any], *, steps: int, tolerance: float
-) -> Found:
+) -> WeightsResult:
     """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - mean_j z_j z_j' least.
 
     Times 4 Lambda**2 that norm is the discrepancy of the reweighted source and the target under
@@ -84,7 +86,9 @@ def minimize_discrepancy(
     return match_moment(X_source, moment, steps=steps, tolerance=tolerance)
 
 
-def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float) -> Found:
+def match_moment(
+    X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float
+) -> WeightsResult:
     """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - moment nearly least.
 
     X_source: (m, d); moment: any symmetric matrix (d, d). steps: of each stage of less smoothing.
@@ -104,24 +108,24 @@ def match_moment(X_source: NDArray[Any], moment: Floats, *, steps: int, toleranc
 
     choices = math.log(2 * rows.shape[1])
     value = norm(start)
-    smoothing, best = value / choices, Found(start, value, value)
+    smoothing, best = value / choices, WeightsResult(start, value, value)
     while best.gap > tolerance * value and value > 0:
         smoothing /= _SHARPEN
         error = smoothing * choices
-        smooth = _smoothed(rows, moment, smoothing)
-        found = minimize(smooth, simplex, best.weights, steps=steps, gap=error)
+        smooth = _smooth_norm(rows, moment, smoothing)
+        result = minimize_on_polytope(smooth, simplex, best.weights, steps=steps, gap=error)
         # The norm is at most the smoothed one, which exceeds it by at most the error.
-        reached = norm(found.weights)
-        lowest = max(best.value - best.gap, found.value - found.gap - error)
+        reached = norm(result.weights)
+        lowest = max(best.value - best.gap, result.value - result.gap - error)
         if reached < best.value:
-            best = Found(found.weights, reached, 0.0)
+            best = WeightsResult(result.weights, reached, 0.0)
         best = best._replace(gap=best.value - lowest)
         if 2 * error <= tolerance * value:
             break
     return best
 
 
-def _smoothed(rows: Floats, moment: Floats, smoothing: float) -> Any:
+def _smooth_norm(rows: Floats, moment: Floats, smoothing: float) -> Any:
     """The spectral norm's log-sum-exp over all eigenvalues and their negatives."""
 
     def function(q: Floats) -> tuple[float, Floats]:
@@ -138,14 +142,14 @@ def _smoothed(rows: Floats, moment: Floats, smoothing: float) -> Any:
     return function
 
 
-def _evenly(rows: Floats, most: int) -> Floats:
-    """All of them, or so many at equal distances in their order."""
+def _take_evenly(rows: Floats, most: int) -> Floats:
+    """The rows, or `most` of them at equal distances in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
-def _features(centers: Floats, width: float) -> Any:
+def _make_features(centers: Floats, width: float) -> Any:
     """Coordinates whose inner products are the kernel, projected to the centers' span."""
     values, vectors = np.linalg.eigh(_kernel(centers, centers, width))
     kept = values > _RANK * values[-1]
@@ -169,5 +173,5 @@ def _kernel(rows: Floats, centers: Floats, width: float) -> Floats:
 
 def _squared_distances(rows: Floats, others: Floats) -> Floats:
     squares = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", others, others)
-    found: Floats = (squares - 2 * rows @ others.T).clip(0)
-    return found
+    distances: Floats = (squares - 2 * rows @ others.T).clip(0)
+    return distances

@@ -14,7 +14,7 @@ from ...budget.account import Budget
 from ...learners.linear_model import ValidRows
 from ...learners.noisy_steps import Numerics
 from ...learners.sgd import PrivateSGD
-from ..base import BoundedEstimator, check_loss, people, same_columns
+from ..base import BoundedEstimator, check_columns, check_loss, validate_domain
 from .weighted_fit import Loss
 
 _MOST_STEPS = 1 << 40
@@ -25,7 +25,7 @@ class TargetSGD(BoundedEstimator):
     """Noisy minibatch SGD on the target alone: the private rival, learners.PrivateSGD as it is.
 
     Guarantee: fit is (epsilon, delta)-DP for the target under replace_one, as PrivateSGD.learn; the
-        source is looked at, and not used.
+        source is validated, and not used.
 
     Attributes:
         epsilon: above 0.
@@ -65,8 +65,8 @@ class TargetSGD(BoundedEstimator):
     ) -> Self:
         """Learn the coefficients from the target.
 
-        X_source, y_source, X_target, y_target: as the baselines take them. What is private is only
-        looked at for its shape and for NaN and infinity.
+        X_source, y_source, X_target, y_target: as the baselines take them. What is private is
+        checked for its shape, NaN and infinity alone.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
@@ -74,24 +74,24 @@ class TargetSGD(BoundedEstimator):
         Source: as the class.
         """
         check_loss(self.loss)
-        d = people("source", X_source, y_source, self.loss).X.shape[1]
-        target = people("target", X_target, y_target, self.loss)
-        same_columns("X_target", target.X, d)
-        rows, learner = ValidRows(target.X), self._learner(len(target.y), d)
+        d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
+        target = validate_domain("target", X_target, y_target, self.loss)
+        check_columns("X_target", target.X, d)
+        rows, learner = ValidRows(target.X), self._make_learner(len(target.y), d)
         model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
         return self
 
-    def _learner(self, n: int, d: int) -> PrivateSGD:
+    def _make_learner(self, n: int, d: int) -> PrivateSGD:
         epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta)
         affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
         steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
         positive_int("steps", steps, _MOST_STEPS)
-        drawn = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
+        batch_size = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         learner = PrivateSGD(
             loss=self.loss,
             steps=steps,
-            batch_size=drawn if self.batch_size is None else self.batch_size,
+            batch_size=batch_size if self.batch_size is None else self.batch_size,
             radius=self.radius,
             norm_bound=self.norm_bound,
             label_bound=self.label_bound if self.loss == "squared" else None,

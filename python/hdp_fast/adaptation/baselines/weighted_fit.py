@@ -15,7 +15,7 @@ Loss = Literal["squared", "logistic"]
 LOSSES = ("squared", "logistic")
 _NEWTON_STEPS = 100
 # How far above its least value the logistic objective may end, where rounding allows it.
-_CLOSE = 1e-12
+_TOLERANCE = 1e-12
 _SHORTEST = 1e-10
 
 
@@ -40,22 +40,22 @@ def fit_weighted(
     rows = np.asarray(X, np.float64)
     if loss == "squared":
         moment = _second_moment(rows, weights, l2)
-        return _solution(moment, rows.T @ (weights * y))
+        return _solve(moment, rows.T @ (weights * y))
     w = np.zeros(rows.shape[1]) if start is None else start
-    return _newton(rows * y[:, None], weights, l2, w)
+    return _minimize_logistic(rows * y[:, None], weights, l2, w)
 
 
 def _second_moment(rows: Floats, weights: Floats, l2: float) -> Floats:
-    found: Floats = (rows.T * weights) @ rows
-    found[np.diag_indices_from(found)] += l2
-    return found
+    moment: Floats = (rows.T * weights) @ rows
+    moment[np.diag_indices_from(moment)] += l2
+    return moment
 
 
-def _solution(matrix: Floats, vector: Floats) -> Floats:
+def _solve(matrix: Floats, vector: Floats) -> Floats:
     return np.linalg.solve(matrix, vector).astype(np.float64, copy=False)
 
 
-def _newton(signed: Floats, weights: Floats, l2: float, w: Floats) -> Floats:
+def _minimize_logistic(signed: Floats, weights: Floats, l2: float, w: Floats) -> Floats:
     def objective(w: Floats) -> float:
         return float(weights @ np.logaddexp(0, -signed @ w) + l2 / 2 * (w @ w))
 
@@ -63,21 +63,21 @@ def _newton(signed: Floats, weights: Floats, l2: float, w: Floats) -> Floats:
         wrong = np.exp(-np.logaddexp(0, signed @ w))
         gradient = l2 * w - signed.T @ (weights * wrong)
         # The objective is l2-strongly convex.
-        if gradient @ gradient <= 2 * l2 * _CLOSE:
+        if gradient @ gradient <= 2 * l2 * _TOLERANCE:
             break
         hessian = _second_moment(signed, weights * wrong * (1 - wrong), l2)
-        step = _solution(hessian, gradient)
-        length = _length(objective, w, step, float(gradient @ step))
+        step = _solve(hessian, gradient)
+        length = _backtrack(objective, w, step, float(gradient @ step))
         if not length:
             break
         w = w - length * step
     return w
 
 
-def _length(
+def _backtrack(
     objective: Callable[[Floats], float], w: Floats, step: Floats, decrease: float
 ) -> float:
-    """The first of 1, 1/2, 1/4, ... that lowers it as it should, 0 where rounding wins."""
+    """The first length of 1, 1/2, 1/4, ... with sufficient decrease; 0 where rounding hides it."""
     value, length = objective(w), 1.0
     while objective(w - length * step) > value - length / 4 * decrease:
         length /= 2

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..._support.types import Floats
 from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
 from ...learners.hypotheses import read_only
-from .moments import WIDE, Ball, Sample, moments, refuse_beyond, samples
+from .moments import WIDE, Ball, Sample, moments, refuse_beyond, validate_samples
 
 ClassificationLoss = Literal["logistic", "zero_one"]
 
@@ -37,7 +37,7 @@ class DiscrepancyLowerBound:
 
 
 class _Loss(NamedTuple):
-    """A loss of scores and labels -1 and 1, and the slope in the score that it is climbed by."""
+    """A loss of scores and labels -1 and 1, and the slope in the score that the ascent uses."""
 
     loss: Callable[[Floats, Floats], Floats]
     slope: Callable[[Floats, Floats], Floats]
@@ -75,49 +75,49 @@ def classification_discrepancy(
     one_of("loss", loss, _LOSSES)
     largest, rounds = bounded_positive("radius", radius), positive_int("steps", steps, 10**6)
     wanted = positive_int("starts", starts, 1000)
-    labels = [2.0 * bits(f"y_{name}", y) - 1 for name, y in _named(y_source, y_target)]
-    source, target = samples(X_source, labels[0], X_target, labels[1])
+    labels = [2.0 * bits(f"y_{name}", y) - 1 for name, y in _name_labels(y_source, y_target)]
+    source, target = validate_samples(X_source, labels[0], X_target, labels[1])
     for sample in (source, target):
         refuse_beyond(sample, WIDE)
-    climb = _Climb(_Side.of(target), _Side.of(source), _LOSSES[loss], largest)
-    directions = [climb.steepest(), *_starts(source, target, wanted)]
-    found = [climb.best(start, sign, rounds) for sign in (1, -1) for start in directions]
-    return max(found, key=lambda each: each.lower_bound)
+    ascent = _Ascent(_FloatSample.of(target), _FloatSample.of(source), _LOSSES[loss], largest)
+    directions = [ascent.gradient_at_zero(), *_starts(source, target, wanted)]
+    bounds = [ascent.best(start, sign, rounds) for sign in (1, -1) for start in directions]
+    return max(bounds, key=lambda bound: bound.lower_bound)
 
 
-class _Side(NamedTuple):
+class _FloatSample(NamedTuple):
     """One sample, multiplied as float64."""
 
     X: Floats
     y: Floats
 
     @classmethod
-    def of(cls, sample: Sample) -> _Side:
+    def of(cls, sample: Sample) -> _FloatSample:
         return cls(sample.X.astype(np.float64, copy=False), sample.y)
 
 
 @dataclass(frozen=True, eq=False)
-class _Climb:
-    """Two samples, a loss and the ball of weights."""
+class _Ascent:
+    """Projected ascent on the difference of the mean losses of two samples, in a ball."""
 
-    target: _Side
-    source: _Side
+    target: _FloatSample
+    source: _FloatSample
     loss: _Loss
     radius: float
 
     def best(self, start: Floats, sign: int, steps: int) -> DiscrepancyLowerBound:
-        """The weights of greatest difference that the ascent from there passes."""
+        """The weights of greatest difference on the path of the ascent from a direction."""
         best = np.zeros_like(start)
-        highest, w = -math.inf, self._moved(best, sign * start, 1.0)
+        highest, w = -math.inf, self._step(best, sign * start, 1.0)
         for step in range(1, steps + 1):
             scores = self.target.X @ w, self.source.X @ w
             height = sign * self._difference(*scores)
             if height > highest:
                 best, highest = w, height
-            w = self._moved(w, sign * self._gradient(*scores), 1 / np.sqrt(step))
+            w = self._step(w, sign * self._gradient(*scores), 1 / np.sqrt(step))
         return DiscrepancyLowerBound(highest, read_only(best), sign)
 
-    def steepest(self) -> Floats:
+    def gradient_at_zero(self) -> Floats:
         """The gradient at 0."""
         return self._gradient(np.zeros(len(self.target.y)), np.zeros(len(self.source.y)))
 
@@ -127,18 +127,18 @@ class _Climb:
 
     def _gradient(self, target: Floats, source: Floats) -> Floats:
         slopes = self.loss.slope(target, self.target.y), self.loss.slope(source, self.source.y)
-        found: Floats = slopes[0] @ self.target.X / len(target)
-        return found - slopes[1] @ self.source.X / len(source)
+        ascent: Floats = slopes[0] @ self.target.X / len(target)
+        return ascent - slopes[1] @ self.source.X / len(source)
 
-    def _moved(self, w: Floats, direction: Floats, share: float) -> Floats:
+    def _step(self, w: Floats, direction: Floats, share: float) -> Floats:
         """A step of this share of the radius, and back into the ball."""
         length = float(np.linalg.norm(direction))
-        moved = w + direction * (share * self.radius / length) if length > 0 else w.copy()
-        norm = float(np.linalg.norm(moved))
-        return moved * (self.radius / norm) if norm > self.radius else moved
+        end = w + direction * (share * self.radius / length) if length > 0 else w.copy()
+        norm = float(np.linalg.norm(end))
+        return end * (self.radius / norm) if norm > self.radius else end
 
 
-def _named(y_source: ArrayLike, y_target: ArrayLike) -> tuple[tuple[str, ArrayLike], ...]:
+def _name_labels(y_source: ArrayLike, y_target: ArrayLike) -> tuple[tuple[str, ArrayLike], ...]:
     return ("source", y_source), ("target", y_target)
 
 
@@ -152,13 +152,13 @@ def _starts(source: Sample, target: Sample, wanted: int) -> list[Floats]:
 
 
 def _sigmoid(x: Floats) -> Floats:
-    found: Floats = (1 + np.tanh(x / 2)) / 2
-    return found
+    probability: Floats = (1 + np.tanh(x / 2)) / 2
+    return probability
 
 
 def _logistic(scores: Floats, y: Floats) -> Floats:
-    found: Floats = np.logaddexp(0, -y * scores)
-    return found
+    losses: Floats = np.logaddexp(0, -y * scores)
+    return losses
 
 
 def _logistic_slope(scores: Floats, y: Floats) -> Floats:
@@ -171,11 +171,11 @@ def _zero_one(scores: Floats, y: Floats) -> Floats:
 
 
 def _zero_one_slope(scores: Floats, y: Floats) -> Floats:
-    """Of a sigmoid, in units that the length of w does not matter for."""
+    """The slope of a sigmoid whose temperature follows the scores, so that |w| does not matter."""
     temperature = max(_TEMPERATURE * float(np.abs(scores).mean()), LEAST)
     likely = _sigmoid(scores / temperature)
-    found: Floats = -y * likely * (1 - likely)
-    return found
+    slopes: Floats = -y * likely * (1 - likely)
+    return slopes
 
 
 _LOSSES = {

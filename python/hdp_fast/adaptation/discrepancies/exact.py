@@ -1,4 +1,4 @@
-"""The labeled discrepancy: how differently two samples judge linear predictors."""
+"""The labeled discrepancy: how much the mean losses of two samples differ for linear predictors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.types import Floats
-from ..._support.validate import MOST, array, bounded_positive, one_of, refuse, shorten
+from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
 from ...exceptions import ParameterError, ShapeError
 from ...learners.hypotheses import read_only
-from .moments import WIDE, Ball, Bounds, Sample, moments, refuse_beyond, samples
-from .trust_region import Method, extreme
+from .moments import WIDE, Ball, Bounds, Sample, moments, refuse_beyond, validate_samples
+from .trust_region import Method, maximize_magnitude
 
 Private = Literal["target", "source"]
 
+DOMAINS = ("target", "source")
 # Labels of private records are clipped to [-1, 1], those of public ones must lie there.
 LABEL_BOUND = 1.0
 _METHODS = ("exact", "dca")
@@ -43,8 +44,8 @@ class Discrepancy:
     exact: bool
 
 
-class Problem(NamedTuple):
-    """What has been looked at: two samples, their bounds and the ball of weights."""
+class DiscrepancyProblem(NamedTuple):
+    """Two validated samples, their bounds and the ball of weights; exact: as Discrepancy."""
 
     source: Sample
     target: Sample
@@ -61,7 +62,7 @@ def discrepancy(
     *,
     radius: float,
     norm_bound: float | None = None,
-    private: Private | None = "target",
+    private: Private = "target",
     around: ArrayLike | None = None,
     local_radius: float | None = None,
     method: Method = "exact",
@@ -73,8 +74,8 @@ def discrepancy(
     X_source (m, d), y_source (m,), X_target (n, d), y_target (n,): finite real numbers, m and n at
     least 1. radius: in [1e-30, 1e30]. norm_bound: None takes all rows and labels as they are, up to
     1e30; otherwise rows of the private sample are shrunk to this norm and its labels clipped to
-    [-1, 1], silently, while those of a public one must keep both. private: "target", "source", or
-    None where both are public. around (d,), |around| <= radius, and local_radius: restrict the
+    [-1, 1], silently, while those of the other one must keep both. private: which sample is
+    shrunk, "target" or "source". around (d,), |around| <= radius, and local_radius: restrict the
     supremum to the weights at most local_radius from around. Where that ball leaves the ball of
     radius, the supremum is over the least ball that holds their intersection: an upper bound, as
     `exact` says. method: "exact" solves both signs as trust-region problems by eigenvectors and
@@ -88,20 +89,20 @@ def discrepancy(
         hard case and duality; Tao and An 1998 for DCA, Carmon and Duchi 2020 for its start.
     """
     data = X_source, y_source, X_target, y_target
-    problem = posed(data, radius, norm_bound, private, around, local_radius)
+    problem = validate_problem(data, radius, norm_bound, private, around, local_radius)
     one_of("method", method, _METHODS)
-    return solved(problem, method)
+    return solve(problem, method)
 
 
-def posed(
+def validate_problem(
     data: tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike],
     radius: float,
     norm_bound: float | None,
-    private: Private | None,
+    private: Private,
     around: ArrayLike | None,
     local_radius: float | None,
-) -> Problem:
-    """The problem of these arguments, checked; public rows keep their bounds.
+) -> DiscrepancyProblem:
+    """Validate the arguments; rows of the public sample must keep their bounds.
 
     Raises: ShapeError, ParameterError.
     """
@@ -111,46 +112,47 @@ def posed(
         if norm_bound is None
         else Bounds(bounded_positive("norm_bound", norm_bound), LABEL_BOUND)
     )
-    if private not in ("target", "source", None):
-        refuse("private", private, "it must be one of target, source, None")
-    source, target = samples(*data)
-    ball, exact = _ball(source.X.shape[1], largest, around, local_radius)
+    one_of("private", private, DOMAINS)
+    source, target = validate_samples(*data)
+    ball, exact = _restrict_ball(source.X.shape[1], largest, around, local_radius)
     for sample in (source, target):
         if norm_bound is None or sample.name != private:
             refuse_beyond(sample, bounds)
-    return Problem(source, target, bounds, ball, exact)
+    return DiscrepancyProblem(source, target, bounds, ball, exact)
 
 
-def solved(problem: Problem, method: Method = "exact") -> Discrepancy:
-    """The discrepancy, with the errors of its moments in the gap."""
+def solve(problem: DiscrepancyProblem, method: Method = "exact") -> Discrepancy:
+    """Compute the discrepancy; the gap includes the errors of the moments."""
     _, _, bounds, ball, exact = problem
-    target, source = (moments(each, bounds, ball) for each in (problem.target, problem.source))
-    found = extreme(target.matrix - source.matrix, method)
-    w = read_only(ball.center + ball.radius * found.point)
-    gap = found.gap + target.error + source.error
-    return Discrepancy(found.value, gap, w, found.sign, exact)
+    target, source = moments(problem.target, bounds, ball), moments(problem.source, bounds, ball)
+    largest = maximize_magnitude(target.matrix - source.matrix, method)
+    w = read_only(ball.center + ball.radius * largest.point)
+    gap = largest.gap + target.error + source.error
+    return Discrepancy(largest.value, gap, w, largest.sign, exact)
 
 
-def _ball(
+def _restrict_ball(
     d: int, radius: float, around: ArrayLike | None, local_radius: float | None
 ) -> tuple[Ball, bool]:
     """The ball that the supremum is over, and whether it holds no other weights."""
     if around is None and local_radius is None:
         return Ball(np.zeros(d), radius), True
     if around is None or local_radius is None:
-        given = f"around = {shorten(around)} and local_radius = {shorten(local_radius)}"
-        raise ParameterError(f"{given}, but both must be given, or none")
-    center, local = _weights(around, d), bounded_positive("local_radius", local_radius)
+        pair = f"around = {shorten(around)} and local_radius = {shorten(local_radius)}"
+        raise ParameterError(f"{pair}, but both must be given, or none")
+    center, local = _validate_center(around, d), bounded_positive("local_radius", local_radius)
     distance = float(np.linalg.norm(center))
     if distance > radius * (1 + 1e-9):
         rule = f"its norm must be at most radius = {radius:g}"
         raise ParameterError(f"around has norm {distance:g}, but {rule}")
     if distance + local <= radius:
         return Ball(center, local), True
-    return _around_lens(center, distance, radius, local)
+    return _enclose_intersection(center, distance, radius, local)
 
 
-def _around_lens(center: Floats, distance: float, radius: float, local: float) -> tuple[Ball, bool]:
+def _enclose_intersection(
+    center: Floats, distance: float, radius: float, local: float
+) -> tuple[Ball, bool]:
     """The least ball around the intersection of a ball at 0 and one at the center.
 
     The spheres meet in the plane at `height` along the center. Where it lies between both centers,
@@ -164,10 +166,10 @@ def _around_lens(center: Floats, distance: float, radius: float, local: float) -
     return Ball(center * (kept / distance), widest), False
 
 
-def _weights(around: ArrayLike, d: int) -> Floats:
-    found = array("around", around)
-    if found.shape != (d,):
-        raise ShapeError(f"around has shape {found.shape}, but it must be ({d},)")
-    if found.dtype.kind not in "buif" or not (np.abs(found) <= MOST).all():
+def _validate_center(around: ArrayLike, d: int) -> Floats:
+    center = array("around", around)
+    if center.shape != (d,):
+        raise ShapeError(f"around has shape {center.shape}, but it must be ({d},)")
+    if center.dtype.kind not in "buif" or not (np.abs(center) <= MOST).all():
         raise ParameterError("around holds something else, but it must hold finite numbers")
-    return found.astype(np.float64)
+    return center.astype(np.float64)

@@ -20,12 +20,12 @@ UNIT = 2.0**-53
 _LARGEST_ENTRY = 1e150
 # Sums that are as small as this no longer follow the rules of relative errors.
 _LEAST_ERROR = 1e-290
-# By how much rows that a caller scaled to a norm may miss it.
+# The relative error allowed to rows that a caller scaled to a norm.
 _TOLERANCE = 1e-9
 
 
 class Sample(NamedTuple):
-    """Labeled rows that have been looked at: finite numbers.
+    """Validated labeled rows: finite numbers.
 
     Attributes:
         name: "source" or "target", for errors.
@@ -57,7 +57,7 @@ class Ball(NamedTuple):
     radius: float
 
     @property
-    def reach(self) -> float:
+    def outer_radius(self) -> float:
         """A bound on the norm of any weights in the ball."""
         distance = float(np.linalg.norm(self.center))
         return self.radius + distance * (1 + (len(self.center) + 8) * UNIT)
@@ -75,18 +75,18 @@ class Moments(NamedTuple):
     error: float
 
 
-def samples(
+def validate_samples(
     X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
 ) -> tuple[Sample, Sample]:
-    """Source and target, looked at.
+    """Validate source and target.
 
     Raises: ShapeError, ParameterError.
     """
-    source = _sample("source", X_source, y_source)
-    target = _sample("target", X_target, y_target)
+    source = _validate_sample("source", X_source, y_source)
+    target = _validate_sample("target", X_target, y_target)
     if source.X.shape[1] != target.X.shape[1]:
-        found = f"X_target has {target.X.shape[1]:,} features"
-        raise ShapeError(f"{found}, but X_source has {source.X.shape[1]:,}")
+        features = f"X_target has {target.X.shape[1]:,} features"
+        raise ShapeError(f"{features}, but X_source has {source.X.shape[1]:,}")
     return source, target
 
 
@@ -115,7 +115,7 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     distance = float(np.linalg.norm(ball.center))
     for X, y in _blocks(sample):
         norms, y = _project(X, y, bounds)
-        # What (z, -1) is multiplied with: radius x, and what the center leaves of the label.
+        # A residual is the product of (z, -1) with radius x and the residual at the center.
         part = rows[: len(X)]
         np.multiply(X, ball.radius, out=part[:, :-1])
         np.subtract(y, X @ ball.center, out=part[:, -1])
@@ -125,8 +125,8 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     return Moments(total / n, error)
 
 
-def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
-    """A copy of the rows, in their precision, and labels of a sample, within its bounds."""
+def project_sample(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
+    """Copies of rows and labels, projected into their bounds; rows keep their precision."""
     rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
     for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
         _, labels[start : start + BLOCK] = _project(X, y, bounds)
@@ -134,9 +134,9 @@ def projected(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
     return rows, labels
 
 
-def shrunk(X: NDArray[Any], norm: float) -> NDArray[Any]:
-    """A copy of the rows, each shrunk to the norm as those of a private sample are."""
-    rows, _ = projected(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
+def shrink_rows(X: NDArray[Any], norm: float) -> NDArray[Any]:
+    """A copy of the rows, each shrunk to the norm if it is longer, as in a private sample."""
+    rows, _ = project_sample(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
     return rows
 
 
@@ -150,27 +150,27 @@ def moments_error(n: int, d: int) -> float:
     return 1.01 * UNIT * (2 * sums + 2 * d + 8)
 
 
-def _sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
-    rows, labels = _real(f"X_{name}", X), _real(f"y_{name}", y)
+def _validate_sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
+    rows, labels = _validate_numbers(f"X_{name}", X), _validate_numbers(f"y_{name}", y)
     if rows.ndim != 2 or not rows.size:
         rule = "it must have two dimensions and at least one entry"
         raise ShapeError(f"X_{name} has shape {rows.shape}, but {rule}")
     if labels.shape != (len(rows),):
         rule = f"it must be ({len(rows)},), a label for each row of X_{name}"
         raise ShapeError(f"y_{name} has shape {labels.shape}, but {rule}")
-    found = Sample(name, rows, floats(labels))
-    for block, part in _blocks(found):
-        for given, values in (("X", block), ("y", part)):
+    sample = Sample(name, rows, floats(labels))
+    for block, part in _blocks(sample):
+        for letter, values in (("X", block), ("y", part)):
             if not np.isfinite(values).all():
                 rule = "an infinite entry or NaN, but all must be finite"
-                raise ParameterError(f"{given}_{name} has {rule}")
-    return found
+                raise ParameterError(f"{letter}_{name} has {rule}")
+    return sample
 
 
-def _real(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Real numbers: float32 as they are, any others as float64."""
-    found = numbers(name, value)
-    return found if found.dtype == np.float32 else floats(found)
+def _validate_numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Validate real numbers: float32 stays, any others become float64."""
+    entries = numbers(name, value)
+    return entries if entries.dtype == np.float32 else floats(entries)
 
 
 def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
@@ -181,10 +181,10 @@ def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
 
 
 def _norms(X: Floats) -> Floats:
-    """The norms of rows, which are made finite."""
+    """Clip entries, in place, so that squares stay finite; return the norms of the rows."""
     np.clip(X, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=X)
-    found: Floats = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return found
+    norms: Floats = np.sqrt(np.einsum("ij,ij->i", X, X))
+    return norms
 
 
 def _project(X: Floats, y: Floats, bounds: Bounds) -> tuple[Floats, Floats]:

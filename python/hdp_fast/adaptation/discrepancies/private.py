@@ -12,26 +12,26 @@ from numpy.typing import ArrayLike
 from ... import accounting
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
-from ..._support.validate import bounded_positive, number, probability, refuse, shorten
+from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
 from ...accounting.mechanisms import ZCDP, DiscreteLaplace, Mechanism
 from ...budget.account import Budget, spend
 from ...exceptions import ParameterError
 from ...noise import discrete_gaussian, discrete_laplace
 from ...record import PrivacyRecord, rng_of
-from .exact import LABEL_BOUND, Private, Problem, posed, solved
+from .exact import DOMAINS, LABEL_BOUND, DiscrepancyProblem, Private, solve, validate_problem
 from .moments import moments_error
 from .trust_region import gap_bound
 
-# Steps of the grid that one record can move the value by: rounding is lost in the noise, and the
-# accountants compose integer noise of such a sensitivity.
-STEPS = 1024
+# The sensitivity in steps of the grid: rounding is small beside the noise, and the accountants
+# compose integer noise of such a sensitivity.
+GRID_STEPS = 1024
 # Scales of noise that are drawn exactly lie below 2**50.
 _LEAST_PARAMETER, _MOST_PARAMETER = 1e-9, 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedDiscrepancy:
-    """A discrepancy with noise, which may be used at will.
+    """A discrepancy with noise; any use of it is free of further privacy cost.
 
     Attributes:
         value: in [0, loss_bound].
@@ -55,14 +55,14 @@ class ReleasedDiscrepancy:
 
 
 class _Grid(NamedTuple):
-    """A largest loss and the grid on which a record moves the value by at most STEPS."""
+    """A largest loss and the grid on which a record moves the value by at most GRID_STEPS."""
 
     loss_bound: Fraction
     step: Fraction
 
 
 class _Noise(NamedTuple):
-    """Which noise, its scale in steps of the grid, and what it promises."""
+    """The law of the noise, its scale in steps of the grid, and its privacy."""
 
     law: str
     scale: Fraction
@@ -100,8 +100,8 @@ def release_discrepancy(
     before any coin is drawn.
 
     Guarantee: pure epsilon-DP, or mu**2 / 2-zCDP, under replace_one in the private sample; exact.
-        One record moves the supremum by at most B / n, B = (reach norm_bound + 1)**2 for weights of
-        norm up to reach (n: private records), and what is computed by at most 2 xi more (proved).
+        One record moves the supremum by at most B / n, B = (R norm_bound + 1)**2 for weights of
+        norm up to R (n: private records), and what is computed by at most 2 xi more (proved).
         xi is public: computed from m, n, d and B, since a gap that was computed from the records
         would show in the noise. That the gap is below xi rests on numpy.linalg.eigh, whose error
         would have to be 50 times the largest one seen; it is measured, not proved. The
@@ -113,15 +113,12 @@ def release_discrepancy(
         2 B / (epsilon n), is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
     """
     check_random_state(random_state)
-    noise = _noise(epsilon, mu, probability("delta", delta))
-    if private not in ("target", "source"):
-        refuse("private", private, "it must be one of target, source")
-    data, bound = (
-        (X_source, y_source, X_target, y_target),
-        bounded_positive("norm_bound", norm_bound),
-    )
-    problem = posed(data, radius, bound, private, around, local_radius)
-    grid = _grid(problem, private)
+    noise = _calibrate_noise(epsilon, mu, probability("delta", delta))
+    one_of("private", private, DOMAINS)
+    bound = bounded_positive("norm_bound", norm_bound)
+    data = X_source, y_source, X_target, y_target
+    problem = validate_problem(data, radius, bound, private, around, local_radius)
+    grid = _choose_grid(problem, private)
     record = PrivacyRecord(
         mechanism="adaptation.release_discrepancy",
         source="Bassily, Cortes, Mao and Mohri 2024, Section 4, with an exact supremum",
@@ -132,9 +129,9 @@ def release_discrepancy(
         rng=rng_of(random_state),
     )
     # Nothing is shown before the noise: a refused budget costs time only.
-    found = solved(problem)
+    exact = solve(problem)
     with spend(budget, record):
-        steps = _on_grid(found.value, grid) + _drawn(noise, random_state)
+        steps = _round_to_grid(exact.value, grid) + _draw_noise(noise, random_state)
     return ReleasedDiscrepancy(
         value=float(min(max(steps * grid.step, Fraction(0)), grid.loss_bound)),
         deviation=noise.deviation * float(grid.step),
@@ -142,52 +139,55 @@ def release_discrepancy(
         mechanism=noise.mechanism,
         record=record,
         sizes=(len(problem.source.y), len(problem.target.y)),
-        radius=problem.ball.reach,
+        radius=problem.ball.outer_radius,
         norm_bound=bound,
     )
 
 
-def _noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
+def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
     if (epsilon is None) == (mu is None):
-        given = f"epsilon = {shorten(epsilon)} and mu = {shorten(mu)}"
-        raise ParameterError(f"{given}, but exactly one of them must be given")
+        pair = f"epsilon = {shorten(epsilon)} and mu = {shorten(mu)}"
+        raise ParameterError(f"{pair}, but exactly one of them must be given")
     if mu is None:
-        found = _parameter("epsilon", epsilon)
+        epsilon = _validate_parameter("epsilon", epsilon)
         # A ledger takes a float for its shortest decimal, which may be a little less.
-        spent = min(Fraction(found), Fraction(repr(found)))
-        deviation = math.sqrt(2) * STEPS / found
-        mechanism: Mechanism = DiscreteLaplace(found, STEPS)
-        return _Noise("Laplace", STEPS / spent, deviation, mechanism, found, 0.0)
-    found = _parameter("mu", mu)
-    mechanism = ZCDP(math.nextafter(found**2 / 2, math.inf))
+        spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
+        deviation = math.sqrt(2) * GRID_STEPS / epsilon
+        mechanism: Mechanism = DiscreteLaplace(epsilon, GRID_STEPS)
+        return _Noise("Laplace", GRID_STEPS / spent, deviation, mechanism, epsilon, 0.0)
+    mu = _validate_parameter("mu", mu)
+    mechanism = ZCDP(math.nextafter(mu**2 / 2, math.inf))
     # A record states an epsilon above 0.
     stated = max(accounting.zcdp_epsilon(mechanism.rho, delta), _LEAST_PARAMETER)
-    return _Noise("Gaussian", STEPS / Fraction(found), STEPS / found, mechanism, stated, delta)
+    return _Noise("Gaussian", GRID_STEPS / Fraction(mu), GRID_STEPS / mu, mechanism, stated, delta)
 
 
-def _parameter(name: str, value: float | None) -> float:
-    found = number(name, value)
-    if not _LEAST_PARAMETER <= found <= _MOST_PARAMETER:
+def _validate_parameter(name: str, value: float | None) -> float:
+    parameter = number(name, value)
+    if not _LEAST_PARAMETER <= parameter <= _MOST_PARAMETER:
         refuse(name, value, f"it must lie in [{_LEAST_PARAMETER:g}, {_MOST_PARAMETER:g}]")
-    return found
+    return parameter
 
 
-def _grid(problem: Problem, private: Private) -> _Grid:
-    """B, and (B / n + 2 xi) / STEPS, of public numbers only."""
+def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _Grid:
+    """The grid of B and (B / n + 2 xi) / GRID_STEPS, computed from public numbers alone."""
     m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
-    reach = Fraction(problem.ball.reach) * Fraction(problem.bounds.norm)
-    loss_bound = (reach + Fraction(LABEL_BOUND)) ** 2
+    largest_score = Fraction(problem.ball.outer_radius) * Fraction(problem.bounds.norm)
+    loss_bound = (largest_score + Fraction(LABEL_BOUND)) ** 2
     # No row has a larger residual than the root of B, and its error is in units of the square.
     xi = loss_bound * Fraction(gap_bound(d) + moments_error(m, d) + moments_error(n, d))
     sensitivity = loss_bound / (n if private == "target" else m) + 2 * xi
-    return _Grid(loss_bound, sensitivity / STEPS)
+    return _Grid(loss_bound, sensitivity / GRID_STEPS)
 
 
-def _on_grid(value: float, grid: _Grid) -> int:
-    """The nearest multiple of the step: values that differ by k steps are k apart, or fewer."""
+def _round_to_grid(value: float, grid: _Grid) -> int:
+    """The index of the nearest multiple of the step.
+
+    Values at most k steps apart, k an integer, get indices at most k apart.
+    """
     return math.floor(Fraction(value) / grid.step + Fraction(1, 2))
 
 
-def _drawn(noise: _Noise, random_state: RandomState) -> int:
+def _draw_noise(noise: _Noise, random_state: RandomState) -> int:
     sampler = discrete_laplace if noise.law == "Laplace" else discrete_gaussian
     return int(sampler(noise.scale, random_state=random_state))

@@ -1,8 +1,8 @@
 """The greatest magnitude of a quadratic on the unit ball, with a proof of how exact it is.
 
 A quadratic is a symmetric matrix H of (d + 1, d + 1) and stands for v'Hv at v = (z, -1). Its
-greatest and its least value are two trust-region problems, neither of them convex. Whatever the
-eigenvectors, the multiplier and the point are that a numerical routine found: the point has a
+greatest and its least value are two trust-region problems, neither of them convex. The certificate
+holds for any eigenvectors, multiplier and point that a numerical routine returns: the point has a
 value, the multiplier a dual bound, and both are corrected for all rounding on the way, by the
 classical bound gamma_k = k u / (1 - k u) for sums of k products in any order.
 """
@@ -45,7 +45,7 @@ class Extreme(NamedTuple):
 
 
 class _Spectrum(NamedTuple):
-    """What eigenvectors say of z'Pz - 2 q'z for all |z| <= 1.
+    """The eigendecomposition of z'Pz - 2 q'z, with bounds on its errors for |z| <= 1.
 
     Attributes:
         values, vectors: as numpy.linalg.eigh returns them.
@@ -61,22 +61,25 @@ class _Spectrum(NamedTuple):
     stretch: float
 
 
-class _Side(NamedTuple):
-    """The greatest value of one sign: what a point has and no point exceeds."""
+class _SignMaximum(NamedTuple):
+    """A maximum of one sign: the value at a point, and a bound that no point exceeds."""
 
     value: float
     upper: float
     point: Floats
 
 
-def extreme(H: Floats, method: Method) -> Extreme:
-    """The greatest magnitude of v'Hv, by eigendecomposition or by DCA; certified by the former."""
+def maximize_magnitude(H: Floats, method: Method) -> Extreme:
+    """Maximize the magnitude of v'Hv, by eigenvectors or by DCA.
+
+    The eigenvectors certify the gap of both methods.
+    """
     # BLAS may add up the two halves in different orders; the values v'Hv are those of their mean.
     H = (H + H.T) / 2
-    spectrum = _spectrum(H)
-    sides = {sign: _greatest(H, spectrum, sign, method) for sign in (1, -1)}
-    sign = max(sides, key=lambda each: sides[each].value)
-    best, upper = sides[sign], max(each.upper for each in sides.values())
+    spectrum = _decompose(H)
+    sides = {sign: _maximize_sign(H, spectrum, sign, method) for sign in (1, -1)}
+    sign = 1 if sides[1].value >= sides[-1].value else -1
+    best, upper = sides[sign], max(sides[1].upper, sides[-1].upper)
     slack = 3 * _unit(len(H) - 1) * float(np.linalg.norm(H)) + _LEAST
     return Extreme(best.value, max(slack, upper - best.value), best.point, sign)
 
@@ -96,7 +99,7 @@ def _unit(d: int) -> float:
     return 2 * (d + 17) * UNIT
 
 
-def _spectrum(H: Floats) -> _Spectrum:
+def _decompose(H: Floats) -> _Spectrum:
     P, q = H[:-1, :-1], H[:-1, -1]
     values, vectors = np.linalg.eigh(P)
     linear = vectors.T @ q
@@ -113,21 +116,23 @@ def _spectrum(H: Floats) -> _Spectrum:
     )
 
 
-def _greatest(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _Side:
+def _maximize_sign(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _SignMaximum:
     """The greatest value of sign v'Hv."""
     values, linear = -sign * spectrum.values, -sign * spectrum.linear
-    shift, coordinates = _minimum(values, linear)
+    shift, coordinates = _minimize_on_ball(values, linear)
     if method == "exact":
-        point = _inside(spectrum.vectors @ coordinates)
+        point = _shrink_into_ball(spectrum.vectors @ coordinates)
     else:
-        point = _by_dca(-sign * H[:-1, :-1], -sign * H[:-1, -1])
+        point = _minimize_by_dca(-sign * H[:-1, :-1], -sign * H[:-1, -1])
     constant, unit = sign * float(H[-1, -1]), _unit(len(H) - 1)
     dual = float((linear**2 / (values + shift)).sum()) + shift * (1 + spectrum.stretch)
     rounding = unit * (2 * dual + abs(constant)) + _LEAST
-    return _Side(_value(H, point, sign), constant + dual + spectrum.residual + rounding, point)
+    return _SignMaximum(
+        _value(H, point, sign), constant + dual + spectrum.residual + rounding, point
+    )
 
 
-def _minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
+def _minimize_on_ball(values: Floats, linear: Floats) -> tuple[float, Floats]:
     """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
 
     A minimum has z_i = linear_i / (values_i + multiplier), none of these denominators negative, and
@@ -137,30 +142,30 @@ def _minimum(values: Floats, linear: Floats) -> tuple[float, Floats]:
     first = int(values.argmin())
     lowest, distances = float(values[first]), values - values[first]
     floor = max(_FLOOR * float(np.abs(values).max() + np.linalg.norm(linear)), _LEAST)
-    least, found = on_sphere(distances, linear, max(lowest, floor))
+    least, z = move_to_sphere(distances, linear, max(lowest, floor))
     shift = max(least - lowest, 0.0)
     # The hard case: nothing but the lowest eigenvector is left to reach the sphere with.
-    missing = 1 - float(found @ found)
+    missing = 1 - float(z @ z)
     if shift > 0 and missing > 0:
-        found[first] = math.copysign(math.sqrt(missing + found[first] ** 2), found[first])
-    return shift, found
+        z[first] = math.copysign(math.sqrt(missing + z[first] ** 2), z[first])
+    return shift, z
 
 
-def on_sphere(distances: Floats, linear: Floats, least: float) -> tuple[float, Floats]:
-    """The first x from `least` on, and z_i = linear_i / (distances_i + x), with |z| at most 1.
+def move_to_sphere(distances: Floats, linear: Floats, least: float) -> tuple[float, Floats]:
+    """Increase x from `least` until z_i = linear_i / (distances_i + x) has |z| at most 1.
 
-    Newton's method for 1 / |z| = 1: it never goes too far, 1 / |z| being concave in x.
+    Returns x and z. Newton's method for 1 / |z| = 1 never overshoots, 1 / |z| being concave in x.
     """
     for _ in range(_NEWTON_STEPS):
-        found: Floats = linear / (distances + least)
-        length = float(np.linalg.norm(found))
+        z: Floats = linear / (distances + least)
+        length = float(np.linalg.norm(z))
         if length <= 1 + 8 * UNIT:
             break
-        least += (length - 1) / float(((found / length) ** 2 / (distances + least)).sum())
-    return least, found
+        least += (length - 1) / float(((z / length) ** 2 / (distances + least)).sum())
+    return least, z
 
 
-def _by_dca(P: Floats, q: Floats) -> Floats:
+def _minimize_by_dca(P: Floats, q: Floats) -> Floats:
     """A minimum of z'Pz - 2 q'z on the ball, without eigenvectors.
 
     The convex parts are rho |z|**2 and rho |z|**2 - z'Pz + 2 q'z, the second of which is replaced
@@ -174,19 +179,21 @@ def _by_dca(P: Floats, q: Floats) -> Floats:
     rho = max(largest, UNIT * np.linalg.norm(q), _LEAST)
     aside = _DCA_ASIDE * np.cos(np.arange(1.0, len(q) + 1))
     ahead = q / max(float(np.linalg.norm(q)), _LEAST)
-    found = [_descended(P / rho, q / rho, _inside(ahead + side)) for side in (aside, -aside)]
-    return min(found, key=lambda z: float(z @ P @ z - 2 * q @ z))
+    minima = [
+        _run_dca(P / rho, q / rho, _shrink_into_ball(ahead + side)) for side in (aside, -aside)
+    ]
+    return min(minima, key=lambda z: float(z @ P @ z - 2 * q @ z))
 
 
-def _descended(P: Floats, q: Floats, z: Floats) -> Floats:
+def _run_dca(P: Floats, q: Floats, z: Floats) -> Floats:
     for _ in range(_DCA_STEPS):
-        before, z = z, _inside(z - P @ z + q)
+        before, z = z, _shrink_into_ball(z - P @ z + q)
         if np.linalg.norm(z - before) <= _DCA_STOP:
             break
     return z
 
 
-def _inside(z: Floats) -> Floats:
+def _shrink_into_ball(z: Floats) -> Floats:
     """The point, shrunk into the ball where it is outside, rounding included."""
     most = 1 - 4 * (len(z) + 8) * UNIT
     shrunk: Floats = z * (most / max(float(np.linalg.norm(z)), most))

@@ -1,4 +1,4 @@
-"""Records to judge by: whatever they hold, none moves a score by more than its share."""
+"""Tests of the private module adaptation.tuning: no record moves a score by more than its share."""
 
 import math
 
