@@ -1,4 +1,4 @@
-"""Parameters of estimators as scikit-learn reads and sets them: the fields of their dataclass."""
+"""Parameters of estimators as scikit-learn reads, sets and clones them: a dataclass's fields."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from .validate import shorten
 class Parameters:
     """The base of a dataclass whose parameters can be read by name.
 
-    scikit-learn's clone makes another one from them.
+    scikit-learn's clone makes another one from them, which has learned nothing.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name.
 
-        deep: accepted as scikit-learn gives it; parameters of parameters are not listed.
+        deep: those of parameters that have some, too, as learner__C.
         """
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        parameters = {name: getattr(self, name) for name in self._parameter_names()}
+        for name, value in list(parameters.items()) if deep else []:
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                inner = value.get_params(deep=True)
+                parameters |= {f"{name}__{key}": part for key, part in inner.items()}
+        return parameters
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -34,13 +39,20 @@ class SettableParameters(Parameters):
     def set_params(self, **parameters: Any) -> Self:
         """Change some parameters; fit checks their values.
 
+        parameters: by name, those of a parameter as learner__C.
+
         Raises: ParameterError for an unknown name, and changes nothing then.
         """
         names = self._parameter_names()
-        for name in parameters:
-            if name not in names:
+        paths = {name: name.partition("__") for name in parameters}
+        for name, (outer, _, inner) in paths.items():
+            if outer not in names or (inner and not hasattr(getattr(self, outer), "set_params")):
                 rule = f"it must be one of {', '.join(names)}"
                 raise ParameterError(f"{type(self).__name__} has no {shorten(name)}: {rule}")
-        for name, value in parameters.items():
-            setattr(self, name, value)
+        # Whole parameters first: a new learner may come with parameters of its own.
+        for name, (outer, _, inner) in sorted(paths.items(), key=lambda path: bool(path[1][1])):
+            if inner:
+                getattr(self, outer).set_params(**{inner: parameters[name]})
+            else:
+                setattr(self, outer, parameters[name])
         return self

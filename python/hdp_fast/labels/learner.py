@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.parameters import SettableParameters
 from .._support.random_state import make_generator
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse, shorten
@@ -18,13 +19,12 @@ from ..record import PrivacyRecord
 from .label_set import check_targets
 from .labeler import LabelResult, PrivateLabeler
 from .members import check_learner, train_openly
-from .parameters import Parameterized
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class PrivateLearner(Parameterized):
+class PrivateLearner(SettableParameters):
     """Learns from the labels that a labeler gives to public points.
 
     labeler: a PrivateLabeler with the parameters to use; it stays as it is. final: what learns from
