@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._support.random_state import check_random_state
+from ._support.random_state import check_random_state, make_key
 from ._support.types import Integers, RandomState
 from ._support.validate import integers, nonnegative_int, number, refuse
 from .budget.account import Budget, Neighbors, spend
@@ -57,7 +57,7 @@ def bernoulli(
     Cost: little more than a byte of the random stream a draw.
     Source: comparison of uniform bits with the binary expansion of p, until they differ.
     """
-    return _shaped(_coins, size, (_probability("p", p), False), random_state)
+    return _shaped(_core.bernoulli, size, (_probability("p", p), False), random_state)
 
 
 def bernoulli_exp(
@@ -72,7 +72,7 @@ def bernoulli_exp(
     Cost: little more than a byte of the random stream a draw.
     Source: as bernoulli; exp by its series in integers, with bounds on both sides.
     """
-    return _shaped(_coins, size, (_scale("gamma", gamma, math.inf), True), random_state)
+    return _shaped(_core.bernoulli, size, (_scale("gamma", gamma, math.inf), True), random_state)
 
 
 def poisson_mask(
@@ -90,7 +90,7 @@ def poisson_mask(
     Source: as bernoulli.
     """
     drawn = _core.bernoulli(
-        _probability("rate", rate), False, nonnegative_int("n", n), random_state
+        _probability("rate", rate), False, nonnegative_int("n", n), make_key(random_state)
     )
     return drawn.view(np.bool_)
 
@@ -272,7 +272,7 @@ def _select(
     rate = selection_rate(record.epsilon, sensitivity, bool(monotonic))
     check_random_state(random_state)
     with spend(budget, record):
-        return _core.select(method, found, rate.as_integer_ratio(), random_state)
+        return _core.select(method, found, rate.as_integer_ratio(), make_key(random_state))
 
 
 def selection_rate(epsilon: float, sensitivity: float | Fraction, monotonic: bool) -> Fraction:
@@ -294,20 +294,16 @@ def _noise(
     return _shaped(_core.integer_noise, size, (law, _scale(name, scale)), random_state)
 
 
-def _coins(p: tuple[int, int], exponential: bool, size: int, random_state: RandomState) -> Any:
-    return _core.bernoulli(p, exponential, size, random_state)
-
-
 def _shaped(
     draw: Any, size: Size, arguments: tuple[Any, ...], random_state: RandomState
 ) -> int | NDArray[Any]:
     """What draw gives for so many values, in the shape that was asked for."""
     if size is None:
-        return int(draw(*arguments, 1, random_state)[0])
+        return int(draw(*arguments, 1, make_key(random_state))[0])
     shape = tuple(
         nonnegative_int("size", side) for side in (size if isinstance(size, tuple) else (size,))
     )
-    values: NDArray[Any] = draw(*arguments, math.prod(shape), random_state)
+    values: NDArray[Any] = draw(*arguments, math.prod(shape), make_key(random_state))
     return values.reshape(shape)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, local
-from ._support.random_state import check_random_state
+from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, RandomState
 from ._support.validate import number, probability, refuse, shorten
 from .budget.account import Budget, spend
@@ -285,7 +285,7 @@ def learn(
         rng=rng_of(random_state),
     )
     with spend(budget, record):
-        bits = task.learn(random_state)
+        bits = task.learn(make_key(random_state))
     return ParityResult(
         mask=None if bits is None else bits[:d],
         intercept=None if bits is None else int(bits[d:].sum()),

@@ -105,7 +105,7 @@ def trained(
     bar: Any,
 ) -> Ensemble:
     """One member for each chunk; chunks: from a key to the rows of each; bar: moved by members."""
-    key = secrets.token_bytes(32) if random_state is None else make_key(random_state)
+    key = make_key(random_state) or secrets.token_bytes(32)
     coins = None if random_state is None else make_generator(_seed(key, -1, 0))
     tasks = (
         (Chunk(records.rows(X, rows), y[rows]), learner, _turn(key, chunk, 0))

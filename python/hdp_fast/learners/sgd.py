@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core, accounting
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     MOST,
@@ -412,7 +412,7 @@ class PrivateSGD:
             (self.radius, self.norm_bound, float(self.clip_norm or 0)),
             (self.l1, self.l2, float(self.strong_convexity or 0)),
             (noise[0], noise[1].as_integer_ratio()),
-            random_state,
+            make_key(random_state),
         )
         return LinearModel(read_only(found), self.linear_loss)
 

@@ -16,7 +16,7 @@ from .._core import truth_probability
 from .._support.callers import answers as checked_answers
 from .._support.callers import locked, losses, predictions, unheard
 from .._support.numbers import finite_rows
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Single
 from .._support.validate import array, bits, nonnegative_int, probability, refuse
@@ -143,7 +143,7 @@ class Agents(Population):
             with unheard():
                 given = question(shown, locked(labels[some].copy()))
                 true = checked_answers("answers", given, count)
-            return _core.randomized_response(true, epsilon=share, random_state=random_state)
+            return _core.randomized_response(true, share, make_key(random_state))
 
         def require_bits() -> None:
             if not isinstance(records, BitMatrix):

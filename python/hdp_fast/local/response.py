@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Bits, RandomState
 from .._support.validate import nonnegative_int, probability, refuse, shorten
 from ..budget.account import Budget, spend
@@ -52,7 +52,7 @@ def randomized_response(
             check_random_state(random_state)
             _core.check_bits(bits)
         with spend(budget, record):
-            return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
+            return _core.randomized_response(bits, epsilon, make_key(random_state))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

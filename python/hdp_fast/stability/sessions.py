@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Single
 from .._support.validate import array, nonnegative_int, positive_int
@@ -113,7 +113,7 @@ class Session(Once):
 
         def ask(coins: RandomState) -> Integers:
             flat = found.reshape(-1)
-            return self._table.answer_counts(flat, labels, self._bottoms or 0, coins)
+            return self._table.answer_counts(flat, labels, self._bottoms or 0, make_key(coins))
 
         answers = self._ask(found.size // labels, ask)
         return int(answers[0]) if found.ndim == 1 else answers
@@ -137,7 +137,7 @@ class Session(Once):
         found = unsigned("ones", given.reshape(-1))
 
         def ask(coins: RandomState) -> NDArray[np.int8]:
-            return self._table.answer_ones(found, k, self._bottoms, coins)
+            return self._table.answer_ones(found, k, self._bottoms, make_key(coins))
 
         answers = self._ask(found.size, ask)
         return int(answers[0]) if given.ndim == 0 else answers
@@ -167,7 +167,8 @@ class Session(Once):
         with self._held():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
-            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._coins)
+            key = make_key(self._coins)
+            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, key)
             self._bottoms, self._queries = bottoms, rest
         # Even codes are bins, centered half a width above their edge; odd ones bins half a width
         # on.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Integers, RandomState
 from .._support.validate import array, positive, positive_int, probability, refuse
 from ..budget.account import Budget, spend
@@ -70,7 +70,7 @@ class _Comparisons(Once):
             raise ShapeError(f"values has shape {found.shape}, but it must be an integer or (m,)")
         with self._held():
             self._check_left(found.size, *self._noisy.left)
-            answers = self._noisy.answer(found.reshape(-1), self._coins).view(np.bool_)
+            answers = self._noisy.answer(found.reshape(-1), make_key(self._coins)).view(np.bool_)
         return bool(answers[0]) if found.ndim == 0 else answers
 
     def __repr__(self) -> str:
@@ -254,7 +254,9 @@ class StableRelease:
         winners, distances = _core.vote_stands(found, len(found))
         scale = 1 / Fraction(self._epsilon)
         with spend(budget, self.record(random_state)):
-            drawn = _core.integer_noise("laplace", scale.as_integer_ratio(), 1, random_state)
+            drawn = _core.integer_noise(
+                "laplace", scale.as_integer_ratio(), 1, make_key(random_state)
+            )
         above = int(distances[0]) + int(drawn[0]) > self._threshold
         return int(winners[0]) if above else -1
 

@@ -381,7 +381,8 @@ def _drawn(
     random_state: RandomState,
 ) -> dict[str, Any]:
     """The settings of a new run: its identity, its name and its public coins."""
-    seed = None if random_state is None else make_key(random_state).hex()
+    key = make_key(random_state)
+    seed = None if key is None else key.hex()
     rng = np.random.default_rng(None if seed is None else int(seed, 16))
     wanted = 0 if found.output == "majority" else found.final_tests
     salt = secrets.token_hex(16)

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use crate::array::{self, Vector};
 use crate::error::raise;
 use crate::gf2::{matrix, vector};
-use crate::noise::seed;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::{count, epsilon, not_a_plan, number, word};
+use crate::seed::Key;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -118,8 +118,7 @@ impl ParityTask {
     }
 
     /// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None.
-    fn learn<'py>(&self, py: Python<'py>, random_state: Option<Any<'_, 'py>>) -> PyResult<Option<Vector<'py>>> {
-        let seed = seed(py, random_state)?;
+    fn learn<'py>(&self, py: Python<'py>, seed: Key) -> PyResult<Option<Vector<'py>>> {
         let (examples, mechanism) = (self.examples(), &self.mechanism);
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let once = elimination_cost(rows, columns) + streaming_cost(64 * rows);

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use crate::array::{self, Floats, Integers, Vector};
 use crate::error::raise;
 use crate::linear::{Entries, row_numbers, with_slice};
-use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar::word;
+use crate::seed::Key;
 use crate::weights::DenseWeights;
 
 /// A rough cost of a step on one row, in nanoseconds, and of each of its entries.
@@ -76,7 +76,7 @@ pub fn sgd_learn<'py>(
     bounds: (f64, f64, f64),
     penalties: (f64, f64, f64),
     noise: (Bound<'py, PyAny>, (BigUint, BigUint)),
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, f64>> {
     let plan = Plan {
         loss: self::loss(&loss)?,
@@ -91,7 +91,6 @@ pub fn sgd_learn<'py>(
         noise: self::noise(&noise.0, noise.1)?,
     };
     plan.check().map_err(raise)?;
-    let seed = seed(py, random_state)?;
     let rows = chosen(&draws)?;
     let law = law(py, &draws, records.2.as_slice()?.len())?;
     let draws = match (&rows, &law) {

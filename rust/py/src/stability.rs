@@ -10,9 +10,10 @@ use pyo3::prelude::*;
 use crate::array::{self, Bits, Counts, Floats, Integers, Threads, Vector};
 use crate::error::raise;
 use crate::lock::Locked;
-use crate::noise::{DRAW, Fraction, rational, seed};
+use crate::noise::{DRAW, Fraction, rational};
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, number};
+use crate::seed::Key;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -113,9 +114,9 @@ impl AnswerTable {
         counts: Counts<'py>,
         labels: usize,
         bottoms: u64,
-        random_state: Option<Any<'_, 'py>>,
+        seed: Key,
     ) -> PyResult<Vector<'py, i64>> {
-        let (counts, seed) = (counts.as_slice()?, seed(py, random_state)?);
+        let counts = counts.as_slice()?;
         let answers = run(py, None, streaming_cost(16 * counts.len()), |run| {
             stability::respond_to_counts(&self.words, counts, labels, bottoms, &seed, run)
         })?;
@@ -129,9 +130,9 @@ impl AnswerTable {
         ones: Counts<'py>,
         members: u32,
         bottoms: Option<u64>,
-        random_state: Option<Any<'_, 'py>>,
+        seed: Key,
     ) -> PyResult<Vector<'py, i8>> {
-        let (ones, seed) = (ones.as_slice()?, seed(py, random_state)?);
+        let ones = ones.as_slice()?;
         let answers = run(py, None, streaming_cost(16 * ones.len()), |run| {
             stability::respond_to_ones(self.promise.kind, &self.words, ones, members, bottoms, &seed, run)
         })?;
@@ -147,9 +148,9 @@ impl AnswerTable {
         queries: usize,
         bins: usize,
         left: (u64, u64),
-        random_state: Option<Any<'_, 'py>>,
+        seed: Key,
     ) -> PyResult<(Vector<'py, i64>, u64, u64)> {
-        let (scores, seed) = (scores.as_slice()?, seed(py, random_state)?);
+        let scores = scores.as_slice()?;
         let mut left = Left { bottoms: left.0, queries: left.1 };
         let answers = run(py, None, streaming_cost(16 * scores.len()), |run| {
             let mut pairs = collected(repeat_n([Stand::default(); 2], queries))?;
@@ -186,13 +187,8 @@ impl AboveThreshold {
     }
 
     /// For each value 1 if it is found above, else 0, up to the last bottom or query.
-    fn answer<'py>(
-        &self,
-        py: Python<'py>,
-        values: Integers<'py>,
-        random_state: Option<Any<'_, 'py>>,
-    ) -> PyResult<Vector<'py>> {
-        let (values, seed) = (values.as_slice()?, seed(py, random_state)?);
+    fn answer<'py>(&self, py: Python<'py>, values: Integers<'py>, seed: Key) -> PyResult<Vector<'py>> {
+        let values = values.as_slice()?;
         let cost = DRAW * values.len() as f64;
         let answers = self.state.with(py, |state| {
             run(py, None, cost, |run| {

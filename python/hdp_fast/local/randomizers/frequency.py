@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
@@ -211,7 +212,7 @@ class KaryResponse(FrequencyRandomizer):
         return 0, self.k - 1
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
-        return _core.respond_kary(values, self.k, self.epsilon, random_state)
+        return _core.respond_kary(values, self.k, self.epsilon, make_key(random_state))
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
         said = np.where(reports == values, float(self._truth), float(self._lie))
@@ -302,7 +303,9 @@ class HadamardResponse(FrequencyRandomizer):
         return 0, (blocks << log2_size) - 1
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
-        return _core.respond_hadamard(values, (self.k, *self._sizes), self.epsilon, random_state)
+        return _core.respond_hadamard(
+            values, (self.k, *self._sizes), self.epsilon, make_key(random_state)
+        )
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
         blocks, log2_size = self._sizes

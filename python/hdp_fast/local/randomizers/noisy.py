@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from ..._support.validate import probability, shorten
 from ...accounting.discrete_gaussian import calibrated, continuous_mu, exact_delta, rounded_up
@@ -48,7 +49,7 @@ class _Noisy(MeanRandomizer):
         log2_steps, scale = self._grid
         ratio = scale.as_integer_ratio()
         return _core.respond_noisy(
-            floats(values), self._ends(), log2_steps, law, ratio, random_state
+            floats(values), self._ends(), log2_steps, law, ratio, make_key(random_state)
         )
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:

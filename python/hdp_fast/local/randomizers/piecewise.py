@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from .base import TWO_64, Reports, capped
 from .concentration import Deviation
@@ -73,7 +74,9 @@ class Piecewise(MeanRandomizer):
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         ends, epsilon = self._ends(), self.epsilon
-        return _core.respond_window(floats(values), ends, self._sizes, epsilon, random_state)
+        return _core.respond_window(
+            floats(values), ends, self._sizes, epsilon, make_key(random_state)
+        )
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
         log2_steps, length = self._sizes
