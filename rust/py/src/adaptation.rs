@@ -1,11 +1,10 @@
 //! Glue of the passes over the rows that `hdp_fast.adaptation` makes.
 
 use hdp_fast_core::adaptation::{self, Grid, Loss, Weights};
-use hdp_fast_core::sgd::Records;
 use pyo3::prelude::*;
 
 use crate::array::{self, Floats, Vector};
-use crate::linear::{Entries, with_slice};
+use crate::records::{Entries, Labeled, with_records, with_slice};
 use crate::run::{run, streaming_cost};
 use crate::scalar::word;
 
@@ -26,7 +25,7 @@ type Found<'py> = (f64, Vector<'py, f64>, Option<Vector<'py, f64>>);
 #[pyfunction]
 pub fn adaptation_pass<'py>(
     py: Python<'py>,
-    records: (Entries<'py>, usize, Floats<'py>),
+    records: Labeled<'py>,
     loss: &Bound<'py, PyAny>,
     model: Floats<'py>,
     weights: GivenWeights<'py>,
@@ -42,11 +41,10 @@ pub fn adaptation_pass<'py>(
         GivenWeights::Fixed(weights) => Weights::Given(weights.as_slice()?),
     };
     let grid = grid.map(|(scale, most, units)| Grid { scale, most, units });
-    let (columns, labels) = (records.1, records.2.as_slice()?);
-    let cost = streaming_cost(8 * labels.len().saturating_mul(model.len() + 2));
-    let found = with_slice!(&records.0, |entries| run(py, threads, cost, |run| {
-        adaptation::pass(Records::new(entries, columns, labels)?, loss, model, weights, grid, run)
-    }))?;
+    let cost = streaming_cost(8 * records.len()?.saturating_mul(model.len() + 2));
+    let found = with_records!(py, threads, records, cost, |records, run| {
+        adaptation::pass(records, loss, model, weights, grid, run)
+    })?;
     let losses = found.losses.map(|losses| array::returned(py, losses));
     Ok((found.objective, array::returned(py, found.gradient), losses))
 }

@@ -6,13 +6,16 @@ mod accounting;
 mod adaptation;
 mod array;
 mod error;
+mod features;
 mod gf2;
 mod halfspaces;
 mod linear;
+mod linear_model;
 mod local;
 mod lock;
 mod noise;
 mod parity;
+mod records;
 mod run;
 mod scalar;
 mod score;
@@ -45,6 +48,8 @@ mod _core {
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
     #[pymodule_export]
+    use features::Features;
+    #[pymodule_export]
     use gf2::{BitMatrix, dot, rank};
     #[pymodule_export]
     use linear::separate;
@@ -61,15 +66,17 @@ mod _core {
     #[pymodule_export]
     use halfspaces::{halfspace_errors, halfspace_values};
     #[pymodule_export]
+    use linear_model::{linear_losses, linear_scores, linear_slopes, loss_bounds};
+    #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
-    use score::{Features, Lists, at_least_errors, conjunction_errors};
+    use score::{Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
-    use sgd::{linear_losses, linear_scores, linear_slopes, loss_bounds, sgd_learn};
+    use sgd::sgd_learn;
     #[pymodule_export]
     use solution::Solution;
     #[pymodule_export]
-    use stability::{AboveThreshold, AnswerTable, count_votes, vote_stands};
+    use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 

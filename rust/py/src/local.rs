@@ -90,11 +90,12 @@ pub fn respond_window<'py>(
     py: Python<'py>,
     values: Floats<'py>,
     ends: Ends,
-    sizes: (u32, u64),
+    log2_steps: u32,
+    length: u64,
     epsilon: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let window = Window::new(range(ends)?, sizes.0, sizes.1, scalar::epsilon(epsilon)?).map_err(raise)?;
+    let window = Window::new(range(ends)?, log2_steps, length, scalar::epsilon(epsilon)?).map_err(raise)?;
     responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
 }
 
@@ -116,11 +117,12 @@ pub fn respond_kary<'py>(
 pub fn respond_hadamard<'py>(
     py: Python<'py>,
     values: Integers<'py>,
-    sizes: (u32, u32, u32),
+    k: u32,
+    blocks: u32,
+    log2_size: u32,
     epsilon: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let (k, blocks, log2_size) = sizes;
     let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
     responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| hadamard.draw(value, rng)))
 }

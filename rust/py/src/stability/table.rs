@@ -1,16 +1,13 @@
-//! Glue of `hdp_fast.stability`, which carries the documentation.
+//! Tables that answer queries by a coin each.
 
 use std::iter::repeat_n;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdp_fast_core::memory::{collected, zeros};
-use hdp_fast_core::stability::{self, Kind, Left, Promise, Stand};
+use hdp_fast_core::memory::collected;
+use hdp_fast_core::stability::{self, Plurality, Promise, Remaining, TableKind};
 use pyo3::prelude::*;
 
-use crate::array::{self, Bits, Counts, Floats, Integers, Threads, Vector};
+use crate::array::{self, Counts, Floats, Vector};
 use crate::error::raise;
-use crate::lock::Locked;
-use crate::noise::{DRAW, Fraction, rational};
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, number};
 use crate::seed::Key;
@@ -19,42 +16,6 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// A table takes from a few to thousands of these; all are worth interrupting.
 const NANOSECONDS: f64 = 50e6;
-
-/// Votes (k, m) for labels on m queries, flat, as counts (m, labels), flat.
-#[pyfunction]
-pub fn count_votes<'py>(
-    py: Python<'py>,
-    votes: Bits<'py>,
-    queries: usize,
-    labels: usize,
-    threads: Threads<'_, 'py>,
-) -> PyResult<Vector<'py, u32>> {
-    let votes = votes.as_slice()?;
-    let counts = run(py, threads, streaming_cost(votes.len()), |run| {
-        let mut counts = zeros(queries.checked_mul(labels))?;
-        stability::count_votes(votes, queries, labels, &mut counts, run)?;
-        Ok(counts)
-    })?;
-    Ok(array::returned(py, counts))
-}
-
-/// Winners and distances of the histograms counts (m, labels), flat.
-#[pyfunction]
-pub fn vote_stands<'py>(
-    py: Python<'py>,
-    counts: Counts<'py>,
-    labels: usize,
-) -> PyResult<(Vector<'py, i64>, Vector<'py, i64>)> {
-    let counts = counts.as_slice()?;
-    let queries = counts.len() / labels.max(1);
-    let (winners, distances) = run(py, None, streaming_cost(16 * counts.len()), |run| {
-        let mut stands = collected(repeat_n(Stand::default(), queries))?;
-        stability::stands(counts, labels, &mut stands, run)?;
-        let winners = collected(stands.iter().map(|stand| i64::from(stand.winner)))?;
-        Ok((winners, collected(stands.iter().map(|stand| i64::from(stand.distance)))?))
-    })?;
-    Ok((array::returned(py, winners), array::returned(py, distances)))
-}
 
 /// A table of hazards, of T bottoms, or of votes, with no T; its guarantee is verified when it is made.
 #[pyclass(frozen, module = "hdp_fast._core")]
@@ -78,8 +39,8 @@ impl AnswerTable {
         words: Option<Vec<u64>>,
     ) -> PyResult<AnswerTable> {
         let kind = match T {
-            Some(bottoms) => Kind::Hazard(count("T", bottoms, 1)? as u64),
-            None => Kind::Vote,
+            Some(bottoms) => TableKind::Hazard(count("T", bottoms, 1)? as u64),
+            None => TableKind::Vote,
         };
         let (queries, delta, beta) = (count("m", m, 1)? as u64, number("delta", delta)?, number("beta", beta)?);
         let promise = Promise::new(kind, queries, crate::scalar::epsilon(epsilon)?, delta, beta).map_err(raise)?;
@@ -151,53 +112,12 @@ impl AnswerTable {
         seed: Key,
     ) -> PyResult<(Vector<'py, i64>, u64, u64)> {
         let scores = scores.as_slice()?;
-        let mut left = Left { bottoms: left.0, queries: left.1 };
+        let mut left = Remaining { bottoms: left.0, queries: left.1 };
         let answers = run(py, None, streaming_cost(16 * scores.len()), |run| {
-            let mut pairs = collected(repeat_n([Stand::default(); 2], queries))?;
+            let mut pairs = collected(repeat_n([Plurality::default(); 2], queries))?;
             stability::histograms(scores, bins, &mut pairs, run)?;
             stability::respond_twice(&self.words, &pairs, &mut left, &seed, run)
         })?;
         Ok((array::returned(py, answers), left.bottoms, left.queries))
-    }
-}
-
-/// A threshold with noise, which never leaves this object.
-#[pyclass(frozen, module = "hdp_fast._core")]
-pub struct AboveThreshold {
-    state: Locked<stability::AboveThreshold>,
-    /// What is left, beside the state, so that nobody waits for an answer to be told.
-    bottoms: AtomicU64,
-    queries: AtomicU64,
-}
-
-#[pymethods]
-impl AboveThreshold {
-    #[new]
-    fn new(threshold: i64, scale: Fraction, bottoms: u64, queries: u64) -> PyResult<AboveThreshold> {
-        let left = Left { bottoms, queries };
-        let made = stability::AboveThreshold::new(threshold, rational(scale), left).map_err(raise)?;
-        let (bottoms, queries) = (AtomicU64::new(bottoms), AtomicU64::new(queries));
-        Ok(AboveThreshold { state: Locked::new(made), bottoms, queries })
-    }
-
-    /// Bottoms and queries that are left.
-    #[getter]
-    fn left(&self) -> (u64, u64) {
-        (self.bottoms.load(Ordering::Relaxed), self.queries.load(Ordering::Relaxed))
-    }
-
-    /// For each value 1 if it is found above, else 0, up to the last bottom or query.
-    fn answer<'py>(&self, py: Python<'py>, values: Integers<'py>, seed: Key) -> PyResult<Vector<'py>> {
-        let values = values.as_slice()?;
-        let cost = DRAW * values.len() as f64;
-        let answers = self.state.with(py, |state| {
-            run(py, None, cost, |run| {
-                let answers = state.answer(values, &seed, run)?;
-                self.bottoms.store(state.left().bottoms, Ordering::Relaxed);
-                self.queries.store(state.left().queries, Ordering::Relaxed);
-                Ok(answers)
-            })
-        })?;
-        Ok(array::returned(py, answers))
     }
 }
