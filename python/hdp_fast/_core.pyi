@@ -1,4 +1,5 @@
-from typing import Any, Final, Self, SupportsIndex, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Final, Self, SupportsIndex, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,14 +12,38 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Integers: TypeAlias = NDArray[np.int64]
 _Ratio: TypeAlias = tuple[int, int]
 _Key: TypeAlias = bytes | None
-_PlanFields: TypeAlias = tuple[
-    int, float, float | None, float | None, int | None, int | None, int | None
-]
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
 _Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, _Floats]
-_Loss: TypeAlias = tuple[str, float]
 _Weights: TypeAlias = tuple[float, float, float] | _Floats
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
+
+class _ParityPlan(TypedDict):
+    n: int
+    p: float
+    g: float | None
+    c: float | None
+    k: int | None
+    batch_size: int | None
+    test_size: int | None
+
+class _SGDPlan(TypedDict):
+    loss: str
+    threshold: float
+    steps: int
+    batch_size: int
+    radius: float
+    norm_bound: float
+    clip_norm: float
+    l1: float
+    l2: float
+    strong_convexity: float
+    numerics: str
+    noise_multiplier: _Ratio
+
+class _SeparatorSettings(TypedDict):
+    cost: float
+    margin: float
+    intercept: bool
 
 @final
 class BitMatrix:
@@ -63,7 +88,7 @@ class ParityTask:
         epsilon: float,
         method: str,
         neighbors: str,
-        plan: _PlanFields,
+        plan: Mapping[str, object],
         affine: bool,
     ) -> ParityTask: ...
     def learn(self, seed: _Key) -> _Bits | None: ...
@@ -92,16 +117,12 @@ def separate(
     labels: _Bits,
     rows: _Integers,
     start: NDArray[np.float64] | None,
-    settings: tuple[float, float, bool],
+    settings: _SeparatorSettings,
 ) -> tuple[NDArray[np.float64], float, int]: ...
 def sgd_learn(
     records: _Records,
     draws: DenseWeights | _Integers | None,
-    loss: _Loss,
-    sizes: tuple[int, int],
-    bounds: tuple[float, float, float],
-    penalties: tuple[float, float, float],
-    noise: tuple[str, _Ratio],
+    plan: _SGDPlan,
     seed: _Key,
 ) -> _Floats: ...
 def adaptation_pass(
@@ -121,10 +142,19 @@ def adaptation_integers(
 ) -> tuple[NDArray[np.float32] | _Floats, float]: ...
 def linear_scores(records: _Records, norm_bound: float, model: _Floats) -> _Floats: ...
 def linear_losses(
-    records: _Records, norm_bound: float, model: _Floats, loss: _Loss, largest: float
+    records: _Records,
+    norm_bound: float,
+    model: _Floats,
+    loss: str,
+    threshold: float,
+    largest: float,
 ) -> _Floats: ...
-def linear_slopes(records: _Records, norm_bound: float, model: _Floats, loss: _Loss) -> _Floats: ...
-def loss_bounds(loss: _Loss, prediction: float, label: float) -> tuple[float, float]: ...
+def linear_slopes(
+    records: _Records, norm_bound: float, model: _Floats, loss: str, threshold: float
+) -> _Floats: ...
+def loss_bounds(
+    loss: str, threshold: float, prediction: float, label: float
+) -> tuple[float, float]: ...
 def bernoulli(p: _Ratio, exponential: bool, size: SupportsIndex, seed: _Key) -> _Bits: ...
 def integer_noise(law: str, scale: _Ratio, size: SupportsIndex, seed: _Key) -> _Integers: ...
 def uniform_integers(bound: int, size: SupportsIndex, seed: _Key) -> _Integers: ...
@@ -165,25 +195,26 @@ def respond_noisy(
 def respond_window(
     values: _Floats,
     ends: tuple[float, float],
-    sizes: tuple[int, int],
+    log2_steps: int,
+    length: int,
     epsilon: float,
     seed: _Key,
 ) -> _Integers: ...
 def respond_kary(values: _Integers, k: int, epsilon: float, seed: _Key) -> _Integers: ...
 def respond_hadamard(
-    values: _Integers, sizes: tuple[int, int, int], epsilon: float, seed: _Key
+    values: _Integers, k: int, blocks: int, log2_size: int, epsilon: float, seed: _Key
 ) -> _Integers: ...
 def truth_probability(epsilon: float) -> int: ...
 def own_probability(epsilon: float, own: int, all: int) -> int: ...
 def plan_parity(
     d: SupportsIndex, alpha: float, beta: float, epsilon: float, method: str, neighbors: str
-) -> _PlanFields: ...
+) -> _ParityPlan: ...
 def plan_parity_uniform_target(
     d: SupportsIndex, chi2: float, beta: float, epsilon: float, method: str, neighbors: str
-) -> _PlanFields: ...
+) -> _ParityPlan: ...
 def promise_parity(
     d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbors: str
-) -> tuple[float | None, _PlanFields]: ...
+) -> tuple[float | None, _ParityPlan]: ...
 def check_mechanism(mechanism: _Mechanism) -> None: ...
 def composed_delta(terms: _Terms, epsilon: float, accountant: str) -> float: ...
 def composed_epsilon(terms: _Terms, delta: float, accountant: str) -> float: ...
@@ -207,7 +238,7 @@ def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) ->
 def count_votes(
     votes: _Bits, queries: int, labels: int, threads: int | None
 ) -> NDArray[np.uint32]: ...
-def vote_stands(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
+def pluralities(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
 
 @final
 class AnswerTable:

@@ -7,6 +7,7 @@ and Sheffet, Transfer Learning In Differential Privacy's Hybrid-Model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -183,7 +184,7 @@ def plan(
     """
     fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbors)
     try:
-        n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")[0]
+        n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")["n"]
     except ParameterError:
         # More than 2**62, though fewer do for this method.
         n_paper = None
@@ -269,12 +270,13 @@ def learn(
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     n, d = X.shape
     unknowns = d + bool(affine)
+    fields: Mapping[str, Any]
     if plan is None:
         alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbors)
     else:
         _check_plan(plan, n, unknowns, epsilon, method, neighbors)
         method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
-        fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
+        fields = vars(plan)
     task = _core.ParityTask(X, y, epsilon, method, neighbors, fields, bool(affine))
     record = PrivacyRecord(
         mechanism=f"parity.learn, method={method}",
@@ -395,10 +397,9 @@ def _plan(
     epsilon: float,
     method: Method,
     neighbors: Neighbors,
-    fields: _core._PlanFields,
+    fields: _core._ParityPlan,
     n_paper: int | None,
 ) -> ParityPlan:
-    n, p, g, c, k, batch_size, test_size = fields
     covered = epsilon <= _PAPER_EPSILON and beta < _PAPER_BETA
     return ParityPlan(
         d=int(d),
@@ -407,13 +408,7 @@ def _plan(
         epsilon=float(epsilon),
         method=method,
         neighbors=neighbors,
-        n=n,
-        p=p,
-        g=g,
-        c=c,
-        k=k,
-        batch_size=batch_size,
-        test_size=test_size,
+        **fields,
         n_paper=n_paper,
         n_paper_valid=covered and neighbors == "replace_one",
     )

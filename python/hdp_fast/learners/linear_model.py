@@ -105,8 +105,9 @@ class LinearModel:
         """
         loss, rows = self.loss, looked_at(X)
         given = as_given(rows, labels_of(y, len(rows), loss.label_bound))
-        law = (loss.name, loss.threshold)
-        return _core.linear_losses(given, loss.norm_bound, self.weights, law, loss.largest)
+        return _core.linear_losses(
+            given, loss.norm_bound, self.weights, loss.name, loss.threshold, loss.largest
+        )
 
 
 def looked_at(X: Any) -> Rows:

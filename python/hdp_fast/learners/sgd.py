@@ -394,7 +394,7 @@ class PrivateSGD:
         """The largest loss and its steepest slope in the score."""
         label = 1.0 if self.label_bound is None else self.label_bound
         largest = self.radius * self.norm_bound
-        return _core.loss_bounds((self.loss, self.threshold), largest, label)
+        return _core.loss_bounds(self.loss, self.threshold, largest, label)
 
     def _steepest(self) -> Any:
         return self._bounds()[1] * self.norm_bound if self.clip_norm is None else self.clip_norm
@@ -403,18 +403,22 @@ class PrivateSGD:
         self, rows: Rows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
         kind = "exact" if self.numerics == "exact" else "idealized"
-        noise = ("none", 0.0) if self.noise_multiplier is None else (kind, self.noise_multiplier)
-        found = _core.sgd_learn(
-            as_given(rows, labels),
-            draws,
-            (self.loss, self.threshold),
-            (self.steps, self.batch_size),
-            (self.radius, self.norm_bound, float(self.clip_norm or 0)),
-            (self.l1, self.l2, float(self.strong_convexity or 0)),
-            (noise[0], noise[1].as_integer_ratio()),
-            make_key(random_state),
-        )
-        return LinearModel(read_only(found), self.linear_loss)
+        plan: _core._SGDPlan = {
+            "loss": self.loss,
+            "threshold": self.threshold,
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "radius": self.radius,
+            "norm_bound": self.norm_bound,
+            "clip_norm": float(self.clip_norm or 0),
+            "l1": self.l1,
+            "l2": self.l2,
+            "strong_convexity": float(self.strong_convexity or 0),
+            "numerics": "none" if self.noise_multiplier is None else kind,
+            "noise_multiplier": float(self.noise_multiplier or 0).as_integer_ratio(),
+        }
+        model = _core.sgd_learn(as_given(rows, labels), draws, plan, make_key(random_state))
+        return LinearModel(read_only(model), self.linear_loss)
 
     def _record(self, n: int, random_state: RandomState) -> PrivacyRecord:
         epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)

@@ -127,7 +127,7 @@ def _sides(learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: 
     rows = looked_at(X)
     given = as_given(rows, labels_of(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
-        given, learner.norm_bound, weights, (learner.loss, learner.threshold)
+        given, learner.norm_bound, weights, learner.loss, learner.threshold
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)

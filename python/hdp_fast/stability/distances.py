@@ -63,7 +63,7 @@ def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) ->
 
 def _stands(counts: ArrayLike) -> tuple[int | Integers, int | Integers]:
     found = counts_of(counts)
-    winners, distances = _core.vote_stands(found.reshape(-1), found.shape[-1])
+    winners, distances = _core.pluralities(found.reshape(-1), found.shape[-1])
     if found.ndim == 1:
         return int(winners[0]), int(distances[0])
     return winners, distances

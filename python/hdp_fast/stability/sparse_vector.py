@@ -195,7 +195,7 @@ class OnlineQueryRelease(_Comparisons):
         Source: as the class.
         """
         found = counts_of(counts)
-        winners, distances = _core.vote_stands(found.reshape(-1), found.shape[-1])
+        winners, distances = _core.pluralities(found.reshape(-1), found.shape[-1])
         above = np.atleast_1d(self._compared(distances))
         labels = np.where(above, winners[: len(above)], -1)
         return int(labels[0]) if found.ndim == 1 else labels
@@ -251,7 +251,7 @@ class StableRelease:
         if found.ndim != 1:
             raise ShapeError(f"counts has shape {found.shape}, but it must be (K,)")
         check_random_state(random_state)
-        winners, distances = _core.vote_stands(found, len(found))
+        winners, distances = _core.pluralities(found, len(found))
         scale = 1 / Fraction(self._epsilon)
         with spend(budget, self.record(random_state)):
             drawn = _core.integer_noise(

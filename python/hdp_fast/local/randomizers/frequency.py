@@ -304,7 +304,7 @@ class HadamardResponse(FrequencyRandomizer):
 
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         return _core.respond_hadamard(
-            values, (self.k, *self._sizes), self.epsilon, make_key(random_state)
+            values, self.k, *self._sizes, self.epsilon, make_key(random_state)
         )
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:

@@ -75,7 +75,7 @@ class Piecewise(MeanRandomizer):
     def _drawn(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         ends, epsilon = self._ends(), self.epsilon
         return _core.respond_window(
-            floats(values), ends, self._sizes, epsilon, make_key(random_state)
+            floats(values), ends, *self._sizes, epsilon, make_key(random_state)
         )
 
     def _law(self, reports: Floats, positions: Floats) -> Floats:
