@@ -439,7 +439,7 @@ def test_what_cannot_run_is_refused_before_it_is_charged():
         {"radius": 1e200, "norm_bound": 1e200},
         {"noise_multiplier": 1e-160},
     ):
-        with pytest.raises(ParameterError, match=f"{min(wrong)} = .*, but"):
+        with pytest.raises(ParameterError, match=f"{next(iter(wrong))} = .*, but"):
             PrivateSGD(**{"loss": "squared", "steps": 9, "noise_multiplier": 5.0, **wrong}).learn(
                 X, y, budget=budget
             )
