@@ -55,7 +55,7 @@ mod _core {
     use linear::separate;
     #[pymodule_export]
     use local::{
-        check_bits, own_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
+        check_bits, keep_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
         respond_noisy, respond_window, truth_probability,
     };
     #[pymodule_export]

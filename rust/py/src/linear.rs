@@ -34,11 +34,11 @@ pub fn separate<'py>(
     let (labels, rows) = (labels.as_slice()?, row_numbers(&rows)?);
     let start = start.as_ref().map(|start| start.as_slice()).transpose()?;
     let goal = Goal { cost, margin };
-    let found = with_slice!(&entries, |entries| {
+    let halfspace = with_slice!(&entries, |entries| {
         let bytes = rows.len().saturating_mul(PASSES * size_of_val(entries) / labels.len().max(1));
         run(py, None, streaming_cost(bytes), |run| {
             linear::separate(Records::new(entries, columns, labels, intercept)?, &rows, start, goal, run)
         })
     })?;
-    Ok((array::returned(py, found.weights), found.bias, found.errors))
+    Ok((array::returned(py, halfspace.weights), halfspace.bias, halfspace.errors))
 }

@@ -147,8 +147,8 @@ pub fn truth_probability(epsilon: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(local::truth_probability(scalar::epsilon(epsilon)?).0)
 }
 
-/// That of drawing from `own` outcomes, and else from `all` including them.
+/// That of drawing from `kept` outcomes, and else from `all` including them.
 #[pyfunction]
-pub fn own_probability(epsilon: &Bound<'_, PyAny>, own: u64, all: u64) -> PyResult<u64> {
-    Ok(local::own_probability(scalar::epsilon(epsilon)?, own, all).0)
+pub fn keep_probability(epsilon: &Bound<'_, PyAny>, kept: u64, all: u64) -> PyResult<u64> {
+    Ok(local::keep_probability(scalar::epsilon(epsilon)?, kept, all).0)
 }

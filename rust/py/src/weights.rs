@@ -86,8 +86,8 @@ impl DenseWeights {
     }
 
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        let found = self.run(py, 1e9, |weights, run| weights.probabilities(run))?;
-        Ok(array::returned(py, found))
+        let probabilities = self.run(py, 1e9, |weights, run| weights.probabilities(run))?;
+        Ok(array::returned(py, probabilities))
     }
 
     #[getter]

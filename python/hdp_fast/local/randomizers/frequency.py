@@ -196,7 +196,7 @@ class KaryResponse(FrequencyRandomizer):
     @cached_property
     def _own(self) -> Fraction:
         """Probability of telling the value; else any answer is drawn."""
-        return Fraction(_core.own_probability(self.epsilon, 1, self.k), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, 1, self.k), TWO_64)
 
     @property
     def _lie(self) -> Fraction:
@@ -289,7 +289,7 @@ class HadamardResponse(FrequencyRandomizer):
     def _own(self) -> Fraction:
         """Probability of drawing from the value's columns; else any column is drawn."""
         columns = self.report_range[1] + 1
-        return Fraction(_core.own_probability(self.epsilon, self._half, columns), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, self._half, columns), TWO_64)
 
     @property
     def _rest(self) -> Fraction:

@@ -60,7 +60,7 @@ class Piecewise(MeanRandomizer):
         """Probability of drawing from the window; else any cell is drawn."""
         log2_steps, length = self._sizes
         cells = (1 << log2_steps) + length
-        return Fraction(_core.own_probability(self.epsilon, length, cells), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, length, cells), TWO_64)
 
     @property
     def _line(self) -> Line:
