@@ -1,80 +1,49 @@
-from typing import Any, Final, SupportsIndex, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Final, Self, SupportsIndex, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import disjoint_base
 
-__all__ = [
-    "AboveThreshold",
-    "AnswerTable",
-    "BitMatrix",
-    "DenseWeights",
-    "Features",
-    "Lists",
-    "ParityTask",
-    "Solution",
-    "adaptation_integers",
-    "adaptation_pass",
-    "at_least_errors",
-    "bernoulli",
-    "check_bits",
-    "check_mechanism",
-    "check_settings",
-    "composed_delta",
-    "composed_epsilon",
-    "conjunction_errors",
-    "count_votes",
-    "dot",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "halfspace_errors",
-    "halfspace_values",
-    "integer_noise",
-    "linear_losses",
-    "linear_scores",
-    "linear_slopes",
-    "loss_bounds",
-    "optimal_delta",
-    "optimal_epsilon",
-    "own_probability",
-    "plan_parity",
-    "plan_parity_uniform_target",
-    "project",
-    "project_in_place",
-    "promise_parity",
-    "randomized_response",
-    "rank",
-    "renyi_divergence",
-    "renyi_epsilon",
-    "respond_binary",
-    "respond_hadamard",
-    "respond_kary",
-    "respond_noisy",
-    "respond_window",
-    "select",
-    "separate",
-    "sgd_learn",
-    "solve",
-    "truth_probability",
-    "uniform_integers",
-    "vote_stands",
-    "weighted_draws",
-]
 __version__: Final[str]
 
 _Bits: TypeAlias = NDArray[np.uint8]
 _Floats: TypeAlias = NDArray[np.float64]
 _Integers: TypeAlias = NDArray[np.int64]
 _Ratio: TypeAlias = tuple[int, int]
-_RandomState: TypeAlias = int | np.random.Generator | None
-_PlanFields: TypeAlias = tuple[
-    int, float, float | None, float | None, int | None, int | None, int | None
-]
+_Key: TypeAlias = bytes | None
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
 _Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, _Floats]
-_Loss: TypeAlias = tuple[str, float]
 _Weights: TypeAlias = tuple[float, float, float] | _Floats
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
+
+class _ParityPlan(TypedDict):
+    n: int
+    p: float
+    g: float | None
+    c: float | None
+    k: int | None
+    batch_size: int | None
+    test_size: int | None
+
+class _SGDPlan(TypedDict):
+    loss: str
+    threshold: float
+    steps: int
+    batch_size: int
+    radius: float
+    norm_bound: float
+    clip_norm: float
+    l1: float
+    l2: float
+    strong_convexity: float
+    numerics: str
+    noise_multiplier: _Ratio
+
+class _SeparatorSettings(TypedDict):
+    cost: float
+    margin: float
+    intercept: bool
 
 @final
 class BitMatrix:
@@ -119,13 +88,16 @@ class ParityTask:
         epsilon: float,
         method: str,
         neighbors: str,
-        plan: _PlanFields,
+        plan: Mapping[str, object],
         affine: bool,
     ) -> ParityTask: ...
-    def learn(self, random_state: _RandomState) -> _Bits | None: ...
+    def learn(self, seed: _Key) -> _Bits | None: ...
 
-@final
+@disjoint_base
 class Solution:
+    def __new__(
+        cls, A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None
+    ) -> Self: ...
     @property
     def consistent(self) -> bool: ...
     @property
@@ -135,28 +107,23 @@ class Solution:
     @property
     def x(self) -> _Bits | None: ...
     def nullspace(self) -> _Bits: ...
-    def sample(self, random_state: _RandomState = None) -> _Bits | None: ...
+    def _sample(self, seed: _Key) -> _Bits | None: ...
 
 def rank(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> int: ...
 def dot(A: ArrayLike | BitMatrix, x: ArrayLike, *, threads: int | None = None) -> _Bits: ...
-def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution: ...
 def separate(
     entries: NDArray[np.float32] | NDArray[np.float64],
     columns: int,
     labels: _Bits,
     rows: _Integers,
     start: NDArray[np.float64] | None,
-    settings: tuple[float, float, bool],
+    settings: _SeparatorSettings,
 ) -> tuple[NDArray[np.float64], float, int]: ...
 def sgd_learn(
     records: _Records,
     draws: DenseWeights | _Integers | None,
-    loss: _Loss,
-    sizes: tuple[int, int],
-    bounds: tuple[float, float, float],
-    penalties: tuple[float, float, float],
-    noise: tuple[str, _Ratio],
-    random_state: _RandomState,
+    plan: _SGDPlan,
+    seed: _Key,
 ) -> _Floats: ...
 def adaptation_pass(
     records: _Records,
@@ -175,21 +142,24 @@ def adaptation_integers(
 ) -> tuple[NDArray[np.float32] | _Floats, float]: ...
 def linear_scores(records: _Records, norm_bound: float, model: _Floats) -> _Floats: ...
 def linear_losses(
-    records: _Records, norm_bound: float, model: _Floats, loss: _Loss, largest: float
+    records: _Records,
+    norm_bound: float,
+    model: _Floats,
+    loss: str,
+    threshold: float,
+    largest: float,
 ) -> _Floats: ...
-def linear_slopes(records: _Records, norm_bound: float, model: _Floats, loss: _Loss) -> _Floats: ...
-def loss_bounds(loss: _Loss, prediction: float, label: float) -> tuple[float, float]: ...
-def bernoulli(
-    p: _Ratio, exponential: bool, size: SupportsIndex, random_state: _RandomState
-) -> _Bits: ...
-def integer_noise(
-    law: str, scale: _Ratio, size: SupportsIndex, random_state: _RandomState
-) -> _Integers: ...
-def uniform_integers(bound: int, size: SupportsIndex, random_state: _RandomState) -> _Integers: ...
-def weighted_draws(
-    weights: NDArray[np.uint64], size: SupportsIndex, random_state: _RandomState
-) -> _Integers: ...
-def select(method: str, scores: _Integers, rate: _Ratio, random_state: _RandomState) -> int: ...
+def linear_slopes(
+    records: _Records, norm_bound: float, model: _Floats, loss: str, threshold: float
+) -> _Floats: ...
+def loss_bounds(
+    loss: str, threshold: float, prediction: float, label: float
+) -> tuple[float, float]: ...
+def bernoulli(p: _Ratio, exponential: bool, size: SupportsIndex, seed: _Key) -> _Bits: ...
+def integer_noise(law: str, scale: _Ratio, size: SupportsIndex, seed: _Key) -> _Integers: ...
+def uniform_integers(bound: int, size: SupportsIndex, seed: _Key) -> _Integers: ...
+def weighted_draws(weights: NDArray[np.uint64], size: SupportsIndex, seed: _Key) -> _Integers: ...
+def select(method: str, scores: _Integers, rate: _Ratio, seed: _Key) -> int: ...
 
 @final
 class DenseWeights:
@@ -202,7 +172,7 @@ class DenseWeights:
     def rate(self) -> float: ...
     def update_floats(self, losses: NDArray[np.float64]) -> None: ...
     def update_bits(self, losses: _Bits) -> None: ...
-    def draw(self, m: SupportsIndex, random_state: _RandomState) -> _Integers: ...
+    def draw(self, m: SupportsIndex, seed: _Key) -> _Integers: ...
     def continued(self, kappa: float, eta: float) -> DenseWeights: ...
     def probabilities(self) -> NDArray[np.float64]: ...
 
@@ -210,11 +180,9 @@ def project(w: NDArray[np.float64], kappa: float) -> NDArray[np.float64]: ...
 def project_in_place(w: NDArray[np.float64], kappa: float) -> None: ...
 def check_settings() -> None: ...
 def check_bits(bits: ArrayLike) -> None: ...
-def randomized_response(
-    bits: ArrayLike, *, epsilon: float, random_state: _RandomState = None
-) -> _Bits: ...
+def randomized_response(bits: ArrayLike, epsilon: float, seed: _Key) -> _Bits: ...
 def respond_binary(
-    values: _Floats, ends: tuple[float, float], epsilon: float, random_state: _RandomState
+    values: _Floats, ends: tuple[float, float], epsilon: float, seed: _Key
 ) -> _Bits: ...
 def respond_noisy(
     values: _Floats,
@@ -222,32 +190,31 @@ def respond_noisy(
     log2_steps: int,
     law: str,
     scale: _Ratio,
-    random_state: _RandomState,
+    seed: _Key,
 ) -> _Integers: ...
 def respond_window(
     values: _Floats,
     ends: tuple[float, float],
-    sizes: tuple[int, int],
+    log2_steps: int,
+    length: int,
     epsilon: float,
-    random_state: _RandomState,
+    seed: _Key,
 ) -> _Integers: ...
-def respond_kary(
-    values: _Integers, k: int, epsilon: float, random_state: _RandomState
-) -> _Integers: ...
+def respond_kary(values: _Integers, k: int, epsilon: float, seed: _Key) -> _Integers: ...
 def respond_hadamard(
-    values: _Integers, sizes: tuple[int, int, int], epsilon: float, random_state: _RandomState
+    values: _Integers, k: int, blocks: int, log2_size: int, epsilon: float, seed: _Key
 ) -> _Integers: ...
 def truth_probability(epsilon: float) -> int: ...
-def own_probability(epsilon: float, own: int, all: int) -> int: ...
+def keep_probability(epsilon: float, kept: int, all: int) -> int: ...
 def plan_parity(
     d: SupportsIndex, alpha: float, beta: float, epsilon: float, method: str, neighbors: str
-) -> _PlanFields: ...
+) -> _ParityPlan: ...
 def plan_parity_uniform_target(
     d: SupportsIndex, chi2: float, beta: float, epsilon: float, method: str, neighbors: str
-) -> _PlanFields: ...
+) -> _ParityPlan: ...
 def promise_parity(
     d: SupportsIndex, n: int, beta: float, epsilon: float, method: str, neighbors: str
-) -> tuple[float | None, _PlanFields]: ...
+) -> tuple[float | None, _ParityPlan]: ...
 def check_mechanism(mechanism: _Mechanism) -> None: ...
 def composed_delta(terms: _Terms, epsilon: float, accountant: str) -> float: ...
 def composed_epsilon(terms: _Terms, delta: float, accountant: str) -> float: ...
@@ -271,7 +238,7 @@ def optimal_epsilon(epsilon: float, delta: float, rounds: int, target: float) ->
 def count_votes(
     votes: _Bits, queries: int, labels: int, threads: int | None
 ) -> NDArray[np.uint32]: ...
-def vote_stands(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
+def pluralities(counts: NDArray[np.uint32], labels: int) -> tuple[_Integers, _Integers]: ...
 
 @final
 class AnswerTable:
@@ -294,14 +261,14 @@ class AnswerTable:
         counts: NDArray[np.uint32],
         labels: int,
         bottoms: int,
-        random_state: _RandomState,
+        seed: _Key,
     ) -> _Integers: ...
     def answer_ones(
         self,
         ones: NDArray[np.uint32],
         members: int,
         bottoms: int | None,
-        random_state: _RandomState,
+        seed: _Key,
     ) -> NDArray[np.int8]: ...
     def answer_scores(
         self,
@@ -309,7 +276,7 @@ class AnswerTable:
         queries: int,
         bins: int,
         left: tuple[int, int],
-        random_state: _RandomState,
+        seed: _Key,
     ) -> tuple[_Integers, int, int]: ...
 
 @final
@@ -319,4 +286,4 @@ class AboveThreshold:
     ) -> AboveThreshold: ...
     @property
     def left(self) -> tuple[int, int]: ...
-    def answer(self, values: _Integers, random_state: _RandomState) -> _Bits: ...
+    def answer(self, values: _Integers, seed: _Key) -> _Bits: ...

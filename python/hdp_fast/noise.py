@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._support.random_state import check_random_state
+from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, Integers, RandomState
 from ._support.validate import integers, nonnegative_int, number, refuse
 from .budget.account import Budget, Neighbors, spend
@@ -97,7 +97,7 @@ def poisson_mask(n: int, rate: Number, *, random_state: RandomState = None) -> N
     Source: as bernoulli.
     """
     drawn = _core.bernoulli(
-        _probability("rate", rate), False, nonnegative_int("n", n), random_state
+        _probability("rate", rate), False, nonnegative_int("n", n), make_key(random_state)
     )
     return drawn.view(np.bool_)
 
@@ -311,7 +311,7 @@ def _select(
     rate = selection_rate(record.epsilon, sensitivity, bool(monotonic))
     check_random_state(random_state)
     with spend(budget, record):
-        return _core.select(method, heights, rate.as_integer_ratio(), random_state)
+        return _core.select(method, heights, rate.as_integer_ratio(), make_key(random_state))
 
 
 def selection_rate(epsilon: float, sensitivity: Number, monotonic: bool) -> Fraction:
@@ -338,10 +338,10 @@ def _draw(
 ) -> int | NDArray[Any]:
     """One int for size None, else an array of that shape, drawn in one call."""
     if size is None:
-        return int(draw(*arguments, 1, random_state)[0])
+        return int(draw(*arguments, 1, make_key(random_state))[0])
     sides = size if isinstance(size, tuple) else (size,)
     shape = tuple(nonnegative_int("size", side) for side in sides)
-    values: NDArray[Any] = draw(*arguments, math.prod(shape), random_state)
+    values: NDArray[Any] = draw(*arguments, math.prod(shape), make_key(random_state))
     return values.reshape(shape)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._support.numbers import floats
-from ._support.random_state import check_random_state
+from ._support.random_state import check_random_state, make_key
 from ._support.types import RandomState
 from ._support.validate import (
     array,
@@ -136,7 +136,7 @@ class DenseWeights:
         Source: Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        return self._weights.draw(nonnegative_int("m", m), random_state)
+        return self._weights.draw(nonnegative_int("m", m), make_key(random_state))
 
     @property
     def updates(self) -> int:

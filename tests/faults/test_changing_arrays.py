@@ -77,9 +77,9 @@ def answer_counts(race):
     return lambda: table.answer_counts(counts, 3, 1 << 40, None)
 
 
-def vote_stands(race):
+def pluralities(race):
     counts = race.array(3 * N, np.uint32, 0, 7, 2**32 - 1)
-    return lambda: _core.vote_stands(counts, 3)
+    return lambda: _core.pluralities(counts, 3)
 
 
 def answer_scores(race):
@@ -154,9 +154,9 @@ def device_responses(race):
     def work():
         _core.respond_binary(values, (0.0, 1.0), 1.0, None)
         _core.respond_noisy(values, (0.0, 1.0), 20, "laplace", (1 << 20, 1), None)
-        _core.respond_window(values, (0.0, 1.0), (20, 1 << 19), 1.0, None)
+        _core.respond_window(values, (0.0, 1.0), 20, 1 << 19, 1.0, None)
         _core.respond_kary(places, 7, 1.0, None)
-        _core.respond_hadamard(places, (7, 1, 3), 1.0, None)
+        _core.respond_hadamard(places, 7, 1, 3, 1.0, None)
 
     return work
 
@@ -168,11 +168,13 @@ def records(race, dtype=np.float64):
 
 def descended(race):
     X, y = records(race)
-    exact = ("exact", (1, 1))
+    penalties = {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
+    bounds = {"radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
+    plan = {"loss": "logistic", "threshold": 1.0, "steps": 50, "batch_size": 2_000}
+    plan |= bounds | penalties | {"numerics": "exact", "noise_multiplier": (1, 1)}
 
     def work():
-        shape = ((50, 2_000), (1.0, 1.0, 1.0), (0.0, 0.0, 0.0))
-        _core.sgd_learn((X, 3, y), None, ("logistic", 1.0), *shape, exact, None)
+        _core.sgd_learn((X, 3, y), None, plan, None)
 
     return work
 
@@ -182,8 +184,8 @@ def losses(race):
     model = np.ones(3)
 
     def work():
-        _core.linear_losses((X, 3, y), 1.0, model, ("hinge", 1.0), 2.0)
-        _core.linear_slopes((X, 3, y), 1.0, model, ("squared", 1.0))
+        _core.linear_losses((X, 3, y), 1.0, model, "hinge", 1.0, 2.0)
+        _core.linear_slopes((X, 3, y), 1.0, model, "squared", 1.0)
 
     return work
 
@@ -210,7 +212,9 @@ def discrepancies(race):
 def separated(race):
     X = race.array(5_000 * 3, np.float64, 0, 1, -1, np.inf, np.nan)
     y, rows = race.array(5_000, np.uint8, 0, 1, 255), np.arange(5_000)
-    return lambda: _core.separate(X, 3, y, rows, None, (1.0, 1.0, True))
+    return lambda: _core.separate(
+        X, 3, y, rows, None, {"cost": 1.0, "margin": 1.0, "intercept": True}
+    )
 
 
 def halfspaces(race):
@@ -242,7 +246,7 @@ def systems(race):
 
 
 RACES = [
-    *(count_votes, answer_ones, answer_counts, vote_stands, answer_scores, compared, update),
+    *(count_votes, answer_ones, answer_counts, pluralities, answer_scores, compared, update),
     *(project, project_core, weighted, weighted_core, selected, responses, device_responses),
     *(descended, losses, passes, discrepancies, separated, halfspaces, conjunctions, systems),
 ]

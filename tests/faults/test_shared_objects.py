@@ -58,6 +58,10 @@ EVERYTHING = """
 n = 100_000
 shared, losses, X = weights.DenseWeights(n, .1, .1), coins.random(n), coins.random((n, 2))
 room = shared.updates_left
+plan = {"loss": "logistic", "threshold": 1.0, "steps": 20, "batch_size": 10}
+plan |= {"radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
+plan |= {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
+plan |= {"numerics": "idealized", "noise_multiplier": (1, 1)}
 together(
     often(lambda: shared.update(losses), 20),
     often(lambda: shared.draw(100), 20),
@@ -65,8 +69,7 @@ together(
     often(lambda: (shared.rate, shared.updates, shared.updates_left), 50_000),
     often(lambda: shared.with_parameters(.2, .1).draw(1), 10),
     often(lambda: _core.sgd_learn(
-        (X.reshape(-1), 2, np.sign(losses - .5)), shared.compiled, ("logistic", 1.0), (20, 10),
-        (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), ("idealized", (1, 1)), None), 10),
+        (X.reshape(-1), 2, np.sign(losses - .5)), shared.compiled, plan, None), 10),
 )
 assert shared.updates + shared.updates_left == room
 """

@@ -40,7 +40,7 @@ def test_slopes_are_those_of_numpy(loss, dtype):
     X, y = people(5_000, 5)
     X, labels, weights = X.astype(dtype), 2.0 * y - 1, np.linspace(-2, 3, 5)
     given = X.reshape(-1), 5, labels
-    found = _core.linear_slopes(given, 0.8, weights, (loss, 0.4))
+    found = _core.linear_slopes(given, 0.8, weights, loss, 0.4)
     wide = X.astype(float)
     scores = wide @ weights * np.minimum(1, 0.8 / np.linalg.norm(wide, axis=1))
     np.testing.assert_allclose(found, reference.slopes(loss, scores, labels, 0.4), atol=1e-6)

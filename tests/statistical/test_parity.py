@@ -204,7 +204,7 @@ def test_other_noise_in_the_papers_mechanism_would_be_seen(factor, monkeypatch):
 
 def test_parameters_chosen_without_a_plan_give_the_same_law():
     records, d, epsilon, failure = ((1, 1), (3, 1), (3, 0)), 2, 1.0, 0.3
-    _, (_, _, g, *_) = _core.promise_parity(d, 3, failure, epsilon, "loop", "replace_one")
+    g = _core.promise_parity(d, 3, failure, epsilon, "loop", "replace_one")[1]["g"]
     X = np.array([[1, 0], [1, 1], [1, 1]], np.uint8)
     counts = tally(lambda: parity.learn(X, [1, 1, 0], epsilon=epsilon, beta=failure), DRAWS)
     assert misfits([Case(counts, Setting("loop", epsilon, g=g).law(records, d))]) == []
@@ -230,10 +230,12 @@ def test_compiled_rates_never_exceed_the_exact_ones(epsilon, relation):
 
 def check_rates(epsilon, failure, relation):
     for method in ("loop", "batches"):
-        _, p, g, c, *_ = _core.plan_parity(9, 0.4, failure, epsilon, method, relation)
-        silent = {name: exact.round_up(Fraction(x)) for name, x in [("g", g), ("c", c)] if x}
+        plan = _core.plan_parity(9, 0.4, failure, epsilon, method, relation)
+        silent = {name: exact.round_up(Fraction(plan[name])) for name in ("g", "c") if plan[name]}
         best = exact.rounded_rate(Fraction(epsilon), relation, **silent)
-        assert best * (1 - Fraction(1, 2**40)) - Fraction(1, 2**63) < rounded_down(p) <= best
+        assert (
+            best * (1 - Fraction(1, 2**40)) - Fraction(1, 2**63) < rounded_down(plan["p"]) <= best
+        )
 
 
 @pytest.mark.parametrize("method", ["loop", "batches"])
@@ -249,4 +251,4 @@ def test_parameters_do_not_depend_on_a_private_number_of_records(method, monkeyp
     for n in range(12):
         X = np.zeros((n, 3), np.uint8)
         parity.learn(X, X[:, 0], epsilon=1.0, beta=0.5, method=method, neighbors="add_remove")
-    assert len({(g, c, k) for _, _, g, c, k, _, _ in used}) == 1
+    assert len({(plan["g"], plan["c"], plan["k"]) for plan in used}) == 1

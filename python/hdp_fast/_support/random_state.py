@@ -14,14 +14,16 @@ from .validate import refuse
 _warned = False
 
 
-def make_key(random_state: object) -> bytes:
-    """32 bytes that determine every coin of a call, from an int or a numpy Generator.
+def make_key(random_state: object) -> bytes | None:
+    """The 32 bytes that determine every coin of one call of the compiled module.
 
-    A Generator is advanced, so that two calls with it differ. Called by the compiled module for
-    any random_state but None, once the other arguments have been checked.
+    They come from an int or a numpy Generator, which is advanced, so that two calls with it differ.
+    None stays None, for which the compiled module takes a key of the operating system.
 
     Raises: ParameterError for anything else, and for a negative int.
     """
+    if random_state is None:
+        return None
     if isinstance(random_state, np.random.Generator):
         key = random_state.bytes(32)
     else:
@@ -31,11 +33,12 @@ def make_key(random_state: object) -> bytes:
 
 
 def make_generator(random_state: object) -> np.random.Generator:
-    """A Generator of its own for a test stream.
+    """A Generator of its own for a test stream; one of the operating system's for None.
 
     Raises: as make_key.
     """
-    return np.random.default_rng(np.frombuffer(make_key(random_state), np.uint32))
+    key = make_key(random_state)
+    return np.random.default_rng(None if key is None else np.frombuffer(key, np.uint32))
 
 
 def make_stream(random_state: object) -> np.random.Generator | None:

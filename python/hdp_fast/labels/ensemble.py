@@ -94,7 +94,7 @@ def train_ensemble(
     bar: Any,
 ) -> Ensemble:
     """Trains one member for each chunk; bar: moved by members."""
-    key = secrets.token_bytes(32) if random_state is None else make_key(random_state)
+    key = make_key(random_state) or secrets.token_bytes(32)
     rng = None if random_state is None else make_generator(_seed(key, -1, 0))
     tasks = (
         (Chunk(records.take_rows(X, rows), y[rows]), learner, turn_of(key, chunk, 0))

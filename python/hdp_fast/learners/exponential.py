@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._core import Features
 from .._support.parameters import Parameters
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import array, integers, one_of, positive, probability, refuse
 from ..accounting.mechanisms import BoundedRange, Pure
@@ -152,7 +152,7 @@ class ExponentialLearner(Parameters):
         rate = selection_rate(self.epsilon, 1, monotonic).as_integer_ratio()
         method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
         with spend(budget, record):
-            index = _core.select(method, scores, rate, random_state)
+            index = _core.select(method, scores, rate, make_key(random_state))
         hypothesis = self.hypotheses.hypothesis(index)
         return ExponentialResult(index, hypothesis, self.hypotheses, record)
 

@@ -105,8 +105,9 @@ class LinearModel:
         """
         loss, rows = self.loss, validate_rows(X)
         records = core_arguments(rows, validate_labels(y, len(rows), loss.label_bound))
-        kind = (loss.name, loss.threshold)
-        return _core.linear_losses(records, loss.norm_bound, self.weights, kind, loss.largest)
+        return _core.linear_losses(
+            records, loss.norm_bound, self.weights, loss.name, loss.threshold, loss.largest
+        )
 
 
 def validate_rows(X: Any) -> ValidRows:

@@ -160,7 +160,11 @@ class LinearSeparator(Parameters):
     ) -> SeparatorResult:
         entries = np.ascontiguousarray(records).reshape(-1)
         margin = math.inf if self.margin is None else self.margin
-        settings = self.cost, margin, self.intercept
+        settings: _core._SeparatorSettings = {
+            "cost": self.cost,
+            "margin": margin,
+            "intercept": self.intercept,
+        }
         weights, bias, errors = _core.separate(
             entries, records.shape[1], labels, rows, start, settings
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, RandomState
 from .._support.validate import bounded_positive, integers, nonnegative, one_of, refuse
 from ..budget.account import Budget, spend
@@ -224,7 +224,7 @@ class PrivateSGD(NoisySteps):
         """The largest loss, and its largest derivative by the score."""
         label = 1.0 if self.label_bound is None else self.label_bound
         largest = self.radius * self.norm_bound
-        return _core.loss_bounds((self.loss, self.threshold), largest, label)
+        return _core.loss_bounds(self.loss, self.threshold, largest, label)
 
     def _gradient_bound(self) -> float:
         return self._bounds()[1] * self.norm_bound
@@ -232,19 +232,20 @@ class PrivateSGD(NoisySteps):
     def _descend(
         self, rows: ValidRows, labels: Floats, draws: Any, random_state: RandomState
     ) -> LinearModel:
-        noise = (
-            ("none", 0.0)
-            if self.noise_multiplier is None
-            else (self.numerics, self.noise_multiplier)
-        )
-        weights = _core.sgd_learn(
-            core_arguments(rows, labels),
-            draws,
-            (self.loss, self.threshold),
-            (self.steps, self.batch_size),
-            (self.radius, self.norm_bound, float(self.clip_norm or 0)),
-            (self.l1, self.l2, float(self.strong_convexity or 0)),
-            (noise[0], noise[1].as_integer_ratio()),
-            random_state,
-        )
+        plan: _core._SGDPlan = {
+            "loss": self.loss,
+            "threshold": self.threshold,
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "radius": self.radius,
+            "norm_bound": self.norm_bound,
+            "clip_norm": float(self.clip_norm or 0),
+            "l1": self.l1,
+            "l2": self.l2,
+            "strong_convexity": float(self.strong_convexity or 0),
+            "numerics": "none" if self.noise_multiplier is None else self.numerics,
+            "noise_multiplier": float(self.noise_multiplier or 0).as_integer_ratio(),
+        }
+        seed = make_key(random_state)
+        weights = _core.sgd_learn(core_arguments(rows, labels), draws, plan, seed)
         return LinearModel(read_only(weights), self.linear_loss)

@@ -14,7 +14,7 @@ from .. import _core
 from .._support.callers import answers as checked_answers
 from .._support.callers import freeze, losses, silence
 from .._support.numbers import finite_rows
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Bits, RandomState
 from .._support.validate import array, bits, positive, probability, refuse
 from ..exceptions import ParameterError, ShapeError
@@ -64,7 +64,7 @@ class Agents(AgentPool):
             with silence():
                 answers = question(features, freeze(labels[part].copy()))
                 true = checked_answers("answers", answers, count)
-            return _core.randomized_response(true, epsilon=share, random_state=random_state)
+            return _core.randomized_response(true, share, make_key(random_state))
 
         def require_bits() -> None:
             if not isinstance(records, BitMatrix):

@@ -130,7 +130,7 @@ def _answer_probabilities(
     rows = validate_rows(X)
     given = core_arguments(rows, validate_labels(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
-        given, learner.norm_bound, weights, (learner.loss, learner.threshold)
+        given, learner.norm_bound, weights, learner.loss, learner.threshold
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)

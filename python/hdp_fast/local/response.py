@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError
@@ -47,7 +47,7 @@ def randomized_response(
             check_random_state(random_state)
             _core.check_bits(bits)
         with spend(budget, record):
-            return _core.randomized_response(bits, epsilon=epsilon, random_state=random_state)
+            return _core.randomized_response(bits, epsilon, make_key(random_state))
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
 from .._support.validate import number, refuse, shorten
 from ..budget.account import Budget, spend
@@ -90,12 +92,13 @@ def learn(
     X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
     n, d = X.shape
     unknowns = d + bool(affine)
+    fields: Mapping[str, Any]
     if plan is None:
         alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbors)
     else:
         _check_plan(plan, n, unknowns, epsilon, method, neighbors)
         method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
-        fields = (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
+        fields = vars(plan)
     task = _core.ParityTask(X, y, epsilon, method, neighbors, fields, bool(affine))
     record = PrivacyRecord(
         mechanism=f"parity.learn, method={method}",
@@ -106,7 +109,7 @@ def learn(
         rng=rng_of(random_state),
     )
     with spend(budget, record):
-        bits = task.learn(random_state)
+        bits = task.learn(make_key(random_state))
     return ParityResult(
         mask=None if bits is None else bits[:d],
         intercept=None if bits is None else int(bits[d:].sum()),

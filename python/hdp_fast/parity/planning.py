@@ -102,7 +102,7 @@ def plan(
     """
     fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbors)
     try:
-        n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")[0]
+        n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")["n"]
     except ParameterError:
         # More than 2**62, though fewer do for this method.
         n_paper = None
@@ -155,10 +155,9 @@ def _make_plan(
     epsilon: float,
     method: Method,
     neighbors: Neighbors,
-    fields: _core._PlanFields,
+    fields: _core._ParityPlan,
     n_paper: int | None,
 ) -> ParityPlan:
-    n, p, g, c, k, batch_size, test_size = fields
     covered = epsilon <= _PAPER_EPSILON and beta < _PAPER_BETA
     return ParityPlan(
         d=int(d),
@@ -167,13 +166,7 @@ def _make_plan(
         epsilon=float(epsilon),
         method=method,
         neighbors=neighbors,
-        n=n,
-        p=p,
-        g=g,
-        c=c,
-        k=k,
-        batch_size=batch_size,
-        test_size=test_size,
+        **fields,
         n_paper=n_paper,
         n_paper_valid=covered and neighbors == "replace_one",
     )

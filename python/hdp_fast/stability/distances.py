@@ -64,7 +64,7 @@ def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) ->
 def _find_winners(counts: ArrayLike) -> tuple[int | Integers, int | Integers]:
     """The winners of votes and their distances to instability."""
     votes = counts_of(counts)
-    winners, distances = _core.vote_stands(votes.reshape(-1), votes.shape[-1])
+    winners, distances = _core.pluralities(votes.reshape(-1), votes.shape[-1])
     if votes.ndim == 1:
         return int(winners[0]), int(distances[0])
     return winners, distances

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import array, nonnegative_int, positive_int, refuse
@@ -114,7 +114,7 @@ class TableSession(SingleUseSession):
 
         def ask(rng: RandomState) -> Integers:
             flat = votes.reshape(-1)
-            return self._table.answer_counts(flat, labels, self._bottoms or 0, rng)
+            return self._table.answer_counts(flat, labels, self._bottoms or 0, make_key(rng))
 
         answers = self._ask(votes.size // labels, ask)
         return int(answers[0]) if votes.ndim == 1 else answers
@@ -138,7 +138,7 @@ class TableSession(SingleUseSession):
         flat = unsigned("ones", votes.reshape(-1))
 
         def ask(rng: RandomState) -> NDArray[np.int8]:
-            return self._table.answer_ones(flat, k, self._bottoms, rng)
+            return self._table.answer_ones(flat, k, self._bottoms, make_key(rng))
 
         answers = self._ask(flat.size, ask)
         return int(answers[0]) if votes.ndim == 0 else answers
@@ -168,7 +168,8 @@ class TableSession(SingleUseSession):
         with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
             left = (self._bottoms, self._queries)
-            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, self._rng)
+            key = make_key(self._rng)
+            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, key)
             self._bottoms, self._queries = bottoms, rest
         # Even codes are bins, centered half a width above their edge; odd ones lie half a width on.
         centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import Integers, RandomState
 from .._support.validate import array, positive, positive_int, probability, refuse
 from ..budget.account import Budget
@@ -73,7 +73,7 @@ class _Comparisons(SingleUseSession):
             )
         with self._hold():
             self._check_left(compared.size, *self._noisy.left)
-            answers = self._noisy.answer(compared.reshape(-1), self._rng).view(np.bool_)
+            answers = self._noisy.answer(compared.reshape(-1), make_key(self._rng)).view(np.bool_)
         return bool(answers[0]) if compared.ndim == 0 else answers
 
     def __repr__(self) -> str:
@@ -201,7 +201,7 @@ class OnlineQueryRelease(_Comparisons):
         Source: as the class.
         """
         votes = counts_of(counts)
-        winners, distances = _core.vote_stands(votes.reshape(-1), votes.shape[-1])
+        winners, distances = _core.pluralities(votes.reshape(-1), votes.shape[-1])
         above = np.atleast_1d(self._compare(distances))
         labels = np.where(above, winners[: len(above)], -1)
         return int(labels[0]) if votes.ndim == 1 else labels

@@ -9,7 +9,7 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.random_state import check_random_state
+from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import positive, probability, refuse
 from ..budget.account import Budget, spend
@@ -71,10 +71,11 @@ class StableRelease:
         if votes.ndim != 1:
             raise ShapeError(f"counts has shape {votes.shape}, but it must be (K,)")
         check_random_state(random_state)
-        winners, distances = _core.vote_stands(votes, len(votes))
+        winners, distances = _core.pluralities(votes, len(votes))
         scale = 1 / Fraction(self._epsilon)
         with spend(budget, self.record(random_state)):
-            drawn = _core.integer_noise("laplace", scale.as_integer_ratio(), 1, random_state)
+            ratio = scale.as_integer_ratio()
+            drawn = _core.integer_noise("laplace", ratio, 1, make_key(random_state))
         above = int(distances[0]) + int(drawn[0]) > self._threshold
         return int(winners[0]) if above else -1
 

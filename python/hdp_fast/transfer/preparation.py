@@ -116,7 +116,8 @@ def _draw_settings(
     plan: Plan, records: Records, agents: Any, random_state: RandomState
 ) -> dict[str, Any]:
     """The name of a new run and its public choices."""
-    seed = None if random_state is None else make_key(random_state).hex()
+    key = make_key(random_state)
+    seed = None if key is None else key.hex()
     rng = np.random.default_rng(None if seed is None else int(seed, 16))
     finalists = 0 if plan.output == "majority" else plan.final_tests
     salt = secrets.token_hex(16)

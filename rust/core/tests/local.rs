@@ -1,7 +1,7 @@
 //! Local randomizers: what they refuse, and their laws under a fixed key.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use hdp_fast_core::local::{Hadamard, Kary, Range, Window, own_probability};
+use hdp_fast_core::local::{Hadamard, Kary, Range, Window, keep_probability};
 use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
@@ -44,11 +44,11 @@ fn every_number_has_a_position() {
 
 #[test]
 fn outcomes_of_ones_own_are_rounded_down() {
-    for (value, own, all) in
+    for (value, kept, all) in
         [(1e-9, 1, 1000), (0.5, 3, 7), (1.0, 1, 2), (10.0, 1, 1 << 40), (60.0, 1, 2), (700.0, 1, 2)]
     {
-        let chance = own_probability(epsilon(value), own, all).to_f64();
-        let odds = f64::min(value, 60.0).exp_m1() * own as f64 / all as f64;
+        let chance = keep_probability(epsilon(value), kept, all).to_f64();
+        let odds = f64::min(value, 60.0).exp_m1() * kept as f64 / all as f64;
         let exact = odds / (1.0 + odds);
         // A part of itself and a unit of 2^-64 are given up.
         assert!(chance <= exact && chance >= exact * (1.0 - 1e-13) - 1e-19);

@@ -345,7 +345,7 @@ fn supervise_returns_the_result_of_work_done_in_a_pool_of_that_size() {
 }
 
 #[test]
-fn supervise_honours_a_wish_to_stop_and_waits_for_the_work() {
+fn supervise_honors_a_wish_to_stop_and_waits_for_the_work() {
     let asked = AtomicUsize::new(0);
     let work = |canceled: &AtomicBool| {
         while !canceled.load(Ordering::Relaxed) {

@@ -6,7 +6,7 @@ use hdp_fast_core::noise::Seed;
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::{Isa, LANE, VOTES, add_votes};
-use hdp_fast_core::stability::{Kind, Left, Promise, Stand, respond_to_counts, respond_twice, stand};
+use hdp_fast_core::stability::{Plurality, Promise, Remaining, TableKind, plurality, respond_to_counts, respond_twice};
 
 fn arms() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.available())
@@ -16,7 +16,7 @@ fn alone() -> Run<'static> {
     Run::alone(Isa::Portable)
 }
 
-fn promise(kind: Kind) -> Promise {
+fn promise(kind: TableKind) -> Promise {
     Promise::new(kind, 40, Epsilon::new(1.0).unwrap(), 1e-6, 0.05).unwrap()
 }
 
@@ -57,13 +57,13 @@ fn the_distance_counts_every_label() {
         (vec![0, 0, 0], 0, 0),
         (vec![7], 0, u32::MAX),
     ] {
-        assert_eq!(stand(&counts), Stand { winner, distance }, "{counts:?}");
+        assert_eq!(plurality(&counts), Plurality { winner, distance }, "{counts:?}");
     }
 }
 
 #[test]
 fn a_table_is_refused_once_a_step_is_longer() {
-    for kind in [Kind::Hazard(2), Kind::Vote] {
+    for kind in [TableKind::Hazard(2), TableKind::Vote] {
         let promise = promise(kind);
         let words = promise.design(alone()).unwrap();
         assert!(promise.verify(&words, alone()).unwrap() <= 1.0);
@@ -79,14 +79,14 @@ fn a_table_is_refused_once_a_step_is_longer() {
 
 #[test]
 fn answers_end_at_the_last_bottom() {
-    let words = promise(Kind::Hazard(2)).design(alone()).unwrap();
+    let words = promise(TableKind::Hazard(2)).design(alone()).unwrap();
     let counts = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]].concat();
     let (seed, run) = (Seed::from_os().unwrap(), alone());
     assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), [0, -1, 1, -1]);
-    let near = Stand { winner: 3, distance: 0 };
-    let far = Stand { winner: 4, distance: u32::MAX };
-    let mut left = Left { bottoms: 3, queries: 9 };
+    let near = Plurality { winner: 3, distance: 0 };
+    let far = Plurality { winner: 4, distance: u32::MAX };
+    let mut left = Remaining { bottoms: 3, queries: 9 };
     let pairs = [[far, near], [near, far], [near, near], [far, far]];
     assert_eq!(respond_twice(&words, &pairs, &mut left, &seed, run).unwrap(), [8, 9, -1]);
-    assert_eq!(left, Left { bottoms: 0, queries: 4 });
+    assert_eq!(left, Remaining { bottoms: 0, queries: 4 });
 }

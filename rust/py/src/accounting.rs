@@ -29,7 +29,7 @@ fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechan
 }
 
 fn terms(terms: Vec<(Description, u64)>) -> PyResult<Vec<Term>> {
-    terms.into_iter().map(|(each, rounds)| Ok(Term { mechanism: mechanism(each)?, rounds })).collect()
+    terms.into_iter().map(|(description, rounds)| Ok(Term { mechanism: mechanism(description)?, rounds })).collect()
 }
 
 fn accountant(name: &Bound<'_, PyAny>) -> PyResult<Accountant> {

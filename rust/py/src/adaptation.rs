@@ -1,23 +1,22 @@
 //! Glue of the passes over the rows that `hdp_fast.adaptation` makes.
 
 use hdp_fast_core::adaptation::{self, Grid, Loss, Weights};
-use hdp_fast_core::sgd::Records;
 use pyo3::prelude::*;
 
 use crate::array::{self, Floats, Vector};
-use crate::linear::{Entries, with_slice};
+use crate::records::{Entries, Labeled, with_records, with_slice};
 use crate::run::{run, streaming_cost};
 use crate::scalar::word;
 
 /// Cap, kappa_1 and offset, or a weight for each record.
 #[derive(FromPyObject)]
-pub enum GivenWeights<'py> {
+pub enum WeightsArgument<'py> {
     Eliminated((f64, f64, f64)),
     Fixed(Floats<'py>),
 }
 
 /// Objective, gradient, and losses where weights were given.
-type Found<'py> = (f64, Vector<'py, f64>, Option<Vector<'py, f64>>);
+type PassResult<'py> = (f64, Vector<'py, f64>, Option<Vector<'py, f64>>);
 
 /// The weighted objective, its gradient in the model, and every record's loss where `weights` are given one by one.
 ///
@@ -26,29 +25,28 @@ type Found<'py> = (f64, Vector<'py, f64>, Option<Vector<'py, f64>>);
 #[pyfunction]
 pub fn adaptation_pass<'py>(
     py: Python<'py>,
-    records: (Entries<'py>, usize, Floats<'py>),
+    records: Labeled<'py>,
     loss: &Bound<'py, PyAny>,
     model: Floats<'py>,
-    weights: GivenWeights<'py>,
+    weights: WeightsArgument<'py>,
     grid: Option<(f64, f64, f64)>,
     threads: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Found<'py>> {
+) -> PyResult<PassResult<'py>> {
     let losses = [("squared", Loss::Squared), ("logistic", Loss::Logistic), ("softmax", Loss::Softmax)];
     let (loss, model) = (word("loss", loss, &losses)?, model.as_slice()?);
     let weights = match &weights {
-        GivenWeights::Eliminated((cap, kappa_1, offset)) => {
+        WeightsArgument::Eliminated((cap, kappa_1, offset)) => {
             Weights::Eliminated { cap: *cap, kappa_1: *kappa_1, offset: *offset }
         }
-        GivenWeights::Fixed(weights) => Weights::Given(weights.as_slice()?),
+        WeightsArgument::Fixed(weights) => Weights::Given(weights.as_slice()?),
     };
     let grid = grid.map(|(scale, most, units)| Grid { scale, most, units });
-    let (columns, labels) = (records.1, records.2.as_slice()?);
-    let cost = streaming_cost(8 * labels.len().saturating_mul(model.len() + 2));
-    let found = with_slice!(&records.0, |entries| run(py, threads, cost, |run| {
-        adaptation::pass(Records::new(entries, columns, labels)?, loss, model, weights, grid, run)
-    }))?;
-    let losses = found.losses.map(|losses| array::returned(py, losses));
-    Ok((found.objective, array::returned(py, found.gradient), losses))
+    let cost = streaming_cost(8 * records.len()?.saturating_mul(model.len() + 2));
+    let result = with_records!(py, threads, records, cost, |records, run| {
+        adaptation::pass(records, loss, model, weights, grid, run)
+    })?;
+    let losses = result.losses.map(|losses| array::returned(py, losses));
+    Ok((result.objective, array::returned(py, result.gradient), losses))
 }
 
 /// Rows as if shrunk to a norm of `bound`, as integers of norm at most `units` in the same precision, and how many of

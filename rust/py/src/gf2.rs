@@ -1,4 +1,4 @@
-//! Glue of `hdp_fast.gf2`.
+//! Glue of the matrices of `hdp_fast.gf2`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use pyo3::types::PySlice;
 
 use crate::array::{self, Matrix, Threads, Vector};
 use crate::error::{parameter, raise};
-use crate::noise::seed;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::count;
 
@@ -166,101 +165,4 @@ pub fn dot<'py>(
     let cost = streaming_cost(matrix.rows() * matrix.words() * 8);
     let product = run(py, threads, cost, |run| matrix.dot(x.row(0), run))?;
     Ok(array::returned(py, product))
-}
-
-/// The exact set of solutions of A x = b over GF(2).
-///
-/// A: 0/1 array (m, d) or BitMatrix; b: 0/1 array (m,); threads: as rank. Returns a Solution; a system without one is
-/// no error.
-/// No privacy: use hdp_fast.parity for that.
-///
-/// Raises: ShapeError, ParameterError.
-/// Cost: as rank, and m d nullity / 64 word operations to verify every row. Memory beside A: two (d + 64) x d bit
-/// matrices at most.
-/// Source: as rank; rows beyond a first batch enter as random combinations and are all verified, so the result is exact.
-#[pyfunction]
-#[pyo3(signature = (A, b, *, threads=None))]
-#[allow(non_snake_case)]
-pub fn solve<'py>(
-    py: Python<'py>,
-    A: &Bound<'py, PyAny>,
-    b: &Bound<'py, PyAny>,
-    threads: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Solution> {
-    let matrix = matrix("A", A, threads)?;
-    let b = vector("b", b, matrix.rows(), "the number of rows of A")?;
-    let cost = elimination_cost(matrix.rows(), matrix.columns());
-    let system = core::System { matrix: &matrix, rows: None, ones: false, rhs: Some(b.row(0)) };
-    run(py, threads, cost, |run| core::solve(&system, run)).map(Solution)
-}
-
-/// All solutions of a linear system over GF(2): one of them and the null space.
-#[pyclass(frozen, module = "hdp_fast.gf2")]
-pub struct Solution(core::Solution);
-
-#[pymethods]
-impl Solution {
-    /// Whether there is a solution.
-    #[getter]
-    fn consistent(&self) -> bool {
-        self.0.consistent
-    }
-
-    /// Rank of the coefficients.
-    #[getter]
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-
-    /// Dimension of the null space: there are 2**nullity solutions, or none.
-    #[getter]
-    fn nullity(&self) -> usize {
-        self.0.nullity()
-    }
-
-    /// The solution whose free unknowns are zero, uint8 (d,); None if there is none.
-    #[getter]
-    fn x<'py>(&self, py: Python<'py>) -> PyResult<Option<Vector<'py>>> {
-        let x = run(py, None, self.cost(1), |run| self.0.particular(run))?;
-        Ok(x.map(|x| array::returned(py, x)))
-    }
-
-    /// A basis of the null space, uint8 (nullity, d).
-    ///
-    /// Raises: MemoryError.
-    /// Cost: nullity d^2 / 64 word operations and nullity d bytes.
-    /// Source: back substitution.
-    fn nullspace<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
-        let basis = run(py, None, self.cost(self.0.nullity()), |run| self.0.null_space(run))?;
-        array::unpacked(py, &basis)
-    }
-
-    /// A solution drawn uniformly from all of them, uint8 (d,); None if there is none.
-    ///
-    /// random_state: None draws from the operating system; an int or a numpy Generator makes the draw repeatable.
-    ///
-    /// Raises: ParameterError.
-    /// Cost: d^2 / 64 word operations.
-    /// Source: uniform free unknowns, back substitution.
-    #[pyo3(signature = (random_state=None))]
-    fn sample<'py>(&self, py: Python<'py>, random_state: Option<&Bound<'py, PyAny>>) -> PyResult<Option<Vector<'py>>> {
-        let mut rng = seed(py, random_state)?.stream(hdp_fast_core::noise::Stream::Solution, 0);
-        let x = run(py, None, self.cost(1), |run| self.0.sample(&mut rng, run))?;
-        Ok(x.map(|x| array::returned(py, x)))
-    }
-
-    fn __repr__(&self) -> String {
-        let (rank, nullity) = (self.0.rank(), self.0.nullity());
-        match self.0.consistent {
-            true => format!("Solution(rank {rank}, nullity {nullity}: 2**{nullity} solutions)"),
-            false => format!("Solution(rank {rank}, nullity {nullity}: inconsistent, no solution)"),
-        }
-    }
-}
-
-impl Solution {
-    /// Rough cost of completing so many vectors by back substitution.
-    fn cost(&self, vectors: usize) -> f64 {
-        streaming_cost(self.0.rank() * self.0.unknowns() / 8 * vectors.div_ceil(64))
-    }
 }

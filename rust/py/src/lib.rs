@@ -6,17 +6,22 @@ mod accounting;
 mod adaptation;
 mod array;
 mod error;
+mod features;
 mod gf2;
 mod halfspaces;
 mod linear;
+mod linear_model;
 mod local;
 mod lock;
 mod noise;
 mod parity;
+mod records;
 mod run;
 mod scalar;
 mod score;
+mod seed;
 mod sgd;
+mod solution;
 mod stability;
 mod weights;
 
@@ -30,7 +35,9 @@ mod _core {
     /// Done at once: what is made at first use could be waited for for ever by a child that was forked meanwhile.
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        array::prepare(module.py())
+        array::prepare(module.py())?;
+        // The stub would have to repeat this list.
+        module.delattr("__all__")
     }
 
     #[pymodule_export]
@@ -41,12 +48,14 @@ mod _core {
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
     #[pymodule_export]
-    use gf2::{BitMatrix, Solution, dot, rank, solve};
+    use features::Features;
+    #[pymodule_export]
+    use gf2::{BitMatrix, dot, rank};
     #[pymodule_export]
     use linear::separate;
     #[pymodule_export]
     use local::{
-        check_bits, own_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
+        check_bits, keep_probability, randomized_response, respond_binary, respond_hadamard, respond_kary,
         respond_noisy, respond_window, truth_probability,
     };
     #[pymodule_export]
@@ -57,77 +66,21 @@ mod _core {
     #[pymodule_export]
     use halfspaces::{halfspace_errors, halfspace_values};
     #[pymodule_export]
+    use linear_model::{linear_losses, linear_scores, linear_slopes, loss_bounds};
+    #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
-    use score::{Features, Lists, at_least_errors, conjunction_errors};
+    use score::{Lists, at_least_errors, conjunction_errors};
     #[pymodule_export]
-    use sgd::{linear_losses, linear_scores, linear_slopes, loss_bounds, sgd_learn};
+    use sgd::sgd_learn;
     #[pymodule_export]
-    use stability::{AboveThreshold, AnswerTable, count_votes, vote_stands};
+    use solution::Solution;
+    #[pymodule_export]
+    use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
-
-    #[pymodule_export]
-    #[allow(non_upper_case_globals)]
-    const __all__: [&str; 55] = [
-        "AboveThreshold",
-        "AnswerTable",
-        "BitMatrix",
-        "DenseWeights",
-        "Features",
-        "Lists",
-        "ParityTask",
-        "Solution",
-        "adaptation_integers",
-        "adaptation_pass",
-        "at_least_errors",
-        "bernoulli",
-        "check_bits",
-        "check_mechanism",
-        "check_settings",
-        "composed_delta",
-        "composed_epsilon",
-        "conjunction_errors",
-        "count_votes",
-        "dot",
-        "gaussian_delta",
-        "gaussian_epsilon",
-        "gaussian_mu",
-        "halfspace_errors",
-        "halfspace_values",
-        "integer_noise",
-        "linear_losses",
-        "linear_scores",
-        "linear_slopes",
-        "loss_bounds",
-        "optimal_delta",
-        "optimal_epsilon",
-        "own_probability",
-        "plan_parity",
-        "plan_parity_uniform_target",
-        "project",
-        "project_in_place",
-        "promise_parity",
-        "randomized_response",
-        "rank",
-        "renyi_divergence",
-        "renyi_epsilon",
-        "respond_binary",
-        "respond_hadamard",
-        "respond_kary",
-        "respond_noisy",
-        "respond_window",
-        "select",
-        "separate",
-        "sgd_learn",
-        "solve",
-        "truth_probability",
-        "uniform_integers",
-        "vote_stands",
-        "weighted_draws",
-    ];
 }

@@ -9,9 +9,10 @@ use pyo3::prelude::*;
 
 use crate::array::{self, Answers, Floats, Integers, Vector};
 use crate::error::raise;
-use crate::noise::{DRAW, Fraction, integer_law, rational, seed};
+use crate::noise::{DRAW, Fraction, integer_law, rational};
 use crate::run::{run, streaming_cost};
 use crate::scalar;
+use crate::seed::Key;
 
 /// Low and width.
 type Ends = (f64, f64);
@@ -28,24 +29,19 @@ pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// Binary randomized response; the documentation is that of hdp_fast.local.randomized_response.
 #[pyfunction]
-#[pyo3(signature = (bits, *, epsilon, random_state=None))]
 pub fn randomized_response<'py>(
     py: Python<'py>,
     bits: &Bound<'py, PyAny>,
     epsilon: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let seeded = || seed(py, random_state);
     let responses = match array::answers("bits", bits)? {
-        Answers::Bits(mut bits) => {
-            let seed = seeded()?;
-            run(py, None, streaming_cost(16 * bits.len()), |run| {
-                local::randomized_response(&mut bits, epsilon, &seed, run)?;
-                Ok(bits)
-            })
-        }
-        Answers::Fractions(fractions) => rounded_bits(py, &fractions, Range::UNIT, epsilon, &seeded()?),
+        Answers::Bits(mut bits) => run(py, None, streaming_cost(16 * bits.len()), |run| {
+            local::randomized_response(&mut bits, epsilon, &seed, run)?;
+            Ok(bits)
+        }),
+        Answers::Fractions(fractions) => rounded_bits(py, &fractions, Range::UNIT, epsilon, &seed),
     }?;
     Ok(array::returned(py, responses))
 }
@@ -57,10 +53,9 @@ pub fn respond_binary<'py>(
     values: Floats<'py>,
     ends: Ends,
     epsilon: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let seed = seed(py, random_state)?;
     Ok(array::returned(py, rounded_bits(py, &values, range(ends)?, epsilon, &seed)?))
 }
 
@@ -82,11 +77,11 @@ pub fn respond_noisy<'py>(
     log2_steps: u32,
     law: &Bound<'py, PyAny>,
     scale: Fraction,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let values = values.as_slice()?;
     let (range, make, scale) = (range(ends)?, integer_law(law)?, rational(scale));
-    responses(py, values, random_state, || local::noisy(range, log2_steps, make(&scale, values.len())))
+    responses(py, values, seed, || local::noisy(range, log2_steps, make(&scale, values.len())))
 }
 
 /// The piecewise mechanism, on 2^log2_steps + length cells, of numbers as in respond_binary.
@@ -95,12 +90,13 @@ pub fn respond_window<'py>(
     py: Python<'py>,
     values: Floats<'py>,
     ends: Ends,
-    sizes: (u32, u64),
+    log2_steps: u32,
+    length: u64,
     epsilon: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let window = Window::new(range(ends)?, sizes.0, sizes.1, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
+    let window = Window::new(range(ends)?, log2_steps, length, scalar::epsilon(epsilon)?).map_err(raise)?;
+    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
 }
 
 /// k-ary randomized response to integers in [0, k), int64 (n,); any other counts as the nearer end.
@@ -110,10 +106,10 @@ pub fn respond_kary<'py>(
     values: Integers<'py>,
     k: u64,
     epsilon: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let kary = Kary::new(k, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| kary.draw(value, rng)))
+    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| kary.draw(value, rng)))
 }
 
 /// Hadamard response, in blocks of 2^log2_size columns, to integers as in respond_kary.
@@ -121,23 +117,23 @@ pub fn respond_kary<'py>(
 pub fn respond_hadamard<'py>(
     py: Python<'py>,
     values: Integers<'py>,
-    sizes: (u32, u32, u32),
+    k: u32,
+    blocks: u32,
+    log2_size: u32,
     epsilon: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let (k, blocks, log2_size) = sizes;
     let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, random_state, || Ok(move |value, rng: &mut Rng| hadamard.draw(value, rng)))
+    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| hadamard.draw(value, rng)))
 }
 
 fn responses<'py, I: Copy + Sync, D: Fn(I, &mut Rng) -> i64 + Sync + Send>(
     py: Python<'py>,
     values: &[I],
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
     law: impl FnOnce() -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
     let mut drawn: Vec<i64> = zeros(Some(values.len())).map_err(raise)?;
-    let seed = seed(py, random_state)?;
     let drawn = run(py, None, DRAW * values.len() as f64, |run| {
         draws_for(values, &mut drawn, Stream::Response, &seed, run, law()?)?;
         Ok(drawn)
@@ -151,8 +147,8 @@ pub fn truth_probability(epsilon: &Bound<'_, PyAny>) -> PyResult<u64> {
     Ok(local::truth_probability(scalar::epsilon(epsilon)?).0)
 }
 
-/// That of drawing from `own` outcomes, and else from `all` including them.
+/// That of drawing from `kept` outcomes, and else from `all` including them.
 #[pyfunction]
-pub fn own_probability(epsilon: &Bound<'_, PyAny>, own: u64, all: u64) -> PyResult<u64> {
-    Ok(local::own_probability(scalar::epsilon(epsilon)?, own, all).0)
+pub fn keep_probability(epsilon: &Bound<'_, PyAny>, kept: u64, all: u64) -> PyResult<u64> {
+    Ok(local::keep_probability(scalar::epsilon(epsilon)?, kept, all).0)
 }

@@ -1,10 +1,9 @@
-//! Glue of `hdp_fast.noise`, which carries the documentation, and the coins of all other calls.
+//! Glue of `hdp_fast.noise`, which carries the documentation.
 
 use hdp_fast_core::Result;
 use hdp_fast_core::memory::{copied, zeros};
 use hdp_fast_core::noise::{
-    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Seed, Stream, Weighted, coins,
-    draws,
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Stream, Weighted, coins, draws,
 };
 use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
@@ -14,20 +13,10 @@ use crate::array::{self, Integers, Vector, Weights};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
 use crate::scalar::{bytes, count, word};
+use crate::seed::Key;
 
 /// A rough cost of a draw, in nanoseconds.
 pub const DRAW: f64 = 30.0;
-
-/// The key of a call: from the operating system, or for tests from what the caller gives.
-pub fn seed(py: Python<'_>, random_state: Option<&Bound<'_, PyAny>>) -> PyResult<Seed> {
-    match random_state {
-        None => Seed::from_os().map_err(raise),
-        Some(state) => {
-            let key = py.import("hdp_fast._support.random_state")?.call_method1("make_key", (state,))?;
-            Ok(Seed::reproducible(key.extract()?))
-        }
-    }
-}
 
 /// A non-negative fraction as hdp_fast.noise hands it over, its denominator positive.
 pub type Fraction = (BigUint, BigUint);
@@ -44,11 +33,10 @@ pub fn bernoulli<'py>(
     p: Fraction,
     exponential: bool,
     size: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py>> {
     let size = count("size", size, 0)?;
     let mut drawn = bytes(size)?;
-    let seed = seed(py, random_state)?;
     let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
     let drawn = run(py, None, streaming_cost(size.saturating_mul(8)), |run| {
         coins(&mut drawn, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))?;
@@ -64,11 +52,11 @@ pub fn integer_noise<'py>(
     law: &Bound<'py, PyAny>,
     scale: Fraction,
     size: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let make = integer_law(law)?;
     let scale = rational(scale);
-    integers(py, size, Stream::Noise, random_state, move |size, _| Ok(make(&scale, size)))
+    integers(py, size, Stream::Noise, seed, move |size, _| Ok(make(&scale, size)))
 }
 
 /// A law of integers.
@@ -97,9 +85,9 @@ pub fn uniform_integers<'py>(
     py: Python<'py>,
     bound: u64,
     size: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    integers(py, size, Stream::Integers, random_state, |_, _| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
+    integers(py, size, Stream::Integers, seed, |_, _| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
 }
 
 /// Indices drawn with integer weights: int64 (size,).
@@ -108,10 +96,10 @@ pub fn weighted_draws<'py>(
     py: Python<'py>,
     weights: Weights<'py>,
     size: &Bound<'py, PyAny>,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let weights = copied(weights.as_slice()?).map_err(raise)?;
-    integers(py, size, Stream::Integers, random_state, |_, run| {
+    integers(py, size, Stream::Integers, seed, |_, run| {
         let law = Weighted::new(weights, run)?;
         Ok(move |rng: &mut Rng| law.draw(rng) as i64)
     })
@@ -121,12 +109,11 @@ fn integers<'py, D: Fn(&mut Rng) -> i64 + Sync + Send>(
     py: Python<'py>,
     size: &Bound<'py, PyAny>,
     purpose: Stream,
-    random_state: Option<&Bound<'py, PyAny>>,
+    seed: Key,
     law: impl FnOnce(usize, Run<'_>) -> Result<D> + Send,
 ) -> PyResult<Vector<'py, i64>> {
     let size = count("size", size, 0)?;
     let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
-    let seed = seed(py, random_state)?;
     let drawn = run(py, None, DRAW * size as f64, |run| {
         let draw = law(size, run)?;
         draws(&mut drawn, purpose, &seed, run, draw)?;
@@ -142,12 +129,12 @@ pub fn select(
     method: &Bound<'_, PyAny>,
     scores: Integers<'_>,
     rate: Fraction,
-    random_state: Option<&Bound<'_, PyAny>>,
+    seed: Key,
 ) -> PyResult<usize> {
     let scores = scores.as_slice()?;
     let methods = [("permute_and_flip", true), ("exponential_mechanism", false)];
     let permute = word("method", method, &methods)?;
-    let mut rng = seed(py, random_state)?.stream(Stream::Selection, 0);
+    let mut rng = seed.stream(Stream::Selection, 0);
     run(py, None, DRAW * scores.len() as f64, |run| {
         let candidates = Candidates::new(scores, rational(rate));
         if permute {

@@ -10,20 +10,32 @@ use pyo3::prelude::*;
 use crate::array::{self, Vector};
 use crate::error::raise;
 use crate::gf2::{matrix, vector};
-use crate::noise::seed;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::{count, epsilon, not_a_plan, number, word};
+use crate::seed::Key;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
-/// n, p, g, c, k, batch_size, test_size of a plan.
-type PlanFields = (u64, f64, Option<f64>, Option<f64>, Option<u64>, Option<u64>, Option<u64>);
-
-fn fields(plan: Plan) -> PlanFields {
-    (plan.n, plan.p, plan.g, plan.c, plan.k, plan.batch_size, plan.test_size)
+/// What a plan takes to be run, a dict in Python.
+#[derive(FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+pub struct PlanItems {
+    n: u64,
+    p: f64,
+    g: Option<f64>,
+    c: Option<f64>,
+    k: Option<u64>,
+    batch_size: Option<u64>,
+    test_size: Option<u64>,
 }
 
-fn plan_of((n, p, g, c, k, batch_size, test_size): PlanFields) -> Plan {
+fn items(plan: Plan) -> PlanItems {
+    let Plan { n, p, g, c, k, batch_size, test_size } = plan;
+    PlanItems { n, p, g, c, k, batch_size, test_size }
+}
+
+fn plan_of(items: PlanItems) -> Plan {
+    let PlanItems { n, p, g, c, k, batch_size, test_size } = items;
     Plan { n, p, g, c, k, batch_size, test_size }
 }
 
@@ -50,9 +62,9 @@ pub fn plan_parity(
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
     neighbors: Any<'_, '_>,
-) -> PyResult<PlanFields> {
+) -> PyResult<PlanItems> {
     let target = target(d, number("alpha", alpha)?, beta, epsilon, neighbors)?;
-    parity::plan(&target, method_of(method)?).map(fields).map_err(raise)
+    parity::plan(&target, method_of(method)?).map(items).map_err(raise)
 }
 
 /// The plan for a source at a given chi-squared divergence from the uniform target.
@@ -64,9 +76,9 @@ pub fn plan_parity_uniform_target(
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
     neighbors: Any<'_, '_>,
-) -> PyResult<PlanFields> {
+) -> PyResult<PlanItems> {
     let target = target(d, 0.25, beta, epsilon, neighbors)?;
-    parity::plan_uniform_target(&target, number("chi2", chi2)?, method_of(method)?).map(fields).map_err(raise)
+    parity::plan_uniform_target(&target, number("chi2", chi2)?, method_of(method)?).map(items).map_err(raise)
 }
 
 /// The least error that n records promise, if any, and the plan to use with them.
@@ -78,10 +90,10 @@ pub fn promise_parity(
     epsilon: Any<'_, '_>,
     method: Any<'_, '_>,
     neighbors: Any<'_, '_>,
-) -> PyResult<(Option<f64>, PlanFields)> {
+) -> PyResult<(Option<f64>, PlanItems)> {
     let target = target(d, 0.25, beta, epsilon, neighbors)?;
     let (alpha, plan) = parity::promise(&target, method_of(method)?, n).map_err(raise)?;
-    Ok((alpha, fields(plan)))
+    Ok((alpha, items(plan)))
 }
 
 /// Examples and a mechanism for them, all of it checked: what is refused is refused before any budget is spent.
@@ -118,8 +130,7 @@ impl ParityTask {
     }
 
     /// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None.
-    fn learn<'py>(&self, py: Python<'py>, random_state: Option<Any<'_, 'py>>) -> PyResult<Option<Vector<'py>>> {
-        let seed = seed(py, random_state)?;
+    fn learn<'py>(&self, py: Python<'py>, seed: Key) -> PyResult<Option<Vector<'py>>> {
         let (examples, mechanism) = (self.examples(), &self.mechanism);
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let once = elimination_cost(rows, columns) + streaming_cost(64 * rows);

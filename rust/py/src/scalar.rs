@@ -9,21 +9,21 @@ use crate::error::{parameter, raise};
 
 /// A real number; NaN and infinities are left to the rule of the argument.
 pub fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract().map_err(|_| parameter(name, shown(value), "it must be a real number"))
+    value.extract().map_err(|_| parameter(name, show(value), "it must be a real number"))
 }
 
 /// An integer of at least `least`.
 pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usize> {
-    let found = value.extract::<usize>().ok().filter(|&count| count >= least);
-    found.ok_or_else(|| parameter(name, shown(value), &format!("it must be an integer of at least {least}")))
+    let count = value.extract::<usize>().ok().filter(|&count| count >= least);
+    count.ok_or_else(|| parameter(name, show(value), &format!("it must be an integer of at least {least}")))
 }
 
 /// One of a few words.
 pub fn word<T: Copy>(name: &str, value: &Bound<'_, PyAny>, words: &[(&str, T)]) -> PyResult<T> {
-    let given = value.extract::<String>().unwrap_or_default();
-    let found = words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| *meaning);
+    let text = value.extract::<String>().unwrap_or_default();
+    let meaning = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
     let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    found.ok_or_else(|| parameter(name, shown(value), &format!("it must be one of {}", allowed.join(", "))))
+    meaning.ok_or_else(|| parameter(name, show(value), &format!("it must be one of {}", allowed.join(", "))))
 }
 
 /// A privacy parameter.
@@ -37,7 +37,7 @@ pub fn bytes(count: usize) -> PyResult<Vec<u8>> {
 }
 
 /// The value as Python shows it, cut where it is long; of an array, which may be private, its shape.
-fn shown(value: &Bound<'_, PyAny>) -> String {
+fn show(value: &Bound<'_, PyAny>) -> String {
     if let Some(shape) = value.getattr("shape").ok().filter(|shape| shape.len().is_ok_and(|length| length > 0)) {
         return format!("{} of shape {shape}", value.get_type());
     }

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use crate::array::{self, Bits, Floats, FloatsToWrite, Vector};
 use crate::error::raise;
 use crate::lock::Locked;
-use crate::noise::seed;
 use crate::run::{run, streaming_cost};
 use crate::scalar::count;
+use crate::seed::Key;
 
 /// A rough cost of a draw among many records, in nanoseconds: two reads from memory.
 const DRAW: f64 = 100.0;
@@ -86,8 +86,8 @@ impl DenseWeights {
     }
 
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Vector<'py, f64>> {
-        let found = self.run(py, 1e9, |weights, run| weights.probabilities(run))?;
-        Ok(array::returned(py, found))
+        let probabilities = self.run(py, 1e9, |weights, run| weights.probabilities(run))?;
+        Ok(array::returned(py, probabilities))
     }
 
     #[getter]
@@ -115,15 +115,9 @@ impl DenseWeights {
         self.update(py, streaming_cost(16 * losses.len()), Losses::Bits(losses))
     }
 
-    fn draw<'py>(
-        &self,
-        py: Python<'py>,
-        m: &Bound<'py, PyAny>,
-        random_state: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Vector<'py, i64>> {
+    fn draw<'py>(&self, py: Python<'py>, m: &Bound<'py, PyAny>, seed: Key) -> PyResult<Vector<'py, i64>> {
         let size = count("m", m, 0)?;
         let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
-        let seed = seed(py, random_state)?;
         let drawn = self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
             let law = weights.law(run)?;
             draws(&mut drawn, Stream::Integers, &seed, run, |rng| law.draw(rng) as i64)?;

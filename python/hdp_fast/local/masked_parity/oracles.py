@@ -9,7 +9,7 @@ import numpy as np
 from ... import _core
 from ..._support.callers import answers as checked_answers
 from ..._support.callers import freeze, losses, silence
-from ..._support.random_state import check_random_state, make_public_generator
+from ..._support.random_state import check_random_state, make_key, make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import nonnegative_int, positive, refuse
 from ...record import PrivacyRecord
@@ -61,7 +61,7 @@ class MaskedParityAgents(AgentPool):
             with silence():
                 answers = question(examples, examples.labels)
                 true = checked_answers("answers", answers, count)
-            return _core.randomized_response(true, epsilon=epsilon, random_state=random_state)
+            return _core.randomized_response(true, epsilon, make_key(random_state))
 
         self._respond = respond
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from .base import TWO_64, Reports
 from .concentration import Deviation
@@ -57,9 +58,9 @@ class BinaryResponse(MeanRandomizer):
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         if values.dtype.kind in "bui" and self.bounds == (0.0, 1.0):
             bits = values > 0
-            return _core.randomized_response(bits, epsilon=self.epsilon, random_state=random_state)
+            return _core.randomized_response(bits, self.epsilon, make_key(random_state))
         return _core.respond_binary(
-            floats(values), self._low_and_width(), self.epsilon, random_state
+            floats(values), self._low_and_width(), self.epsilon, make_key(random_state)
         )
 
     def _log_law(self, reports: Floats, positions: Floats) -> Floats:

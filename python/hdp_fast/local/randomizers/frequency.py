@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
@@ -171,7 +172,7 @@ class KaryResponse(FrequencyRandomizer):
     @cached_property
     def _keep_probability(self) -> Fraction:
         """Probability of telling the value; otherwise any answer is drawn uniformly."""
-        return Fraction(_core.own_probability(self.epsilon, 1, self.k), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, 1, self.k), TWO_64)
 
     @property
     def _lie(self) -> Fraction:
@@ -187,7 +188,7 @@ class KaryResponse(FrequencyRandomizer):
         return 0, self.k - 1
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
-        return _core.respond_kary(values, self.k, self.epsilon, random_state)
+        return _core.respond_kary(values, self.k, self.epsilon, make_key(random_state))
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
         likelihood = np.where(reports == values, float(self._truth), float(self._lie))
@@ -264,7 +265,7 @@ class HadamardResponse(FrequencyRandomizer):
     def _keep_probability(self) -> Fraction:
         """Probability of drawing from the value's columns; otherwise any column is drawn."""
         columns = self.report_range[1] + 1
-        return Fraction(_core.own_probability(self.epsilon, self._half, columns), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, self._half, columns), TWO_64)
 
     @property
     def _rest(self) -> Fraction:
@@ -278,7 +279,9 @@ class HadamardResponse(FrequencyRandomizer):
         return 0, (blocks << log2_size) - 1
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
-        return _core.respond_hadamard(values, (self.k, *self._sizes), self.epsilon, random_state)
+        return _core.respond_hadamard(
+            values, self.k, *self._sizes, self.epsilon, make_key(random_state)
+        )
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
         blocks, log2_size = self._sizes

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from ..._support.validate import one_of, probability
 from ...accounting.discrete_gaussian import (
@@ -53,7 +54,7 @@ class _Noisy(MeanRandomizer):
         log2_steps, scale = self._grid
         ratio = scale.as_integer_ratio()
         return _core.respond_noisy(
-            floats(values), self._low_and_width(), log2_steps, law, ratio, random_state
+            floats(values), self._low_and_width(), log2_steps, law, ratio, make_key(random_state)
         )
 
     def _log_law(self, reports: Floats, positions: Floats) -> Floats:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from .base import TWO_64, Reports, cap_epsilon
 from .concentration import Deviation
@@ -59,7 +60,7 @@ class Piecewise(MeanRandomizer):
         """Probability of drawing from the window; otherwise any cell is drawn uniformly."""
         log2_steps, length = self._sizes
         cells = (1 << log2_steps) + length
-        return Fraction(_core.own_probability(self.epsilon, length, cells), TWO_64)
+        return Fraction(_core.keep_probability(self.epsilon, length, cells), TWO_64)
 
     @property
     def _linear_map(self) -> LinearMap:
@@ -73,7 +74,9 @@ class Piecewise(MeanRandomizer):
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         place, epsilon = self._low_and_width(), self.epsilon
-        return _core.respond_window(floats(values), place, self._sizes, epsilon, random_state)
+        return _core.respond_window(
+            floats(values), place, *self._sizes, epsilon, make_key(random_state)
+        )
 
     def _log_law(self, reports: Floats, positions: Floats) -> Floats:
         log2_steps, length = self._sizes

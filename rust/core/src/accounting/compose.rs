@@ -113,7 +113,7 @@ impl<'a> Composed<'a> {
     fn delta(&self, epsilon: f64, enough: f64) -> Result<Shown> {
         let laws = &self.moments[0];
         let (infinity, log_finite) = (laws.infinity(), laws.log_delta(epsilon).1);
-        let others = self.moments[1..].iter().map(|each| each.shown_delta(epsilon));
+        let others = self.moments[1..].iter().map(|moments| moments.shown_delta(epsilon));
         let best = others.fold(laws.with_infinite(log_finite), f64::min);
         let mut shown = Shown { delta: best, grid: None };
         // Beside losses that are infinite in any case the others need no grid.
@@ -143,7 +143,7 @@ impl<'a> Composed<'a> {
     ///
     /// Every grid has its own errors: one for the delta finds an epsilon, which must hold by the grid for the epsilon.
     fn epsilon(&self, delta: f64) -> Result<f64> {
-        let by_moments = self.moments.iter().map(|each| each.shown_epsilon(delta)).fold(f64::INFINITY, f64::min);
+        let by_moments = self.moments.iter().map(|moments| moments.shown_epsilon(delta)).fold(f64::INFINITY, f64::min);
         let finite = delta - self.moments[0].infinity();
         let worthwhile = self.grids && delta >= LEAST_DELTA && by_moments > 0.0 && finite > 0.0;
         if !worthwhile {
@@ -161,18 +161,13 @@ impl<'a> Composed<'a> {
         let mut least = by_moments;
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
-            let found = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(least);
-            if found >= least {
+            let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
+            if epsilon >= by_moments {
                 break;
             }
-            let shown = self.delta(found, delta)?;
+            let shown = self.delta(epsilon, delta)?;
             if shown.delta <= delta {
-                least = found;
-                // A grid that shows much less than was asked for is finer than the one before, and knows a smaller
-                // epsilon, unless the curve jumps there.
-                if shown.delta >= CLOSE * delta {
-                    break;
-                }
+                return Ok(epsilon);
             }
             grid = shown.grid;
         }
@@ -196,13 +191,13 @@ fn checked(terms: &[Term]) -> Result<Vec<Term>> {
     if terms.is_empty() {
         return Err(Error::Parameter("mechanisms is empty, but it must hold at least one".into()));
     }
-    let each = |term: &Term| {
+    let check = |term: &Term| {
         if !(1..=1 << 53).contains(&term.rounds) {
             return Err(Error::parameter("rounds", term.rounds, "it must be an integer from 1 to 2^53"));
         }
         Ok(Term { mechanism: term.mechanism.checked()?, rounds: term.rounds })
     };
-    terms.iter().map(each).collect()
+    terms.iter().map(check).collect()
 }
 
 /// The curve of a composition on a planned grid.

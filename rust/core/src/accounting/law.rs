@@ -76,13 +76,13 @@ impl Law {
         // The first cell and its mirror image both end at 0.
         self.masses[0] *= 2.0;
         let others = self.losses.iter().zip(&self.masses).skip(1).filter(|(_, mass)| **mass != 0.0);
-        let found: f64 = others.map(|(loss, mass)| 2.0 * mass * (loss / 2.0).cosh()).sum();
+        let elsewhere: f64 = others.map(|(loss, mass)| 2.0 * mass * (loss / 2.0).cosh()).sum();
         // The masses above are too large by at most twice their margin; the sum's rounding is far below it.
-        self.masses[0] += (1.0 - self.infinity - found - self.masses[0]).max(0.0) + 4.0 * MARGIN;
+        self.masses[0] += (1.0 - self.infinity - elsewhere - self.masses[0]).max(0.0) + 4.0 * MARGIN;
         let length = self.masses.iter().rposition(|&mass| mass > 0.0).map_or(1, |last| last + 1);
         self.masses.truncate(length);
         self.losses.truncate(length);
-        if !(found.is_finite() && self.infinity >= 0.0) {
+        if !(elsewhere.is_finite() && self.infinity >= 0.0) {
             // What is no number says nothing of privacy.
             (self.losses, self.masses, self.infinity) = (vec![0.0], vec![1.0], 1.0);
         }

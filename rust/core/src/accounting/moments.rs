@@ -74,8 +74,8 @@ impl Composition {
     /// The mean number of losses that are not 0, under the laws tilted by e^(order * loss), as far as [`Law::moved`]
     /// counts them.
     pub fn moved(&self, order: f64, width: f64) -> f64 {
-        let each = |moments: &Moments| moments.law().map_or(1.0, |law| law.moved(order, width));
-        self.0.iter().map(|(moments, rounds)| rounds * each(moments)).sum()
+        let divergence = |moments: &Moments| moments.law().map_or(1.0, |law| law.moved(order, width));
+        self.0.iter().map(|(moments, rounds)| rounds * divergence(moments)).sum()
     }
 
     /// The probability that some loss is infinite, rounded up.

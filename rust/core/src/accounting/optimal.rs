@@ -25,7 +25,7 @@ pub fn optimal_delta(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 
 /// Cost: O(sqrt(rounds)). Source: as [`optimal_delta`].
 pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
     let answers = Answers::new(epsilon, delta, rounds);
-    let holds = |found: f64| answers.delta(found) <= target;
+    let holds = |epsilon: f64| answers.delta(epsilon) <= target;
     let most = rounds as f64 * epsilon * (1.0 + 8.0 * U);
     match (holds(0.0), holds(most)) {
         (true, _) => 0.0,

@@ -27,8 +27,8 @@ impl Work for Evaluate<'_> {
     fn work(self) {
         let Evaluate { loss, labels, scores, losses } = self;
         match loss {
-            Loss::Squared => each(labels, scores, losses, squared),
-            Loss::Logistic => each(labels, scores, losses, logistic),
+            Loss::Squared => evaluate_rows(labels, scores, losses, squared),
+            Loss::Logistic => evaluate_rows(labels, scores, losses, logistic),
             Loss::Softmax => {
                 let classes = scores.len() / labels.len().max(1);
                 for ((scores, label), loss) in scores.chunks_exact_mut(classes.max(1)).zip(labels).zip(losses) {
@@ -40,7 +40,7 @@ impl Work for Evaluate<'_> {
 }
 
 #[inline(always)]
-fn each(labels: &[f64], scores: &mut [f64], losses: &mut [f64], of: impl Fn(f64, f64) -> (f64, f64)) {
+fn evaluate_rows(labels: &[f64], scores: &mut [f64], losses: &mut [f64], of: impl Fn(f64, f64) -> (f64, f64)) {
     for ((score, label), loss) in scores.iter_mut().zip(labels).zip(losses) {
         (*loss, *score) = of(*score, *label);
     }
@@ -64,10 +64,10 @@ fn logistic(score: f64, label: f64) -> (f64, f64) {
 #[inline(always)]
 fn softmax(scores: &mut [f64], label: f64) -> f64 {
     let largest = scores.iter().fold(f64::NEG_INFINITY, |largest, score| largest.max(*score));
-    let (mut total, mut own) = (0.0, 0.0);
+    let (mut total, mut labeled) = (0.0, 0.0);
     for (class, score) in scores.iter_mut().enumerate() {
         let above = *score - largest;
-        own += if class as f64 == label { above } else { 0.0 };
+        labeled += if class as f64 == label { above } else { 0.0 };
         *score = above.exp();
         total += *score;
     }
@@ -75,5 +75,5 @@ fn softmax(scores: &mut [f64], label: f64) -> f64 {
     for (class, score) in scores.iter_mut().enumerate() {
         *score = *score * share - f64::from(u8::from(class as f64 == label));
     }
-    total.ln() - own
+    total.ln() - labeled
 }

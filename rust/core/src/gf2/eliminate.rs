@@ -103,12 +103,12 @@ fn factor(
     let mut tiles = Tiles::new(isa);
     for s in 0..panel.len() / height {
         let width = (columns - s * BLOCK).min(BLOCK);
-        let found = Pivots::find(&panel[s * height..][..height], top, rows, width, isa);
-        let (swaps, transform) = found.arrange(top);
+        let pivots = Pivots::find(&panel[s * height..][..height], top, rows, width, isa);
+        let (swaps, transform) = pivots.arrange(top);
         for strip in panel.chunks_exact_mut(height) {
             swap_rows(strip, &swaps);
         }
-        let mut step = Step { top, swaps, columns: found.columns, combination: Vec::new() };
+        let mut step = Step { top, swaps, columns: pivots.columns, combination: Vec::new() };
         step.combination = combine(panel, height, &steps, &step, &transform, &mut tiles);
         let (left, right) = panel.split_at_mut((s + 1) * height);
         let strip = &mut left[s * height..];
@@ -144,14 +144,14 @@ struct Pivots {
 impl Pivots {
     fn find(strip: &[Block], top: usize, rows: usize, width: usize, isa: Isa) -> Pivots {
         let wanted = u64::MAX >> (BLOCK - width);
-        let mut found = Pivots { columns: 0, rows: Vec::with_capacity(BLOCK), reduced: [0; BLOCK], sums: [0; BLOCK] };
+        let mut pivots = Pivots { columns: 0, rows: Vec::with_capacity(BLOCK), reduced: [0; BLOCK], sums: [0; BLOCK] };
         let first = top / BLOCK;
         let mut tiles = Tiles::new(isa);
         let mut stale = true;
         for (i, block) in strip.iter().enumerate().skip(first) {
             if i >= first + SCALAR_BLOCKS {
                 if stale {
-                    tiles.load(&[Block::from_rows(&found.reduced)]);
+                    tiles.load(&[Block::from_rows(&pivots.reduced)]);
                     stale = false;
                 }
                 let mut residue = [*block];
@@ -163,15 +163,15 @@ impl Pivots {
             let words = block.to_rows();
             for (r, word) in words.iter().enumerate() {
                 let row = BLOCK * i + r;
-                if row >= top && row < rows && found.offer(row, word & wanted) {
+                if row >= top && row < rows && pivots.offer(row, word & wanted) {
                     stale = true;
-                    if found.columns == wanted {
-                        return found;
+                    if pivots.columns == wanted {
+                        return pivots;
                     }
                 }
             }
         }
-        found
+        pivots
     }
 
     /// Takes the row as a pivot if it is independent of those found so far.
@@ -204,24 +204,24 @@ impl Pivots {
         let bottom = top + self.rows.len();
         let mut place = vec![usize::MAX; self.rows.len()];
         let mut taken = 0u64;
-        for (found, &row) in self.rows.iter().enumerate() {
+        for (pivot, &row) in self.rows.iter().enumerate() {
             if row < bottom {
-                place[found] = row - top;
+                place[pivot] = row - top;
                 taken |= 1 << (row - top);
             }
         }
         let mut free = ones(!taken);
         let mut swaps = Vec::new();
-        for (found, &row) in self.rows.iter().enumerate() {
+        for (pivot, &row) in self.rows.iter().enumerate() {
             if row >= bottom
                 && let Some(at) = free.next()
             {
-                place[found] = at;
+                place[pivot] = at;
                 swaps.push((top + at, row));
             }
         }
-        let in_place = place.iter().enumerate().all(|(found, &at)| found == at);
-        let moved = |sum: u64| if in_place { sum } else { ones(sum).fold(0, |word, found| word | 1 << place[found]) };
+        let in_place = place.iter().enumerate().all(|(pivot, &at)| pivot == at);
+        let moved = |sum: u64| if in_place { sum } else { ones(sum).fold(0, |word, pivot| word | 1 << place[pivot]) };
         (swaps, Block::from_rows(&self.sums.map(moved)))
     }
 }

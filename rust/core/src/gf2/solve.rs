@@ -158,9 +158,9 @@ fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Ru
     }
     // A limited number at a time: how much memory is used must not depend on private rows.
     for free in solution.echelon.free(unknowns, consistent)?.chunks(VECTORS_PER_PASS) {
-        let found = not_orthogonal(system, &solution.echelon.null_vectors(free, run)?, run)?;
-        if !found.is_empty() {
-            return Ok(found);
+        let violated = not_orthogonal(system, &solution.echelon.null_vectors(free, run)?, run)?;
+        if !violated.is_empty() {
+            return Ok(violated);
         }
     }
     Ok(Vec::new())
@@ -171,12 +171,12 @@ fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Resu
     let (point, constant) = point.split_at(system.matrix.columns());
     let point = super::parity_bits(point)?;
     let constant = constant.first().copied().unwrap_or(0);
-    collect_rows(system.len(), run, |from, to, found| {
+    collect_rows(system.len(), run, |from, to, hits| {
         for i in from..to {
             let row = system.row(i);
             let left = inner_product(system.matrix.row(row), &point) ^ constant;
             if u64::from(left) != system.rhs(row) & scale {
-                found.push(i as u32);
+                hits.push(i as u32);
             }
         }
         Ok(())
@@ -185,7 +185,7 @@ fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Resu
 
 /// Equations, right-hand side included, that are not orthogonal to all of the vectors.
 fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> Result<Vec<u32>> {
-    collect_rows(system.len(), run, |from, to, found| {
+    collect_rows(system.len(), run, |from, to, hits| {
         let strips = system.gather(from, to - from, run.sequential())?;
         let height = strips.height();
         let mut tiles: Vec<Tiles> = batches.iter().map(|_| Tiles::new(run.isa)).collect();
@@ -209,7 +209,7 @@ fn not_orthogonal(system: &System<'_>, batches: &[Vec<Block>], run: Run<'_>) -> 
                 seen.iter_mut().zip(product.to_rows()).for_each(|(seen, bits)| *seen |= bits);
             }
             let rows = (from + BLOCK * i..to).zip(seen).filter(|&(_, bits)| bits != 0);
-            found.extend(rows.map(|(row, _)| row as u32));
+            hits.extend(rows.map(|(row, _)| row as u32));
         }
         Ok(())
     })
@@ -223,15 +223,15 @@ fn collect_rows(
 ) -> Result<Vec<u32>> {
     // One slot a task: what it finds needs no lock, and is in order already. It has room for every row beforehand: how
     // much memory is used must not depend on private rows.
-    let mut found: Vec<Vec<u32>> = collected((0..rows.div_ceil(ROWS_PER_CHECK)).map(|_| Vec::new()))?;
-    run.try_for_each_chunk(&mut found, 1, |task, found| {
+    let mut hits: Vec<Vec<u32>> = collected((0..rows.div_ceil(ROWS_PER_CHECK)).map(|_| Vec::new()))?;
+    run.try_for_each_chunk(&mut hits, 1, |task, hits| {
         let from = task * ROWS_PER_CHECK;
         let to = rows.min(from + ROWS_PER_CHECK);
-        found[0] = room(Some(to - from))?;
-        find(from, to, &mut found[0])
+        hits[0] = room(Some(to - from))?;
+        find(from, to, &mut hits[0])
     })?;
-    let mut all = room(Some(found.iter().map(Vec::len).sum()))?;
-    found.iter().for_each(|found| all.extend_from_slice(found));
+    let mut all = room(Some(hits.iter().map(Vec::len).sum()))?;
+    hits.iter().for_each(|hits| all.extend_from_slice(hits));
     Ok(all)
 }
 

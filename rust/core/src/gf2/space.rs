@@ -148,10 +148,10 @@ impl Echelon {
             tiles.load(std::slice::from_ref(&vectors[g]));
             for row in (start / BLOCK)..end.div_ceil(BLOCK) {
                 // Before its pivots are set, a strip's own rows see only its free coordinates.
-                let mut own = [sums[row]];
-                tiles.add_product(&mut own, &[&strip[row..row + 1]]);
+                let mut product = [sums[row]];
+                tiles.add_product(&mut product, &[&strip[row..row + 1]]);
                 for t in start.max(row * BLOCK)..end.min((row + 1) * BLOCK) {
-                    set_vector_bits(vectors, self.pivots[t], own[0].row(t % BLOCK));
+                    set_vector_bits(vectors, self.pivots[t], product[0].row(t % BLOCK));
                 }
             }
             let above = start.div_ceil(BLOCK);
@@ -171,8 +171,8 @@ impl Echelon {
                 return;
             }
             // To the left of its pivot's strip a row holds leftovers of the elimination.
-            let own = self.pivots[row] / BLOCK;
-            for (g, word) in (first..).zip(out).skip_while(|(g, _)| *g < own) {
+            let pivot_block = self.pivots[row] / BLOCK;
+            for (g, word) in (first..).zip(out).skip_while(|(g, _)| *g < pivot_block) {
                 *word = self.strips.strip(g)[row / BLOCK].row(row % BLOCK);
             }
         })

@@ -1,6 +1,6 @@
 //! Hadamard response: a report of a few bytes about one of many values.
 
-use super::own_probability;
+use super::keep_probability;
 use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
@@ -14,7 +14,7 @@ pub struct Hadamard {
     k: u32,
     blocks: u32,
     log2_size: u32,
-    own: Fixed,
+    keep: Fixed,
 }
 
 impl Hadamard {
@@ -29,14 +29,14 @@ impl Hadamard {
                 "each of 2 or more values needs a row of its own, but the first",
             ));
         }
-        let own = own_probability(epsilon, 1 << (log2_size - 1), u64::from(blocks) << log2_size);
-        Ok(Hadamard { k, blocks, log2_size, own })
+        let keep = keep_probability(epsilon, 1 << (log2_size - 1), u64::from(blocks) << log2_size);
+        Ok(Hadamard { k, blocks, log2_size, keep })
     }
 
     /// A column; a value out of range counts as the nearer end.
     #[inline]
     pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        if !self.own.draw(rng) {
+        if !self.keep.draw(rng) {
             return rng.below(u64::from(self.blocks) << self.log2_size) as i64;
         }
         let value = value.clamp(0, i64::from(self.k) - 1) as u32;

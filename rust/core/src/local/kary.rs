@@ -1,6 +1,6 @@
 //! Randomized response with many answers.
 
-use super::own_probability;
+use super::keep_probability;
 use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
@@ -11,7 +11,7 @@ use crate::params::Epsilon;
 #[derive(Clone, Copy, Debug)]
 pub struct Kary {
     k: u64,
-    own: Fixed,
+    keep: Fixed,
 }
 
 impl Kary {
@@ -20,12 +20,12 @@ impl Kary {
         if !(2..=1 << 62).contains(&k) {
             return Err(Error::parameter("k", k, "there must be from 2 to 2^62 answers"));
         }
-        Ok(Kary { k, own: own_probability(epsilon, 1, k) })
+        Ok(Kary { k, keep: keep_probability(epsilon, 1, k) })
     }
 
     /// An answer in 0, ..., k - 1; a value out of range counts as the nearer end.
     #[inline]
     pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        if self.own.draw(rng) { value.clamp(0, self.k as i64 - 1) } else { rng.below(self.k) as i64 }
+        if self.keep.draw(rng) { value.clamp(0, self.k as i64 - 1) } else { rng.below(self.k) as i64 }
     }
 }

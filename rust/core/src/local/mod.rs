@@ -18,9 +18,9 @@ pub use kary::Kary;
 pub use range::{Range, noisy};
 pub use window::Window;
 
-/// The probability of drawing from `own` outcomes, and else from `all` including them, that makes each of them e^epsilon
-/// times as likely as any other, rounded down to a multiple of 2^-64; 0 < own <= all.
-pub fn own_probability(epsilon: Epsilon, own: u64, all: u64) -> Fixed {
-    let odds = epsilon.capped().exp_m1() * (own as f64 / all as f64);
+/// The probability of drawing from `kept` outcomes, and else from `all` including them, that makes each of them e^epsilon
+/// times as likely as any other, rounded down to a multiple of 2^-64; 0 < kept <= all.
+pub fn keep_probability(epsilon: Epsilon, kept: u64, all: u64) -> Fixed {
+    let odds = epsilon.capped().exp_m1() * (kept as f64 / all as f64);
     Fixed::certainly_below(odds / (1.0 + odds))
 }

@@ -1,6 +1,6 @@
 //! The piecewise mechanism on integers.
 
-use super::own_probability;
+use super::keep_probability;
 use super::range::{Range, check_steps};
 use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
@@ -15,7 +15,7 @@ pub struct Window {
     range: Range,
     log2_steps: u32,
     length: u64,
-    own: Fixed,
+    keep: Fixed,
 }
 
 impl Window {
@@ -25,8 +25,8 @@ impl Window {
         if !(1..=1 << log2_steps).contains(&length) {
             return Err(Error::parameter("length", length, "a window needs a cell, and no more than there are steps"));
         }
-        let own = own_probability(epsilon, length, (1 << log2_steps) + length);
-        Ok(Window { range, log2_steps, length, own })
+        let keep = keep_probability(epsilon, length, (1 << log2_steps) + length);
+        Ok(Window { range, log2_steps, length, keep })
     }
 
     /// A cell below 2^log2_steps + length.
@@ -34,7 +34,7 @@ impl Window {
     pub fn draw(&self, value: f64, rng: &mut Rng) -> i64 {
         let start = self.range.grid_point(value, self.log2_steps, rng);
         let (first, cells) =
-            if self.own.draw(rng) { (start, self.length) } else { (0, (1 << self.log2_steps) + self.length) };
+            if self.keep.draw(rng) { (start, self.length) } else { (0, (1 << self.log2_steps) + self.length) };
         (first + rng.below(cells)) as i64
     }
 }

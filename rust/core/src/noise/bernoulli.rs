@@ -94,7 +94,7 @@ impl Bernoulli {
             return outcome;
         }
         let word = rng.next_u64();
-        self.settle(word, rng)
+        self.resolve_tie(word, rng)
     }
 
     /// Draws of 0 or 1, nearly always from one byte of the stream each.
@@ -113,13 +113,13 @@ impl Bernoulli {
         for bytes in out.chunks_mut(8).filter(|bytes| undecided(bytes)) {
             for byte in bytes.iter_mut().filter(|byte| **byte == 2) {
                 let word = u64::from(first) << 56 | rng.next_u64() >> 8;
-                *byte = u8::from(self.settle(word, rng));
+                *byte = u8::from(self.resolve_tie(word, rng));
             }
         }
     }
 
     #[inline]
-    fn settle(&self, word: u64, rng: &mut Rng) -> bool {
+    fn resolve_tie(&self, word: u64, rng: &mut Rng) -> bool {
         if word == self.first {
             Uniform::starting(word, rng).below(|bits| self.exact.to(bits))
         } else {

@@ -171,9 +171,9 @@ mod tests {
             let begun = words.next_u64() >> missing << missing;
             let whole = begun | stream().next_u64() & ((1 << missing) - 1);
             let never = || Rational::from(BigUint::from(u32::MAX));
-            let found = begun_exp_minus_coin(begun, missing, gamma, gamma * ROUNDING, never, &mut stream());
-            assert_eq!(found, (whole as f64 / TWO_64) < (-gamma).exp(), "gamma {gamma}, {missing} missing");
-            differing += u32::from(found != ((begun as f64 / TWO_64) < (-gamma).exp()));
+            let heads = begun_exp_minus_coin(begun, missing, gamma, gamma * ROUNDING, never, &mut stream());
+            assert_eq!(heads, (whole as f64 / TWO_64) < (-gamma).exp(), "gamma {gamma}, {missing} missing");
+            differing += u32::from(heads != ((begun as f64 / TWO_64) < (-gamma).exp()));
         }
         assert!(differing > 20, "missing digits should matter: {differing}");
     }

@@ -165,7 +165,7 @@ pub struct Rejection {
     proposal: DiscreteLaplace,
     variance: Rational,
     center: Rational,
-    centre_f64: f64,
+    center_f64: f64,
     half_precision: f64,
 }
 
@@ -176,7 +176,7 @@ impl Rejection {
         let center = &variance / &t;
         Rejection {
             proposal: DiscreteLaplace::new(&t, 1),
-            centre_f64: center.to_f64().unwrap_or(f64::NAN),
+            center_f64: center.to_f64().unwrap_or(f64::NAN),
             half_precision: half_precision(&variance),
             variance,
             center,
@@ -196,9 +196,9 @@ impl Rejection {
 
     /// The distance is off by a part of both terms of its difference, all else by a part of itself.
     fn approximate_gamma(&self, magnitude: u64) -> (f64, f64) {
-        let distance = (magnitude as f64 - self.centre_f64).abs();
+        let distance = (magnitude as f64 - self.center_f64).abs();
         let gamma = distance * distance * self.half_precision;
-        let error = ((magnitude as f64 + self.centre_f64) * distance * self.half_precision + gamma) * ROUNDING;
+        let error = ((magnitude as f64 + self.center_f64) * distance * self.half_precision + gamma) * ROUNDING;
         (gamma, error)
     }
 

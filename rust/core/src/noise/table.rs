@@ -55,11 +55,11 @@ impl<L: Law> Table<L> {
         while self.cumulative[outcome] < word {
             outcome += 1;
         }
-        if self.cumulative[outcome] == word { self.settle(outcome, word, rng) } else { outcome as u64 }
+        if self.cumulative[outcome] == word { self.resolve_tie(outcome, word, rng) } else { outcome as u64 }
     }
 
     #[cold]
-    fn settle(&self, mut outcome: usize, word: u64, rng: &mut Rng) -> u64 {
+    fn resolve_tie(&self, mut outcome: usize, word: u64, rng: &mut Rng) -> u64 {
         let mut uniform = Uniform::starting(word, rng);
         // What a law does not list any more is within a unit of one.
         let listed = |n: usize, bits| self.law.cumulative(bits).nth(n);
@@ -149,10 +149,10 @@ mod tests {
         for index in 0..200 {
             let mut stream = seed.stream(Stream::Noise, index);
             let next = seed.stream(Stream::Noise, index).next_u64();
-            assert_eq!(table.settle(0, THIRD, &mut stream), u64::from(next > THIRD));
+            assert_eq!(table.resolve_tie(0, THIRD, &mut stream), u64::from(next > THIRD));
             let mut stream = seed.stream(Stream::Noise, index);
-            assert_eq!(table.settle(1, 2 * THIRD, &mut stream), 1 + u64::from(next > 2 * THIRD));
-            assert_eq!(table.settle(2, u64::MAX, &mut stream), 2);
+            assert_eq!(table.resolve_tie(1, 2 * THIRD, &mut stream), 1 + u64::from(next > 2 * THIRD));
+            assert_eq!(table.resolve_tie(2, u64::MAX, &mut stream), 2);
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let last = table.cumulative.len() - 1;
         // Given that 64 digits are ones, what follows them is a uniform share of a tail of 2^-64.
         let excess: Vec<f64> = (0..400)
-            .map(|index| table.settle(last, u64::MAX, &mut seed.stream(Stream::Noise, index)) as f64)
+            .map(|index| table.resolve_tie(last, u64::MAX, &mut seed.stream(Stream::Noise, index)) as f64)
             .map(|outcome| outcome - 128.0 * 2f64.ln())
             .collect();
         let mean = excess.iter().sum::<f64>() / 400.0;

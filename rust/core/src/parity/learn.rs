@@ -134,12 +134,12 @@ impl Learner<'_> {
     fn batches(&self, batch_of: &dyn Fn(usize) -> u64) -> Result<Vec<Option<Vec<u8>>>> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
         let batches = usize::try_from(self.mechanism.batches).ok();
-        let (mut silent, mut found) = (room(batches)?, room(batches)?);
+        let (mut silent, mut hypotheses) = (room(batches)?, room(batches)?);
         silent.extend((0..self.mechanism.batches).map(|_| self.mechanism.silent.draw(&mut answer)));
         for (j, silent) in (0..).zip(silent) {
-            found.push(if silent { None } else { self.sample_and_solve(j, |i| batch_of(i) == j)? });
+            hypotheses.push(if silent { None } else { self.sample_and_solve(j, |i| batch_of(i) == j)? });
         }
-        Ok(found)
+        Ok(hypotheses)
     }
 
     /// Batches by position if records are replaced; by a coin for each record if one may be added, since then no

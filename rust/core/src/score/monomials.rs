@@ -139,18 +139,18 @@ impl Class {
 
     /// The errors of every hypothesis of a family from the scores of all products.
     fn signed(&self, scores: &[i64], positives: i64, family: Family, run: Run<'_>) -> Result<Vec<i64>> {
-        let each = |size: usize| 1usize.checked_shl(size as u32)?.checked_mul(family.thresholds(size));
-        let of_size = |size: usize| self.binomials[size][self.features].checked_mul(each(size)?);
+        let per_set = |size: usize| 1usize.checked_shl(size as u32)?.checked_mul(family.thresholds(size));
+        let of_size = |size: usize| self.binomials[size][self.features].checked_mul(per_set(size)?);
         let total = (0..=self.size).try_fold(0, |sum: usize, size| sum.checked_add(of_size(size)?));
         let mut errors: Vec<i64> = zeros(total)?;
         let mut rest = &mut errors[..];
         for size in 0..=self.size {
-            let each = family.thresholds(size) << size;
-            let (part, others) = rest.split_at_mut(self.binomials[size][self.features] * each);
-            run.try_for_each_chunk(part, SETS_PER_TASK * each, |task, part| {
+            let per_set = family.thresholds(size) << size;
+            let (part, others) = rest.split_at_mut(self.binomials[size][self.features] * per_set);
+            run.try_for_each_chunk(part, SETS_PER_TASK * per_set, |task, part| {
                 let mut set = self.set(size, task * SETS_PER_TASK)?;
                 let mut signed: Vec<i64> = zeros(Some(1 << size))?;
-                for errors in part.chunks_exact_mut(each) {
+                for errors in part.chunks_exact_mut(per_set) {
                     self.sign(scores, &set, &mut signed);
                     family.spread(&signed, positives, errors);
                     advance(&mut set);

@@ -37,7 +37,7 @@ impl Noise {
 }
 
 /// The law of the noise of a run, with its coins.
-pub struct Source {
+pub struct NoiseSource {
     law: Law,
     rng: Rng,
 }
@@ -48,15 +48,15 @@ enum Law {
     Discrete(DiscreteGaussian),
 }
 
-impl Source {
+impl NoiseSource {
     /// For so many numbers, where gradients have at most this norm.
-    pub fn new(noise: &Noise, lipschitz: f64, numbers: usize, seed: &Seed) -> Source {
+    pub fn new(noise: &Noise, clip_norm: f64, numbers: usize, seed: &Seed) -> NoiseSource {
         let law = match noise {
             Noise::None => Law::None,
-            Noise::Idealized(scale) => Law::Continuous(Box::default(), scale * lipschitz),
+            Noise::Idealized(scale) => Law::Continuous(Box::default(), scale * clip_norm),
             Noise::Exact(scale) => Law::Discrete(DiscreteGaussian::new(&(scale * BigUint::from(UNITS)), numbers)),
         };
-        Source { law, rng: seed.stream(Stream::Noise, 0) }
+        NoiseSource { law, rng: seed.stream(Stream::Noise, 0) }
     }
 
     /// Adds noise to sums; integers, below 2^53, if the noise is discrete.
@@ -77,9 +77,9 @@ impl Source {
 
 /// The integers that gradients of so many entries and this largest norm are rounded to: coarser by what rounding can add
 /// to the norm, in entries of this precision, so that it stays within K.
-pub fn grid<T: Real>(noise: &Noise, lipschitz: f64, columns: usize) -> Option<Grid> {
+pub fn grid<T: Real>(noise: &Noise, clip_norm: f64, columns: usize) -> Option<Grid> {
     let (most, columns) = (f64::from(UNITS), columns as f64);
     // To integers, and what the norm is off by, a sum of so many squares in lanes of eight.
     let room = columns.sqrt() / 2.0 + 1.0 + most * T::EPSILON * (columns / 32.0 + 4.0);
-    matches!(noise, Noise::Exact(_)).then_some(Grid { scale: (most - room) / lipschitz, most })
+    matches!(noise, Noise::Exact(_)).then_some(Grid { scale: (most - room) / clip_norm, most })
 }

@@ -20,19 +20,19 @@ pub struct Plan {
     /// Steps, at least 1.
     pub steps: usize,
     /// Draws in a step, from 1 to 2^32.
-    pub batch: usize,
+    pub batch_size: usize,
     /// Of the ball around 0 that holds the models.
     pub radius: f64,
     /// Rows are shrunk to this norm.
-    pub row_bound: f64,
+    pub norm_bound: f64,
     /// Gradients are shrunk to this norm.
-    pub lipschitz: f64,
+    pub clip_norm: f64,
     /// Weight of the sum of magnitudes, at least 0.
     pub l1: f64,
     /// Weight of half the sum of squares, at least 0.
     pub l2: f64,
-    /// Strong convexity of the whole objective, for steps of 1 / (convexity r); 0 for steps of D / (G sqrt r).
-    pub convexity: f64,
+    /// Strong convexity of the whole objective, for steps of 1 / (strong_convexity r); 0 for steps of D / (G sqrt r).
+    pub strong_convexity: f64,
     /// What protects the records.
     pub noise: Noise,
 }
@@ -40,19 +40,19 @@ pub struct Plan {
 impl Plan {
     /// Refuses what cannot be run.
     pub fn check(&self) -> Result<()> {
-        for (name, value) in [("radius", self.radius), ("row_bound", self.row_bound), ("lipschitz", self.lipschitz)] {
+        for (name, value) in [("radius", self.radius), ("norm_bound", self.norm_bound), ("clip_norm", self.clip_norm)] {
             if !RANGE.contains(&value) {
                 return Err(Error::parameter(name, value, RULE));
             }
         }
-        for (name, value) in [("l1", self.l1), ("l2", self.l2), ("convexity", self.convexity)] {
+        for (name, value) in [("l1", self.l1), ("l2", self.l2), ("strong_convexity", self.strong_convexity)] {
             if !(RANGE.contains(&value) || value == 0.0) {
                 return Err(Error::parameter(name, value, "it must be 0 or lie in [1e-30, 1e30]"));
             }
         }
-        for (name, count) in [("steps", self.steps), ("batch", self.batch)] {
-            if count == 0 || (name == "batch" && count as u64 > 1 << 32) {
-                return Err(Error::parameter(name, count, "it must be at least 1, and batch at most 2^32"));
+        for (name, count) in [("steps", self.steps), ("batch_size", self.batch_size)] {
+            if count == 0 || (name == "batch_size" && count as u64 > 1 << 32) {
+                return Err(Error::parameter(name, count, "it must be at least 1, and batch_size at most 2^32"));
             }
         }
         self.check_loss_and_noise()
@@ -73,8 +73,8 @@ impl Plan {
     }
 
     /// Bound G on the norm of a noisy mean gradient: G^2 = L^2 + d (s L / b)^2 in the mean.
-    pub fn noisy_lipschitz(&self, columns: usize) -> f64 {
-        let deviation = self.noise.scale() / self.batch as f64;
-        self.lipschitz * (1.0 + columns as f64 * deviation * deviation).sqrt()
+    pub fn noisy_gradient_norm(&self, columns: usize) -> f64 {
+        let deviation = self.noise.scale() / self.batch_size as f64;
+        self.clip_norm * (1.0 + columns as f64 * deviation * deviation).sqrt()
     }
 }

@@ -2,13 +2,13 @@
 
 use super::draws::{Blocks, Draws};
 use super::losses::Loss;
-use super::noise::{Source, grid};
+use super::noise::{NoiseSource, grid};
 use super::plan::Plan;
 use crate::error::{Error, Result};
 use crate::memory::{room, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
+use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -64,18 +64,18 @@ pub fn learn<T: Real>(
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
     plan.check()?;
-    let in_block = (BLOCK_ENTRIES / (plan.batch.saturating_mul(records.columns))).clamp(1, BLOCK_STEPS);
-    let all = plan.steps.checked_mul(plan.batch);
-    let most = in_block.min(plan.steps) * plan.batch;
+    let in_block = (BLOCK_ENTRIES / (plan.batch_size.saturating_mul(records.columns))).clamp(1, BLOCK_STEPS);
+    let all = plan.steps.checked_mul(plan.batch_size);
+    let most = in_block.min(plan.steps) * plan.batch_size;
     let mut blocks = Blocks::new(draws, all, most, records.labels.len(), seed)?;
     let mut descent = Descent::new(records, plan, seed, run)?;
     let mut done = 0;
     while done < plan.steps {
         run.check()?;
         let steps = in_block.min(plan.steps - done);
-        let rows = blocks.next(done * plan.batch, steps * plan.batch);
+        let rows = blocks.next(done * plan.batch_size, steps * plan.batch_size);
         for step in 0..steps {
-            descent.step(done + step + 1, &rows[step * plan.batch..])?;
+            descent.step(done + step + 1, &rows[step * plan.batch_size..])?;
         }
         done += steps;
     }
@@ -86,7 +86,7 @@ struct Descent<'a, T> {
     examples: Examples<'a, T, Loss>,
     plan: &'a Plan,
     grid: Option<Grid>,
-    noise: Source,
+    noise: NoiseSource,
     run: Run<'a>,
     /// Mean gradients for each unit of the sums, and the first step's length.
     unit: f64,
@@ -101,22 +101,22 @@ struct Descent<'a, T> {
 impl<'a, T: Real> Descent<'a, T> {
     fn new(records: Records<'a, T>, plan: &'a Plan, seed: &Seed, run: Run<'a>) -> Result<Descent<'a, T>> {
         let columns = records.columns;
-        let grid = grid::<T>(&plan.noise, plan.lipschitz, columns);
-        let steepest = 2.0 * plan.radius / plan.noisy_lipschitz(columns);
+        let grid = grid::<T>(&plan.noise, plan.clip_norm, columns);
+        let steepest = 2.0 * plan.radius / plan.noisy_gradient_norm(columns);
         Ok(Descent {
             examples: Examples {
-                rows: records.rows(plan.row_bound),
+                rows: records.rows(plan.norm_bound),
                 labels: records.labels,
                 loss: plan.loss,
-                most: plan.lipschitz,
+                most: plan.clip_norm,
             },
-            noise: Source::new(&plan.noise, plan.lipschitz, plan.steps.saturating_mul(columns), seed),
-            unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch as f64),
-            first: if plan.convexity > 0.0 { 1.0 / plan.convexity } else { steepest },
+            noise: NoiseSource::new(&plan.noise, plan.clip_norm, plan.steps.saturating_mul(columns), seed),
+            unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch_size as f64),
+            first: if plan.strong_convexity > 0.0 { 1.0 / plan.strong_convexity } else { steepest },
             model: zeros(Some(columns))?,
             rounded: room(Some(columns))?,
             total: zeros(Some(columns))?,
-            sums: zeros(columns.checked_mul(plan.batch.div_ceil(PART)))?,
+            sums: zeros(columns.checked_mul(plan.batch_size.div_ceil(PART)))?,
             plan,
             grid,
             run,
@@ -129,7 +129,7 @@ impl<'a, T: Real> Descent<'a, T> {
         let sum = &mut self.sums[..self.model.len()];
         self.noise.add(sum);
         let number = number as f64;
-        let length = self.first / if self.plan.convexity > 0.0 { number } else { number.sqrt() };
+        let length = self.first / if self.plan.strong_convexity > 0.0 { number } else { number.sqrt() };
         let (kept, factor) = (1.0 - length * self.plan.l2, length * self.unit);
         for ((w, total), gradient) in self.model.iter_mut().zip(&mut self.total).zip(sum) {
             *total += *w;
@@ -144,11 +144,11 @@ impl<'a, T: Real> Descent<'a, T> {
 
     /// The sum of the batch's gradients, in the first part of the sums.
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
-        let (batch, columns) = (self.plan.batch, self.model.len());
+        let (batch, columns) = (self.plan.batch_size, self.model.len());
         let (examples, grid, isa) = (self.examples, self.grid, self.run.isa);
         let model = T::all_of(&self.model, &mut self.rounded)?;
         let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
-            Some(grid) => add_quantised(isa, examples, grid, rows, count, model, sum),
+            Some(grid) => add_quantized(isa, examples, grid, rows, count, model, sum),
             None => add_gradients(isa, examples, rows, count, model, sum),
         };
         self.sums.fill(0.0);
@@ -192,13 +192,13 @@ fn shrink(model: &mut [f64], by: f64) {
 /// The inner product of a model with every row, shrunk to the bound.
 ///
 /// Cost: one pass over the rows.
-pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], run: Run<'_>) -> Result<Vec<f64>> {
+pub fn scores<T: Real>(records: Records<'_, T>, norm_bound: f64, model: &[f64], run: Run<'_>) -> Result<Vec<f64>> {
     if model.len() != records.columns {
         let (weights, columns) = (model.len(), records.columns);
         return Err(Error::Shape(format!("the model has {weights} weights, but X has {columns} columns")));
     }
     let mut scores: Vec<f64> = zeros(Some(records.labels.len()))?;
-    let rows = records.rows(row_bound);
+    let rows = records.rows(norm_bound);
     let mut rounded = Vec::new();
     let model = T::all_of(model, &mut rounded)?;
     run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
@@ -213,12 +213,12 @@ pub fn scores<T: Real>(records: Records<'_, T>, row_bound: f64, model: &[f64], r
 /// Cost: one pass over the rows.
 pub fn losses<T: Real>(
     records: Records<'_, T>,
-    row_bound: f64,
+    norm_bound: f64,
     model: &[f64],
     (loss, largest): (Loss, f64),
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
-    of_scores(records, row_bound, model, run, |score, label| (loss.value(score, label) / largest).min(1.0))
+    of_scores(records, norm_bound, model, run, |score, label| (loss.value(score, label) / largest).min(1.0))
 }
 
 /// The derivative of the loss in the score of every record.
@@ -226,22 +226,22 @@ pub fn losses<T: Real>(
 /// Cost: one pass over the rows.
 pub fn slopes<T: Real>(
     records: Records<'_, T>,
-    row_bound: f64,
+    norm_bound: f64,
     model: &[f64],
     loss: Loss,
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
-    of_scores(records, row_bound, model, run, |score, label| loss.slope(score, label))
+    of_scores(records, norm_bound, model, run, |score, label| loss.slope(score, label))
 }
 
 fn of_scores<T: Real>(
     records: Records<'_, T>,
-    row_bound: f64,
+    norm_bound: f64,
     model: &[f64],
     run: Run<'_>,
     value: impl Fn(f64, f64) -> f64 + Sync,
 ) -> Result<Vec<f64>> {
-    let mut values = scores(records, row_bound, model, run)?;
+    let mut values = scores(records, norm_bound, model, run)?;
     run.try_for_each_chunk(&mut values, CHUNK, |chunk, values| {
         let labels = &records.labels[chunk * CHUNK..];
         values.iter_mut().zip(labels).for_each(|(score, &label)| *score = value(*score, label));

@@ -67,9 +67,9 @@ dispatched! {
 dispatched! {
     /// The same with every clipped gradient rounded to integers, whose norm never exceeds that of the grid. Sums below
     /// 2^53 are exact.
-    add_quantised<T: Real, L: Slope>(
+    add_quantized<T: Real, L: Slope>(
         examples: Examples<'_, T, L>, grid: Grid, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
-    ) = quantised
+    ) = quantized
 }
 
 dispatched! {
@@ -146,7 +146,7 @@ fn gradients<T: Real, L: Slope>(examples: Examples<'_, T, L>, rows: &[usize], co
 }
 
 #[inline(always)]
-fn quantised<T: Real, L: Slope>(
+fn quantized<T: Real, L: Slope>(
     examples: Examples<'_, T, L>,
     grid: Grid,
     rows: &[usize],
@@ -308,19 +308,19 @@ mod tests {
             let sums = Isa::ALL.map(|isa| {
                 let mut sums = [vec![0.0; columns], vec![0.0; columns]];
                 add_gradients(isa, examples, &rows, 30, &w, &mut sums[0]);
-                add_quantised(isa, examples, Grid { scale: 1e5, most: 2e5 }, &rows, 30, &w, &mut sums[1]);
+                add_quantized(isa, examples, Grid { scale: 1e5, most: 2e5 }, &rows, 30, &w, &mut sums[1]);
                 sums
             });
             let near = |sum: &[f64], tolerance| sum.iter().zip(&expected).all(|(a, b)| (a - b).abs() < tolerance);
             assert!(near(&sums[0][0], tolerance), "{columns}");
-            let quantised: Vec<f64> = sums[0][1].iter().map(|sum| sum / 1e5).collect();
-            assert!(near(&quantised, tolerance + 30.0 * 0.6e-5), "{columns}");
+            let quantized: Vec<f64> = sums[0][1].iter().map(|sum| sum / 1e5).collect();
+            assert!(near(&quantized, tolerance + 30.0 * 0.6e-5), "{columns}");
             assert!(sums.iter().all(|sum| *sum == sums[0]), "{columns}");
         }
     }
 
     #[test]
-    fn one_changed_draw_moves_a_quantised_sum_by_twice_the_bound_at_most() {
+    fn one_changed_draw_moves_a_quantized_sum_by_twice_the_bound_at_most() {
         check_sensitivity::<f64>();
         check_sensitivity::<f32>();
     }
@@ -341,7 +341,7 @@ mod tests {
                 let sums = [0, 1].map(|_| {
                     rows[3] = rng.below(300) as usize;
                     let mut sum = vec![0.0; columns];
-                    add_quantised(Isa::Gfni, examples, grid, &rows, 5, &w, &mut sum);
+                    add_quantized(Isa::Gfni, examples, grid, &rows, 5, &w, &mut sum);
                     sum
                 });
                 let moved = |(a, b): (&f64, &f64)| {
@@ -362,7 +362,7 @@ mod tests {
         let grid = Grid { scale: 1.0, most: 1.0 };
         let mut sum = [5.0, -7.0, 1e15];
         let examples = examples(&[0.9f32, 1.5, 0.5], 3, &[-1.0], 4.0);
-        add_quantised(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0; 3], &mut sum);
+        add_quantized(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0; 3], &mut sum);
         assert_eq!(sum, [5.0, -7.0, 1e15]);
     }
 
@@ -374,7 +374,7 @@ mod tests {
             let grid = Grid { scale: 1e6 / most, most: 1e6 };
             let (entries, mut sum) = ([entry, -entry], [5.0, -7.0]);
             let examples = examples(&entries, 2, &[-1.0], most);
-            add_quantised(Isa::Portable, examples, grid, &[0], 1, &[0.0, 0.0], &mut sum);
+            add_quantized(Isa::Portable, examples, grid, &[0], 1, &[0.0, 0.0], &mut sum);
             assert_eq!(sum, [5.0, -7.0]);
             clipped_scores(Isa::Portable, examples.rows, 0, &[1.0, 0.5], &mut sum[..1]);
             assert_eq!(sum[0], 0.0);
@@ -382,11 +382,11 @@ mod tests {
     }
 
     #[test]
-    fn quantised_gradients_are_the_nearest_integers() {
+    fn quantized_gradients_are_the_nearest_integers() {
         let grid = Grid { scale: 1000.0, most: 2000.0 };
         let examples = examples(&[0.1234, -0.0567], 2, &[-1.0], 1.5);
         let mut sum = vec![0.0; 2];
-        add_quantised(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0, 0.0], &mut sum);
+        add_quantized(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0, 0.0], &mut sum);
         assert_eq!(sum, [246.0, -114.0]);
     }
 }

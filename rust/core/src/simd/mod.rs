@@ -25,13 +25,19 @@ mod x86_gfni;
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
-pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantised, clipped_scores, squared_norm};
+pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
-pub use votes::{LANE, VOTES, add_votes};
+pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
+
+/// Queries whose votes are counted together, label by label.
+pub const LANE: usize = 64;
+
+/// Rows of votes that a count in half a byte has room for.
+const GROUP: usize = 15;
 
 /// An instruction set that a kernel can be run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,18 +2,12 @@
 //!
 //! The portable body compares every vote with every label; the arm looks votes up, two labels at a time.
 
-use super::Isa;
 #[cfg(target_arch = "x86_64")]
 use super::x86_votes;
+use super::{GROUP, Isa, LANE};
 
 /// Rows of votes that a count in a byte has room for.
 pub const VOTES: usize = 255;
-
-/// Queries whose counts lie together, label by label.
-pub const LANE: usize = 64;
-
-/// Rows of votes that a count in half a byte has room for.
-pub(super) const GROUP: usize = 15;
 
 /// Rows that the portable body compares at a time; a loop over more of them would not be unrolled.
 const FEW: usize = 5;

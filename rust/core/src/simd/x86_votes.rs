@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::votes::{GROUP, LANE};
+use super::{GROUP, LANE};
 
 /// Pairs of labels counted at a time: more tables and sums than the registers hold would go to memory and back.
 const PAIRS: usize = 5;

@@ -1,7 +1,7 @@
 //! The search for tables with few levels.
 
 use super::level::{Level, Pace, descend, length, lowest};
-use super::table::Promise;
+use super::promise::Promise;
 
 /// A point of the search and what it costs.
 #[derive(Clone, Copy)]

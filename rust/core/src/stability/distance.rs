@@ -8,7 +8,7 @@ const CHUNK: usize = 1 << 14;
 
 /// The outcome of a plurality vote, ties to the smallest label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stand {
+pub struct Plurality {
     /// The label with the most votes.
     pub winner: u32,
     /// The distance to instability, `u32::MAX` where there is no other label.
@@ -22,7 +22,7 @@ pub struct Stand {
 /// with the most votes among the others attains the minimum: a smaller count is at most equal to it even with the
 /// advantage of a smaller label. Source: Bassily, Thakkar and Thakurta 2018, Definition 3.1, computed exactly.
 #[inline]
-pub fn stand(counts: &[u32]) -> Stand {
+pub fn plurality(counts: &[u32]) -> Plurality {
     // The order of these words is that of the plurality: more votes, then a smaller label.
     let rank = |(label, &votes): (u32, &u32)| u64::from(votes) << 32 | u64::from(!label);
     let (first, second) = (0..)
@@ -31,23 +31,23 @@ pub fn stand(counts: &[u32]) -> Stand {
         .fold((0, 0), |(first, second): (u64, u64), rank| (first.max(rank), second.max(first.min(rank))));
     let winner = !(first as u32);
     if counts.len() < 2 {
-        return Stand { winner: 0, distance: u32::MAX };
+        return Plurality { winner: 0, distance: u32::MAX };
     }
     let rival_first = u32::from(!(second as u32) < winner);
     let margin = (first >> 32) as u32 - (second >> 32) as u32 - rival_first;
-    Stand { winner, distance: margin / 2 }
+    Plurality { winner, distance: margin / 2 }
 }
 
 /// The stands of histograms that follow one another, `labels` counts each.
 ///
 /// Cost: one pass over the counts.
-pub fn stands(counts: &[u32], labels: usize, out: &mut [Stand], run: Run<'_>) -> Result<()> {
+pub fn pluralities(counts: &[u32], labels: usize, out: &mut [Plurality], run: Run<'_>) -> Result<()> {
     if labels == 0 || counts.len() != labels * out.len() {
         return Err(Error::Shape(format!("{} counts, but {} histograms of {labels} labels", counts.len(), out.len())));
     }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let rows = counts[chunk * CHUNK * labels..].chunks_exact(labels);
-        out.iter_mut().zip(rows).for_each(|(out, row)| *out = stand(row));
+        out.iter_mut().zip(rows).for_each(|(out, row)| *out = plurality(row));
         Ok(())
     })
 }

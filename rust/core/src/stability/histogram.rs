@@ -1,6 +1,6 @@
 //! Histograms of scores in [0, 1], over bins of equal width and over the same bins shifted by half of it.
 
-use super::distance::{Stand, stand};
+use super::distance::{Plurality, plurality};
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::run::Run;
@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 10;
 /// one at most. What is no number in [0, 1] falls into the nearest bin, NaN into the first: an error would tell.
 ///
 /// Cost: some nanoseconds a score.
-pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Stand; 2]], run: Run<'_>) -> Result<()> {
+pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Plurality; 2]], run: Run<'_>) -> Result<()> {
     let queries = out.len();
     if queries == 0 {
         return Ok(());
@@ -41,7 +41,7 @@ pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Stand; 2]], run: Run<
         }
         let rows = plain.chunks_exact(bins).zip(shifted.chunks_exact(bins));
         for (out, (plain, shifted)) in out.iter_mut().zip(rows) {
-            *out = [stand(plain), stand(&shifted[..bins - 1])];
+            *out = [plurality(plain), plurality(&shifted[..bins - 1])];
         }
         run.check()
     })

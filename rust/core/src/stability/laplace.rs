@@ -1,6 +1,6 @@
 //! The sparse vector technique with integer noise: which queries lie above a threshold, up to so many that do not.
 
-use super::respond::Left;
+use super::respond::Remaining;
 use crate::error::{Error, Result};
 use crate::memory::room;
 use crate::noise::{DiscreteLaplace, Rational, Seed, Stream};
@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 14;
 /// What changes from query to query.
 #[derive(Clone, Copy)]
 struct State {
-    left: Left,
+    left: Remaining,
     /// The threshold with its noise, drawn when first needed and kept until the next bottom.
     noisy: Option<i64>,
 }
@@ -31,7 +31,7 @@ pub struct AboveThreshold {
 
 impl AboveThreshold {
     /// A comparison with a threshold that ends as `left` says; the scale is positive.
-    pub fn new(threshold: i64, scale: Rational, left: Left) -> Result<AboveThreshold> {
+    pub fn new(threshold: i64, scale: Rational, left: Remaining) -> Result<AboveThreshold> {
         if *scale.numer() == 0u32.into() {
             return Err(Error::parameter("scale", scale, "it must be positive"));
         }
@@ -39,7 +39,7 @@ impl AboveThreshold {
     }
 
     /// What may still be asked.
-    pub fn left(&self) -> Left {
+    pub fn left(&self) -> Remaining {
         self.state.left
     }
 

@@ -7,13 +7,14 @@ mod distance;
 mod histogram;
 mod laplace;
 mod level;
+mod promise;
 mod respond;
 mod table;
 mod verify;
 
 pub use count::count_votes;
-pub use distance::{Stand, stand, stands};
+pub use distance::{Plurality, pluralities, plurality};
 pub use histogram::histograms;
 pub use laplace::AboveThreshold;
-pub use respond::{Left, respond_to_counts, respond_to_ones, respond_twice};
-pub use table::{Kind, Promise};
+pub use promise::{Promise, TableKind};
+pub use respond::{Remaining, respond_to_counts, respond_to_ones, respond_twice};

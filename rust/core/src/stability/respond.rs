@@ -2,8 +2,8 @@
 
 use bytemuck::Zeroable;
 
-use super::distance::{Stand, stand};
-use super::table::Kind;
+use super::distance::{Plurality, plurality};
+use super::promise::TableKind;
 use crate::error::{Error, Result};
 use crate::memory::{collected, room, zeros};
 use crate::noise::{Rng, Seed, Stream};
@@ -30,9 +30,9 @@ fn coin(word: u64, byte: u8, rng: &mut Rng) -> bool {
 
 /// The answer to one query: bottom for certain at distance 0, else with the probability of its level.
 #[inline]
-fn hazard(words: &[u64], stand: Stand, byte: u8, rng: &mut Rng) -> i64 {
-    let level = (stand.distance as usize).min(words.len());
-    if level == 0 || coin(words[level - 1], byte, rng) { i64::from(BOTTOM) } else { i64::from(stand.winner) }
+fn hazard(words: &[u64], plurality: Plurality, byte: u8, rng: &mut Rng) -> i64 {
+    let level = (plurality.distance as usize).min(words.len());
+    if level == 0 || coin(words[level - 1], byte, rng) { i64::from(BOTTOM) } else { i64::from(plurality.winner) }
 }
 
 /// Answers to as many queries as may be asked until so many of them are `bottom`: `answer(start, out, bytes, rng)` gives
@@ -84,7 +84,7 @@ pub fn respond_to_counts(
     until_halted(queries, Some(bottoms), i64::from(BOTTOM), seed, run, |start, out, bytes, rng| {
         let rows = counts[start * labels..].chunks_exact(labels);
         for ((out, row), &byte) in out.iter_mut().zip(rows).zip(bytes) {
-            *out = hazard(words, stand(row), byte, rng);
+            *out = hazard(words, plurality(row), byte, rng);
         }
         Ok(())
     })
@@ -106,20 +106,20 @@ struct Coins {
 }
 
 impl Coins {
-    fn new(kind: Kind, words: &[u64], members: u32) -> Result<Coins> {
+    fn new(kind: TableKind, words: &[u64], members: u32) -> Result<Coins> {
         match kind {
-            Kind::Hazard(_) => Coins::hazard(words, members),
-            Kind::Vote => Coins::vote(words, members),
+            TableKind::Hazard(_) => Coins::hazard(words, members),
+            TableKind::Vote => Coins::vote(words, members),
         }
     }
 
     fn hazard(words: &[u64], members: u32) -> Result<Coins> {
-        let stands = collected(tally(members).map(|ones| stand(&[members - ones, ones])))?;
-        let level = |stand: &Stand| (stand.distance as usize).min(words.len());
-        let word = |stand: &Stand| words[level(stand).max(1) - 1];
+        let pluralities = collected(tally(members).map(|ones| plurality(&[members - ones, ones])))?;
+        let level = |plurality: &Plurality| (plurality.distance as usize).min(words.len());
+        let word = |plurality: &Plurality| words[level(plurality).max(1) - 1];
         // At distance 0 both sides of the coin say bottom.
-        let tail = |stand: &Stand| if level(stand) == 0 { BOTTOM } else { stand.winner as i8 };
-        Coins::of(collected(stands.iter().map(word))?, stands.iter().map(tail), BOTTOM)
+        let tail = |plurality: &Plurality| if level(plurality) == 0 { BOTTOM } else { plurality.winner as i8 };
+        Coins::of(collected(pluralities.iter().map(word))?, pluralities.iter().map(tail), BOTTOM)
     }
 
     fn vote(words: &[u64], members: u32) -> Result<Coins> {
@@ -146,7 +146,7 @@ impl Coins {
 
     /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
     #[inline]
-    fn toss(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+    fn answer_block(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
         let mut undecided = false;
         for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
             let (first, tail) = self.quick[self.place(ones)];
@@ -156,12 +156,12 @@ impl Coins {
             undecided |= byte == first;
         }
         if undecided {
-            self.settle(out, ones, bytes, rng);
+            self.resolve_ties(out, ones, bytes, rng);
         }
     }
 
     #[cold]
-    fn settle(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
+    fn resolve_ties(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
         for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
             let (first, tail) = self.quick[self.place(ones)];
             if byte == first {
@@ -176,7 +176,7 @@ impl Coins {
 ///
 /// Cost: O(members), and a few nanoseconds a query, with a byte of the stream and rarely more.
 pub fn respond_to_ones(
-    kind: Kind,
+    kind: TableKind,
     words: &[u64],
     ones: &[u32],
     members: u32,
@@ -191,21 +191,21 @@ pub fn respond_to_ones(
             return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
         }
         let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
-        few.for_each(|((out, ones), bytes)| coins.toss(out, ones, bytes, rng));
+        few.for_each(|((out, ones), bytes)| coins.answer_block(out, ones, bytes, rng));
         Ok(())
     })
 }
 
 /// What a session may still do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct Remaining {
     /// Answers that are bottom.
     pub bottoms: u64,
     /// Queries, bottom or not.
     pub queries: u64,
 }
 
-impl Left {
+impl Remaining {
     /// Whether no query may be answered any more.
     pub fn over(&self) -> bool {
         self.bottoms == 0 || self.queries == 0
@@ -218,8 +218,8 @@ impl Left {
 /// Cost: some ten nanoseconds a pair, on one thread, since each depends on what the others have left.
 pub fn respond_twice(
     words: &[u64],
-    pairs: &[[Stand; 2]],
-    left: &mut Left,
+    pairs: &[[Plurality; 2]],
+    left: &mut Remaining,
     seed: &Seed,
     run: Run<'_>,
 ) -> Result<Vec<i64>> {
@@ -233,10 +233,10 @@ pub fn respond_twice(
             break;
         }
         let mut answer = i64::from(BOTTOM);
-        for (second, &stand) in (0..).zip(pair) {
+        for (second, &plurality) in (0..).zip(pair) {
             let byte = rng.next_u64() as u8;
             now.queries -= 1;
-            let found = hazard(words, stand, byte, &mut rng);
+            let found = hazard(words, plurality, byte, &mut rng);
             if found >= 0 {
                 answer = 2 * found + second;
                 break;
@@ -259,12 +259,12 @@ mod tests {
 
     #[test]
     fn a_count_that_was_raised_after_its_check_is_that_of_all_members() {
-        let coins = Coins::new(Kind::Vote, &[1 << 62, 1 << 60], 9).unwrap();
+        let coins = Coins::new(TableKind::Vote, &[1 << 62, 1 << 60], 9).unwrap();
         let mut rng = Seed::reproducible([6; 32]).stream(Stream::Answer, 0);
         for byte in 0..=u8::MAX {
             let (mut raised, mut all) = ([0], [0]);
-            coins.toss(&mut raised, &[u32::MAX], &[byte], &mut rng);
-            coins.toss(&mut all, &[9], &[byte], &mut rng);
+            coins.answer_block(&mut raised, &[u32::MAX], &[byte], &mut rng);
+            coins.answer_block(&mut all, &[9], &[byte], &mut rng);
             assert!(raised == all || byte == coins.quick[9].0, "{byte}");
         }
     }

@@ -1,7 +1,7 @@
 //! The guarantee of a finished table, from its integers alone, every error of rounding against it.
 
 use super::level::{Level, lowest};
-use super::table::{Kind, Promise};
+use super::promise::{Promise, TableKind};
 use crate::run::Run;
 
 /// Bounds the relative error of a few operations and library calls.
@@ -37,8 +37,10 @@ struct Terms {
 pub fn certified_epsilon(promise: &Promise, words: &[u64], run: Run<'_>) -> f64 {
     let levels: Vec<Level> = words.iter().map(|&word| Level::of_word(word)).collect();
     let (bottoms, first, rest) = match promise.kind {
-        Kind::Hazard(bottoms) => (Some(bottoms as f64), None, promise.delta - bottoms as f64 * levels[0].r * (1.0 + U)),
-        Kind::Vote => (None, Some(Level::of_word(1 << 63)), promise.delta),
+        TableKind::Hazard(bottoms) => {
+            (Some(bottoms as f64), None, promise.delta - bottoms as f64 * levels[0].r * (1.0 + U))
+        }
+        TableKind::Vote => (None, Some(Level::of_word(1 << 63)), promise.delta),
     };
     let certain = bottoms.map(|_| levels[0].log_p);
     let chain: Vec<Level> = first.into_iter().chain(levels).collect();

@@ -306,8 +306,8 @@ fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>
     let (mut low, mut high, mut scale) = (-(64i64 << POINT), DEEPEST, start);
     let target = (window.low + window.high) / 2.0;
     for round in 0.. {
-        let found = sums(scale)?;
-        let (all, capped) = (found.all as f64, found.capped as f64);
+        let totals = sums(scale)?;
+        let (all, capped) = (totals.all as f64, totals.capped as f64);
         if (window.low..=window.high).contains(&all) || high - low <= 1 {
             break;
         }
@@ -435,25 +435,25 @@ mod tests {
         let bits: Vec<u8> = (0..n).map(|_| rng.below(2) as u8).collect();
         let floats: Vec<f64> = bits.iter().map(|&bit| f64::from(bit)).collect();
         let make = || DenseWeights::new(n, 0.1, 0.3).unwrap();
-        let (mut all, mut each) = (make(), make());
+        let (mut all, mut single) = (make(), make());
         all.update(Losses::Floats(&losses), run).unwrap();
         all.update(Losses::Bits(&bits), run).unwrap();
-        each.update(Losses::Floats(&floats), run).unwrap();
-        losses.chunks(n).rev().for_each(|losses| each.update(Losses::Floats(losses), run).unwrap());
-        assert_eq!(all.logs, each.logs);
+        single.update(Losses::Floats(&floats), run).unwrap();
+        losses.chunks(n).rev().for_each(|losses| single.update(Losses::Floats(losses), run).unwrap());
+        assert_eq!(all.logs, single.logs);
         let unit = (1u64 << POINT) as f64;
         let expected = -0.3 * (3.0 - losses[7] - losses[n + 7] - floats[7]) / std::f64::consts::LN_2;
         assert!((all.logs[7] as f64 / unit - expected).abs() < 1e-12);
         for wrong in [1.5, -0.1, f64::NAN, f64::INFINITY, -1e300] {
             let mut losses = losses.clone();
             losses[n + 12_345] = wrong;
-            assert!(each.update(Losses::Floats(&losses), run).is_err());
-            assert_eq!(all.logs, each.logs, "{wrong} left a trace");
+            assert!(single.update(Losses::Floats(&losses), run).is_err());
+            assert_eq!(all.logs, single.logs, "{wrong} left a trace");
         }
         let mut wrong = bits;
         wrong[3] = 2;
-        assert!(each.update(Losses::Bits(&wrong), run).is_err());
-        assert_eq!(all.logs, each.logs);
+        assert!(single.update(Losses::Bits(&wrong), run).is_err());
+        assert_eq!(all.logs, single.logs);
     }
 
     #[test]

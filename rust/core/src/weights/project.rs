@@ -179,7 +179,7 @@ fn bracketed(w: &[f64], search: &mut Search, run: Run<'_>) -> Result<Vec<f64>> {
     let mut parts = collected((0..w.len().div_ceil(CHUNK)).map(|_| Part::default()))?;
     run.try_for_each_chunk(&mut parts, 1, |chunk, part| {
         let start = chunk * CHUNK;
-        part[0] = look(&w[start..w.len().min(start + CHUNK)], low, high)?;
+        part[0] = count_chunk(&w[start..w.len().min(start + CHUNK)], low, high)?;
         Ok(())
     })?;
     let mut open = room(Some(parts.iter().map(|part| part.open.len()).sum()))?;
@@ -221,7 +221,7 @@ struct Part {
     open: Vec<f64>,
 }
 
-fn look(w: &[f64], low: f64, high: f64) -> Result<Part> {
+fn count_chunk(w: &[f64], low: f64, high: f64) -> Result<Part> {
     let (mut capped, mut scaled, mut open) = ([0u64; LANES], [0.0; LANES], Vec::new());
     for group in w.chunks(LANES) {
         let mut undecided = false;

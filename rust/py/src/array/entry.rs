@@ -1,0 +1,51 @@
+//! Entries of any integer type as bits.
+
+use hdp_fast_core::error::Error;
+use numpy::Element;
+use numpy::ndarray::ArrayView1;
+
+const RULE: &str = "every entry must be 0 or 1";
+
+/// An integer type that may hold bits.
+pub trait Entry: Element + Copy {
+    /// The lowest bit, and whether there is anything else.
+    fn split(self) -> (u8, bool);
+}
+
+impl Entry for bool {
+    fn split(self) -> (u8, bool) {
+        (u8::from(self), false)
+    }
+}
+
+macro_rules! entries {
+    ($($type:ty)*) => {$(
+        impl Entry for $type {
+            fn split(self) -> (u8, bool) {
+                (self as u8 & 1, self & !1 != 0)
+            }
+        }
+    )*};
+}
+entries!(u8 i8 u16 i16 u32 i32 u64 i64);
+
+/// Writes the lowest bits of the entries; says whether any entry holds more.
+pub fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool {
+    let mut wrong = false;
+    let mut put = |(bit, entry): (&mut u8, &T)| {
+        let (low, more) = entry.split();
+        *bit = low;
+        wrong |= more;
+    };
+    match entries.as_slice() {
+        // The compiler vectorizes this loop.
+        Some(slice) => bits.iter_mut().zip(slice).for_each(&mut put),
+        None => bits.iter_mut().zip(entries.iter()).for_each(&mut put),
+    }
+    wrong
+}
+
+/// The array may be private: neither place nor value is told.
+pub fn not_bits(name: &str) -> Error {
+    Error::Parameter(format!("{name} holds something else, but {RULE}"))
+}

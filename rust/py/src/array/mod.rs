@@ -1,0 +1,53 @@
+//! The door for numpy arrays: checked once, packed once. The only folder that names numpy's types.
+
+mod bits;
+mod borrow;
+mod check;
+mod entry;
+mod pack;
+
+use hdp_fast_core::gf2::BitMatrix;
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+pub use bits::{Answers, answers};
+pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
+pub use pack::{matrix, packed_rows, vector};
+
+use crate::run::{run, streaming_cost};
+use crate::scalar::bytes;
+
+/// The argument `threads`.
+pub type Threads<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// A uint8 matrix of numpy.
+pub type Matrix<'py> = Bound<'py, PyArray2<u8>>;
+
+/// A vector of numpy.
+pub type Vector<'py, T = u8> = Bound<'py, PyArray1<T>>;
+
+/// Looks up what numpy offers to compiled modules, and borrows an array by its rules.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    returned::<u8>(py, Vec::new()).try_readonly().map_err(borrow::in_use)?;
+    Ok(())
+}
+
+/// A matrix, one byte an entry.
+pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
+    let (rows, columns) = (matrix.rows(), matrix.columns());
+    let mut entries = bytes(rows.saturating_mul(columns))?;
+    run(py, None, streaming_cost(8 * entries.len()), |run| {
+        run.try_for_each_chunk(&mut entries, columns.max(1), |i, row| {
+            for (word, bits) in matrix.row(i).iter().zip(row.chunks_mut(64)) {
+                bits.iter_mut().enumerate().for_each(|(j, bit)| *bit = (word >> j & 1) as u8);
+            }
+            Ok(())
+        })
+    })?;
+    returned(py, entries).reshape([rows, columns])
+}
+
+/// A vector handed over to Python without a copy.
+pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
+    values.into_pyarray(py)
+}

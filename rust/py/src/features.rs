@@ -1,0 +1,100 @@
+//! Glue of `hdp_fast.learners.Features`.
+
+use std::sync::Arc;
+
+use hdp_fast_core::gf2::BitMatrix;
+use hdp_fast_core::score::Columns;
+use pyo3::prelude::*;
+
+use crate::array::{Integers, Threads};
+use crate::gf2::{matrix, vector};
+use crate::run::{run, streaming_cost};
+
+/// A rough cost of a read from anywhere, in nanoseconds.
+const READ: f64 = 10.0;
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Records of 0/1 features packed by columns, taken by every class of hypotheses over bits in place of X.
+///
+/// X: 0/1 (m, d), an array of bool or any integer dtype, or a BitMatrix, or Features, which are shared; never changed.
+/// threads: as hdp_fast.gf2.rank. Memory: about m d / 4 bytes.
+///
+/// Attributes:
+///     shape: (m, d).
+///
+/// Raises: ShapeError, ParameterError.
+/// Cost: one pass over X and one over the packed rows.
+/// Source: none.
+#[pyclass(frozen, module = "hdp_fast.learners")]
+pub struct Features {
+    pub columns: Arc<Columns>,
+    rows: Arc<BitMatrix>,
+}
+
+#[pymethods]
+impl Features {
+    #[new]
+    #[pyo3(signature = (X, *, threads=None))]
+    #[allow(non_snake_case)]
+    fn new(X: Any<'_, '_>, threads: Threads<'_, '_>) -> PyResult<Features> {
+        if let Ok(packed) = X.cast::<Features>() {
+            return Ok(packed.get().shared());
+        }
+        let rows = matrix("X", X, threads)?;
+        let cost = streaming_cost(16 * rows.rows() * rows.words());
+        let columns = run(X.py(), threads, cost, |run| Columns::pack(&rows, run))?;
+        Ok(Features { columns: Arc::new(columns), rows })
+    }
+
+    /// The records of these indices, int64 and contiguous: for learn_indices, which checks them.
+    #[pyo3(name = "_take")]
+    fn take(&self, py: Python<'_>, indices: Integers<'_>) -> PyResult<Features> {
+        let indices = indices.as_slice()?;
+        let cost = READ * (indices.len() * self.rows.words()) as f64;
+        let (rows, columns) = run(py, None, cost, |run| {
+            let rows = self.rows.taken(indices, run)?;
+            let columns = Columns::pack(&rows, run)?;
+            Ok((rows, columns))
+        })?;
+        Ok(Features { columns: Arc::new(columns), rows: Arc::new(rows) })
+    }
+
+    /// Numbers of records and features.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.columns.records(), self.columns.features())
+    }
+
+    fn __len__(&self) -> usize {
+        self.columns.records()
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: Any<'_, '_>) -> Py<Self> {
+        slf
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Features({} records of {} bits)", self.columns.records(), self.columns.features())
+    }
+}
+
+impl Features {
+    fn shared(&self) -> Features {
+        Features { columns: self.columns.clone(), rows: self.rows.clone() }
+    }
+
+    /// Labels, as many as records.
+    pub fn labels(&self, y: Any<'_, '_>) -> PyResult<BitMatrix> {
+        vector("y", y, self.columns.records(), "the number of records of X")
+    }
+
+    /// A rough cost of so many word operations for 64 records each, in nanoseconds.
+    pub fn cost(&self, operations: usize) -> f64 {
+        operations as f64 * self.columns.records().div_ceil(64) as f64 / 4.0
+    }
+}

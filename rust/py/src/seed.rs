@@ -1,0 +1,31 @@
+//! The coins of a call.
+
+use std::ops::Deref;
+
+use hdp_fast_core::noise::Seed;
+use pyo3::Borrowed;
+use pyo3::prelude::*;
+
+use crate::error::raise;
+
+/// The argument `seed`: 32 bytes give the same coins again, None those of the operating system.
+pub struct Key(Seed);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Key {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Key> {
+        match value.extract::<Option<[u8; 32]>>()? {
+            None => Seed::from_os().map(Key).map_err(raise),
+            Some(bytes) => Ok(Key(Seed::reproducible(bytes))),
+        }
+    }
+}
+
+impl Deref for Key {
+    type Target = Seed;
+
+    fn deref(&self) -> &Seed {
+        &self.0
+    }
+}

@@ -1,0 +1,90 @@
+//! Glue of the solution spaces of `hdp_fast.gf2`.
+
+use hdp_fast_core::gf2::{self, System};
+use hdp_fast_core::noise::Stream;
+use pyo3::prelude::*;
+
+use crate::array::{self, Matrix, Vector};
+use crate::gf2::{matrix, vector};
+use crate::run::{elimination_cost, run, streaming_cost};
+use crate::seed::Key;
+
+/// All solutions of A x = b; the documentation is that of hdp_fast.gf2.
+#[pyclass(frozen, subclass, module = "hdp_fast._core")]
+pub struct Solution(gf2::Solution);
+
+#[pymethods]
+impl Solution {
+    #[new]
+    #[pyo3(signature = (A, b, *, threads=None))]
+    #[allow(non_snake_case)]
+    fn new(
+        py: Python<'_>,
+        A: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+        threads: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Solution> {
+        let matrix = matrix("A", A, threads)?;
+        let b = vector("b", b, matrix.rows(), "the number of rows of A")?;
+        let cost = elimination_cost(matrix.rows(), matrix.columns());
+        let system = System { matrix: &matrix, rows: None, ones: false, rhs: Some(b.row(0)) };
+        run(py, threads, cost, |run| gf2::solve(&system, run)).map(Solution)
+    }
+
+    /// Whether there is a solution.
+    #[getter]
+    fn consistent(&self) -> bool {
+        self.0.consistent
+    }
+
+    /// Rank of the coefficients.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    /// Dimension of the null space: there are 2**nullity solutions, or none.
+    #[getter]
+    fn nullity(&self) -> usize {
+        self.0.nullity()
+    }
+
+    /// The solution whose free unknowns are zero, uint8 (d,); None if there is none.
+    #[getter]
+    fn x<'py>(&self, py: Python<'py>) -> PyResult<Option<Vector<'py>>> {
+        let x = run(py, None, self.cost(1), |run| self.0.particular(run))?;
+        Ok(x.map(|x| array::returned(py, x)))
+    }
+
+    /// A basis of the null space, uint8 (nullity, d).
+    ///
+    /// Raises: MemoryError.
+    /// Cost: nullity d^2 / 64 word operations and nullity d bytes.
+    /// Source: back substitution.
+    fn nullspace<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
+        let basis = run(py, None, self.cost(self.0.nullity()), |run| self.0.null_space(run))?;
+        array::unpacked(py, &basis)
+    }
+
+    #[pyo3(name = "_sample")]
+    fn sample<'py>(&self, py: Python<'py>, seed: Key) -> PyResult<Option<Vector<'py>>> {
+        let mut rng = seed.stream(Stream::Solution, 0);
+        let x = run(py, None, self.cost(1), |run| self.0.sample(&mut rng, run))?;
+        Ok(x.map(|x| array::returned(py, x)))
+    }
+
+    fn __repr__(&self) -> String {
+        let (rank, nullity) = (self.0.rank(), self.0.nullity());
+        match self.0.consistent {
+            true => format!("Solution(rank {rank}, nullity {nullity}: 2**{nullity} solutions)"),
+            false => format!("Solution(rank {rank}, nullity {nullity}: inconsistent, no solution)"),
+        }
+    }
+}
+
+impl Solution {
+    /// Rough cost of completing so many vectors by back substitution.
+    fn cost(&self, vectors: usize) -> f64 {
+        streaming_cost(self.0.rank() * self.0.unknowns() / 8 * vectors.div_ceil(64))
+    }
+}
