@@ -20,7 +20,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export MPLBACKEND := Agg
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
-BENCHES := $(sort $(wildcard benches/*.py))
+BENCHES := $(sort $(wildcard benches/bench_*.py))
 MIXTURES ?= 100000
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
