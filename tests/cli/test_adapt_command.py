@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fails
+from processes import wait_until
 
-from hdp_fast import PrivacyRecord
+from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import main
 from hdp_fast.cli.scaled_features import ScaledFeatures
 from hdp_fast.data import Schema, files, read_table
@@ -336,33 +337,15 @@ def test_a_predictor_that_cannot_be_written_is_printed(capsys, folder, monkeypat
     assert json.loads(out.out)["coefficients"]["size"] == pytest.approx(0.3, abs=1e-5)
 
 
-BEGUN = """
-import sys
-from pathlib import Path
-from hdp_fast import _convex_run, cli
-
-descended = _convex_run.descended
-
-
-def begun(*arguments):
-    Path("begun").touch()
-    return descended(*arguments)
-
-
-_convex_run.descended = begun
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
 def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", ".1"]) == 0
     argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", "--steps", 10**8)
+    ledger = Budget.open("ledger")
     process = subprocess.Popen(
-        [sys.executable, "-c", BEGUN, *argv], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "hdp_fast", *argv], stderr=subprocess.PIPE, text=True
     )
-    patience = time.monotonic() + 60
-    while not (folder / "begun").exists() and time.monotonic() < patience:
-        time.sleep(0.05)
+    # It descends as soon as it has paid.
+    wait_until(lambda: ledger.spent.epsilon > 0, process)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=20)

@@ -9,12 +9,11 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from processes import as_nobody, exit_code, forked, forking
 from state_faces import FACES, answer, refused
 
 from hdp_fast import Budget
@@ -273,17 +272,7 @@ def test_flipped_bits_raise_nothing_else(face, path):
     assert 0 < same < 150
 
 
-UNUSABLE = """
-import os, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from state_faces import FACES, refused
-if os.getuid() == 0:
-    os.setuid(65534)
-refused(FACES[sys.argv[1]], Path(sys.argv[2]), sys.argv[4])
-"""
-
-
+@forking
 @pytest.mark.parametrize(
     ("file_mode", "folder_mode", "rule"),
     [
@@ -299,18 +288,9 @@ def test_what_may_not_be_written_is_refused(name, file_mode, folder_mode, rule):
         FACES[name].make(path)
         path.chmod(file_mode)
         Path(folder).chmod(folder_mode)
-        command = [
-            sys.executable,
-            "-c",
-            UNUSABLE,
-            name,
-            str(path),
-            str(Path(__file__).parents[1] / "support"),
-            rule,
-        ]
-        run = subprocess.run(command, capture_output=True, text=True)
+        child = forked(as_nobody(lambda: refused(FACES[name], path, rule)))
+        assert exit_code(child) == 0
         Path(folder).chmod(0o777)
-        assert run.returncode == 0, run.stderr
         assert os.listdir(folder) == ["state"]
 
 

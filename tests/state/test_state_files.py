@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from processes import exit_code, forked, forking
 from state_faces import FACES, RECORD, SETTINGS, make_checkpoint, refused
 
 from hdp_fast import Budget
@@ -214,18 +215,16 @@ def test_a_released_hypothesis_is_never_replaced(path):
     assert Journal(path, SETTINGS).hypotheses == ['"released"']
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@forking
 def test_a_forked_child_has_no_lock_and_writes_nothing(path):
     journal = Journal(path, SETTINGS)
     with journal.held():
-        child = os.fork()
-        if child == 0:
-            try:
+
+        def child():
+            with pytest.raises(CheckpointError, match="only the process that began the run"):
                 journal.hypothesis(1, "{}")
-            except CheckpointError as error:
-                os._exit(0 if "only the process that began the run" in str(error) else 1)
-            os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+        assert exit_code(forked(child)) == 0
     assert journal.hypotheses == []
 
 

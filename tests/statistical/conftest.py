@@ -1,6 +1,6 @@
 import pytest
 
-from hdp_fast import transfer
+from hdp_fast.transfer import estimator
 
 AUDITS = pytest.StashKey[list]()
 
@@ -14,14 +14,14 @@ def one_thread(monkeypatch):
 @pytest.fixture
 def verified_once(monkeypatch):
     """Accounting for a run of two rounds takes longer than the run: once for each plan will do."""
-    verify, verified = transfer._verify, set()
+    verify, verified = estimator._verify, set()
 
     def once(learner, found, weights):
         if found not in verified:
             verify(learner, found, weights)
             verified.add(found)
 
-    monkeypatch.setattr(transfer, "_verify", once)
+    monkeypatch.setattr(estimator, "_verify", once)
 
 
 @pytest.fixture
