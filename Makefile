@@ -60,7 +60,7 @@ bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy referenc
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each)
-	$(BIN)/python -m pytest tests/statistical $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/statistical --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 faults: develop $(STAMPS)/dev ## kills, full disks, races, forks and hostile arrays at length, with a table of figures
 	HDP_FAST_FAULTS=long $(BIN)/python -m pytest tests/faults -s $(PYTEST_ARGS)

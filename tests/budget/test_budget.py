@@ -291,7 +291,7 @@ def test_random_sequences_follow_the_oracle_and_never_exceed_a_limit(seed):
     budgets, splits = [(Budget(1), Oracle("budget", Fraction(1)))], []
     root = budgets[0]
     refused = 0
-    for _ in range(150):
+    for _ in range(80):
         epsilon = rng.choice([0.1, 0.07, 0.01, 0.001])
         exact = Fraction(str(epsilon))
         (real, oracle), action = rng.choice(budgets), rng.choice("pppcsb")

@@ -2,7 +2,7 @@ import pytest
 
 from hdp_fast.transfer import estimator
 
-AUDITS = pytest.StashKey[list]()
+AUDIT = "audit"
 
 
 @pytest.fixture
@@ -25,13 +25,21 @@ def verified_once(monkeypatch):
 
 
 @pytest.fixture
-def audit_table(pytestconfig):
-    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show."""
-    return pytestconfig.stash.setdefault(AUDITS, [])
+def audit_table(request):
+    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show.
+
+    They come with the test's report, as workers have no other way to the process that prints.
+    """
+    rows = []
+    yield rows
+    for name, *numbers, wrong in rows:
+        request.node.user_properties.append((AUDIT, [name, *map(float, numbers), wrong]))
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    rows = config.stash.get(AUDITS, [])
+def pytest_terminal_summary(terminalreporter):
+    reports = (report for some in terminalreporter.stats.values() for report in some)
+    properties = (pair for report in reports for pair in getattr(report, "user_properties", ()))
+    rows = [row for name, row in properties if name == AUDIT]
     if rows:
         terminalreporter.section("audits: lower bounds on epsilon")
         head = ("mechanism", "promised", "found", "twin", "what is wrong with the twin")

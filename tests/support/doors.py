@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from test_bad_input import CALLS
+from calls import CALLS
 
 from hdp_fast import adaptation, labels, learners, local, parity, transfer, weights
 from hdp_fast.local import Agents
