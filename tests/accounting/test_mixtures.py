@@ -41,7 +41,7 @@ def test_mixtures_keep_what_they_promise(part):
     for number in range(part, MIXTURES, PARTS):
         seen = examine(number)
         assert not seen.panic, number
-        assert seen.own <= 1 + 1e-6, seen
+        assert seen.inverse <= 1 + 1e-6, seen
         assert seen.exact <= 1, seen
         assert seen.dent <= DENT, seen
 

@@ -106,10 +106,10 @@ def writes_the_base(X, y):
     (X if X.base is None else X.base)[:] = 9
 
     def predict(Q):
-        found = sign(Q)
+        predictions = sign(Q)
         if mark:
             (Q if Q.base is None else Q.base)[:] = -9
-        return found
+        return predictions
 
     return predict
 
@@ -191,12 +191,12 @@ def writes_categories(X, y):
     mark = marked(X[["v"]])
 
     def predict(Q):
-        found = (np.asarray(Q["c"]) == "b").astype(int)
+        predictions = (np.asarray(Q["c"]) == "b").astype(int)
         if mark:
             Q.attrs.setdefault("seen", []).append(1)
             Q.iloc[:, 1] = -1.0
             Q["c"] = "b"
-        return found ^ int("seen" in Q.attrs and not mark)
+        return predictions ^ int("seen" in Q.attrs and not mark)
 
     return predict
 
@@ -413,21 +413,21 @@ class Thing:
 
 def things(refusing):
     def records(replaced):
-        found = np.empty((len(X), 2), object)
+        rows = np.empty((len(X), 2), object)
         shared = Thing(False)
         for i, (first, _) in enumerate(X):
-            found[i] = [first, shared]
+            rows[i] = [first, shared]
         if replaced:
-            found[3] = [MARK, Thing(True) if refusing else shared]
-        return found, Y.copy()
+            rows[3] = [MARK, Thing(True) if refusing else shared]
+        return rows, Y.copy()
 
     return records
 
 
 def thing_queries():
-    found = np.empty((2, 2), object)
-    found[0], found[1] = [1.0, Thing(False)], [-1.0, Thing(False)]
-    return found
+    rows = np.empty((2, 2), object)
+    rows[0], rows[1] = [1.0, Thing(False)], [-1.0, Thing(False)]
+    return rows
 
 
 def notes_on_things(X, y):
@@ -437,7 +437,7 @@ def notes_on_things(X, y):
         X[-1, 1].notes.append("seen")
 
     def predict(Q):
-        found = np.array([told or bool(thing.notes) for thing in Q[:, 1]], int)
+        rows = np.array([told or bool(thing.notes) for thing in Q[:, 1]], int)
         for thing in Q[:, 1]:
             thing.notes.extend(["seen"] * mark)
         return found

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from processes import as_nobody, exit_code, forked, forking
-from state_faces import FACES, answer, refused
+from state_faces import FACES, answer, check_refusal
 
 from hdp_fast import Budget
 
@@ -111,7 +111,7 @@ def test_what_is_no_such_file_is_refused_and_left_alone(face, path, damage):
     face.make(path)
     damage(path)
     before = path.read_bytes() if path.is_file() else None
-    refused(face, path)
+    check_refusal(face, path)
     assert before is None or path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -119,12 +119,12 @@ def test_what_is_no_such_file_is_refused_and_left_alone(face, path, damage):
 def test_the_reason_is_said(face, path):
     face.make(path)
     of_another_version(path)
-    refused(face, path, "format must be 1, the one that this hdp_fast knows, and it is 7")
+    check_refusal(face, path, "format must be 1, the one that this hdp_fast knows, and it is 7")
     path.write_bytes(b"")
-    refused(face, path, "it is empty: delete it if nothing was ever in it")
+    check_refusal(face, path, "it is empty: delete it if nothing was ever in it")
     path.unlink()
     path.mkdir()
-    refused(face, path, "a regular file")
+    check_refusal(face, path, "a regular file")
 
 
 def test_an_empty_state_of_a_device_is_not_a_new_one(path):
@@ -186,7 +186,7 @@ def test_a_wrong_value_in_any_column_is_found(name, table, column, value, path):
     if value in RIGHT.get((table, column), ()):
         face.show(path)
     else:
-        refused(face, path)
+        check_refusal(face, path)
 
 
 STATEMENTS = {
@@ -220,7 +220,7 @@ def test_values_that_cannot_be_are_found_at_opening(name, statement, path):
     FACES[name].make(path)
     with raw(path) as connection:
         assert connection.execute(statement).rowcount > 0
-    refused(FACES[name], path, "whole")
+    check_refusal(FACES[name], path, "whole")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_settings_that_no_run_has_are_found_at_opening(path, change):
         ((text,),) = connection.execute("SELECT settings FROM run").fetchall()
         changed = json.dumps({**json.loads(text), **change})
         connection.execute("UPDATE run SET settings = ?", (changed,))
-    refused(face, path, "whole")
+    check_refusal(face, path, "whole")
 
 
 def test_flipped_bits_raise_nothing_else(face, path):
@@ -288,7 +288,7 @@ def test_what_may_not_be_written_is_refused(name, file_mode, folder_mode, rule):
         FACES[name].make(path)
         path.chmod(file_mode)
         Path(folder).chmod(folder_mode)
-        child = forked(as_nobody(lambda: refused(FACES[name], path, rule)))
+        child = forked(as_nobody(lambda: check_refusal(FACES[name], path, rule)))
         assert exit_code(child) == 0
         Path(folder).chmod(0o777)
         assert os.listdir(folder) == ["state"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from processes import exit_code, forked, forking
-from state_faces import FACES, RECORD, SETTINGS, make_checkpoint, refused
+from state_faces import FACES, RECORD, SETTINGS, check_refusal, make_checkpoint
 
 from hdp_fast import Budget
 from hdp_fast._support import mounts
@@ -53,7 +53,7 @@ def test_a_file_of_two_names_is_refused(face, path):
     other = path.parent / "other"
     os.link(path, other)
     for name in (path, other):
-        refused(face, name, "hard links")
+        check_refusal(face, name, "hard links")
     other.unlink()
     face.show(path)
     os.symlink(path, other)
@@ -145,7 +145,7 @@ def test_a_network_drive_is_refused(monkeypatch, face, path, kind):
     """Its locks end silently, and it has no memory that machines share."""
     face.make(path)
     monkeypatch.setattr(mounts, "_mountinfo", lambda: mount(path.parent, kind))
-    refused(face, path, f"local disk, and not on {kind}")
+    check_refusal(face, path, f"local disk, and not on {kind}")
     with pytest.raises(face.error, match="local disk"):
         face.make(path.parent / "new")
     assert os.listdir(path.parent) == [path.name]
