@@ -437,10 +437,10 @@ def notes_on_things(X, y):
         X[-1, 1].notes.append("seen")
 
     def predict(Q):
-        rows = np.array([told or bool(thing.notes) for thing in Q[:, 1]], int)
+        predictions = np.array([told or bool(thing.notes) for thing in Q[:, 1]], int)
         for thing in Q[:, 1]:
             thing.notes.extend(["seen"] * mark)
-        return found
+        return predictions
 
     return predict
 
