@@ -608,7 +608,7 @@ def hear(processes):
 def test_two_processes_race_for_the_last_epsilon_and_one_wins(tmp_path):
     """The file is made by whoever comes first, too."""
     with racers(2) as pair:
-        for number in range(200):
+        for number in range(80):
             path = tmp_path / f"race {number}"
             tell(pair, path)
             assert hear(pair) == ["ready"] * 2
@@ -616,7 +616,7 @@ def test_two_processes_race_for_the_last_epsilon_and_one_wins(tmp_path):
             assert sorted(hear(pair)) == ["lost", "won"]
             assert hear(pair) == ["done"] * 2
             assert states(Budget.open(path)) == ["committed"]
-    assert sorted(os.listdir(tmp_path)) == sorted(f"race {number}" for number in range(200))
+    assert sorted(os.listdir(tmp_path)) == sorted(f"race {number}" for number in range(80))
 
 
 def killed_at(step, path, log):
