@@ -138,7 +138,7 @@ LEARNERS = (
 def main() -> None:
     """Run what was asked for, print a table, write the figure and its numbers."""
     accept_seeds()
-    arguments = make_parser(__doc__, quick="20 runs, up to 8 bits").parse_args()
+    arguments = make_parser(__doc__, quick="20 runs, up to 6 bits").parse_args()
     begun = time.perf_counter()
     rows = [row for each in LEARNERS for row in rows_of(each, arguments.quick)]
     slopes = [slope_of(each, rows, kind) for each in LEARNERS for kind in ("planned", "measured")]
@@ -150,7 +150,7 @@ def main() -> None:
 
 def rows_of(learner: Learner, quick: bool) -> list[dict[str, Any]]:
     """What is planned for each d, and measured where it is run."""
-    runs, most = (20, 8) if quick else (learner.runs, max(learner.measured))
+    runs, most = (20, 6) if quick else (learner.runs, max(learner.measured))
     rows = []
     for d in PLANNED:
         if learner.run is agents_alone and d > MOST_LOCAL:
