@@ -20,7 +20,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export MPLBACKEND := Agg
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
-BENCHES := $(sort $(wildcard benches/*.py))
+BENCHES := $(sort $(wildcard benches/bench_*.py))
 MIXTURES ?= 100000
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
@@ -33,6 +33,9 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
   table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 
+# A worker for each core: threads of linear algebra would only wait for each other's turn.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
 .PHONY: help demo test lint bench stat faults mixtures papers docs wheel ci toolchain develop clean
 
 help: ## list the verbs
@@ -44,7 +47,7 @@ demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits unde
 
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
 	cargo test --release --package hdp-fast-core
-	$(BIN)/python -m pytest tests --ignore=tests/statistical --numprocesses auto --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
 
 lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
 	cargo fmt --all --check
@@ -60,7 +63,7 @@ bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy referenc
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each)
-	$(BIN)/python -m pytest tests/statistical $(PYTEST_ARGS)
+	$(PYTEST) tests/statistical $(PYTEST_ARGS)
 
 faults: develop $(STAMPS)/dev ## kills, full disks, races, forks and hostile arrays at length, with a table of figures
 	HDP_FAST_FAULTS=long $(BIN)/python -m pytest tests/faults -s $(PYTEST_ARGS)

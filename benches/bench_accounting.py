@@ -10,14 +10,14 @@ of which only the moments bound every number of changed draws.
 
 from __future__ import annotations
 
-import argparse
-import json
 import logging
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+from _harness import make_parser, print_aligned, print_json
 
 from hdp_fast import accounting
 from hdp_fast.accounting import (
@@ -28,7 +28,6 @@ from hdp_fast.accounting import (
     Pure,
     Subsampled,
 )
-from hdp_fast.bench import align
 
 Terms = list[tuple[accounting.Mechanism, int]]
 
@@ -68,10 +67,8 @@ DESIGNS = [
 
 def main() -> None:
     """Print the table, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser = make_parser(__doc__, repeats=5)
     parser.add_argument("--interval", type=float, default=1e-4, help="grid of dp-accounting")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     # The optimistic estimate says each time that it is no connect-the-dots.
@@ -82,7 +79,7 @@ def main() -> None:
     }
     noises = [noise(*design) for design in DESIGNS]
     if arguments.json:
-        print(json.dumps({"epsilon": rows, "noise": noises}, indent=2))
+        print_json({"epsilon": rows, "noise": noises})
     else:
         print_table(rows)
         print_noises(noises)
@@ -168,7 +165,7 @@ def print_table(rows: dict[str, dict[str, tuple[float, float] | None]]) -> None:
         for name, row in rows.items()
     ]
     print("epsilon at delta = 1e-6 (1e-4 for gradients), in brackets median milliseconds")
-    print("\n".join(align([["", *routes], *lines])))
+    print_aligned([["", *routes], *lines])
 
 
 def print_noises(noises: list[dict[str, float]]) -> None:
@@ -180,7 +177,7 @@ def print_noises(noises: list[dict[str, float]]) -> None:
         [f"{value:,.5g}" if value < 1e5 else f"{value:,.0f}" for value in row.values()]
         for row in noises
     ]
-    print("\n".join(align([header, *body])))
+    print_aligned([header, *body])
 
 
 if __name__ == "__main__":

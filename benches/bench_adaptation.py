@@ -9,13 +9,12 @@ losses. Two threads for all, numpy's own included.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json, right
 from numpy.typing import NDArray
 
 from hdp_fast import _core
@@ -37,26 +36,24 @@ Action = Callable[[], object]
 
 def main() -> None:
     """Print the table, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=5)
     parser.add_argument("--rows", type=int, default=1_000_000, help="public and private together")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     found = [measured(arguments.rows, d, dtype, arguments.repeats) for d, dtype in CASES]
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print_json(found)
         return
     print(f"{arguments.rows:,} rows, {THREADS} threads, milliseconds; squared loss unless named\n")
     names = ("ours", "exact", "given", "products", "numpy", "limit")
     names += ("logistic", "numpy logistic")
     ratios = ("of products", "times numpy", "times limit", "times numpy, logistic")
-    print(f"{'d':>5}{'dtype':>9}" + "".join(f"{name:>16}" for name in names))
+    print(f"{'d':>5}{'dtype':>9}" + right(names, 16))
     for row in found:
-        cells = "".join(f"{1e3 * row['seconds'][name]:>16.1f}" for name in names)
+        cells = right((1e3 * row["seconds"][name] for name in names), 16, ".1f")
         print(f"{row['d']:>5}{row['dtype']:>9}{cells}")
-    print(f"\n{'d':>5}{'dtype':>9}" + "".join(f"{name:>22}" for name in ratios) + f"{'target':>18}")
+    print(f"\n{'d':>5}{'dtype':>9}" + right(ratios, 22) + f"{'target':>18}")
     for row in found:
-        cells = "".join(f"{row[name]:>22.2f}" for name in ratios)
+        cells = right((row[name] for name in ratios), 22, ".2f")
         print(f"{row['d']:>5}{row['dtype']:>9}{cells}{target(row['d']):>18}")
 
 

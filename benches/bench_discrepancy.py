@@ -7,11 +7,10 @@ are float32. Threads are those of BLAS: OPENBLAS_NUM_THREADS=1 sets one.
 
 from __future__ import annotations
 
-import argparse
-import json
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json
 from numpy.typing import NDArray
 
 from hdp_fast.adaptation import Discrepancy, discrepancy
@@ -25,14 +24,12 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Print the table, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=3)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows = [time_discrepancy(arguments.rows // 2, d, arguments.repeats) for d in FEATURES]
     if arguments.json:
-        print(json.dumps({"discrepancy": rows}, indent=2))
+        print_json({"discrepancy": rows})
         return
     print(f"{arguments.rows:,} rows in all, seconds")
     for row in rows:

@@ -5,18 +5,17 @@ Run `python benches/bench_gf2.py`: about five minutes and 1 GB of memory on two 
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_aligned, print_json
 from numpy.typing import NDArray
 from peers import m4ri
 
 from hdp_fast import gf2
-from hdp_fast.bench import Action, Words, align, medians, packed_matrix, random_words
+from hdp_fast.bench import Action, Words, medians, packed_matrix, random_words
 from hdp_fast.reference import gf2 as reference
 
 SIZES = (256, 1024, 4096, 10_000, 20_000)
@@ -28,18 +27,16 @@ TALL_RANK = 9_000
 
 def main() -> None:
     """Print both tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=5)
     parser.add_argument("--size", type=int, nargs="*", default=SIZES, help="square matrices")
-    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--no-tall", action="store_true", help="leave out 100,000 x 10,000")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     usable, reason = m4ri.available()
     squares = [time_square(size, arguments.repeats, usable) for size in arguments.size]
     tall = [] if arguments.no_tall else time_tall(arguments.repeats)
     if arguments.json:
         skipped = None if usable else reason
-        print(json.dumps({"m4ri_skipped": skipped, "squares": squares, "tall": tall}, indent=2))
+        print_json({"m4ri_skipped": skipped, "squares": squares, "tall": tall})
         return
     print_squares(squares)
     if not usable:
@@ -161,7 +158,7 @@ def print_squares(squares: list[dict[str, Any]]) -> None:
     header = ["n", *names, "M4RI / 1", "M4RI / 2", "numpy / 2", "by rows / 2"]
     lines = [[f"{row['size']:,}", *_square_cells(row["seconds"], names)] for row in squares]
     print("rank of n x n random, median milliseconds and ratios (higher is better for us)")
-    print("\n".join(align([header, *lines])))
+    print_aligned([header, *lines])
     if any(row["m4ri_openmp"] for row in squares):
         print("M4RI was built with OpenMP here and was held to one thread")
 
@@ -194,7 +191,7 @@ def print_tall(tall: list[dict[str, Any]]) -> None:
             ]
         )
     print("\nsolve of a consistent tall system, median seconds, all threads (lower is better)")
-    print("\n".join(align(lines)))
+    print_aligned(lines)
 
 
 if __name__ == "__main__":

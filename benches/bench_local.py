@@ -7,15 +7,13 @@ they take at the end for the estimates is not counted, nor is ours.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json, right, with_threads
 from numpy.typing import NDArray
 
 from hdp_fast import noise
@@ -41,10 +39,8 @@ Integers = NDArray[np.int64]
 
 def main() -> None:
     """Print the tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser = make_parser(__doc__, repeats=7)
     parser.add_argument("--epsilon", type=float, default=1.0, help="of the frequency oracles")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     tables = {
         "means": means(),
@@ -54,7 +50,7 @@ def main() -> None:
         "word": time_word(arguments.repeats),
     }
     if arguments.json:
-        print(json.dumps(tables, indent=2))
+        print_json(tables)
         return
     print_means(tables["means"])
     print_frequencies(tables["frequencies"])
@@ -101,16 +97,6 @@ def frequencies() -> list[dict[str, Any]]:
     return rows
 
 
-def with_threads(count: int, action: Action) -> Action:
-    """The action on so many threads."""
-
-    def limited() -> None:
-        os.environ["HDP_FAST_NUM_THREADS"] = str(count)
-        action()
-
-    return limited
-
-
 def time_numbers(repeats: int) -> dict[str, float]:
     """Nanoseconds a report about a bit or a number, and of adding it."""
     rng = np.random.default_rng()
@@ -124,8 +110,8 @@ def time_numbers(repeats: int) -> dict[str, float]:
         "bits, 2 threads": with_threads(2, lambda: made.sample(bits)),
         "numbers, 1 thread": with_threads(1, lambda: made.sample(numbers)),
         "numbers, 2 threads": with_threads(2, lambda: made.sample(numbers)),
-        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, rng),
-        "adding bits": lambda: made.aggregate(answers),
+        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, coins),
+        "adding bits": with_threads(2, lambda: made.aggregate(said)),
     }
     small: dict[str, Action] = {}
     for each in (Piecewise(1.0), LaplaceRandomizer(1.0), GaussianRandomizer(1.0, 1e-6)):
@@ -230,7 +216,7 @@ def print_means(rows: list[dict[str, Any]]) -> None:
         "these agents": f"Agents whose own mean is asked for, {GOAL}",
     }
     for name, title in titles.items():
-        print(f"\n{title}\n\n{'epsilon':>8}" + "".join(f"{head:>14}" for head in heads))
+        print(f"\n{title}\n\n{'epsilon':>8}" + right(heads, 14))
         for row in rows:
             shown = (f"{x:>14,}" if isinstance(x, int) else f"{x:>14.4g}" for x in row[name])
             print(f"{row['epsilon']:>8g}" + "".join(shown))
@@ -240,13 +226,13 @@ def print_frequencies(rows: list[dict[str, Any]]) -> None:
     """Variances as multiples of optimal unary encoding's, and agents."""
     heads = [f"{kind} {k}" for k in SIZES for kind in ("k-ary", "Hadamard")]
     print("\nVariance, mean over k values, in units of optimal unary encoding's\n")
-    print(f"{'epsilon':>8}{'unary':>14}" + "".join(f"{head:>14}" for head in heads))
+    print(f"{'epsilon':>8}{'unary':>14}" + right(heads, 14))
     for row in rows:
-        ratios = "".join(f"{x / row['unary']:>14.3f}" for x in row["variance"])
+        ratios = right((x / row["unary"] for x in row["variance"]), 14, ".3f")
         print(f"{row['epsilon']:>8g}{row['unary']:>14.4g}{ratios}")
     print(f"\nAgents for all k frequencies at once, any population, {GOAL}\n")
     for row in rows:
-        print(f"{row['epsilon']:>8g}{'':14}" + "".join(f"{x:>14,}" for x in row["agents"]))
+        print(f"{row['epsilon']:>8g}{'':14}" + right(row["agents"], 14, ","))
 
 
 def print_numbers(times: dict[str, float]) -> None:

@@ -6,16 +6,14 @@ its column is empty. OpenDP draws fewer values, since its cost a draw does not d
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import math
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json, right, with_threads
 
 from hdp_fast import local, noise
 from hdp_fast.bench import Action, medians
@@ -30,10 +28,7 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 def main() -> None:
     """Print the tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = make_parser(__doc__, repeats=7).parse_args()
     noises = [
         time_noise(law, scale, arguments.repeats)
         for law, scales in SCALES.items()
@@ -44,7 +39,7 @@ def main() -> None:
     sizes = time_sizes(arguments.repeats)
     if arguments.json:
         tables = {"noise": noises, "word": word, "bits": bits, "choices": choices, "sizes": sizes}
-        print(json.dumps(tables, indent=2))
+        print_json(tables)
         return
     print_noises(noises)
     print(
@@ -54,16 +49,6 @@ def main() -> None:
     print_bits(bits)
     print_choices(choices)
     print_sizes(sizes)
-
-
-def with_threads(count: int, action: Action) -> Action:
-    """The action on so many threads."""
-
-    def limited() -> None:
-        os.environ["HDP_FAST_NUM_THREADS"] = str(count)
-        action()
-
-    return limited
 
 
 def time_noise(law: str, scale: float, repeats: int) -> dict[str, Any]:
@@ -162,7 +147,7 @@ def print_noises(rows: list[dict[str, Any]]) -> None:
     print(f"\nNanoseconds a draw, {DRAWS:,} draws (OpenDP: {PEER_DRAWS:,})\n")
     heads = ["law", "scale", "1 thread", "2 threads", "numpy", "OpenDP"]
     ratios = ["OpenDP/1", "OpenDP/2", "numpy/1", "numpy/2"]
-    print("".join(f"{head:>10}" for head in heads + ratios))
+    print(right(heads + ratios, 10))
     for row in rows:
         one, two, fast = row["1 thread"], row["2 threads"], row["numpy"]
         peer = row.get("OpenDP", math.nan)

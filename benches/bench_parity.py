@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from _harness import make_parser, print_aligned, print_json
 from numpy.typing import NDArray
 
 from hdp_fast import gf2, parity
-from hdp_fast.bench import Action, align, medians
+from hdp_fast.bench import Action, medians
 
 DIMENSIONS = (1_000, 3_000, 10_000, 30_000)
 ALPHA = BETA = 0.05
@@ -31,10 +32,8 @@ COPIES = 2.7
 
 def main() -> None:
     """Print the tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=5)
     parser.add_argument("--d", type=int, nargs="*", default=DIMENSIONS)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.case is not None:
@@ -43,7 +42,7 @@ def main() -> None:
     plans = [plan_row(d) for d in arguments.d]
     cases = [run_case(d, arguments.repeats) for d in arguments.d]
     if arguments.json:
-        print(json.dumps({"plans": plans, "cases": cases}, indent=2))
+        print_json({"plans": plans, "cases": cases})
         return
     print_plans(plans)
     print_cases(cases)
@@ -139,7 +138,7 @@ def print_plans(plans: list[dict[str, int]]) -> None:
     for row in plans:
         sizes = (row["d"], row["loop"], row["batches"], row["paper"])
         lines.append([*(f"{size:,}" for size in sizes), f"{row['paper'] / row['loop']:.0f}"])
-    print("\n".join(align(lines)))
+    print_aligned(lines)
 
 
 def print_cases(cases: list[dict[str, Any]]) -> None:
@@ -160,7 +159,7 @@ def print_cases(cases: list[dict[str, Any]]) -> None:
             ]
         )
     print("\nlearn on uniform examples, packed, and the bare solve of a sample; median seconds")
-    print("\n".join(align(lines)))
+    print_aligned(lines)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ back. numpy 2 is needed for its route by words.
 
 from __future__ import annotations
 
-import argparse
-import json
 from functools import partial
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json
 from numpy.typing import NDArray
 
 from hdp_fast.bench import Action
@@ -51,10 +50,7 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Print the tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = make_parser(__doc__, repeats=7).parse_args()
     rng = np.random.default_rng()
     tables = {
         "lists": time_lists(rng, arguments.repeats),
@@ -63,7 +59,7 @@ def main() -> None:
         "halfspaces": [time_halfspaces(rng, arguments.repeats, d) for d in (8, 64)],
     }
     if arguments.json:
-        print(json.dumps(tables, indent=2))
+        print_json(tables)
         return
     print_tables(tables)
 

@@ -6,13 +6,12 @@ the records. One thread, unless the row says otherwise; numpy has its own.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json, right
 from numpy.typing import NDArray
 
 from hdp_fast.bench import medians
@@ -35,17 +34,15 @@ TARGET_RATIO = 40
 
 def main() -> None:
     """Print both tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=3)
     parser.add_argument("--small", action="store_true", help="100,000 records")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     n = 100_000 if arguments.small else 1_000_000
     os.environ["HDP_FAST_NUM_THREADS"] = "1"
     single = [*online(n, arguments.repeats)]
     wide = [row for dtype in ("float32", "float64") for row in batches(n, dtype, arguments.repeats)]
     if arguments.json:
-        print(json.dumps({"online": single, "batches": wide}, indent=2))
+        print_json({"online": single, "batches": wide})
         return
     print(f"n = {n:,}, d = {FEATURES}, one draw a step, logistic loss, whole calls\n")
     print(
@@ -61,7 +58,7 @@ def main() -> None:
     )
     print("order (bytes); random rows of these lengths take about twice as long to fetch as that\n")
     heads = ("ns a row", "numpy", "ratio", "cached", "in order", "x limit")
-    print(f"{'dtype':>10}{'noise':>12}" + "".join(f"{head:>10}" for head in heads))
+    print(f"{'dtype':>10}{'noise':>12}" + right(heads, 10))
     for row in wide:
         names = ("nanoseconds", "numpy", "ratio", "cached", "streamed", "distance")
         cells = (f"{row[name]:>10.{2 if name in ('ratio', 'distance') else 0}f}" for name in names)

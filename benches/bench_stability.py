@@ -7,8 +7,6 @@ maximum of all of them.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import tempfile
 import time
@@ -16,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json, with_threads
 from numpy.typing import NDArray
 
 from hdp_fast import stability
@@ -33,10 +32,8 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Print the tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser = make_parser(__doc__, repeats=7)
     parser.add_argument("--members", type=int, default=2000)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rng = np.random.default_rng()
     with tempfile.TemporaryDirectory() as empty:
@@ -47,7 +44,7 @@ def main() -> None:
             "designs": [time_design(*limits) for limits in PLANS],
         }
     if arguments.json:
-        print(json.dumps(tables, indent=2))
+        print_json(tables)
         return
     print_tables(tables)
 
@@ -56,12 +53,6 @@ def votes_for_one(rng: np.random.Generator, members: int, queries: int) -> NDArr
     """Votes for label 1 where three of four members are right and either label is as likely."""
     right = rng.binomial(members, 0.75, queries)
     return np.where(rng.random(queries) < 0.5, right, members - right).astype(np.uint32)
-
-
-def on_threads(threads: int, action: Action) -> None:
-    os.environ["HDP_FAST_NUM_THREADS"] = str(threads)
-    action()
-    del os.environ["HDP_FAST_NUM_THREADS"]
 
 
 def time_answers(rng: np.random.Generator, repeats: int) -> list[Row]:
@@ -85,8 +76,8 @@ def time_answers(rng: np.random.Generator, repeats: int) -> list[Row]:
             reference.respond_to_ones(levels, ones[:FEWER], k, most, rng)
 
         actions: dict[str, Action] = {
-            "1 thread": partial(on_threads, 1, ours),
-            "2 threads": partial(on_threads, 2, ours),
+            "1 thread": with_threads(1, ours),
+            "2 threads": with_threads(2, ours),
             "numpy": numpy,
         }
         times = medians(actions, repeats=repeats)

@@ -7,17 +7,15 @@ runs one plan from chi2 to its end, with the records and agents that it asks for
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
 import time
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_aligned, print_json
 
-from hdp_fast.bench import align
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import transfer as reference
@@ -36,11 +34,10 @@ VOTES = 10
 
 def main() -> None:
     """Print both tables, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--largest", action="store_true", help="10,000,000 records, too")
     parser.add_argument("--plans", action="store_true", help="no runs")
     parser.add_argument("--promised", action="store_true", help="a run that a plan promises")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     if arguments.promised:
         run_promised()
@@ -50,22 +47,22 @@ def main() -> None:
     sizes = [*SIZES, *([LARGEST] if arguments.largest else [])]
     runs = [] if arguments.plans else [row for n in sizes for row in run_rows(n)]
     if arguments.json:
-        print(json.dumps({"plans": plans, "rivals": rivals, "runs": runs}, indent=2))
+        print_json({"plans": plans, "rivals": rivals, "runs": runs})
         return
     print(f"Plans for {len(LEARNER.hypotheses):,} conjunctions, epsilon = 1, delta = 1e-6 for the")
     print("curator's records, epsilon = 1 for agents, beta = .05; the paper's are Algorithm 2's\n")
-    print("\n".join(align(plan_table(plans))))
+    print_aligned(plan_table(plans))
     print(
         "\nAgents alone, each asked about one conjunction: how many an excess error of alpha needs,"
     )
     print("and what the agents of our plan (alpha = .1, chi2 + 1 = 1.35, geometric) come to\n")
-    print("\n".join(align(rival_table(rivals))))
+    print_aligned(rival_table(rivals))
     if runs:
         print(
             f"\nPrivate runs of {ROUNDS} rounds, {D} features; "
             "numpy: floats, no privacy, 64 records a word\n"
         )
-        print("\n".join(align(run_table(runs))))
+        print_aligned(run_table(runs))
 
 
 def plan_rows(alpha: float, chi2: float) -> list[dict[str, Any]]:

@@ -6,13 +6,12 @@ Run `python benches/bench_weights.py`: about two minutes and 1 GB of memory; `--
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
 from typing import Any
 
 import numpy as np
+from _harness import make_parser, print_json
 from numpy.typing import NDArray
 
 from hdp_fast.bench import Action, medians
@@ -28,15 +27,13 @@ LARGEST_REFERENCE = 10_000_000
 
 def main() -> None:
     """Print the table, or one JSON object with --json."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, repeats=5)
     parser.add_argument("--largest", action="store_true", help="100,000,000 records, too")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     sizes = [*SIZES, *([LARGEST] if arguments.largest else [])]
     rows = [row for n in sizes for row in time_size(n, arguments.repeats)]
     if arguments.json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     copied = copy_speed()
     print(f"Milliseconds; numpy copies {copied:.0f} GB/s (read and written) on one thread\n")

@@ -20,10 +20,10 @@ def quick_plan():
     """The search for a plan is the same every time and would take most of the time."""
     kept, plan = {}, estimator.plan
 
-    def cached(learner, **given):
-        key = repr((learner, sorted(given.items())))
+    def cached(learner, **parameters):
+        key = repr((learner, sorted(parameters.items())))
         if key not in kept:
-            kept[key] = plan(learner, **given)
+            kept[key] = plan(learner, **parameters)
         return kept[key]
 
     estimator.plan = cached

@@ -39,16 +39,14 @@ from __future__ import annotations
 import csv
 import functools
 import gzip
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from _report import FOLDER, missing_file
 from numpy.typing import NDArray
 
-FOLDER = Path(os.environ.get("HDP_FAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 ABSENT = {"slice": "CT slices (UCI 206): no copy of the file is at hand"}
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
 DIMENSIONS = 384
@@ -363,7 +361,7 @@ def accent() -> tuple[Sample, Sample]:
 
 def without(file: str) -> Callable[[], str | None]:
     def missing() -> str | None:
-        return None if (FOLDER / file).exists() else f"{FOLDER / file} is missing"
+        return missing_file(file)
 
     return missing
 

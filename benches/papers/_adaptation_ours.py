@@ -15,7 +15,6 @@ Classes have no discrepancy and no bound on losses: their source counts with its
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Split
 from _adaptation_rivals import Outcome, error
+from _report import make_parser
 
 from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation, TargetSGD
 
@@ -270,7 +270,7 @@ def choose_settings(data: DataSet, method: str) -> Settings:
 
 def main() -> None:
     known = {data.name: data for data in (*REGRESSION, *CLASSIFICATION, REVIEWS[0])}
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = make_parser(__doc__, writing=False)
     parser.add_argument("--only", choices=sorted(known), action="append")
     for name in parser.parse_args().only or known:
         data = known[name]

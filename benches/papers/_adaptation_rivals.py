@@ -9,15 +9,14 @@ training on the target in the same split, or accuracies. Deviations are those be
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, join
+from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split
+from _report import make_parser, print_json, select_present
 
 from hdp_fast.adaptation import DiscrepancyMinimization, KernelMeanMatching
 from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
@@ -186,20 +185,18 @@ def cell(value: tuple[float, float] | None) -> str:
 
 def main() -> None:
     every = {data.name: data for data in (*REGRESSION, *CLASSIFICATION, *REVIEWS)}
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = make_parser(__doc__, printing=True, writing=False)
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--only", choices=sorted(every), action="append")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     arguments = parser.parse_args()
     results = []
-    for name in arguments.only or every:
-        reason = every[name].missing()
-        if reason:
-            print(f"skipped {name}: {reason}", file=sys.stderr)
-            continue
-        results.append(repeat(every[name], arguments.splits))
+    for data in select_present((every[name] for name in arguments.only or every), None):
+        results.append(repeat(data, arguments.splits))
         print(f"{rows(results[-1])} {results[-1]['seconds']:.1f} s a split", file=sys.stderr)
-    print(json.dumps(results, indent=2) if arguments.json else table(results))
+    if arguments.json:
+        print_json(results)
+    else:
+        print(table(results))
 
 
 if __name__ == "__main__":

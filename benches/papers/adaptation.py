@@ -36,7 +36,6 @@ import argparse
 import json
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +54,7 @@ from _adaptation_ours import (
     private_fit,
 )
 from _adaptation_rivals import NAMES, PRINTED, cell, outcomes, shown
+from _report import accept_seeds, make_parser, select_present, write_figure, write_json
 
 Result = dict[str, Any]
 
@@ -229,9 +229,7 @@ def read_rivals(paths: list[Path]) -> dict[str, Any]:
 def part(name: str, arguments: argparse.Namespace, known: dict[str, Any]) -> list[Result]:
     """The results of a table, as they are known."""
     results = []
-    for data in PARTS[name]:
-        if arguments.only not in (None, data.name):
-            continue
+    for data in select_present(PARTS[name], arguments.only):
         reason = data.missing()
         if reason:
             print(f"skipped {data.name}: {reason}", file=sys.stderr)
@@ -243,19 +241,12 @@ def part(name: str, arguments: argparse.Namespace, known: dict[str, Any]) -> lis
     return results
 
 
-def write(folder: Path, name: str, results: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"adaptation_{name}.json").write_text(json.dumps(results, indent=2) + "\n")
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+def parsed() -> argparse.Namespace:
+    parser = make_parser(__doc__, quick="wind, one split, epsilon = 4")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--part", choices=[*PARTS, *FIGURES], action="append")
     parser.add_argument("--only", help="one data set")
     parser.add_argument("--rivals", type=Path, action="append", default=[], help="JSON of theirs")
-    parser.add_argument("--quick", action="store_true", help="wind, one split, epsilon = 4")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder of the files")
     arguments = parser.parse_args()
     arguments.epsilons = EPSILONS
     if arguments.quick:
@@ -265,19 +256,18 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse_arguments()
-    # The coins are seeded so that the tables are the same each time; nobody is protected here.
-    warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
+    arguments = parsed()
+    accept_seeds()
     known = read_rivals(arguments.rivals)
     for name in arguments.part or [*PARTS, *FIGURES]:
         if name in FIGURES:
             script, picture = FIGURES[name]
             results = script.repeat(arguments.splits, arguments.only)
-            write(arguments.output, name, results)
+            write_json(arguments.output / f"adaptation_{name}.json", results)
             if results:
-                script.figure(results).savefig(arguments.output / picture, dpi=150)
+                write_figure(arguments.output / picture, script.figure(results))
         elif results := part(name, arguments, known):
-            write(arguments.output, name, results)
+            write_json(arguments.output / f"adaptation_{name}.json", results)
             print(tables(results), *verdicts(results), sep="\n\n", end="\n\n", flush=True)
     if "table1" in (arguments.part or PARTS):
         print(*(f"{name} is absent: {reason}" for name, reason in ABSENT.items()), sep="\n")

@@ -35,24 +35,19 @@ aside.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import math
-import sys
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _report import accept_seeds, make_parser, print_results, select_present, write_figure
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from self_selection import (
     DELTA,
-    FOLDER,
     PROBLEMS,
     UNMOVED,
     Bits,
@@ -289,31 +284,22 @@ def draw(panel: Any, rows: list[dict[str, Any]], metric: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--repetitions", type=int, default=10)
+    parser = make_parser(
+        __doc__, quick="one repetition, epsilon = 1", repetitions=10, printing=True
+    )
     parser.add_argument("--only", choices=sorted(ETA))
-    parser.add_argument("--quick", action="store_true", help="one repetition, epsilon = 1")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder of the figure")
     arguments = parser.parse_args()
     repetitions, epsilons = (1, (1.0,)) if arguments.quick else (arguments.repetitions, EPSILONS)
-    # The coins are seeded so that the table is the same each time; nobody is protected here.
-    warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
-    results = []
-    for problem in PROBLEMS:
-        if problem.name not in ETA or arguments.only not in (None, problem.name):
-            continue
-        if not (FOLDER / problem.file).exists():
-            print(f"skipped {problem.name}: {FOLDER / problem.file} is missing", file=sys.stderr)
-            continue
-        results.append(repeat(problem, repetitions, epsilons))
-        if not arguments.json:
-            print(table(results[-1]), end="\n\n", flush=True)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
+    accept_seeds()
+    large = (problem for problem in PROBLEMS if problem.name in ETA)
+    results = print_results(
+        arguments,
+        select_present(large, arguments.only),
+        lambda problem: repeat(problem, repetitions, epsilons),
+        table,
+    )
     if results:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        figure(results).savefig(arguments.output / "census_logistic.png", dpi=150)
+        write_figure(arguments.output / "census_logistic.png", figure(results))
 
 
 if __name__ == "__main__":

@@ -20,17 +20,16 @@ learner that, as the paper's, forgets its last solution, `--eta theory` for the 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import NormalDist, fmean, pstdev
 from typing import Any
 
 import numpy as np
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import owens_t
@@ -88,7 +87,7 @@ class Problem:
 def main() -> None:
     """Run what was asked for, print a table, write the figure and its numbers."""
     arguments = parsed()
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
+    accept_seeds()
     setting = Setting(warm=not arguments.cold)
     sizes, repetitions = SIZES, 3
     if arguments.full:
@@ -108,28 +107,24 @@ def main() -> None:
         show(n, runs[-1], header=len(runs) == 1)
     report = {"setting": asdict(setting), "draws": setting.draws, "paper": PAPER, "runs": runs}
     report["constant hypothesis"] = setting.alpha
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "kohen_sheffet_fig1"
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(setting, sizes, runs).savefig(path.with_suffix(".png"), dpi=150)
+    picture = figure(setting, sizes, runs)
+    files = write_files(arguments.output, "kohen_sheffet_fig1", report, picture)
     trivial = f"has loss {setting.alpha:g}, below the criterion {2 * setting.alpha:g} of the paper"
     print(f"\nThe constant hypothesis {trivial}.")
     print("Paper: loss at most 2 alpha from n = 90,000, in 1,200 to 1,300 rounds.")
-    print(f"{path}.png, .json")
+    print(files)
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__, quick="a small instance")
     parser.add_argument("--full", action="store_true", help="all sizes, 50 repetitions: hours")
-    parser.add_argument("--quick", action="store_true", help="a small instance")
     parser.add_argument("--cold", action="store_true", help="a learner without memory: 4x slower")
     parser.add_argument("--eta", choices=["paper", "theory"], default="paper")
     parser.add_argument("--n", type=int, nargs="+", help="other sizes")
     parser.add_argument("--repetitions", type=int)
     text = "compare with LinearSVC, this many rounds (10): about a minute each"
     parser.add_argument("--speed", type=int, nargs="?", const=10, metavar="ROUNDS", help=text)
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
     return parser.parse_args()
 
 

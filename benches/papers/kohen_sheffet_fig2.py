@@ -21,21 +21,19 @@ instance in seconds.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import multiprocessing
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
 from _ellipses import Bits, Ellipses, Floats, Watched, coordinates, diameter, error
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 
 from hdp_fast.transfer import SubsampleTestReweigh
@@ -126,11 +124,8 @@ def main() -> None:
     print(f"{time.perf_counter() - begun:.0f} s in all")
     report = {"setting": asdict(setting), "variants": {k: asdict(v) for k, v in VARIANTS.items()}}
     report |= {"paper": PAPER, "runs": runs, "rivals": rivals}
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "kohen_sheffet_fig2"
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(setting, sizes, runs, rivals).savefig(path.with_suffix(".png"), dpi=150)
-    print(f"{path}.png, .json")
+    picture = figure(setting, sizes, runs, rivals)
+    print(write_files(arguments.output, "kohen_sheffet_fig2", report, picture))
 
 
 def list_jobs(arguments: argparse.Namespace, n: int, sizes: Any) -> Iterator[tuple[str, int]]:
@@ -144,20 +139,17 @@ def list_jobs(arguments: argparse.Namespace, n: int, sizes: Any) -> Iterator[tup
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few records, a twentieth of the work")
+    parser = make_parser(__doc__, quick="few records, a twentieth of the work", repetitions=10)
     parser.add_argument("--n", type=int, nargs="+", help="other sizes")
-    parser.add_argument("--repetitions", type=int, default=10)
     text = "which of the paper's: printed (default), errors"
     choices = ["printed", "errors"]
     parser.add_argument("--printed", nargs="*", choices=choices, default=["printed"], help=text)
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
     return parser.parse_args()
 
 
 def run_of(job: tuple[Setting, str, int, int]) -> dict[str, Any]:
     """One run, or the rivals, on one sample."""
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
+    accept_seeds()
     setting, name, n, seed = job
     X, y = setting.population.sample(np.random.default_rng([seed, n]), n, target=False)
     test = setting.population.sample(np.random.default_rng([seed, n, 1]), setting.test, target=True)

@@ -25,17 +25,15 @@ out); `--quick` for a small instance in seconds.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
-import warnings
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
 from _ellipses import Bits, Ellipses, Floats, Watched, coordinates, error
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 
 from hdp_fast import local
@@ -90,7 +88,7 @@ class Setting:
 def main() -> None:
     """Run what was asked for, print tables, write the figure and its numbers."""
     arguments = parsed()
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
+    accept_seeds()
     setting, repetitions = Setting(), arguments.repetitions
     if arguments.quick:
         setting = Setting(50_000, 3, 20, 500, 50_000, 200_000, 20_000)
@@ -103,21 +101,14 @@ def main() -> None:
     sizes = PAPER["steps"] if arguments.full else [setting.printed_steps]
     for steps in () if arguments.skip_printed else sizes:
         printed.append(printed_run(replace(setting, printed_steps=steps)))
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "kohen_sheffet_fig3"
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(runs, printed).savefig(path.with_suffix(".png"), dpi=150)
-    print(f"{path}.png, .json")
+    print(write_files(arguments.output, "kohen_sheffet_fig3", report, figure(runs, printed)))
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a small instance")
+    parser = make_parser(__doc__, quick="a small instance", repetitions=10)
     parser.add_argument("--full", action="store_true", help="all of the paper's step counts")
     parser.add_argument("--skip-printed", action="store_true", help="our design only")
-    parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
     return parser.parse_args()
 
 

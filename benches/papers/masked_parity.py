@@ -32,16 +32,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -167,7 +165,7 @@ def walsh(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def main() -> None:
     """Run what was asked for, print a table, write the figure and its numbers."""
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
+    accept_seeds()
     arguments = parsed()
     sizes = [d for d in SIZES if d <= (LISTED if arguments.quick else arguments.d)]
     begun = time.perf_counter()
@@ -181,21 +179,15 @@ def main() -> None:
     concepts, wrong = (sum(row[key] for row in adaptive) for key in ("concepts", "wrong"))
     print(f"two rounds, all {concepts} concepts of at most 8 bits, an adversary: {wrong} wrong")
     print(f"{time.perf_counter() - begun:.0f} s in all")
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "masked_parity"
     report = {"epsilon": EPSILON, "beta": BETA, "one round": rounds}
     report |= {"adaptive": adaptive, "agents": agents}
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(rounds, agents).savefig(path.with_suffix(".png"), dpi=150)
-    print(f"{path}.png, .json")
+    print(write_files(arguments.output, "masked_parity", report, figure(rounds, agents)))
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="up to 8 bits, five runs of agents")
+    parser = make_parser(__doc__, quick="up to 8 bits, five runs of agents")
     parser.add_argument("--d", type=int, default=SIZES[-1], help="bits at most")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
     return parser.parse_args()
 
 

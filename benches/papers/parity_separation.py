@@ -23,18 +23,15 @@ Run `python benches/papers/parity_separation.py`: a minute. `--quick` for few ru
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -140,32 +137,20 @@ LEARNERS = (
 
 def main() -> None:
     """Run what was asked for, print a table, write the figure and its numbers."""
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
-    arguments = parsed()
+    accept_seeds()
+    arguments = make_parser(__doc__, quick="20 runs, up to 6 bits").parse_args()
     begun = time.perf_counter()
     rows = [row for each in LEARNERS for row in rows_of(each, arguments.quick)]
     slopes = [slope_of(each, rows, kind) for each in LEARNERS for kind in ("planned", "measured")]
     show(rows, slopes)
     print(f"{time.perf_counter() - begun:.0f} s in all")
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "parity_separation"
     report = {"alpha": ALPHA, "beta": BETA, "epsilon": EPSILON, "rows": rows, "slopes": slopes}
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(rows, slopes).savefig(path.with_suffix(".png"), dpi=150)
-    print(f"{path}.png, .json")
-
-
-def parsed() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="20 runs, up to 16 bits")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
-    return parser.parse_args()
+    print(write_files(arguments.output, "parity_separation", report, figure(rows, slopes)))
 
 
 def rows_of(learner: Learner, quick: bool) -> list[dict[str, Any]]:
     """What is planned for each d, and measured where it is run."""
-    runs, most = (20, 16) if quick else (learner.runs, max(learner.measured))
+    runs, most = (20, 6) if quick else (learner.runs, max(learner.measured))
     rows = []
     for d in PLANNED:
         if learner.run is agents_alone and d > MOST_LOCAL:

@@ -26,27 +26,21 @@ alone. "Local votes" asks each agent about one hypothesis of the class, and has 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import FOLDER, accept_seeds, make_parser, missing_file, print_results, select_present
 from numpy.typing import NDArray
 
 from hdp_fast import learners, local, transfer
 from hdp_fast.cli.logistic import Halfspace, LogisticLearner
 from hdp_fast.data import Category, Label, Number, Schema, Table, read_table
 
-FOLDER = Path(os.environ.get("HDP_FAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 EPSILON, DELTA, AGENTS_EPSILON = 1.0, 1e-6, 1.0
 # A step size that leaves all weights as they are.
 UNMOVED = 1e-9
@@ -88,6 +82,10 @@ class Problem:
     hypotheses: learners.Conjunctions
     single: dict[str, Any]
     other: dict[str, Any]
+
+    def missing(self) -> str | None:
+        """Return why its file cannot be read, or None."""
+        return missing_file(self.file)
 
     def read(self) -> tuple[People, People]:
         """Source and target."""
@@ -432,25 +430,16 @@ def table(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--repetitions", type=int, default=10)
+    parser = make_parser(__doc__, repetitions=10, printing=True, writing=False)
     parser.add_argument("--only", choices=[problem.name for problem in PROBLEMS])
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    # The coins are seeded so that the table is the same each time; nobody is protected here.
-    warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
-    results = []
-    for problem in PROBLEMS:
-        if arguments.only not in (None, problem.name):
-            continue
-        if not (FOLDER / problem.file).exists():
-            print(f"skipped {problem.name}: {FOLDER / problem.file} is missing", file=sys.stderr)
-            continue
-        results.append(repeat(problem, arguments.repetitions))
-        if not arguments.json:
-            print(table(results[-1]), end="\n\n", flush=True)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
+    accept_seeds()
+    print_results(
+        arguments,
+        select_present(PROBLEMS, arguments.only),
+        lambda problem: repeat(problem, arguments.repetitions),
+        table,
+    )
 
 
 if __name__ == "__main__":

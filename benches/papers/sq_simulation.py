@@ -14,16 +14,13 @@ The table is printed; a figure and its numbers are written to build/.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -48,26 +45,15 @@ JOINT: dict[str, tuple[int, tuple[float, ...]]] = {
 
 def main() -> None:
     """Enumerate, print a table, write the figure and its numbers."""
-    arguments = parsed()
-    warnings.filterwarnings("ignore", "random_state", UserWarning)
+    arguments = make_parser(__doc__, quick="two epsilons").parse_args()
+    accept_seeds()
     epsilons = (0.5, 1.0) if arguments.quick else EPSILONS
     rows = [single(name, epsilon) for name in SINGLE for epsilon in epsilons]
     rows += [joint(name, epsilon) for name in JOINT for epsilon in epsilons]
     show(rows)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "sq_simulation"
     report = {"beta": BETA, "applications": APPLICATIONS, "rows": rows}
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1))
-    figure(rows).savefig(path.with_suffix(".png"), dpi=150)
-    print(f"\n{path}.png, .json")
-
-
-def parsed() -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two epsilons")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder")
-    return parser.parse_args()
+    files = write_files(arguments.output, "sq_simulation", report, figure(rows))
+    print(f"\n{files}")
 
 
 def table_of(randomizer: local.Randomizer, inputs: int) -> Floats:

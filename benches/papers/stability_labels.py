@@ -47,20 +47,16 @@ Run `python benches/papers/stability_labels.py`: about ten minutes on one core.
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from _label_problems import PROBLEMS, Floats, Integers, Problem, Split
 from _label_settings import DELTA, OURS, Ours, settings
 from _pate import Ballot
+from _report import accept_seeds, make_parser, print_results, select_present, write_figure
 from census_logistic import Remembering
 from matplotlib.figure import Figure
 
@@ -415,32 +411,22 @@ def figure(results: list[dict[str, Any]]) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--repetitions", type=int, default=10)
+    parser = make_parser(
+        __doc__, quick="digits, one repetition, epsilon = 1", repetitions=10, printing=True
+    )
     parser.add_argument("--only", choices=[problem.name for problem in PROBLEMS])
-    parser.add_argument("--quick", action="store_true", help="digits, one repetition, epsilon = 1")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the tables")
-    parser.add_argument("--output", type=Path, default=Path("build"), help="folder of the figure")
     arguments = parser.parse_args()
     only = arguments.only or ("digits" if arguments.quick else None)
     repetitions, epsilons = (1, (1.0,)) if arguments.quick else (arguments.repetitions, EPSILONS)
-    # The coins are seeded so that the table is the same each time; nobody is protected here.
-    warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
-    results = []
-    for problem in PROBLEMS:
-        if only not in (None, problem.name):
-            continue
-        if problem.missing():
-            print(f"skipped {problem.name}: {problem.missing()}", file=sys.stderr)
-            continue
-        results.append(repeat(problem, repetitions, epsilons))
-        if not arguments.json:
-            print(table(results[-1]), end="\n\n", flush=True)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
+    accept_seeds()
+    results = print_results(
+        arguments,
+        select_present(PROBLEMS, only),
+        lambda problem: repeat(problem, repetitions, epsilons),
+        table,
+    )
     if results:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        figure(results).savefig(arguments.output / "stability_labels.png", dpi=150)
+        write_figure(arguments.output / "stability_labels.png", figure(results))
 
 
 if __name__ == "__main__":

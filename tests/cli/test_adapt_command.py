@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fails
+from processes import wait_until
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import main
@@ -336,22 +337,13 @@ def test_a_predictor_that_cannot_be_written_is_printed(capsys, folder, monkeypat
     assert json.loads(out.out)["coefficients"]["size"] == pytest.approx(0.3, abs=1e-5)
 
 
-def wait_until_spent(process, ledger, patience=60):
-    """Until the ledger is charged, which it is just before the first step."""
-    end = time.monotonic() + patience
-    while not Budget.open(ledger).spent.epsilon:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end, "nothing was spent"
-        time.sleep(0.05)
-
-
 def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", ".1"]) == 0
     argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", "--steps", 10**8)
     adapt = [sys.executable, "-m", "hdp_fast", *argv]
     with subprocess.Popen(adapt, stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_until_spent(process, folder / "ledger")
+            wait_until(lambda: Budget.open("ledger").spent.epsilon > 0, process)
             start = time.monotonic()
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=20)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fails
+from processes import wait_until
 
 from hdp_fast import PrivacyRecord
 from hdp_fast.cli import estimators, main
@@ -393,9 +394,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         text=True,
     )
-    patience = time.monotonic() + 30
-    while not (folder / "begun").exists() and time.monotonic() < patience:
-        time.sleep(0.02)
+    wait_until((folder / "begun").exists, process)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=20)

@@ -87,14 +87,3 @@ def read_only(folder):
 
 
 UNWRITABLE = [protected, read_only] if MOUNTABLE else [protected]
-
-
-def as_nobody(work):
-    """The work, by somebody whom the modes of files bind; root is bound by none."""
-
-    def bound():
-        if os.getuid() == 0:
-            os.setuid(65534)
-        return work()
-
-    return bound

@@ -169,9 +169,11 @@ def hangs(call):
     importing.wait(0.3)
     child = os.fork()
     if child == 0:
-        sys.meta_path.pop(0)
-        call()
-        os._exit(0)
+        try:
+            sys.meta_path.pop(0)
+            call()
+        finally:
+            os._exit(0)
     thread.join()
     for _ in range(300):
         if os.waitpid(child, os.WNOHANG)[0]:
@@ -184,7 +186,11 @@ importing, children = threading.Event(), {}
 for text in sys.argv[1:]:
     child = os.fork()
     if child == 0:
-        os._exit(hangs(lambda: eval(text)))
+        status = 1
+        try:
+            status = hangs(lambda: eval(text))
+        finally:
+            os._exit(status)
     children[child] = text
 for child, text in children.items():
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):

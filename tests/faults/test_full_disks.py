@@ -4,9 +4,9 @@ import random
 from collections import Counter
 
 import pytest
-from disks import FULL, UNWRITABLE, as_nobody
+from disks import FULL, UNWRITABLE
 from harness import figure, size, watched
-from processes import forking
+from processes import as_nobody, forking
 from verbs import COST, VERBS, entries, fresh, show
 
 from hdp_fast import Budget

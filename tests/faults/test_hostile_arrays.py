@@ -12,7 +12,7 @@ from targets import TARGETS
 from hdp_fast.exceptions import HdpFastError
 
 pytestmark = forking
-CASES, PART = size(1_500, 100_000), size(1_500, 10_000)
+CASES, PART = size(600, 100_000), size(600, 10_000)
 
 
 @pytest.mark.parametrize("name", TARGETS)

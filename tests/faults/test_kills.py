@@ -24,7 +24,7 @@ def killed(work, cases, seed, prepare=lambda: None):
 
 
 def test_a_killed_spender_has_paid_for_all_that_it_showed(memory):
-    path, cases, seen = memory / "ledger", size(24, 400), 0
+    path, cases, seen = memory / "ledger", size(12, 400), 0
     Budget.open(path, epsilon=1000)
 
     def spend():
@@ -43,7 +43,7 @@ def test_a_killed_spender_has_paid_for_all_that_it_showed(memory):
 
 
 def test_a_ledger_whose_making_was_killed_can_be_made(memory):
-    cases, ledger = size(24, 1000), memory / "ledger"
+    cases, ledger = size(12, 1000), memory / "ledger"
 
     def make():
         Budget.open(ledger, epsilon=1, delta=1e-6)
@@ -67,7 +67,7 @@ def test_nothing_is_left_of_a_ledger_whose_making_was_killed(memory):
     def make():
         Budget.open(ledger, epsilon=1)
 
-    for _ in killed(make, size(24, 400), seed=3, prepare=lambda: ledger.unlink(missing_ok=True)):
+    for _ in killed(make, size(12, 400), seed=3, prepare=lambda: ledger.unlink(missing_ok=True)):
         make()
         assert {path.name for path in memory.iterdir()} == {"ledger"}
 

@@ -1,7 +1,6 @@
 """Exact coins, and the random_state that every drawing function takes."""
 
 import math
-import os
 import runpy
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import forking, reply
 
 from hdp_fast import gf2, local, noise
 
@@ -190,18 +190,11 @@ def test_the_vectors_are_what_their_script_computes():
     assert program.with_suffix(".txt").read_text().splitlines() == list(made["lines"]())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@forking
 def test_a_fork_draws_other_coins():
     noise.discrete_laplace(1e6, 10)
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(write, noise.discrete_laplace(1e6, 100_000).tobytes()[:800])
-        os._exit(0)
-    ours = noise.discrete_laplace(1e6, 100_000)[:100]
-    os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(read, 800), np.int64)
+    first = reply(lambda: noise.discrete_laplace(1e6, 100_000)[:100].tobytes())
+    ours, theirs = noise.discrete_laplace(1e6, 100_000)[:100], np.frombuffer(first, np.int64)
     assert (ours == theirs).sum() <= 1
 
 

@@ -1,10 +1,8 @@
 """Real pairs of domains: sizes as printed, nothing scaled by the target, errors by hand."""
 
-import os
-
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded
+from scripts import PAPERS, loaded, require_data
 
 pytestmark = pytest.mark.skipif(not PAPERS.exists(), reason="needs benches/")
 
@@ -19,13 +17,6 @@ def data():
 def rivals():
     with loaded(PAPERS / "_adaptation_rivals.py") as module:
         yield module
-
-
-def present(found):
-    reason = found.missing()
-    if reason and not os.environ.get("HDP_FAST_DATA"):
-        pytest.skip(f"{reason}, and HDP_FAST_DATA names no folder")
-    return found
 
 
 def invented(data, m=300, n=90, printed=(30, 20, 40, 250, 4), task="regression"):
@@ -114,14 +105,14 @@ def test_tables_have_relative_errors_and_accuracies(rivals):
 
 @pytest.mark.data
 def test_the_wind_is_split_as_printed(data):
-    wind = present(data.REGRESSION[0])
+    wind = require_data(data.REGRESSION[0])
     assert data.sizes(wind) == wind.printed
 
 
 @pytest.mark.data
 def test_targets_that_are_not_there_are_smaller(data):
     for found, source in zip(data.REGRESSION[2:], (4397, 3000), strict=True):
-        sizes = data.sizes(present(found))
+        sizes = data.sizes(require_data(found))
         assert sizes.features == found.printed.features
         assert sizes.source == source
         assert sizes.test < found.printed.test
@@ -129,7 +120,7 @@ def test_targets_that_are_not_there_are_smaller(data):
 
 @pytest.mark.data
 def test_reviews_are_split_as_described(data):
-    found = present(data.REVIEWS[0])
+    found = require_data(data.REVIEWS[0])
     assert data.sizes(found) == data.SENTIMENT
     split = found.split(1)
     assert set(split.test.y) == {-1, 1}
@@ -139,9 +130,9 @@ def test_reviews_are_split_as_described(data):
 
 @pytest.mark.data
 def test_accents_have_two_classes_on_both_sides(data, rivals):
-    found = present(data.CLASSIFICATION[2])
+    found = require_data(data.CLASSIFICATION[2])
     split = found.split(0)
     assert len(split.source.y) == 210
     assert sum(len(each.y) for each in split[1:]) == 119
-    errors = rivals.repeat(found, 10)["errors"]
+    errors = rivals.repeat(found, 3)["errors"]
     assert np.mean(errors["train on target"]) < np.mean(errors["train on source"]) - 0.1

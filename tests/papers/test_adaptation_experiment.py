@@ -1,13 +1,12 @@
 """The experiment on adaptation: what is chosen, compared and said, and one split of the wind."""
 
 import json
-import os
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded
+from scripts import PAPERS, loaded, require_data
 
 pytestmark = pytest.mark.skipif(not PAPERS.exists(), reason="needs benches/")
 
@@ -150,9 +149,7 @@ def test_the_figure_of_private_rivals_has_all_methods_at_every_size(script, monk
 
 @pytest.mark.data
 def test_one_split_of_the_wind(script, tmp_path, monkeypatch, capsys):
-    wind = sys.modules["_adaptation_data"].REGRESSION[0]
-    if wind.missing() and not os.environ.get("HDP_FAST_DATA"):
-        pytest.skip(f"{wind.missing()}, and HDP_FAST_DATA names no folder")
+    require_data(sys.modules["_adaptation_data"].REGRESSION[0])
     monkeypatch.setattr(sys, "argv", ["adaptation.py", "--quick", "--output", str(tmp_path)])
     script.main()
     (found,) = json.loads((tmp_path / "adaptation_table1.json").read_text())

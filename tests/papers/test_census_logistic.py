@@ -1,10 +1,8 @@
 """The experiment on the census: what private models learn, with and without reweighing."""
 
-import os
-
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded
+from scripts import PAPERS, loaded, require_data
 
 SCRIPT = PAPERS / "census_logistic.py"
 
@@ -27,9 +25,7 @@ def test_all_rows_have_norm_1_and_a_constant(script):
 
 def test_agents_and_reweighing_on_the_census_of_two_years(script):
     problem = next(problem for problem in script.PROBLEMS if problem.name == "years")
-    path = script.FOLDER / problem.file
-    if not path.exists() and not os.environ.get("HDP_FAST_DATA"):
-        pytest.skip(f"{path} is missing, and HDP_FAST_DATA names no folder")
+    require_data(problem)
     result = script.repeat(problem, 1, (1.0,))
     loss, auc = (
         {row["row"]: row[metric][0] for row in result["rows"]} for metric in script.METRICS[1:]

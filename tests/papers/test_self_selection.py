@@ -1,9 +1,7 @@
 """The experiment on real data finds a gap between source and target, and closes part of it."""
 
-import os
-
 import pytest
-from scripts import PAPERS, loaded
+from scripts import PAPERS, loaded, require_data
 
 SCRIPT = PAPERS / "self_selection.py"
 
@@ -20,9 +18,7 @@ def script():
 @pytest.mark.parametrize("name", ["lalonde", "investors"])
 def test_reweighing_closes_part_of_the_gap(script, name):
     problem = next(problem for problem in script.PROBLEMS if problem.name == name)
-    path = script.FOLDER / problem.file
-    if not path.exists() and not os.environ.get("HDP_FAST_DATA"):
-        pytest.skip(f"{path} is missing, and HDP_FAST_DATA names no folder")
+    require_data(problem)
     rows = script.repeat(problem, 1)["rows"]
     error, loss, auc = ({row: means[k][0] for row, means in rows.items()} for k in range(3))
     source, target = "source only, logistic, not private", "target only, logistic, not private"

@@ -4,13 +4,13 @@ import copy
 import itertools
 import json
 import math
-import os
 import pickle
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from processes import exit_code, forked
 
 from hdp_fast import Budget, accounting, noise, stability
 from hdp_fast.accounting.discrete_gaussian import composed_delta, sum_curve
@@ -324,14 +324,12 @@ def test_a_seed_repeats_the_answers_and_calls_differ():
 
 def test_a_forked_child_cannot_go_on_with_a_session():
     session = vote().session()
-    child = os.fork()
-    if not child:
-        try:
+
+    def child():
+        with pytest.raises(ParameterError):
             session.answer([9_999, 0, 0])
-        except ParameterError:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    assert exit_code(forked(child)) == 0
 
 
 @pytest.mark.parametrize(

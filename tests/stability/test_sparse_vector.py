@@ -3,11 +3,11 @@
 import copy
 import itertools
 import math
-import os
 import pickle
 
 import numpy as np
 import pytest
+from processes import exit_code, forked
 
 from hdp_fast import Budget, stability
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
@@ -190,14 +190,12 @@ def test_they_are_paid_for_and_never_copied():
 
 def test_a_forked_child_cannot_go_on():
     above = AboveThreshold(3, 0, epsilon=1)
-    child = os.fork()
-    if not child:
-        try:
+
+    def child():
+        with pytest.raises(ParameterError):
             above.answer(3)
-        except ParameterError:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    assert exit_code(forked(child)) == 0
 
 
 def test_a_seed_repeats_a_run_but_no_coin():

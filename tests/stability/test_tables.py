@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from processes import exit_code, forked
 
 from hdp_fast import Budget, stability
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
@@ -423,14 +424,12 @@ def test_a_session_is_paid_for_once_and_is_never_copied():
 
 def test_a_forked_child_cannot_go_on_with_a_session():
     session = hazard().session()
-    child = os.fork()
-    if not child:
-        try:
+
+    def child():
+        with pytest.raises(ParameterError):
             session.answer([9_999, 0])
-        except ParameterError:
-            os._exit(7)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    assert exit_code(forked(child)) == 0
 
 
 @pytest.mark.parametrize("make", [hazard, vote])

@@ -9,6 +9,7 @@ import stat
 import threading
 
 import pytest
+from processes import exit_code, forked
 from state_faces import FACES
 
 from hdp_fast._support import atomic
@@ -44,16 +45,13 @@ def path(memory):
 
 def killed(work, place):
     """Does something in a child that dies when it calls this function of os."""
-    child = os.fork()
-    if child == 0:
+
+    def child():
         for name in place:
             setattr(os, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-        try:
-            work()
-        finally:
-            os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status == -signal.SIGKILL
+        work()
+
+    assert exit_code(forked(child)) == -signal.SIGKILL
 
 
 PLACES = {"before it is whole": ["fsync"], "before it has its name": ["link", "replace"]}
@@ -101,11 +99,8 @@ def test_nobody_removes_the_file_of_a_live_creator(path, kind):
         thread = threading.Thread(target=files.write_atomically, args=(path.with_name("b"), b"b"))
         thread.start()
         thread.join()
-        child = os.fork()
-        if child == 0:
-            files.write_atomically(path.with_name("c"), b"c")
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
+        child = forked(lambda: files.write_atomically(path.with_name("c"), b"c"))
+        assert exit_code(child) == 0
         assert len(os.listdir(path.parent)) == 3
 
     kind(path, slowly)

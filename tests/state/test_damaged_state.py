@@ -9,13 +9,12 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from state_faces import FACES, answer, refused
+from processes import as_nobody, exit_code, forked, forking
+from state_faces import FACES, answer, check_refusal
 
 from hdp_fast import Budget
 
@@ -112,7 +111,7 @@ def test_what_is_no_such_file_is_refused_and_left_alone(face, path, damage):
     face.make(path)
     damage(path)
     before = path.read_bytes() if path.is_file() else None
-    refused(face, path)
+    check_refusal(face, path)
     assert before is None or path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -120,12 +119,12 @@ def test_what_is_no_such_file_is_refused_and_left_alone(face, path, damage):
 def test_the_reason_is_said(face, path):
     face.make(path)
     of_another_version(path)
-    refused(face, path, "format must be 1, the one that this hdp_fast knows, and it is 7")
+    check_refusal(face, path, "format must be 1, the one that this hdp_fast knows, and it is 7")
     path.write_bytes(b"")
-    refused(face, path, "it is empty: delete it if nothing was ever in it")
+    check_refusal(face, path, "it is empty: delete it if nothing was ever in it")
     path.unlink()
     path.mkdir()
-    refused(face, path, "a regular file")
+    check_refusal(face, path, "a regular file")
 
 
 def test_an_empty_state_of_a_device_is_not_a_new_one(path):
@@ -187,7 +186,7 @@ def test_a_wrong_value_in_any_column_is_found(name, table, column, value, path):
     if value in RIGHT.get((table, column), ()):
         face.show(path)
     else:
-        refused(face, path)
+        check_refusal(face, path)
 
 
 STATEMENTS = {
@@ -221,7 +220,7 @@ def test_values_that_cannot_be_are_found_at_opening(name, statement, path):
     FACES[name].make(path)
     with raw(path) as connection:
         assert connection.execute(statement).rowcount > 0
-    refused(FACES[name], path, "whole")
+    check_refusal(FACES[name], path, "whole")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_settings_that_no_run_has_are_found_at_opening(path, change):
         ((text,),) = connection.execute("SELECT settings FROM run").fetchall()
         changed = json.dumps({**json.loads(text), **change})
         connection.execute("UPDATE run SET settings = ?", (changed,))
-    refused(face, path, "whole")
+    check_refusal(face, path, "whole")
 
 
 def test_flipped_bits_raise_nothing_else(face, path):
@@ -273,17 +272,7 @@ def test_flipped_bits_raise_nothing_else(face, path):
     assert 0 < same < 150
 
 
-UNUSABLE = """
-import os, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from state_faces import FACES, refused
-if os.getuid() == 0:
-    os.setuid(65534)
-refused(FACES[sys.argv[1]], Path(sys.argv[2]), sys.argv[4])
-"""
-
-
+@forking
 @pytest.mark.parametrize(
     ("file_mode", "folder_mode", "rule"),
     [
@@ -299,18 +288,9 @@ def test_what_may_not_be_written_is_refused(name, file_mode, folder_mode, rule):
         FACES[name].make(path)
         path.chmod(file_mode)
         Path(folder).chmod(folder_mode)
-        command = [
-            sys.executable,
-            "-c",
-            UNUSABLE,
-            name,
-            str(path),
-            str(Path(__file__).parents[1] / "support"),
-            rule,
-        ]
-        run = subprocess.run(command, capture_output=True, text=True)
+        child = forked(as_nobody(lambda: check_refusal(FACES[name], path, rule)))
+        assert exit_code(child) == 0
         Path(folder).chmod(0o777)
-        assert run.returncode == 0, run.stderr
         assert os.listdir(folder) == ["state"]
 
 

@@ -14,7 +14,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from state_faces import FACES, RECORD, SETTINGS, make_checkpoint, refused
+from processes import exit_code, forked, forking
+from state_faces import FACES, RECORD, SETTINGS, check_refusal, make_checkpoint
 
 from hdp_fast import Budget
 from hdp_fast._support import mounts
@@ -52,7 +53,7 @@ def test_a_file_of_two_names_is_refused(face, path):
     other = path.parent / "other"
     os.link(path, other)
     for name in (path, other):
-        refused(face, name, "hard links")
+        check_refusal(face, name, "hard links")
     other.unlink()
     face.show(path)
     os.symlink(path, other)
@@ -144,7 +145,7 @@ def test_a_network_drive_is_refused(monkeypatch, face, path, kind):
     """Its locks end silently, and it has no memory that machines share."""
     face.make(path)
     monkeypatch.setattr(mounts, "_mountinfo", lambda: mount(path.parent, kind))
-    refused(face, path, f"local disk, and not on {kind}")
+    check_refusal(face, path, f"local disk, and not on {kind}")
     with pytest.raises(face.error, match="local disk"):
         face.make(path.parent / "new")
     assert os.listdir(path.parent) == [path.name]
@@ -214,18 +215,16 @@ def test_a_released_hypothesis_is_never_replaced(path):
     assert Journal(path, SETTINGS).hypotheses == ['"released"']
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@forking
 def test_a_forked_child_has_no_lock_and_writes_nothing(path):
     journal = Journal(path, SETTINGS)
     with journal.lock():
-        child = os.fork()
-        if child == 0:
-            try:
+
+        def child():
+            with pytest.raises(CheckpointError, match="only the process that began the run"):
                 journal.add_hypothesis(1, "{}")
-            except CheckpointError as error:
-                os._exit(0 if "only the process that began the run" in str(error) else 1)
-            os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+        assert exit_code(forked(child)) == 0
     assert journal.hypotheses == []
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from hdp_fast import transfer
+from hdp_fast.transfer import estimator
 
-AUDITS = pytest.StashKey[list]()
+AUDIT = "audit"
 
 
 @pytest.fixture
@@ -14,24 +14,32 @@ def one_thread(monkeypatch):
 @pytest.fixture
 def verified_once(monkeypatch):
     """Accounting for a run of two rounds takes longer than the run: once for each plan will do."""
-    verify, verified = transfer._verify, set()
+    verify, verified = estimator._verify, set()
 
     def once(learner, found, weights):
         if found not in verified:
             verify(learner, found, weights)
             verified.add(found)
 
-    monkeypatch.setattr(transfer, "_verify", once)
+    monkeypatch.setattr(estimator, "_verify", once)
 
 
 @pytest.fixture
-def audit_table(pytestconfig):
-    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show."""
-    return pytestconfig.stash.setdefault(AUDITS, [])
+def audit_table(request):
+    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show.
+
+    They come with the test's report, as workers have no other way to the process that prints.
+    """
+    rows = []
+    yield rows
+    for name, *numbers, wrong in rows:
+        request.node.user_properties.append((AUDIT, [name, *map(float, numbers), wrong]))
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    rows = config.stash.get(AUDITS, [])
+def pytest_terminal_summary(terminalreporter):
+    reports = (report for some in terminalreporter.stats.values() for report in some)
+    properties = (pair for report in reports for pair in getattr(report, "user_properties", ()))
+    rows = [row for name, row in properties if name == AUDIT]
     if rows:
         terminalreporter.section("audits: lower bounds on epsilon")
         head = ("mechanism", "promised", "found", "twin", "what is wrong with the twin")

@@ -5,17 +5,16 @@ which has less noise or a coin less than it should, must. Coins come from the op
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
+from audits import Audit
 from frequencies import FALSE_ALARM
+from parity_settings import Setting, base
 from scipy.optimize import brentq
-from test_parity import Setting, base
 from whole_runs import Planned, Tiny, fitted
 
 from hdp_fast import accounting, gf2, local, noise, parity
@@ -38,50 +37,6 @@ from hdp_fast.transfer import plan
 from hdp_fast.weights import DenseWeights
 
 pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
-
-
-@dataclass(frozen=True)
-class Audit:
-    """A mechanism, what it promises, where that is hardest to keep, and a twin that breaks it.
-
-    Attributes:
-        name: shown in the table.
-        promised: epsilon.
-        mechanism: called with data or neighbor.
-        data, neighbor: on which some outcome's probabilities differ most.
-        twin: the same with less noise, whose bound must exceed promised.
-        broken: what is wrong with the twin.
-        tight: the share of promised that the bound reaches, but for five standard deviations.
-        delta: at which epsilon is promised.
-        runs: on each side; half as many for the twin.
-        event: found on other runs, where those at hand are too few to be halved; None searches.
-    """
-
-    name: str
-    promised: float
-    mechanism: Callable[[Any], Any]
-    data: Any
-    neighbor: Any
-    twin: Callable[[Any], Any]
-    broken: str
-    tight: float
-    delta: float = 0.0
-    runs: int = 40_000
-    event: Callable[[Any], bool] | None = None
-
-    def bound(self, mechanism, runs):
-        return lower_bound(
-            mechanism, self.data, self.neighbor, delta=self.delta, event=self.event, runs=runs,
-            confidence=1 - FALSE_ALARM, threads=1,
-        )  # fmt: skip
-
-    def check(self, table):
-        """No bound exceeds the promise, and the broken twin is caught."""
-        found = self.bound(self.mechanism, self.runs)
-        twin = self.bound(self.twin, self.runs // 2)
-        table.append((self.name, self.promised, found, twin, self.broken))
-        assert self.tight * self.promised <= found <= self.promised
-        assert twin > self.promised
 
 
 def response(epsilon):

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from test_audit import Audit
+from audits import Audit
 
 from hdp_fast.reference.stability import printed_distance
 from hdp_fast.stability import (

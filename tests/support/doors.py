@@ -168,8 +168,8 @@ DOORS = {
     ),
     "project": Door(weights.project, {"w": np.ones(9), "kappa": 0.5}, ("w",)),
     "SubsampleTestReweigh.fit": Door(
-        lambda **given: str_run().fit(
-            agents=Agents(np.ones((900, 4), np.uint8), np.ones(900, int), epsilon=8), **given
+        lambda **arguments: str_run().fit(
+            agents=Agents(np.ones((900, 4), np.uint8), np.ones(900, int), epsilon=8), **arguments
         ),
         RECORDS,
         XY,
@@ -204,8 +204,8 @@ DOORS = {
         tuple(DOMAINS),
     ),
     "tune": Door(
-        lambda **given: adaptation.tune(
-            adaptation.ConvexAdaptation(**STEPS), {"radius": [0.5, 1.0]}, **given
+        lambda **arguments: adaptation.tune(
+            adaptation.ConvexAdaptation(**STEPS), {"radius": [0.5, 1.0]}, **arguments
         ),
         DOMAINS,
         tuple(DOMAINS),

@@ -226,14 +226,14 @@ class Seen:
     """What the accountant said of one mixture; ratios above 1 are broken promises.
 
     Attributes:
-        own: delta at the epsilon of a delta, over that delta.
+        inverse: delta at the epsilon of a delta, over that delta.
         exact: the same with the exact delta, or an exact delta over the one shown; the larger.
         dent: by how much of itself epsilon falls for a mixture that is less private.
         panic: whether the compiled module gave up, or answered with what is no number.
     """
 
     number: int
-    own: float = 0.0
+    inverse: float = 0.0
     exact: float = 0.0
     dent: float = 0.0
     panic: bool = False
@@ -242,7 +242,7 @@ class Seen:
 def examine(number):
     try:
         seen = asked(number)
-        return replace(seen, panic=math.isnan(seen.own + seen.exact + seen.dent))
+        return replace(seen, panic=math.isnan(seen.inverse + seen.exact + seen.dent))
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
@@ -252,7 +252,7 @@ def examine(number):
 def asked(number):
     made, wanted, coins = mixture(number)
     epsilon, law = accounting.epsilon(made, wanted), exact_law(made)
-    own = accounting.delta(made, epsilon) / wanted if epsilon < math.inf else 0.0
+    inverse = accounting.delta(made, epsilon) / wanted if epsilon < math.inf else 0.0
     exact, dent = 0.0, 0.0
     if law is not None:
         at = coins.uniform(0, 1.1) * min(epsilon, LARGEST)
@@ -262,7 +262,7 @@ def asked(number):
     if coins.random() < MONOTONE and epsilon > 0:
         other = accounting.epsilon(more(coins, made), wanted)
         dent = 0.0 if other >= epsilon else 1 - other / min(epsilon, sys.float_info.max)
-    return Seen(number, own, exact, dent)
+    return Seen(number, inverse, exact, dent)
 
 
 def over(one, other):
@@ -277,7 +277,7 @@ def over(one, other):
 
 
 def main():
-    worst = {"own": Seen(0), "exact": Seen(0), "dent": Seen(0)}
+    worst = {"inverse": Seen(0), "exact": Seen(0), "dent": Seen(0)}
     count, panics = int(sys.argv[1]), []
     for number in range(count):
         seen = examine(number)

@@ -1,8 +1,9 @@
-"""Children that tests fork, watched: one that hangs is killed, which fails its test."""
+"""Children of tests, watched: one that hangs is killed, and one that is gone is not waited for."""
 
 import os
 import signal
 import threading
+import time
 import traceback
 import warnings
 
@@ -37,6 +38,27 @@ def exit_code(child, seconds=20):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
         watchdog.cancel()
+
+
+def as_nobody(work):
+    """The work, by somebody whom the modes of files bind; root is bound by none."""
+
+    def bound():
+        if os.getuid() == 0:
+            os.setuid(65534)
+        return work()
+
+    return bound
+
+
+def wait_until(happens, process, seconds=60):
+    """Wait until a process brings something about; fail as soon as it can no longer do so."""
+    end = time.monotonic() + seconds
+    while not happens():
+        code = process.poll()
+        assert code is None, f"it ended with {code} before that"
+        assert time.monotonic() < end, f"nothing happened for {seconds} seconds"
+        time.sleep(0.02)
 
 
 def reply(work, seconds=20):

@@ -1,11 +1,13 @@
 """Scripts of benches/ as modules."""
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,10 @@ def loaded(path: Path) -> Iterator[ModuleType]:
         patch.setitem(sys.modules, spec.name, module)
         spec.loader.exec_module(module)
         yield module
+
+
+def require_data(problem: Any) -> Any:
+    """Return the problem; skip the test where its data are missing and no folder was promised."""
+    if problem.missing() and not os.environ.get("HDP_FAST_DATA"):
+        pytest.skip(f"{problem.missing()}, and HDP_FAST_DATA names no folder")
+    return problem

@@ -123,10 +123,10 @@ FACES = {
 }
 
 
-def refused(face, path, rule="but "):
+def check_refusal(face, path, message="but "):
     """That each way of using a file says in one line what is wrong."""
     for use in (face.show, face.more):
-        with pytest.raises(face.error, match=rule) as caught:
+        with pytest.raises(face.error, match=message) as caught:
             use(path)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -54,8 +54,8 @@ class Tiny:
     def gradients(self, records, models):
         """Rounded gradients (records, models)."""
         k, y = (np.array(column, float)[:, None] for column in zip(*records, strict=True))
-        found = k * SLOPES[self.loss](k * np.atleast_1d(models), y)
-        return np.rint(np.clip(found, -self.longest, self.longest)).astype(int)
+        slopes = k * SLOPES[self.loss](k * np.atleast_1d(models), y)
+        return np.rint(np.clip(slopes, -self.longest, self.longest)).astype(int)
 
     def models(self):
         """What the first sum makes of the model 0."""

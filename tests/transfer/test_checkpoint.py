@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import exit_code, forked
 
 from hdp_fast import AgentsExhausted, Budget, CheckpointError, ParameterError, _core
 from hdp_fast.learners import ExponentialLearner, Stumps
@@ -110,14 +111,14 @@ def die_at(step):
 
 def killed_at(step, folder, random_state):
     """Runs in a child that dies at this step; False if it came to its end before."""
-    child = os.fork()
-    if child == 0:
-        try:
-            die_at(step)
-            run(folder, random_state)
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+    def child():
+        die_at(step)
+        run(folder, random_state)
+
+    code = exit_code(forked(child))
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
 
 
 @pytest.mark.parametrize("random_state", [11, None], ids=["seeded", "entropy"])

@@ -161,13 +161,18 @@ impl<'a> Composed<'a> {
         let mut least = by_moments;
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
-            let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
-            if epsilon >= by_moments {
+            let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(least);
+            if epsilon >= least {
                 break;
             }
             let shown = self.delta(epsilon, delta)?;
             if shown.delta <= delta {
-                return Ok(epsilon);
+                least = epsilon;
+                // A grid that shows much less than was asked for is finer than the one before, and knows a smaller
+                // epsilon, unless the curve jumps there.
+                if shown.delta >= CLOSE * delta {
+                    break;
+                }
             }
             grid = shown.grid;
         }

@@ -54,16 +54,16 @@ def misfits(cases: Sequence[Case]) -> list[str]:
     Half of the false alarm is for the cases, divided among them, half for the sum of their
     statistics, which sees a small error that they have in common.
     """
-    found = [statistic(case) for case in cases]
+    statistics = [statistic(case) for case in cases]
     share = NOMINAL / 2
-    limits = [critical(share / len(cases), df) for _, df in found]
-    said = [
+    limits = [critical(share / len(cases), df) for _, df in statistics]
+    wrong = [
         f"case {i}: {value:.1f} > {limit:.1f}, {dict(cases[i].counts)}"
-        for i, ((value, _), limit) in enumerate(zip(found, limits, strict=True))
+        for i, ((value, _), limit) in enumerate(zip(statistics, limits, strict=True))
         if value > limit
     ]
-    total, limit = sum(v for v, _ in found), critical(share, sum(df for _, df in found))
-    return [*said, f"sum: {total:.1f} > {limit:.1f}"] if total > limit else said
+    total, limit = sum(v for v, _ in statistics), critical(share, sum(df for _, df in statistics))
+    return [*wrong, f"sum: {total:.1f} > {limit:.1f}"] if total > limit else wrong
 
 
 def critical(false_alarm: float, df: int) -> float:
