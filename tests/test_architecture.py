@@ -106,7 +106,9 @@ def test_no_room_of_the_core_imports_itself_by_way_of_others():
     imports = {name: set() for name in RUST_RANK}
     for path in CORE.rglob("*.rs"):
         room = path.relative_to(CORE).parts[0].removesuffix(".rs")
-        imports.setdefault(room, set()).update(re.findall(r"\bcrate::\{?(\w+)", code_that_runs(path)))
+        imports.setdefault(room, set()).update(
+            re.findall(r"\bcrate::\{?(\w+)", code_that_runs(path))
+        )
     refuse_circles(imports)
 
 
