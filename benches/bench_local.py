@@ -110,8 +110,8 @@ def time_numbers(repeats: int) -> dict[str, float]:
         "bits, 2 threads": with_threads(2, lambda: made.sample(bits)),
         "numbers, 1 thread": with_threads(1, lambda: made.sample(numbers)),
         "numbers, 2 threads": with_threads(2, lambda: made.sample(numbers)),
-        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, coins),
-        "adding bits": with_threads(2, lambda: made.aggregate(said)),
+        "numbers, numpy": lambda: reference.binary_response(numbers, 1.0, rng),
+        "adding bits": with_threads(2, lambda: made.aggregate(answers)),
     }
     small: dict[str, Action] = {}
     for each in (Piecewise(1.0), LaplaceRandomizer(1.0), GaussianRandomizer(1.0, 1e-6)):

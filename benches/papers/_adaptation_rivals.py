@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split
+from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sample, Split, join
 from _report import make_parser, print_json, select_present
 
 from hdp_fast.adaptation import DiscrepancyMinimization, KernelMeanMatching
