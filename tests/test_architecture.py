@@ -1,5 +1,4 @@
-"""The rules that keep the tree readable: layers, faces, circles, `unsafe`, sections of
-docstrings."""
+"""The rules that keep the tree readable: layers, faces, circles, `unsafe`, docstrings."""
 
 import ast
 import importlib
@@ -11,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from structure import PACKAGE, REFERENCE, circle, modules_of, shown_at_the_top, targets
 
 import hdp_fast
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "rust" / "core" / "src"
 GLUE = ROOT / "rust" / "py" / "src"
-PACKAGE = ROOT / "python" / "hdp_fast"
 
 # What stands on a line may import from its own line and from those above it.
 RUST_LAYERS = [
@@ -42,8 +41,6 @@ PYTHON_LAYERS = [
     {"__main__"},
 ]
 MOST_NAMES_AT_THE_TOP = 32
-# Exact fractions that tests and benches compare with; nothing of the package uses them.
-REFERENCE = "reference"
 SECTIONS = ("Raises:", "Cost:", "Source:")
 # Who takes one of these draws or spends: its docstring states a guarantee.
 PRIVATE_PARAMETERS = {"random_state", "budget"}
@@ -57,19 +54,8 @@ def ranks(layers):
 
 def refuse_circles(imports):
     """imports: from the name of a module to those that it imports, its own name no matter."""
-    done, path = set(), []
-
-    def visit(name):
-        assert name not in path, f"circle: {' -> '.join([*path[path.index(name) :], name])}"
-        if name in done or name not in imports:
-            return
-        path.append(name)
-        for target in imports[name] - {name}:
-            visit(target)
-        done.add(path.pop())
-
-    for name in imports:
-        visit(name)
+    way = circle({name: targets - {name} for name, targets in imports.items()})
+    assert not way, f"circle: {' -> '.join(way)}"
 
 
 RUST_RANK, PYTHON_RANK = ranks(RUST_LAYERS), ranks(PYTHON_LAYERS)
@@ -147,43 +133,13 @@ def test_the_compiled_module_imports_only_the_exceptions_of_python():
 # Python ------------------------------------------------------------------------------------------
 
 
-class Module:
-    """A module of the package: its dotted name below hdp_fast, its tree, whether it is a face."""
-
-    def __init__(self, path):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        self.path, self.is_face = path, parts[-1] == "__init__"
-        self.name = ".".join(parts[:-1] if self.is_face else parts)
-        self.room = parts[0]
-        self.tree = ast.parse(path.read_text())
-
-    def imported(self):
-        """(dotted module, name) of all that is imported from this package."""
-        base = self.name.split(".") if self.name else []
-        base = base if self.is_face else base[:-1]
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                start = base[: len(base) - node.level + 1]
-                module = ".".join([*start, *(node.module.split(".") if node.module else [])])
-                yield from ((module, alias.name) for alias in node.names)
-
-
-MODULES = {module.name: module for module in map(Module, sorted(PACKAGE.rglob("*.py")))}
+MODULES = modules_of(PACKAGE)
 INSIDE = {name: module for name, module in MODULES.items() if name and module.room != REFERENCE}
-
-
-def targets(module):
-    """The modules that it imports, or imports from; the root's face is lazy, and none."""
-    for origin, name in module.imported():
-        submodule = f"{origin}.{name}".lstrip(".")
-        target = submodule if submodule in MODULES or submodule == "_core" else origin
-        if target:
-            yield target
 
 
 @pytest.mark.parametrize("module", INSIDE.values(), ids=INSIDE)
 def test_python_imports_only_from_lower_layers(module):
-    for target in targets(module):
+    for target in targets(module, MODULES):
         room = target.split(".")[0]
         if room == REFERENCE:
             continue  # a rule of its own, below
@@ -195,7 +151,7 @@ def test_every_room_has_a_layer():
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    refuse_circles({name: set(targets(module)) for name, module in INSIDE.items()})
+    refuse_circles({name: targets(module, MODULES) for name, module in INSIDE.items()})
 
 
 def test_no_private_name_crosses_a_file():
@@ -206,9 +162,7 @@ def test_no_private_name_crosses_a_file():
 
 
 def test_the_rooms_at_the_top_can_be_read_in_a_minute():
-    names = [path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"]
-    written = [name for name in names if not name.startswith("_core.abi3")]
-    assert len(written) <= MOST_NAMES_AT_THE_TOP
+    assert len(shown_at_the_top(PACKAGE)) <= MOST_NAMES_AT_THE_TOP
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if MODULES[name].is_face])
@@ -238,14 +192,16 @@ def test_no_module_hides_a_function_or_a_package():
 def test_only_benches_and_tests_know_the_reference():
     for module in INSIDE.values():
         assert module.room == "bench" or not any(
-            target.startswith(REFERENCE) for target in targets(module)
+            target.startswith(REFERENCE) for target in targets(module, MODULES)
         ), module.name
 
 
 def test_reference_imports_nothing_of_the_package():
     for module in MODULES.values():
         if module.room == REFERENCE:
-            assert all(target.startswith(REFERENCE) for target in targets(module)), module.name
+            assert all(target.startswith(REFERENCE) for target in targets(module, MODULES)), (
+                module.name
+            )
 
 
 def test_layers_stand_in_one_order():
