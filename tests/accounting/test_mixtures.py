@@ -29,8 +29,8 @@ from hdp_fast.accounting import (
 from hdp_fast.exceptions import ParameterError
 
 # `make mixtures` examines 100,000.
-MIXTURES = 500
-PARTS = 10
+MIXTURES = 2_000
+PARTS = 20
 # Two grids differ by 2e-4 of delta or so; moments, which take over where no grid is of any use, are
 # looser.
 DENT = 0.02

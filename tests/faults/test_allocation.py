@@ -111,23 +111,26 @@ kernel = lambda: (planes.errors(X[:500], y[:500]), planes.predict(0, X))
 """,
     "votes": """
 votes = coins.integers(0, 3, (20, 500_000), dtype=np.uint8)
-table = stability.HazardTable.design(max_unstable=100, queries=10**6, epsilon=1, delta=1e-6,
-beta=.1) def kernel():
+goal = {"queries": 10**6, "epsilon": 1, "delta": 1e-6, "beta": .1}
+table = stability.HazardTable.design(max_unstable=100, **goal)
+def kernel():
     counts = stability.count_votes(votes, labels=3)
     stability.distance(counts)
     table.session().answer(counts)
 """,
     "ones": """
 ones = coins.integers(0, 20, 2_000_000, dtype=np.uint32)
-table = stability.HazardTable.design(max_unstable=100, queries=10**7, epsilon=1, delta=1e-6,
-beta=.1) kernel = lambda: (
+goal = {"queries": 10**7, "epsilon": 1, "delta": 1e-6, "beta": .1}
+table = stability.HazardTable.design(max_unstable=100, **goal)
+kernel = lambda: (
     table.session().answer_ones(ones, 20), table.session().answer_ones(ones[:10], 5_000_000)
 )
 """,
     "scores": """
 scores = coins.random((5, 300_000))
-table = stability.HazardTable.design(max_unstable=100, queries=10**7, epsilon=1, delta=1e-6,
-beta=.1) kernel = lambda: table.session().answer_scores(scores, bins=100)
+goal = {"queries": 10**7, "epsilon": 1, "delta": 1e-6, "beta": .1}
+table = stability.HazardTable.design(max_unstable=100, **goal)
+kernel = lambda: table.session().answer_scores(scores, bins=100)
 """,
     "comparisons": """
 values = np.zeros(1_000_000, np.int64)

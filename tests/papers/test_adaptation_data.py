@@ -134,5 +134,5 @@ def test_accents_have_two_classes_on_both_sides(data, rivals):
     split = found.split(0)
     assert len(split.source.y) == 210
     assert sum(len(each.y) for each in split[1:]) == 119
-    errors = rivals.repeat(found, 3)["errors"]
+    errors = rivals.repeat(found, 10)["errors"]
     assert np.mean(errors["train on target"]) < np.mean(errors["train on source"]) - 0.1

@@ -307,7 +307,7 @@ def test_a_quick_run_says_who_answers_most(script, few, monkeypatch, capsys, tmp
 def test_ours_on_sentiment_answers_more_than_pate_with_a_guarantee(script, few):
     few((147, 316, 681, 1_000, 1_200, 1_500), (562, 1_000), (20, 200))
     problem = next(problem for problem in script.PROBLEMS if problem.name == "sentiment")
-    run = script.repetition(problem, require_data(problem).read(), 0)
+    run = script.make_repetition(problem, require_data(problem).read(), 0)
     right = float((run.ballot.counts.argmax(axis=1) == run.ballot.truth).mean())
     assert 0.8 < right < 0.9
     found = script.settings(1.0, 1_500, problem.classes, problem.members)

@@ -1,4 +1,4 @@
-"""Calls of the public functions with arguments that they accept."""
+"""Public functions with arguments that they accept: what the tests of bad ones change."""
 
 import numpy as np
 
@@ -22,11 +22,15 @@ def ask(**changes):
     return Agents(EYE, ONES, epsilon=1).ask(**call | changes)
 
 
-TABLE_GOAL = {"m": 9, "epsilon": 1, "delta": 1e-6, "beta": 0.1}
-HAZARDS = stability.HazardTable.design(T=9, **TABLE_GOAL)
+TABLE_GOAL = {"queries": 9, "epsilon": 1, "delta": 1e-6, "beta": 0.1}
+HAZARDS = stability.HazardTable.design(max_unstable=9, **TABLE_GOAL)
 
 
 GAUSSIAN = stability.GaussianVote.design(labels=4, **TABLE_GOAL)
+
+
+def answer_by_counts(**changes):
+    return GAUSSIAN.session().answer(**changes)
 
 
 def answer(**changes):
@@ -118,22 +122,25 @@ CALLS = {
     "transfer": (transfer, {}),
     "distance": (stability.distance, {"counts": ONES}),
     "count_votes": (stability.count_votes, {"votes": EYE, "labels": 3}),
-    "HazardTable.design": (stability.HazardTable.design, TABLE_GOAL | {"T": 2}),
+    "HazardTable.design": (stability.HazardTable.design, TABLE_GOAL | {"max_unstable": 2}),
     "VoteTable.design": (stability.VoteTable.design, TABLE_GOAL),
     "GaussianVote.design": (stability.GaussianVote.design, TABLE_GOAL | {"labels": 2}),
-    "stability.plan": (stability.plan, TABLE_GOAL | {"T": 2, "labels": 2}),
-    "paper_members": (stability.paper_members, TABLE_GOAL | {"T": 2}),
+    "stability.plan": (stability.plan, TABLE_GOAL | {"max_unstable": 2, "labels": 2}),
+    "paper_members": (stability.paper_members, TABLE_GOAL | {"max_unstable": 2}),
     "HazardTable.session": (HAZARDS.session, {}),
     "VoteTable.session": (stability.VoteTable.design(**TABLE_GOAL).session, {}),
     "GaussianVote.session": (GAUSSIAN.session, {}),
-    "GaussianSession.answer": (GAUSSIAN.session().answer, {"counts": EYE}),
+    "GaussianSession.answer": (answer_by_counts, {"counts": EYE}),
     "members_needed": (stability.members_needed, {"table": HAZARDS}),
-    "Session.answer": (answer, {"counts": EYE}),
-    "Session.answer_ones": (answer_ones, {"ones": ONES, "members": 4}),
-    "Session.answer_scores": (answer_scores, {"scores": EYE, "bins": 4}),
-    "AboveThreshold": (stability.AboveThreshold, {"T": 2, "threshold": 3, "epsilon": 1}),
+    "TableSession.answer": (answer, {"counts": EYE}),
+    "TableSession.answer_ones": (answer_ones, {"ones": ONES, "members": 4}),
+    "TableSession.answer_scores": (answer_scores, {"scores": EYE, "bins": 4}),
+    "AboveThreshold": (stability.AboveThreshold, {"max_unstable": 2, "threshold": 3, "epsilon": 1}),
     "AboveThreshold.answer": (above, {"values": ONES}),
-    "OnlineQueryRelease": (stability.OnlineQueryRelease, {"T": 2, "epsilon": 1, "delta": 0.1}),
+    "OnlineQueryRelease": (
+        stability.OnlineQueryRelease,
+        {"max_unstable": 2, "epsilon": 1, "delta": 0.1},
+    ),
     "StableRelease": (stability.StableRelease, {"epsilon": 1, "delta": 0.1}),
     "StableRelease.release": (
         stability.StableRelease(epsilon=1, delta=0.1).release,

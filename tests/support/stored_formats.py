@@ -113,7 +113,7 @@ def add_an_array(path):
 
 
 def write_labeler(path):
-    settings = {"epsilon": 8.0, "delta": 1e-3, "queries": 4, "unstable": 1, "members": 12}
+    settings = {"epsilon": 8.0, "delta": 1e-3, "queries": 4, "max_unstable": 1, "members": 12}
     labeler = PrivateLabeler(learner=Majority(), classes=[0, 1], table="hazard", **settings)
     labeler.fit(np.zeros((24, 1)), np.ones(24, int), random_state=5).label(np.zeros((1, 1)))
     labeler.save(path)

@@ -157,7 +157,7 @@ def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
         refuse("grid", grid, "it must map names to sequences of values")
     for name in grid:
-        if name in _FIXED or name not in estimator.get_params():
+        if name in _FIXED or name not in estimator.get_params(deep=False):
             rule = "it must be a parameter that the guarantee does not speak of"
             raise ParameterError(f"grid holds {shorten(name)}, but {rule}")
     if math.prod(map(len, grid.values())) > _MOST_CANDIDATES:
@@ -174,7 +174,7 @@ def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
 
 
 def _with_parameters(estimator: Tunable, parameters: Mapping[str, Any]) -> Tunable:
-    return type(estimator)(**{**estimator.get_params(), **parameters})
+    return type(estimator)(**{**estimator.get_params(deep=False), **parameters})
 
 
 def _validate_trials(value: Any) -> float:
@@ -296,7 +296,9 @@ def _trial_parameters(rng: Rng) -> dict[str, Any]:
 
 def _restore(fitted: Tunable, estimator: Tunable) -> Tunable:
     """Give the fitted estimator back the fixed parameters of the one that was tuned."""
-    fixed = {name: value for name, value in estimator.get_params().items() if name in _FIXED}
+    fixed = {
+        name: value for name, value in estimator.get_params(deep=False).items() if name in _FIXED
+    }
     return fitted.set_params(**fixed)
 
 

@@ -92,7 +92,8 @@ def read_file(file: Path, kind: str) -> dict[str, Any]:
     start = len(_FORMAT) + _DIGEST
     head, content = whole[:start], whole[start:]
     if head != _FORMAT + _digest(content):
-        rule = "it must be a whole file that save wrote, in the format of this hdp_fast"
+        form = "in the format of this hdp_fast: use the one that wrote it"
+        rule = f"it must be a whole file that save wrote, {form}"
         raise CheckpointError(f"path = {str(file)!r}, but {rule}")
     try:
         state = dict(pickle.loads(content))

@@ -189,7 +189,12 @@ class SubsampleTestReweigh(SettableParameters):
         return Rounds(plan, learner, weights, journal, record)
 
     def _plan(self, n: int, agents_epsilon: float | None, draws: int | None) -> Plan:
-        goal = {**self.get_params(), "draws": draws, "n": n, "agents_epsilon": agents_epsilon}
+        goal = {
+            **self.get_params(deep=False),
+            "draws": draws,
+            "n": n,
+            "agents_epsilon": agents_epsilon,
+        }
         del goal["learner"], goal["checkpoint"]
         return plan(self.learner, **goal)
 

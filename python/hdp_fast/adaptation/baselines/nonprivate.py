@@ -31,7 +31,9 @@ class _Baseline(Estimator):
 
     def __repr__(self) -> str:
         """Its parameters, and what they are not."""
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        parameters = ", ".join(
+            f"{name}={value!r}" for name, value in self.get_params(deep=False).items()
+        )
         return f"{type(self).__name__}({parameters}), not private"
 
     def fit(

@@ -73,8 +73,9 @@ class Aggregate(ABC):
         if added.size and added.dtype.kind not in "bui":
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
         parts = (added[i : i + _CHUNK] for i in range(0, added.size, _CHUNK))
-        self._total = self._total + sum(map(self._count, parts), start=self._empty())
-        self._reports += added.size
+        total = sum(map(self._count, parts), start=self._empty())
+        # Nothing between reading and writing: another thread may be adding as well.
+        self._total, self._reports = self._total + total, self._reports + added.size
         return self
 
     def to_json(self) -> str:

@@ -20,8 +20,13 @@ const LEAST_DELTA: f64 = 1e-40;
 const PASSES: usize = 4;
 const SURPRISE: f64 = 3.0;
 
-/// An epsilon whose delta is at least this part of the one asked for is as small as grids make it.
+/// An epsilon whose delta is at least this part of the one asked for is as small as grids make it; so is one where a
+/// smaller one, by this part of it, does not hold.
 const CLOSE: f64 = 0.9;
+const NEAR: f64 = 1e-3;
+
+/// How often an epsilon is halved that is larger than it need be.
+const HALVINGS: usize = 24;
 
 /// The delta of a composition at `epsilon` >= 0, rounded up.
 ///
@@ -158,25 +163,47 @@ impl<'a> Composed<'a> {
                 break;
             }
         }
-        let mut least = by_moments;
+        if grid.is_none() {
+            return Ok(by_moments);
+        }
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
-            let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(least);
-            if epsilon >= least {
+            let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
+            if epsilon >= by_moments {
                 break;
             }
             let shown = self.delta(epsilon, delta)?;
             if shown.delta <= delta {
-                least = epsilon;
-                // A grid that shows much less than was asked for is finer than the one before, and knows a smaller
-                // epsilon, unless the curve jumps there.
-                if shown.delta >= CLOSE * delta {
-                    break;
-                }
+                return if shown.delta < CLOSE * delta { self.descend(epsilon, delta) } else { Ok(epsilon) };
             }
             grid = shown.grid;
         }
-        Ok(least)
+        self.descend(by_moments, delta)
+    }
+
+    /// An epsilon that is nearly the least one, from one that holds by far: the grid planned for the delta may be too
+    /// coarse for small epsilons. Where the curve jumps there is no smaller one, and one step shows it.
+    fn descend(&self, mut good: f64, delta: f64) -> Result<f64> {
+        let (mut bad, mut middle) = (0.0, good * (1.0 - NEAR));
+        for _ in 0..HALVINGS {
+            let shown = self.delta(middle, delta)?;
+            let mut next = None;
+            if shown.delta <= delta {
+                good = middle;
+                if shown.delta >= CLOSE * delta {
+                    break;
+                }
+            } else {
+                bad = middle;
+                // The grid of an epsilon sees the curve above it.
+                next = shown.grid.and_then(|(plan, curve)| at(&plan, &curve, delta * (1.0 - 4.0 * ACCURACY)));
+            }
+            if good * (1.0 - NEAR) <= bad {
+                break;
+            }
+            middle = next.filter(|&epsilon| bad < epsilon && epsilon < good).unwrap_or(f64::midpoint(bad, good));
+        }
+        Ok(good)
     }
 
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
