@@ -24,6 +24,7 @@ from .exceptions import (
     InsufficientSamples,
     ParameterError,
     ShapeError,
+    UtilityWarning,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ __all__ = [
     "ParameterError",
     "PrivacyRecord",
     "ShapeError",
+    "UtilityWarning",
     "__version__",
     "accounting",
     "adaptation",

@@ -29,3 +29,11 @@ class BudgetExceeded(HdpFastError):
 
 class CheckpointError(HdpFastError):
     """A saved state that is damaged or belongs to another run."""
+
+
+class UtilityWarning(UserWarning):
+    """A result that is of no use, or hardly any, told from public facts and released numbers.
+
+    It never depends on a private value that is not released. `warnings.simplefilter("error",
+    UtilityWarning)` turns it into an exception, hdp-fast --strict into exit code 1.
+    """

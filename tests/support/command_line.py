@@ -3,9 +3,9 @@
 from hdp_fast.cli import main
 
 
-def fails(capsys, *argv):
+def fails(capsys, *argv, code=2):
     """Run with bad input; return the one line it must print."""
-    assert main([str(argument) for argument in argv]) == 2
+    assert main([str(argument) for argument in argv]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("hdp-fast: error: ")

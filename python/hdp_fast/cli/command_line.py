@@ -17,16 +17,16 @@ from ..data import files
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import adapt_command, label_command, local_command, table_commands
+from .exit_codes import ExitCode, code_of, collect_notes, describe_defect
 from .output import check_output, deliver, record_of, say, show, silence
 
-_BAD_INPUT = 2
-_INTERRUPTED = 130
 _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
     "or .csv (the last column is the label)"
 )
 
-Command = Callable[[argparse.Namespace], None]
+# None stands for DONE.
+Command = Callable[[argparse.Namespace], ExitCode | None]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -44,47 +44,59 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of hdp-fast.
 
     argv: the arguments, sys.argv[1:] when None.
-    Returns the exit code: 0 done, 2 bad input (one line on the error stream), 130 interrupted.
+    Returns the exit code, one of ExitCode: what went wrong is one line on the error stream, and so
+    is each note on a result of no use, which --strict turns into exit code 1.
 
     Raises: SystemExit(0) after --help and --version.
     Cost: the command's.
     Source: none.
     """
+    with collect_notes() as notes:
+        code = _run_safely(argv)
+    for note in notes:
+        _complain(f"note: {note}")
+    strict = "--strict" in (sys.argv[1:] if argv is None else argv)
+    return ExitCode.NOTHING_USEFUL if notes and strict and code == ExitCode.DONE else code
+
+
+def _run_safely(argv: Sequence[str] | None) -> ExitCode:
     try:
-        _run(argv)
-    except (HdpFastError, ImportError) as error:
-        # An ImportError names the extra to install.
-        return _complain(f"error: {error}", _BAD_INPUT)
-    except MemoryError:
-        return _complain("error: data must fit into memory", _BAD_INPUT)
+        return _run(argv)
+    except MemoryError as error:
+        _complain("error: data must fit into memory")
+        return code_of(error)
     except BrokenPipeError:
         # Whoever read our output has had enough.
-        return 0
-    except OSError as error:
-        return _complain(f"error: {error}", _BAD_INPUT)
+        return ExitCode.DONE
+    except (HdpFastError, ImportError, OSError) as error:
+        # An ImportError names the extra to install.
+        _complain(f"error: {error}")
+        return code_of(error)
     except KeyboardInterrupt as interrupt:
         spent = f": {interrupt}" if interrupt.args else ""
-        return _complain(f"interrupted{spent}", _INTERRUPTED)
-    return 0
+        _complain(f"interrupted{spent}")
+        return ExitCode.INTERRUPTED
+    except Exception as error:
+        _complain(f"error: {describe_defect(error)}")
+        return code_of(error)
 
 
-def _run(argv: Sequence[str] | None) -> None:
+def _run(argv: Sequence[str] | None) -> ExitCode:
     arguments = _parser().parse_args(argv)
     if sys.stdout is None and getattr(arguments, "output", None) is None:
         # Before the run: a result that nobody sees would cost as much.
         raise ParameterError("the standard output is closed, but results are printed there")
     command: Command = arguments.command
-    command(arguments)
+    return command(arguments) or ExitCode.DONE
 
 
-def _complain(text: str, code: int) -> int:
-    """One line on the error stream, where there is one; the exit code."""
+def _complain(text: str) -> None:
+    """One line on the error stream, where there is one."""
     try:
         if sys.stderr is not None:
             print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr)
-    return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,71 @@
+"""How commands end: the exit codes, and what stands on the error stream."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from ..exceptions import (
+    AgentsExhausted,
+    BudgetExceeded,
+    HdpFastError,
+    InsufficientSamples,
+    UtilityWarning,
+)
+
+
+class ExitCode(IntEnum):
+    """What a pipeline can tell of a command.
+
+    Attributes:
+        DONE: it ran, and its result stands.
+        NOTHING_USEFUL: it ran, but released nothing, or nothing useful.
+        BAD_INPUT: an argument or a file is wrong; nothing was spent.
+        REFUSED: the budget, or the number of records or agents, does not allow it.
+        UNEXPECTED: a defect of this package.
+        INTERRUPTED: Ctrl-C.
+    """
+
+    DONE = 0
+    NOTHING_USEFUL = 1
+    BAD_INPUT = 2
+    REFUSED = 3
+    UNEXPECTED = 70
+    INTERRUPTED = 130
+
+
+def code_of(error: BaseException) -> ExitCode:
+    """The exit code of an error."""
+    if isinstance(error, BudgetExceeded | InsufficientSamples | AgentsExhausted):
+        return ExitCode.REFUSED
+    if isinstance(error, HdpFastError | ImportError | MemoryError | OSError):
+        return ExitCode.BAD_INPUT
+    return ExitCode.UNEXPECTED
+
+
+def describe_defect(error: BaseException) -> str:
+    """One line on a defect, without any value: the text of the error might be private."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename.rsplit('hdp_fast', 1)[-1].lstrip('/')}:{last.lineno}"
+    return f"unexpected {type(error).__name__} at {place}; please report it with this line"
+
+
+@contextmanager
+def collect_notes() -> Iterator[list[str]]:
+    """What is said of results inside, each once; other warnings go where they went."""
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UtilityWarning)
+        show = warnings.showwarning
+
+        def keep(message, category, *place, **more):  # type: ignore[no-untyped-def]
+            if not issubclass(category, UtilityWarning):
+                show(message, category, *place, **more)
+            elif str(message) not in notes:
+                notes.append(str(message))
+
+        warnings.showwarning = keep
+        yield notes
