@@ -36,7 +36,7 @@ STABLE = StableRelease(epsilon=1.0, delta=DELTA)
 @pytest.fixture
 def calibrated_once(monkeypatch):
     """A search for the noise takes longer than a few answers: once for each promise will do."""
-    for name in ("laplace_scale", "_threshold"):
+    for name in ("laplace_scale", "_find_threshold"):
         monkeypatch.setattr(sparse_vector, name, functools.cache(getattr(sparse_vector, name)))
 
 

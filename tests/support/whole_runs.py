@@ -135,10 +135,10 @@ class Planned(SubsampleTestReweigh):
     """A run of a given plan."""
 
     def __init__(self, learner, given):
-        super().__init__(learner, alpha=given.alpha)
+        super().__init__(learner, alpha=given.alpha, epsilon=given.epsilon)
         self.given = given
 
-    def plan(self, n, *, agents_epsilon=None):
+    def _plan(self, n, agents_epsilon, draws):
         return self.given
 
 

@@ -72,11 +72,11 @@ def largest_rate(
     """
     holds, times = _test_target(epsilon, delta, accountant), count("rounds", rounds)
 
-    def allowed(rate: float) -> bool:
+    def is_allowed(rate: float) -> bool:
         return holds(Subsampled(base, draws=draws, rate=rate), times)
 
     # Where few draws are expected to change, curves are cheap: no large rate is tried unasked.
-    return find_largest(min(1.0, 0.01 / count("draws", draws)), allowed, 1.0)
+    return find_largest(min(1.0, 0.01 / count("draws", draws)), is_allowed, 1.0)
 
 
 def largest_rounds(

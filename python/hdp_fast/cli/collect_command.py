@@ -228,7 +228,7 @@ def _read(collection: Collection, arguments: argparse.Namespace) -> None:
     total = sum(map(_size, named))
     with progress.bar(total, "B", bool(named) and progress.can_show()) as bar:
         for path in paths:
-            with _opened(path) as handle:
+            with _open(path) as handle:
                 collection.read(handle, bar.update)
 
 
@@ -238,7 +238,7 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
         with read_safely("the input", _LINES):
             yield _standard_input()

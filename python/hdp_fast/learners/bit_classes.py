@@ -65,7 +65,7 @@ class ListedClass(BitClass):
     """Hypotheses that are evaluated as lists of features."""
 
     @abstractmethod
-    def _listed(self, i: int) -> tuple[_core.Lists, int]:
+    def _list_of(self, i: int) -> tuple[_core.Lists, int]:
         """The list that holds plain hypothesis i, and its place in the list."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class ListedClass(BitClass):
 
     def _predict(self, i: int, X: BitRecords) -> Bits:
         complement, place = divmod(i, self._plain())
-        lists, place = self._listed(place)
+        lists, place = self._list_of(place)
         return lists.predict(place, self._features(X)) ^ np.uint8(complement)
 
     def _hypothesis(self, i: int) -> Description:
@@ -95,7 +95,7 @@ class EnumeratedClass(ListedClass):
 
     _kind = "conjunction"
 
-    def _listed(self, i: int) -> tuple[_core.Lists, int]:
+    def _list_of(self, i: int) -> tuple[_core.Lists, int]:
         description = self._description(i)
         return list_literals([description["features"]], [description["values"]], self.d), 0
 

@@ -24,7 +24,7 @@ class StoredClass(ListedClass):
     def _plain_errors(self, features: Features, y: ArrayLike, threads: int | None) -> Errors:
         return self._lists.errors(features, y, threads)
 
-    def _listed(self, i: int) -> tuple[_core.Lists, int]:
+    def _list_of(self, i: int) -> tuple[_core.Lists, int]:
         return self._lists, i
 
 

@@ -107,7 +107,7 @@ def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
         raise ParameterError(f"agreement = {agreement}, but it must lie in (1/2, 1)")
     if isinstance(table, GaussianVote):
         vote, share = table, table.beta / table.queries
-        return _fewest(lambda k: _missed(vote, k, p, share) <= share)
+        return _fewest(lambda k: _miss_probability(vote, k, p, share) <= share)
     # A distance of J or more: 2 c - k - 1 >= 2 J where ties are lost, 2 c - k >= 2 J else.
     lost = 1 if isinstance(table, HazardTable) else 0
     allowed = math.log(table.beta / 2 / table.queries)
@@ -157,7 +157,7 @@ def _smallest(first: int, enough: Callable[[int], bool]) -> int:
     return first + 2 * high
 
 
-def _missed(vote: GaussianVote, k: int, p: float, share: float) -> float:
+def _miss_probability(vote: GaussianVote, k: int, p: float, share: float) -> float:
     """A bound on Pr[no right answer], where all who are wrong agree on one label.
 
     The difference of two draws of noise is below the continuous law of its variance, but for less

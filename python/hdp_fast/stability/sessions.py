@@ -15,7 +15,7 @@ from .._support.validate import array, nonnegative_int, positive_int, refuse
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .votes import counts_of, unsigned
+from .votes import counts_of, to_unsigned
 
 
 class SingleUseSession(Uncopyable):
@@ -135,7 +135,7 @@ class TableSession(SingleUseSession):
         votes = array("ones", ones)
         if votes.ndim > 1:
             raise ShapeError(f"ones has shape {votes.shape}, but it must be one integer or (m,)")
-        flat = unsigned("ones", votes.reshape(-1))
+        flat = to_unsigned("ones", votes.reshape(-1))
 
         def ask(rng: RandomState) -> NDArray[np.int8]:
             return self._table.answer_ones(flat, k, self._bottoms, make_key(rng))

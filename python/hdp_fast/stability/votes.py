@@ -22,10 +22,10 @@ def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
     if counts.ndim not in (1, 2) or not counts.shape[-1]:
         rule = "it must be (K,) or (m, K) with K at least 1"
         raise ShapeError(f"counts has shape {counts.shape}, but {rule}")
-    return unsigned("counts", counts)
+    return to_unsigned("counts", counts)
 
 
-def unsigned(name: str, entries: NDArray[Any]) -> NDArray[np.uint32]:
+def to_unsigned(name: str, entries: NDArray[Any]) -> NDArray[np.uint32]:
     """The array as contiguous uint32.
 
     Raises: ParameterError for another kind of dtype, or an entry outside [0, 2**32).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,8 @@ from numpy.typing import NDArray
 from .._support.types import Bits
 from .._support.validate import refuse
 from ..data.records import copy_array
+from ..local.pool import Hypothesis
 from ..weights import DenseWeights
-
-
-class Hypothesis(Protocol):
-    """What a learner returns."""
-
-    @property
-    def hypothesis(self) -> dict[str, Any] | None:
-        """Its description for JSON, if it has one."""
-
-    def predict(self, X: Any, /) -> Any:
-        """Its predictions on records, 0/1 (m,)."""
 
 
 class Learner:

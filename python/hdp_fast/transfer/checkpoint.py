@@ -17,7 +17,7 @@ from typing import Any
 from .._support.sqlite import FileFormat, StateFile, Statements
 from .._support.uncopyable import Uncopyable
 from ..exceptions import CheckpointError
-from .adapters import Hypothesis
+from ..local.pool import Hypothesis
 
 _FORMAT = FileFormat(
     application=b"HDPt",

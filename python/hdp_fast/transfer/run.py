@@ -17,9 +17,10 @@ from .. import local
 from .._support.callers import losses
 from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
+from ..local.pool import Hypothesis
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
-from .adapters import Hypothesis, Learner
+from .adapters import Learner
 from .checkpoint import Journal
 from .plans import Plan
 from .records import Records

@@ -20,8 +20,12 @@ const LEAST_DELTA: f64 = 1e-40;
 const PASSES: usize = 4;
 const SURPRISE: f64 = 3.0;
 
+/// An epsilon whose delta is a smaller part than this of the one asked for comes from a grid that was too coarse. What
+/// lies between is how grids differ where a curve is flat.
+const LOOSE: f64 = 1e-2;
+
 /// An epsilon whose delta is at least this part of the one asked for is as small as grids make it; so is one where a
-/// smaller one, by this part of it, does not hold.
+/// smaller one, by `NEAR` of it, does not hold.
 const CLOSE: f64 = 0.9;
 const NEAR: f64 = 1e-3;
 
@@ -174,7 +178,7 @@ impl<'a> Composed<'a> {
             }
             let shown = self.delta(epsilon, delta)?;
             if shown.delta <= delta {
-                return if shown.delta < CLOSE * delta { self.descend(epsilon, delta) } else { Ok(epsilon) };
+                return if shown.delta < LOOSE * delta { self.descend(epsilon, delta) } else { Ok(epsilon) };
             }
             grid = shown.grid;
         }
