@@ -84,7 +84,7 @@ def give(made):
 
 def stopped():
     """A run that is to be resumed with other agents."""
-    learner = ExponentialLearner(Conjunctions(4, 1))
+    learner = ExponentialLearner(Conjunctions(4, 1), epsilon=1.0)
     goal = {"alpha": 0.2, "kappa": 0.5, "eta": 0.5, "rounds": 4, "output": "majority"}
     # Without the accounting, which takes seconds; what remembers the rounds is the same.
     model = SubsampleTestReweigh(learner, epsilon=math.inf, draws=40, schedule="final", **goal)

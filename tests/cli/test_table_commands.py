@@ -218,7 +218,7 @@ def test_the_plan_counts_agents_as_the_run_does(folder):
     table_commands.add_transfer(parser)
     arguments = parser.parse_args(["s", "t", "--schema", "x", *PRIVATE])
     plan = transfer.plan(
-        learners.ExponentialLearner(learners.Stumps(3)),
+        learners.ExponentialLearner(learners.Stumps(3), epsilon=1.0),
         alpha=0.06,
         epsilon=1,
         delta=1e-6,

@@ -97,11 +97,11 @@ CALLS = {
         {"X": EYE, "y": ONES},
     ),
     "sample_size": (
-        learners.ExponentialLearner(STUMPS).sample_size,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0).sample_size,
         {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
     ),
     "paper_sample_size": (
-        learners.ExponentialLearner(STUMPS).paper_sample_size,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0).paper_sample_size,
         {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
     ),
     "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),

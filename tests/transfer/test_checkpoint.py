@@ -21,7 +21,7 @@ from hdp_fast.transfer.checkpoint import Journal
 from hdp_fast.transfer.run import DenseWeights, Rounds
 
 D, ROUNDS = 4, 4
-LEARNER = ExponentialLearner(Stumps(D))
+LEARNER = ExponentialLearner(Stumps(D), epsilon=1.0)
 PUBLIC = {"alpha": 0.2, "kappa": 0.5, "eta": 0.8, "rounds": ROUNDS, "epsilon": 1.0, "delta": 1e-5}
 ALL = {"schedule": "geometric", "output": "smallest", **PUBLIC}
 
@@ -183,7 +183,7 @@ def test_file_holds_no_weights_and_no_records(tmp_path):
         {"epsilon": 0.9},
         {"alpha": 0.25},
         {"output": "majority"},
-        {"learner": ExponentialLearner(Stumps(D), mechanism="permute_and_flip")},
+        {"learner": ExponentialLearner(Stumps(D), mechanism="permute_and_flip", epsilon=1.0)},
     ],
     ids=str,
 )

@@ -16,7 +16,7 @@ from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stum
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
 from hdp_fast.weights import DenseWeights
 
-LEARNER = ExponentialLearner(Stumps(3))
+LEARNER = ExponentialLearner(Stumps(3), epsilon=1.0)
 PROMISED = {"alpha": 0.3, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0, "chi2": 0.2}
 FREE = {
     "alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0,
@@ -40,9 +40,12 @@ def spent(found, n, base=BoundedRange):
     ("given", "learner"),
     [
         (PROMISED, LEARNER),
-        ({**PROMISED, "alpha": 0.1, "epsilon": 0.5}, ExponentialLearner(Conjunctions(20, 2))),
+        (
+            {**PROMISED, "alpha": 0.1, "epsilon": 0.5},
+            ExponentialLearner(Conjunctions(20, 2), epsilon=1.0),
+        ),
         ({**PROMISED, "opt": 0.1}, LEARNER),
-        (PROMISED, ExponentialLearner(Stumps(3), mechanism="permute_and_flip")),
+        (PROMISED, ExponentialLearner(Stumps(3), mechanism="permute_and_flip", epsilon=1.0)),
     ],
 )
 def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, learner):
@@ -79,7 +82,12 @@ def test_the_learners_epsilon_is_worth_its_search():
 def test_the_papers_figures_by_hand(alpha, chi2):
     # Kohen and Sheffet 2022, Algorithm 2, with Theorem 3.4 of Kasiviswanathan et al. for the
     # learner.
-    learner, beta, epsilon, delta = ExponentialLearner(Conjunctions(20, 2)), 0.05, 1.0, 1e-6
+    learner, beta, epsilon, delta = (
+        ExponentialLearner(Conjunctions(20, 2), epsilon=1.0),
+        0.05,
+        1.0,
+        1e-6,
+    )
     paper = plan(
         learner, alpha=alpha, epsilon=epsilon, delta=delta, agents_epsilon=1.0, chi2=chi2,
         n=2000, rounds=3, kappa=0.1,
@@ -194,9 +202,12 @@ class Unknown(ExponentialLearner):
         ({"draws": 3}, "draws = 3"),
         ({"epsilon": math.inf}, "delta = 1e-06, but epsilon = inf protects no record"),
         ({"learner": None}, "learner = None"),
-        ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
-        ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(3), neighbors="add_remove")}, "add_remove"),
+        ({"learner": Unknown(Stumps(3), epsilon=1.0)}, "learner.privacy = 'pure'"),
+        ({"learner": Lying(Stumps(3), epsilon=1.0, mechanism="permute_and_flip")}, "bounded range"),
+        (
+            {"learner": ExponentialLearner(Stumps(3), neighbors="add_remove", epsilon=1.0)},
+            "add_remove",
+        ),
     ],
     ids=str,
 )
@@ -207,7 +218,7 @@ def test_bad_parameters_name_themselves(change, words):
 
 
 def test_permute_and_flip_is_planned_as_pure():
-    flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip")
+    flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip", epsilon=1.0)
     assert isinstance(flip.privacy, Pure)
     assert plan(flip, **PROMISED).n > 1.2 * promised().n
 

@@ -28,7 +28,7 @@ from hdp_fast.plotting import transfer as draw
 from hdp_fast.transfer import SubsampleTestReweigh
 
 D = 8
-LEARNER = ExponentialLearner(Conjunctions(D, 2))
+LEARNER = ExponentialLearner(Conjunctions(D, 2), epsilon=1.0)
 FREE = {"alpha": 0.05, "kappa": 0.1, "eta": 0.5, "rounds": 20}
 PRIVATE = {**FREE, "epsilon": 1.0, "delta": 1e-6}
 
@@ -94,7 +94,7 @@ def test_a_biased_source_teaches_what_holds_on_the_target(schedule, output):
 def test_the_source_alone_is_misleading():
     """Without this the test above would show nothing."""
     decoy = LEARNER.learn(X, Y, random_state=0)
-    small = ExponentialLearner(Stumps(D)).learn(X, Y, random_state=0)
+    small = ExponentialLearner(Stumps(D), epsilon=1.0).learn(X, Y, random_state=0)
     assert small.hypothesis["features"] == [2]
     assert decoy.hypothesis["features"] in ([1, 2], [2])
     fresh = np.random.default_rng(3).integers(0, 2, (50_000, D), dtype=np.uint8)
@@ -140,7 +140,7 @@ def test_numerics_are_exact_only_where_the_learner_says_so():
     class Other(ExponentialLearner):
         numerics = "idealized"
 
-    other = Other(Stumps(D))
+    other = Other(Stumps(D), epsilon=1.0)
     assert fitted(learner=other, rounds=2).record_.numerics == "idealized"
 
 
@@ -267,7 +267,7 @@ class TestPlain:
         assert model.result_.predict(X).all()
 
     def test_without_density_no_projection(self):
-        stumps = ExponentialLearner(Stumps(D))
+        stumps = ExponentialLearner(Stumps(D), epsilon=1.0)
         result = self.run(stumps, kappa=None, draws=500, output="majority").result_
         assert result.plan.kappa is None
         assert result.weights.max() > 2 * np.median(result.weights)
@@ -314,9 +314,12 @@ class Lying(ExponentialLearner):
         ({"epsilon": np.inf}, "epsilon = inf, but only a private run can be charged"),
         ({"learner": "svm"}, "learner = 'svm'"),
         ({"learner": len}, "learner = <built-in"),
-        ({"learner": Lying(Stumps(D), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(D), neighbors="add_remove")}, "add_remove"),
-        ({"learner": ExponentialLearner(Stumps(D + 1))}, "X has shape"),
+        ({"learner": Lying(Stumps(D), epsilon=1.0, mechanism="permute_and_flip")}, "bounded range"),
+        (
+            {"learner": ExponentialLearner(Stumps(D), neighbors="add_remove", epsilon=1.0)},
+            "add_remove",
+        ),
+        ({"learner": ExponentialLearner(Stumps(D + 1), epsilon=1.0)}, "X has shape"),
     ],
     ids=str,
 )
@@ -368,7 +371,7 @@ def test_a_promise_needs_its_records():
 
 
 def test_permute_and_flip_is_charged_by_its_own_curve():
-    flip = ExponentialLearner(Conjunctions(D, 2), mechanism="permute_and_flip")
+    flip = ExponentialLearner(Conjunctions(D, 2), mechanism="permute_and_flip", epsilon=1.0)
     plain = SubsampleTestReweigh(LEARNER, **PRIVATE).plan(len(X), agents_epsilon=1.0)
     pure = SubsampleTestReweigh(flip, **PRIVATE).plan(len(X), agents_epsilon=1.0)
     spent = {p.draws * p.learner_epsilon for p in (plain, pure)}
@@ -475,7 +478,7 @@ class TestWarmStart:
             "schedule": "final",
             "output": "majority",
         }
-        stumps = ExponentialLearner(Stumps(D))
+        stumps = ExponentialLearner(Stumps(D), epsilon=1.0)
         one = SubsampleTestReweigh(stumps, **plain).fit(X, Y, target(), random_state=1)
         cold = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
         warm = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})

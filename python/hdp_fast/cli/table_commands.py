@@ -187,8 +187,8 @@ def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTes
 def _learner(schema: Schema, size: int) -> ExponentialLearner:
     d = len(schema.names)
     if size == 1:
-        return ExponentialLearner(Stumps(d))
-    return ExponentialLearner(Conjunctions(d, min(size, d), complements=True))
+        return ExponentialLearner(Stumps(d), epsilon=1.0)
+    return ExponentialLearner(Conjunctions(d, min(size, d), complements=True), epsilon=1.0)
 
 
 def _records(table: Table, schema: Schema, arguments: argparse.Namespace) -> tuple[Any, Any]:
