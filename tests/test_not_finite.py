@@ -27,7 +27,11 @@ from hdp_fast import (
 from hdp_fast.data import records, schema, table
 from hdp_fast.exceptions import ParameterError
 
-pytestmark = pytest.mark.filterwarnings("error", "ignore:random_state makes the coins")
+pytestmark = pytest.mark.filterwarnings(
+    "error",
+    "ignore:random_state makes the coins",
+    "ignore::hdp_fast.exceptions.UtilityWarning",
+)
 
 N, D = 40, 3
 COINS = np.random.default_rng(0)

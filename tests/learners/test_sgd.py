@@ -428,7 +428,7 @@ def test_learns_inside_transfer_from_shifted_records(numerics):
         loss="logistic", steps=20, batch_size=200, radius=5.0, numerics=numerics, epsilon=math.inf
     )
     run = SubsampleTestReweigh(
-        learner, alpha=0.2, beta=0.05, epsilon=1.0, delta=1e-6, kappa=0.2, rounds=10, eta=0.3
+        learner, alpha=0.15, beta=0.05, epsilon=1.0, delta=1e-6, kappa=0.2, rounds=10, eta=0.3
     ).fit(X, y, Agents(target, labels, epsilon=2.0), random_state=1)
     assert run.result_.record.epsilon == 1
     assert run.result_.record.numerics == ("exact" if numerics == "exact" else "idealized")

@@ -14,14 +14,14 @@ def one_thread(monkeypatch):
 @pytest.fixture
 def verified_once(monkeypatch):
     """Accounting for a run of two rounds takes longer than the run: once for each plan will do."""
-    verify, verified = estimator._verify, set()
+    verify, verified = estimator.verify_privacy, set()
 
     def once(learner, found, weights):
         if found not in verified:
             verify(learner, found, weights)
             verified.add(found)
 
-    monkeypatch.setattr(estimator, "_verify", once)
+    monkeypatch.setattr(estimator, "verify_privacy", once)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def soft():
 def str_run():
     """A short run of Subsample-Test-Reweigh; without privacy, whose plan takes seconds."""
     learner = learners.ExponentialLearner(STUMPS, epsilon=1.0)
-    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9}
+    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9, "output": "majority"}
     return transfer.SubsampleTestReweigh(learner, epsilon=math.inf, **goal)
 
 

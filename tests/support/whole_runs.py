@@ -135,10 +135,10 @@ class Planned(SubsampleTestReweigh):
     """A run of a given plan."""
 
     def __init__(self, learner, given):
-        super().__init__(learner, alpha=given.alpha)
+        super().__init__(learner, alpha=given.alpha, epsilon=given.epsilon)
         self.given = given
 
-    def plan(self, n, *, agents_epsilon=None):
+    def _plan(self, n, agents_epsilon, draws):
         return self.given
 
 
@@ -151,7 +151,7 @@ def fitted(tiny):
     )  # fmt: skip
     given = replace(
         some, n=tiny.n, draws=tiny.draws, learner_epsilon=tiny.epsilon, agents_per_test=1,
-        epsilon=0.1, delta=1.001 * tiny.promise(0.1),
+        N=1, epsilon=0.1, delta=1.001 * tiny.promise(0.1),
     )  # fmt: skip
     run = Planned(learner, given)
     index = learner.hypotheses.index

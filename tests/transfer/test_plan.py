@@ -18,6 +18,7 @@ from hdp_fast.weights import DenseWeights
 
 LEARNER = ExponentialLearner(Stumps(3), epsilon=1.0)
 PROMISED = {"alpha": 0.3, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0, "chi2": 0.2}
+PROMISED |= {"output": "smallest"}
 FREE = {
     "alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0,
     "kappa": 0.1, "eta": 0.5, "rounds": 20, "n": 5000,
@@ -127,7 +128,13 @@ def test_agents_of_every_schedule(schedule, output):
         schedule=schedule, output=output, epsilon=math.inf,
     )  # fmt: skip
     each = local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=1.0)
-    assert (found.tests, found.agents_per_test, found.N) == (tests, each, tests * each)
+    assert (found.tests, found.agents_per_test, found.N) == (
+        tests,
+        each,
+        tests * each + found.agents_for_constants,
+    )
+    few = local.agents_needed(alpha=2 * alpha, beta=beta, epsilon=1.0)
+    assert found.agents_for_constants == few
     assert found.final_tests == last
     along = {"every": range(1, 21), "geometric": (1, 2, 4, 8, 16), "final": ()}[schedule]
     assert found.tested_rounds == tuple(along)
@@ -199,6 +206,8 @@ class Unknown(ExponentialLearner):
         ({"schedule": None}, "schedule = None"),
         ({"output": 1}, "output = 1"),
         ({"opt": -0.1}, "opt = -0.1"),
+        ({"alpha": 0.167}, "alpha = 0.167 and opt = 0, but a test accepts"),
+        ({"opt": 0.2}, "alpha = 0.1 and opt = 0.2, but a test accepts an error of 3 alpha + opt"),
         ({"draws": 3}, "draws = 3"),
         ({"epsilon": math.inf}, "delta = 1e-06, but epsilon = inf protects no record"),
         ({"learner": None}, "learner = None"),
@@ -315,7 +324,7 @@ class TestPromise:
         assert self.errors(found.eta / 1000, found.rounds).mean() > 2 * self.ALPHA
 
     def test_a_whole_private_run_at_the_plans_own_numbers(self):
-        given = {key: PROMISED[key] for key in ("alpha", "epsilon", "delta", "chi2")}
+        given = {key: PROMISED[key] for key in ("alpha", "epsilon", "delta", "chi2", "output")}
         model = SubsampleTestReweigh(LEARNER, **given)
         found = model.plan(1, agents_epsilon=1.0)
         rng = np.random.default_rng(5)
