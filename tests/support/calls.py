@@ -91,7 +91,7 @@ CALLS = {
         {"X": np.ones((4, 4)), "y": ONES},
     ),
     "predict": (STUMPS.predict, {"i": 3, "X": EYE}),
-    "ExponentialLearner": (learners.ExponentialLearner, {"hypotheses": STUMPS}),
+    "ExponentialLearner": (learners.ExponentialLearner, {"hypotheses": STUMPS, "epsilon": 1}),
     "ExponentialLearner.learn": (
         learners.ExponentialLearner(STUMPS, epsilon=1).learn,
         {"X": EYE, "y": ONES},
