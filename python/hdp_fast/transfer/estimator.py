@@ -319,8 +319,8 @@ def _note_constants(result: TransferResult) -> None:
         return
     tested, better = result.tested, result.constants.better
     error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
-    advice = "a smaller alpha with more agents, other weights or another class may be"
-    note(f"{error} is not better than a constant, whose error is about {better:.3f}: {advice}")
+    constant = f"{result.comparison} than a constant, whose error is about {better:.3f}"
+    note(f"{error} is {constant}: a smaller alpha with more agents, or another class, may help")
 
 
 def _charge(budget: Budget | None, record: PrivacyRecord | None) -> AbstractContextManager[object]:

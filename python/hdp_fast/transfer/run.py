@@ -133,8 +133,16 @@ class TransferResult:
         known = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
         if self.constants is None:
             return f"{known}, constants unknown"
-        comparison = "better" if self.beats_constants else "not better"
-        return f"{known}, {comparison} than a constant's {self.constants.better:.3f}"
+        return f"{known}, {self.comparison} than a constant's {self.constants.better:.3f}"
+
+    @property
+    def comparison(self) -> str:
+        """What the error is beside the better constant's: better, not surely better, not better."""
+        if self.constants is None:
+            return "not known to be better"
+        if self.beats_constants:
+            return "better"
+        return "not surely better" if self.tested.value < self.constants.better else "not better"
 
     def __repr__(self) -> str:
         tested, utility = self.tested, self.utility
