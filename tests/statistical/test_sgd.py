@@ -116,7 +116,7 @@ def as_kind(kind, tiny):
 
 BROKEN = {
     "a tenth less noise": lambda tiny, chances: (replace(tiny, sigma=tiny.sigma * 9 / 10), chances),
-    "a draw more": lambda tiny, chances: (replace(tiny, batch_size=tiny.batch + 1), chances),
+    "a draw more": lambda tiny, chances: (replace(tiny, batch=tiny.batch + 1), chances),
     "draws without replacement": lambda tiny, _: (as_kind(WithoutReplacement, tiny), EVEN),
     "even draws": lambda tiny, _: (tiny, EVEN),
     "weights without projection": lambda tiny, _: (tiny, UNPROJECTED),
