@@ -6,6 +6,7 @@ the records. One thread, unless the row says otherwise; numpy has its own.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -146,7 +147,7 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch)
+        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch, epsilon=math.inf)
     numerics: Any = noise
     return PrivateSGD(
         loss="logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics

@@ -22,7 +22,7 @@ from hdp_fast.reference import transfer as reference
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan
 
 D, SIZE = 64, 2
-LEARNER = ExponentialLearner(Conjunctions(D, SIZE))
+LEARNER = ExponentialLearner(Conjunctions(D, SIZE), epsilon=1.0)
 PUBLIC = {"alpha": 0.05, "kappa": 0.2, "eta": 0.3, "epsilon": 1.0, "delta": 1e-6}
 # numpy takes seconds a round.
 ROUNDS, REFERENCE_ROUNDS = 20, 2

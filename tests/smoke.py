@@ -48,7 +48,7 @@ def a_parity_is_learned() -> None:
 def what_holds_elsewhere_is_learned() -> None:
     coins = np.random.default_rng(1)
     rows, people = (coins.integers(0, 2, (n, 6), dtype=np.uint8) for n in (5000, 50_000))
-    learner = learners.ExponentialLearner(learners.Conjunctions(6, 2))
+    learner = learners.ExponentialLearner(learners.Conjunctions(6, 2), epsilon=1.0)
     agents = local.Agents(people, people[:, 0] & people[:, 1], epsilon=2.0)
     model = transfer.SubsampleTestReweigh(
         learner, alpha=0.1, epsilon=1.0, delta=1e-6, kappa=0.5, rounds=3

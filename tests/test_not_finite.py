@@ -27,7 +27,11 @@ from hdp_fast import (
 from hdp_fast.data import records, schema, table
 from hdp_fast.exceptions import ParameterError
 
-pytestmark = pytest.mark.filterwarnings("error", "ignore:random_state makes the coins")
+pytestmark = pytest.mark.filterwarnings(
+    "error",
+    "ignore:random_state makes the coins",
+    "ignore::hdp_fast.exceptions.UtilityWarning",
+)
 
 N, D = 40, 3
 COINS = np.random.default_rng(0)
@@ -98,8 +102,12 @@ STUMPS = learners.Stumps(D)
 HALVES = learners.Halfspaces(np.eye(D), np.zeros(D))
 SGD = learners.PrivateSGD(loss="logistic", steps=2, noise_multiplier=20.0)
 SQUARED = learners.PrivateSGD(loss="squared", steps=2, noise_multiplier=20.0, label_bound=1.0)
-MODEL = learners.PrivateSGD(loss="logistic", steps=2).learn(FLOATS, LABELS, random_state=0)
-REAL_MODEL = learners.PrivateSGD(loss="squared", steps=2, label_bound=1.0).learn(FLOATS, REALS)
+MODEL = learners.PrivateSGD(loss="logistic", steps=2, epsilon=math.inf).learn(
+    FLOATS, LABELS, random_state=0
+)
+REAL_MODEL = learners.PrivateSGD(loss="squared", steps=2, label_bound=1.0, epsilon=math.inf).learn(
+    FLOATS, REALS
+)
 SEPARATED = learners.LinearSeparator().learn(FLOATS, LABELS)
 HAZARDS = stability.HazardTable.design(4, 9, epsilon=20, delta=1e-3, beta=1e-9)
 GAUSSIAN = stability.GaussianVote.design(9, labels=D, epsilon=20, delta=1e-3, beta=0.1)
@@ -122,7 +130,9 @@ def agents(X=BITS, y=LABELS, epsilon=1.0):
 
 def descent(X):
     return local.learn_by_descent(
-        learners.PrivateSGD(loss="logistic", steps=2, batch_size=5), agents(X), random_state=0
+        learners.PrivateSGD(loss="logistic", steps=2, batch_size=5, epsilon=math.inf),
+        agents(X),
+        random_state=0,
     )
 
 
@@ -133,7 +143,7 @@ def repeated(values):
 def handed_over(X, y, budget):
     """A run of many records, of which the given ones are the first."""
     run = transfer.SubsampleTestReweigh(
-        learners.ExponentialLearner(STUMPS), alpha=0.05, kappa=0.1, eta=0.5, rounds=1,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0), alpha=0.05, kappa=0.1, eta=0.5, rounds=1,
         epsilon=1.0, delta=1e-6,
     )  # fmt: skip
     people = agents(MANY, MANY[:, 0], epsilon=2.0)
@@ -257,8 +267,11 @@ CHARGED = {
         ),
         PAIR,
     ),
-    "ExponentialLearner": (learners.ExponentialLearner(STUMPS).learn, PAIR),
-    "ExponentialLearner of halfspaces": (learners.ExponentialLearner(HALVES).learn, HALF_PAIR),
+    "ExponentialLearner": (learners.ExponentialLearner(STUMPS, epsilon=1.0).learn, PAIR),
+    "ExponentialLearner of halfspaces": (
+        learners.ExponentialLearner(HALVES, epsilon=1.0).learn,
+        HALF_PAIR,
+    ),
     "DoublingLearner": (
         lambda X, y, budget: learners.DoublingLearner(
             [STUMPS], alpha=0.4, beta=0.4, epsilon=1.0

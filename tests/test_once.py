@@ -13,7 +13,7 @@ import pytest
 
 from hdp_fast import stability
 from hdp_fast.budget import Budget
-from hdp_fast.exceptions import AgentsExhausted, HdpFastError, ParameterError
+from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.labels import PrivateLabeler, SoftLabeler
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import (
@@ -46,6 +46,13 @@ class Certain:
 
     def predict(self, X):
         return np.zeros(len(X), np.uint8)
+
+
+class Silent(Agents):
+    """Nobody opens the door."""
+
+    def test(self, learned, count, *, random_state=None):
+        raise KeyboardInterrupt
 
 
 def people(count=4_000):
@@ -84,12 +91,12 @@ def give(made):
 
 def stopped():
     """A run that is to be resumed with other agents."""
-    learner = ExponentialLearner(Conjunctions(4, 1))
+    learner = ExponentialLearner(Conjunctions(4, 1), epsilon=1.0)
     goal = {"alpha": 0.2, "kappa": 0.5, "eta": 0.5, "rounds": 4, "output": "majority"}
     # Without the accounting, which takes seconds; what remembers the rounds is the same.
     model = SubsampleTestReweigh(learner, epsilon=math.inf, draws=40, schedule="final", **goal)
-    with pytest.raises(AgentsExhausted):
-        model.fit(X, Y, people(1))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, Silent(X, Y, epsilon=1.0))
     return model
 
 

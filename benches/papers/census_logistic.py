@@ -79,9 +79,15 @@ class Remembering(PrivateSGD):
 
 
 # Chosen on random halves 1000 to 1002; the table has 0 to 9.
-SOURCE = Remembering(loss="logistic", steps=2_000, batch_size=1_000, radius=20, delta=DELTA)
-ROUND = Remembering(loss="logistic", steps=200, batch_size=500, radius=20, delta=DELTA)
-SINGLE = Remembering(loss="logistic", steps=200, batch_size=500, radius=10, delta=DELTA)
+SOURCE = Remembering(
+    loss="logistic", steps=2_000, batch_size=1_000, radius=20, delta=DELTA, epsilon=math.inf
+)
+ROUND = Remembering(
+    loss="logistic", steps=200, batch_size=500, radius=20, delta=DELTA, epsilon=math.inf
+)
+SINGLE = Remembering(
+    loss="logistic", steps=200, batch_size=500, radius=10, delta=DELTA, epsilon=math.inf
+)
 LOCAL_BATCH, LOCAL_RADIUS, LOCAL_CLIP = 32, 12.0, 0.6
 # 0.1 of a loss of at most 20 is no narrow test: more agents than there are would be asked.
 RUN = {"alpha": 0.1, "kappa": 0.4, "delta": DELTA}
@@ -178,6 +184,7 @@ class Repetition:
             batch_size=LOCAL_BATCH,
             radius=LOCAL_RADIUS,
             clip_norm=LOCAL_CLIP,
+            epsilon=math.inf,
         )
         return self._score_weights(learn_by_descent(learner, agents, random_state=self.rng).weights)
 

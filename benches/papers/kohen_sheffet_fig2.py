@@ -170,6 +170,7 @@ def learner_of(setting: Setting, variant: Variant, times: int = 1) -> Watched:
         radius=radius,
         norm_bound=setting.norm_bound,
         errors=variant.errors,
+        epsilon=math.inf,
     )
 
 

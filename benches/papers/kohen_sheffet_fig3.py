@@ -68,7 +68,7 @@ class Setting:
     def learner(self) -> Watched:
         """Ours, without noise; the bounds are public, like the scaling of the squares."""
         shape = {"steps": self.steps, "batch_size": self.batch_size, "delta": DELTA}
-        return Watched(loss="hinge", radius=10, norm_bound=3, **shape)
+        return Watched(loss="hinge", radius=10, norm_bound=3, epsilon=math.inf, **shape)
 
     @property
     def printed(self) -> Watched:

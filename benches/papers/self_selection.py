@@ -359,7 +359,10 @@ class Repetition:
     def _algorithm_2(
         self, options: dict[str, Any], schedule: Any, output: Any
     ) -> tuple[transfer.TransferResult, local.Agents]:
-        learner, agents = learners.ExponentialLearner(self.problem.hypotheses), self._people()
+        learner, agents = (
+            learners.ExponentialLearner(self.problem.hypotheses, epsilon=1.0),
+            self._people(),
+        )
         run = transfer.SubsampleTestReweigh(
             learner, epsilon=EPSILON, delta=DELTA, schedule=schedule, output=output, **options
         )

@@ -116,7 +116,7 @@ def scored(X, y, Q):
 
 
 def learned(X, y):
-    return learners.ExponentialLearner(learners.Stumps(6)).learn(X, y, **SEED).index
+    return learners.ExponentialLearner(learners.Stumps(6), epsilon=1.0).learn(X, y, **SEED).index
 
 
 def descended(X, y):

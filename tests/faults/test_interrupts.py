@@ -56,12 +56,12 @@ def descent():
 
 def conjunctions():
     X = COINS.integers(0, 2, (50_000, 250), dtype=np.uint8)
-    learner = ExponentialLearner(Conjunctions(250, 3))
+    learner = ExponentialLearner(Conjunctions(250, 3), epsilon=1.0)
     return lambda: learner.learn(X, X[:, 0])
 
 
 def search():
-    learner = ExponentialLearner(Conjunctions(30, 3))
+    learner = ExponentialLearner(Conjunctions(30, 3), epsilon=1.0)
     goal = {"alpha": 0.01, "epsilon": 1.0, "delta": 1e-9, "agents_epsilon": 1.0, "chi2": 3.0}
     return lambda: transfer.plan(learner, **goal)
 

@@ -199,8 +199,8 @@ def test_one_run_holds_a_checkpoint_whoever_else_looks_at_it(memory):
 
     def run(agents):
         made = SubsampleTestReweigh(
-            ExponentialLearner(Stumps(4)), alpha=0.2, kappa=0.5, eta=0.8, rounds=2, epsilon=1.0,
-            delta=1e-5, schedule="final", output="smallest", checkpoint=str(path),
+            ExponentialLearner(Stumps(4), epsilon=1.0), alpha=0.2, kappa=0.5, eta=0.8, rounds=2,
+            epsilon=1.0, delta=1e-5, schedule="final", output="smallest", checkpoint=str(path),
         )  # fmt: skip
         made.fit(X, y, agents, random_state=1)
 

@@ -19,6 +19,7 @@ from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.learners import (
     ConjunctionList,
     Conjunctions,
+    DoublingLearner,
     ExponentialLearner,
     Features,
     Halfspaces,
@@ -467,7 +468,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda value: str(value)[:30])
 def test_what_describes_nothing_is_refused(broken):
-    for call in predictor, Stumps(5).index, ExponentialLearner(Stumps(5)).restore:
+    for call in predictor, Stumps(5).index, ExponentialLearner(Stumps(5), epsilon=1.0).restore:
         with pytest.raises(ParameterError):
             call(broken)
 
@@ -607,6 +608,13 @@ def test_with_a_huge_epsilon_the_best_hypothesis_is_chosen():
         assert learned.predict(X).tolist() == hypotheses.predict(i, X).tolist()
 
 
+def test_no_epsilon_is_chosen_for_the_caller():
+    with pytest.raises(TypeError, match="epsilon"):
+        ExponentialLearner(Stumps(4))
+    with pytest.raises(TypeError, match="epsilon"):
+        DoublingLearner([Stumps(4)], alpha=0.1, beta=0.1)
+
+
 def test_the_record_and_the_privacy_say_what_was_spent():
     X, y = data(30, 4)
     for mechanism, kind in (
@@ -627,7 +635,7 @@ def test_the_record_and_the_privacy_say_what_was_spent():
         assert mechanism in record.mechanism
         assert record.numerics == "exact"
         assert budget.spent.epsilon == 0.5
-    halfspaces = ExponentialLearner(Halfspaces(np.ones((1, 4)), [0.0]))
+    halfspaces = ExponentialLearner(Halfspaces(np.ones((1, 4)), [0.0]), epsilon=1.0)
     assert halfspaces.learn(X, y).record.numerics == "exact"
 
 
@@ -657,7 +665,8 @@ def test_a_seeded_choice_does_not_depend_on_threads(monkeypatch):
 
 
 def of_size(count, **options):
-    return ExponentialLearner(Halfspaces(np.ones((count, 1)), np.zeros(count)), **options)
+    halfspaces = Halfspaces(np.ones((count, 1)), np.zeros(count))
+    return ExponentialLearner(halfspaces, **{"epsilon": 1.0, **options})
 
 
 HUNDRED, MILLION = of_size(100), of_size(10**6)
@@ -764,8 +773,14 @@ def test_labelings_are_a_class_like_others(pickled):
 
 def test_the_sample_size_follows_the_labelings_and_not_the_class():
     small, large = (Labelings(LINE, thresholds(count)) for count in (50, 5_000))
-    sizes = [ExponentialLearner(each).sample_size(0.1, 0.05) for each in (small, large)]
-    assert sizes[0] == sizes[1] < ExponentialLearner(thresholds(5_000)).sample_size(0.1, 0.05)
+    sizes = [
+        ExponentialLearner(each, epsilon=1.0).sample_size(0.1, 0.05) for each in (small, large)
+    ]
+    assert (
+        sizes[0]
+        == sizes[1]
+        < ExponentialLearner(thresholds(5_000), epsilon=1.0).sample_size(0.1, 0.05)
+    )
     settings = {"alpha": 0.1, "beta": 0.05, "epsilon": 1}
     assert learners.vc_sample_size(1, 12, **settings) == sizes[0]
     assert learners.vc_sample_size(1, 99, **settings) == 1511
@@ -822,7 +837,7 @@ class TestDraws:
         assert np.array_equal(stumps.errors(drawn, y[indices]), expected)
         again = drawn._take(np.arange(7)[::-1].copy())
         assert np.array_equal(stumps.predict(1, again), X[indices][6::-1, 0])
-        learner = ExponentialLearner(stumps)
+        learner = ExponentialLearner(stumps, epsilon=1.0)
         some = learner.learn_indices(learner.prepare(X), y, indices, random_state=1)
         assert some.index == learner.learn(X[indices], y[indices], random_state=1).index
 
@@ -846,7 +861,7 @@ class TestDraws:
     @pytest.mark.parametrize("prepared", [True, False])
     def test_indices_of_another_kind(self, wrong, kind, prepared):
         X, y = np.zeros((10, 3), np.uint8), np.zeros(10, np.uint8)
-        learner = ExponentialLearner(Stumps(3))
+        learner = ExponentialLearner(Stumps(3), epsilon=1.0)
         records = learner.prepare(X) if prepared else X
         with pytest.raises(kind, match="indices"):
             learner.learn_indices(records, y, wrong)

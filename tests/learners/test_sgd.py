@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,13 @@ from scipy.optimize import minimize
 
 from hdp_fast import accounting, learners
 from hdp_fast.budget import Budget
-from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+from hdp_fast.exceptions import (
+    BudgetExceeded,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+    UtilityWarning,
+)
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.local import Agents
 from hdp_fast.reference import sgd as reference
@@ -47,6 +54,7 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
         norm_bound=0.9,
         clip_norm=0.7,
         threshold=0.4,
+        epsilon=math.inf,
         **extra,
     )
     indices = np.random.default_rng(1).integers(0, 500, 60 * batch)
@@ -79,14 +87,14 @@ def objective(learner, X, labels):
 def test_converges_to_the_optimum(loss, penalty, numerics):
     """Within what Algorithm 3 promises of scipy's optimum in the ball."""
     X, y = records(400, 4)
-    noise = None if numerics == "none" else 0.5
+    noise = {"epsilon": math.inf} if numerics == "none" else {"noise_multiplier": 0.5}
     learner = PrivateSGD(
         loss=loss,
         steps=40_000,
         batch_size=10,
         radius=3.0,
         threshold=0.5,
-        noise_multiplier=noise,
+        **noise,
         **penalty,
     )
     value = objective(learner, X, 2.0 * y - 1)
@@ -94,7 +102,7 @@ def test_converges_to_the_optimum(loss, penalty, numerics):
     best = minimize(value, np.full(4, 0.1), constraints=ball, method="SLSQP").fun
     learnt = (
         learner.learn(X, y, random_state=1)
-        if noise is None
+        if numerics == "none"
         else learner.learn_weighted(X, y, DenseWeights(400, 1.0, 0.1), random_state=1)
     )
     assert best - 1e-5 <= value(learnt.weights) <= best + 0.015
@@ -104,7 +112,9 @@ def test_losses_are_shares_of_the_largest():
     X, y = records(300, 5)
     X[3] *= 100
     for loss in LOSSES:
-        learner = PrivateSGD(loss=loss, steps=50, radius=2.0, norm_bound=1.5, threshold=0.3)
+        learner = PrivateSGD(
+            loss=loss, steps=50, radius=2.0, norm_bound=1.5, threshold=0.3, epsilon=math.inf
+        )
         model = learner.learn(X, y, random_state=2)
         losses = model.losses(X, y)
         assert losses.min() >= 0
@@ -131,6 +141,7 @@ def test_real_labels_are_clipped():
         norm_bound=4,
         label_bound=9.0,
         clip_norm=5.0,
+        epsilon=math.inf,
     )
     np.testing.assert_allclose(learner.learn(X, y, random_state=1).weights, [1, 2, -1], atol=0.05)
     clipped = dataclasses.replace(learner, label_bound=0.5, steps=50, clip_norm=None)
@@ -187,7 +198,8 @@ def test_exact_gradients_are_rounded_ones():
     exact = PrivateSGD(loss="logistic", steps=30, batch_size=7, radius=2.0, noise_multiplier=1e-9)
     indices = np.arange(30 * 7) % 50
     found = exact.learn_indices(X, y, indices).weights
-    plain = dataclasses.replace(exact, noise_multiplier=None).learn_indices(X, y, indices).weights
+    plain = dataclasses.replace(exact, noise_multiplier=None, epsilon=math.inf)
+    plain = plain.learn_indices(X, y, indices).weights
     assert 0 < np.abs(found - plain).max() < 1e-5
 
 
@@ -273,8 +285,9 @@ def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
 def test_strange_records_are_refused_or_learned_from(loss, noise, numerics, dtype):
     X, y = records(40, 3, dtype=dtype)
     learner = PrivateSGD(
-        loss=loss, steps=20, batch_size=3, noise_multiplier=noise, numerics=numerics
-    )
+        loss=loss, steps=20, batch_size=3, noise_multiplier=noise, numerics=numerics,
+        epsilon=math.inf if noise is None else None,
+    )  # fmt: skip
     weights = DenseWeights(40, 0.5, 0.1)
     for wrong in (np.nan, np.inf, -np.inf):
         bad = X.copy()
@@ -297,14 +310,14 @@ def test_strange_records_are_refused_or_learned_from(loss, noise, numerics, dtyp
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_real_labels_must_be_finite(loss, wrong):
-    learner = PrivateSGD(loss=loss, steps=1, label_bound=1.0)
+    learner = PrivateSGD(loss=loss, steps=1, label_bound=1.0, epsilon=math.inf)
     with pytest.raises(ParameterError, match="y has an infinite entry or NaN"):
         learner.learn(np.ones((2, 1)), [0.0, wrong])
 
 
 def test_labels_must_be_bits_without_a_bound():
     with pytest.raises(ParameterError, match="every entry must be 0 or 1"):
-        PrivateSGD(loss="hinge", steps=1).learn(np.ones((2, 1)), [1, 2])
+        PrivateSGD(loss="hinge", steps=1, epsilon=math.inf).learn(np.ones((2, 1)), [1, 2])
 
 
 def test_draws_follow_the_weights():
@@ -312,7 +325,7 @@ def test_draws_follow_the_weights():
     n, batch = 20, 200_000
     weights = DenseWeights(n, 0.3, 1.0)
     weights.update(np.linspace(0, 1, n))
-    learner = PrivateSGD(loss="logistic", steps=2, batch_size=batch, radius=1e6)
+    learner = PrivateSGD(loss="logistic", steps=2, batch_size=batch, radius=1e6, epsilon=math.inf)
     for given, expected in [(weights, weights.probabilities()), (None, np.full(n, 1 / n))]:
         X, y = np.eye(n), np.ones(n, np.uint8)
         if given is None:
@@ -327,7 +340,7 @@ def test_draws_follow_the_weights():
 
 def test_models_are_restored_from_json():
     X, y = records(100, 4)
-    learner = PrivateSGD(loss="hinge", steps=100)
+    learner = PrivateSGD(loss="hinge", steps=100, epsilon=math.inf)
     model = learner.learn(X, y, random_state=1)
     said = json.dumps(model.hypothesis)
     again = learner.restore(said)
@@ -344,7 +357,7 @@ def test_models_are_restored_from_json():
 
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
-    learner = PrivateSGD(loss="hinge", steps=3, batch_size=20, numerics=numerics)
+    learner = PrivateSGD(loss="hinge", steps=3, batch_size=20, numerics=numerics, epsilon=math.inf)
     made = learner.calibrate(epsilon=1e4, delta=0.01, n=200)
     assert accounting.delta(made.composition(1 / 200), 1e4) <= 0.01
     assert made.noise_multiplier < 1
@@ -353,7 +366,9 @@ def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
 def test_accounting_is_that_of_theory():
     """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
     for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:
-        learner = PrivateSGD(loss="hinge", steps=steps, batch_size=batch, numerics="idealized")
+        learner = PrivateSGD(
+            loss="hinge", steps=steps, batch_size=batch, numerics="idealized", epsilon=math.inf
+        )
         found = learner.calibrate(epsilon=0.5, delta=1e-4, n=10**6, kappa=0.014815, rounds=rounds)
         assert found.noise_multiplier == pytest.approx(noise, rel=0.01)
         assert found.step == accounting.GaussianMechanism(2 / found.noise_multiplier)
@@ -371,7 +386,7 @@ def test_the_step_of_exact_noise_is_its_own_zcdp():
         2 / 16, rel=1e-12
     )
     with pytest.raises(ParameterError, match="there is no guarantee"):
-        PrivateSGD(loss="hinge", steps=1).composition(0.1)
+        PrivateSGD(loss="hinge", steps=1, epsilon=math.inf).composition(0.1)
 
 
 def test_exact_and_idealized_guarantees_stand_side_by_side():
@@ -393,7 +408,7 @@ def test_exact_and_idealized_guarantees_stand_side_by_side():
 def test_records_of_any_layout_are_read_and_left_as_they_are(change):
     X, y = records(200, 6)
     X = np.rint(X * 8)
-    learner = PrivateSGD(loss="logistic", steps=50, batch_size=5, norm_bound=2.0)
+    learner = PrivateSGD(loss="logistic", steps=50, batch_size=5, norm_bound=2.0, epsilon=math.inf)
     expected = learner.learn(X, y, random_state=1).weights
     for given in (change(X), X.astype(np.int16), X.astype(np.float32)):
         kept = given.copy()
@@ -409,9 +424,11 @@ def test_learns_inside_transfer_from_shifted_records(numerics):
     """Ten rounds at epsilon 1, whose record says what kind of noise it had."""
     X, y = records(50_000, 5)
     target, labels = records(20_000, 5, seed=1)
-    learner = PrivateSGD(loss="logistic", steps=20, batch_size=200, radius=5.0, numerics=numerics)
+    learner = PrivateSGD(
+        loss="logistic", steps=20, batch_size=200, radius=5.0, numerics=numerics, epsilon=math.inf
+    )
     run = SubsampleTestReweigh(
-        learner, alpha=0.2, beta=0.05, epsilon=1.0, delta=1e-6, kappa=0.2, rounds=10, eta=0.3
+        learner, alpha=0.15, beta=0.05, epsilon=1.0, delta=1e-6, kappa=0.2, rounds=10, eta=0.3
     ).fit(X, y, Agents(target, labels, epsilon=2.0), random_state=1)
     assert run.result_.record.epsilon == 1
     assert run.result_.record.numerics == ("exact" if numerics == "exact" else "idealized")
@@ -420,7 +437,9 @@ def test_learns_inside_transfer_from_shifted_records(numerics):
 
 def test_a_run_states_what_it_costs_and_is_charged():
     X, y = records(2000, 3)
-    learner = PrivateSGD(loss="logistic", steps=20, batch_size=20, numerics="idealized")
+    learner = PrivateSGD(
+        loss="logistic", steps=20, batch_size=20, numerics="idealized", epsilon=math.inf
+    )
     learner = learner.calibrate(epsilon=1.0, delta=1e-5, n=2000)
     budget = Budget(1.0, 1e-5)
     record = learner.learn(X, y, budget=budget).record
@@ -429,8 +448,9 @@ def test_a_run_states_what_it_costs_and_is_charged():
     assert record.neighbors == "replace_one"
     with pytest.raises(BudgetExceeded):
         learner.learn(X, y, budget=budget)
-    with pytest.raises(ParameterError, match="only a private run"):
-        dataclasses.replace(learner, noise_multiplier=None).learn(X, y, budget=Budget(1.0))
+    plain = dataclasses.replace(learner, noise_multiplier=None, epsilon=math.inf)
+    with pytest.raises(ParameterError, match="epsilon = inf, but only a private run"):
+        plain.learn(X, y, budget=Budget(1.0))
 
 
 def test_what_cannot_run_is_refused_before_it_is_charged():
@@ -488,12 +508,12 @@ def test_a_run_that_needs_no_epsilon_states_hardly_any():
 )
 def test_bad_settings_are_refused(wrong, text):
     with pytest.raises(ParameterError, match=text):
-        PrivateSGD(**{"loss": "hinge", "steps": 5, **wrong})
+        PrivateSGD(**{"loss": "hinge", "steps": 5, "noise_multiplier": 1.0, **wrong})
 
 
 def test_bad_calls_are_refused():
     X, y = records(10, 2)
-    learner = PrivateSGD(loss="hinge", steps=5)
+    learner = PrivateSGD(loss="hinge", steps=5, epsilon=math.inf)
     with pytest.raises(ShapeError, match="y has length 9"):
         learner.learn(X, y[:9])
     with pytest.raises(ShapeError, match="indices has length 4"):
@@ -508,3 +528,72 @@ def test_bad_calls_are_refused():
         learner.learn(X, y).predict(np.ones((3, 5)))
     with pytest.raises(ParameterError, match=r"epsilon = 0\.001, but for 2 records no noise"):
         learner.calibrate(epsilon=0.001, n=2, kappa=0.5, rounds=10**6)
+
+
+@pytest.mark.parametrize("both", [{}, {"epsilon": 1.0, "noise_multiplier": 2.0}])
+def test_privacy_is_asked_for_by_epsilon_or_by_noise(both):
+    """Neither would leave everybody unprotected in silence, and both may contradict."""
+    with pytest.raises(ParameterError, match=r"epsilon = .* and noise_multiplier = .*math\.inf"):
+        PrivateSGD(loss="hinge", steps=5, **both)
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, -math.inf, math.nan, "1"])
+def test_an_epsilon_is_a_number_above_0(wrong):
+    with pytest.raises(ParameterError, match="epsilon = "):
+        PrivateSGD(loss="hinge", steps=5, epsilon=wrong)
+
+
+def test_an_epsilon_is_kept_for_the_records_that_are_there():
+    """The noise is what calibrate finds for as many records, and the record says what it costs."""
+    learner = PrivateSGD(loss="hinge", steps=20, batch_size=20, epsilon=1.0, numerics="idealized")
+    for n in (300, 2_000):
+        X, y = records(n, 3)
+        budget = Budget(1.0, 1e-6)
+        model = learner.learn(X, y, random_state=1, budget=budget)
+        assert 0.99 < model.record.epsilon == budget.spent.epsilon <= 1
+        same = learner.calibrate(epsilon=1.0, n=n).learn(X, y, random_state=1)
+        assert (model.weights == same.weights).all()
+        assert model.record == same.record
+
+
+def test_only_learn_finds_the_noise_of_an_epsilon():
+    X, y = records(50, 2)
+    learner = PrivateSGD(loss="hinge", steps=5, epsilon=1.0)
+    for call in (
+        lambda: learner.step,
+        lambda: learner.guarantees(n=50),
+        lambda: learner.learn_indices(X, y, np.arange(5)),
+        lambda: learner.learn_weighted(X, y, DenseWeights(50, 0.5, 0.1)),
+    ):
+        with pytest.raises(ParameterError, match=r"epsilon = 1\.0, but only learn finds the noise"):
+            call()
+
+
+def test_fewer_records_than_the_noise_was_calibrated_for_are_refused():
+    """The privacy of 50 records would be far from that of the 200 that were promised it."""
+    X, y = records(200, 2)
+    learner = PrivateSGD(loss="hinge", steps=5, epsilon=math.inf, numerics="idealized")
+    learner = learner.calibrate(epsilon=1.0, delta=1e-3, n=200)
+    assert learner.calibrated_for == 200
+    learner.learn(X, y)
+    X, y, budget = X[:50], y[:50], Budget(100.0, 0.1)
+    for call in (
+        lambda: learner.learn(X, y, budget=budget),
+        lambda: learner.learn_weighted(X, y, DenseWeights(50, 0.5, 0.1)),
+        lambda: dataclasses.replace(learner, radius=2.0).learn_indices(X, y, np.arange(5)),
+    ):
+        with pytest.raises(InsufficientSamples, match=r"50 records, but .* calibrated for 200"):
+            call()
+    assert not any(budget.spent)
+    dataclasses.replace(learner, calibrated_for=None).learn(X, y)
+
+
+def test_a_delta_above_one_record_is_said_to_be_one():
+    X, y = records(50, 2)
+    learner = PrivateSGD(loss="hinge", steps=5, noise_multiplier=9.0, delta=0.03)
+    with pytest.warns(UtilityWarning, match=r"delta = 0\.03 is above 1 / n = 0\.02"):
+        learner.learn(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        dataclasses.replace(learner, delta=0.02).learn(X, y)
+        PrivateSGD(loss="hinge", steps=5, epsilon=math.inf, delta=0.03).learn(X, y)

@@ -54,7 +54,14 @@ def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
     X, y = people(count, d)
     X += 0.3
     learner = PrivateSGD(
-        loss=loss, steps=1, batch_size=count, norm_bound=0.9, clip_norm=0.3, radius=2, threshold=0.4
+        loss=loss,
+        steps=1,
+        batch_size=count,
+        norm_bound=0.9,
+        clip_norm=0.3,
+        radius=2,
+        threshold=0.4,
+        epsilon=math.inf,
     )
     agents, rng = Agents(X, y, epsilon=2.0), np.random.default_rng(1)
     weights = np.linspace(0.5, -1, d)
@@ -75,7 +82,7 @@ def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
 def test_a_single_estimate_has_the_stated_norm(d, share):
     """E|v_1| by its integral: 1, 2 / pi, 1 / 2, 4 / (3 pi)."""
     agents, rng = Agents(np.ones((5, d)), [1] * 5, epsilon=1.0), np.random.default_rng(0)
-    learner = PrivateSGD(loss="logistic", steps=1, clip_norm=0.25)
+    learner = PrivateSGD(loss="logistic", steps=1, clip_norm=0.25, epsilon=math.inf)
     found = descent._gradient_scale(agents) * descent._ask_for_gradient(
         learner, agents, np.zeros(d), rng, rng
     )
@@ -107,7 +114,7 @@ def test_an_answer_is_private_whatever_the_gradient(epsilon):
     """Exact fractions: an answer is 1 with probability p truth + (1 - p) lie, p in [0, 1]."""
     X, y = people(2_000, 3)
     X *= np.geomspace(1e-200, 1e200, len(X))[:, None]
-    learner = PrivateSGD(loss="hinge", steps=1, batch_size=len(X), clip_norm=0.3)
+    learner = PrivateSGD(loss="hinge", steps=1, batch_size=len(X), clip_norm=0.3, epsilon=math.inf)
     true = heard(Agents(X, y, epsilon=epsilon), learner, np.array([0.3, 0, 0]))[1]
     assert {0.0, 0.5, 1.0} < set(true)
     truth = Fraction(_core.truth_probability(epsilon), 2**64)
@@ -122,7 +129,7 @@ def test_an_answer_is_private_whatever_the_gradient(epsilon):
 def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
     count, epsilon = 200_000, 1.0
     X = np.tile([0.6, 0.8], (count, 1))
-    learner = PrivateSGD(loss="hinge", steps=1, batch_size=count)
+    learner = PrivateSGD(loss="hinge", steps=1, batch_size=count, epsilon=math.inf)
     directions, true, answers = heard(
         Agents(X, np.ones(count, int), epsilon=epsilon), learner, np.zeros(2)
     )
@@ -136,7 +143,7 @@ def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
 def test_converges_as_promised(loss):
     X, y = people(200_000, 3)
     X *= 1 / np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
-    learner = PrivateSGD(loss=loss, steps=4_000, batch_size=50, radius=2.0)
+    learner = PrivateSGD(loss=loss, steps=4_000, batch_size=50, radius=2.0, epsilon=math.inf)
     agents = Agents(X, y, epsilon=2.0)
     model = learn_by_descent(learner, agents, random_state=3)
     margins = lambda w: (2.0 * y - 1) * (X @ w)  # noqa: E731
@@ -155,7 +162,7 @@ def test_converges_as_promised(loss):
 
 
 def test_penalties_and_ball_are_those_of_private_sgd():
-    learner = PrivateSGD(loss="hinge", steps=1, radius=0.5, l1=0.1, l2=0.2)
+    learner = PrivateSGD(loss="hinge", steps=1, radius=0.5, l1=0.1, l2=0.2, epsilon=math.inf)
     found = descent._take_step(learner, np.array([0.5, 0.2]), np.array([0.3, 0.3]), 0.5)
     # .5 * .9 - .15 - .05 and .2 * .9 - .15 - .05, the latter cut at 0.
     np.testing.assert_allclose(found, [0.25, 0], atol=1e-15)
@@ -172,7 +179,7 @@ def test_penalties_and_ball_are_those_of_private_sgd():
 def test_agents_are_asked_once_and_their_record_is_kept():
     X, y = people(1_000, 4)
     agents = Agents(X, y, epsilon=0.7)
-    learner = PrivateSGD(loss="logistic", steps=30, batch_size=20)
+    learner = PrivateSGD(loss="logistic", steps=30, batch_size=20, epsilon=math.inf)
     model = learn_by_descent(learner, agents)
     assert agents.remaining == 400
     assert (model.record.epsilon, model.record.delta) == (pytest.approx(0.7), 0)
@@ -190,7 +197,7 @@ def test_agents_are_asked_once_and_their_record_is_kept():
 
 def test_a_seed_repeats_a_run_and_no_seed_does_not():
     X, y = people(300, 4)
-    learner = PrivateSGD(loss="logistic", steps=30, batch_size=10)
+    learner = PrivateSGD(loss="logistic", steps=30, batch_size=10, epsilon=math.inf)
 
     def run(state):
         return learn_by_descent(learner, Agents(X, y, epsilon=1.0), random_state=state).weights
@@ -204,7 +211,7 @@ def test_a_seed_repeats_a_run_and_no_seed_does_not():
 @pytest.mark.parametrize("loss", LOSSES)
 def test_strange_records_are_learned_from(loss):
     X, y = people(60, 3)
-    learner = PrivateSGD(loss=loss, steps=20, batch_size=3)
+    learner = PrivateSGD(loss=loss, steps=20, batch_size=3, epsilon=math.inf)
     for rows in (X * 0, X * 1e300, X * 1e-300, X.astype(np.float32), np.rint(X).astype(int)):
         model = learn_by_descent(learner, Agents(rows, y, epsilon=1.0))
         assert np.isfinite(model.weights).all()
@@ -221,7 +228,12 @@ def test_labels_0_and_1_are_numbers_to_a_learner_of_real_labels():
     """Records of a single feature 1: the best weight is the mean label."""
     y = np.arange(100_000) % 4 == 0
     learner = PrivateSGD(
-        loss="squared", steps=2_000, batch_size=50, label_bound=1.0, strong_convexity=1.0
+        loss="squared",
+        steps=2_000,
+        batch_size=50,
+        label_bound=1.0,
+        strong_convexity=1.0,
+        epsilon=math.inf,
     )
     model = learn_by_descent(learner, Agents(np.ones((100_000, 1)), y, epsilon=3.0))
     assert model.weights[0] == pytest.approx(0.25, abs=0.06)
@@ -233,13 +245,13 @@ def test_nobody_is_asked_where_features_are_not_finite(wrong):
     X[49, 1] = wrong
     agents = Agents(X, y, epsilon=1.0)
     with pytest.raises(ParameterError, match="agents: X has an infinite entry or NaN"):
-        learn_by_descent(PrivateSGD(loss="hinge", steps=5), agents)
+        learn_by_descent(PrivateSGD(loss="hinge", steps=5, epsilon=math.inf), agents)
     assert agents.remaining == 50
 
 
 def test_nobody_is_asked_with_a_bad_argument():
     X, y = people(50, 2)
-    agents, learner = Agents(X, y, epsilon=1.0), PrivateSGD(loss="hinge", steps=5)
+    agents, learner = Agents(X, y, epsilon=1.0), PrivateSGD(loss="hinge", steps=5, epsilon=math.inf)
     remote = RemoteAgents(lambda text, count: [0] * count, epsilon=1.0, count=50)
     for bad, error, text in (
         (("hinge", agents), ParameterError, "learner = 'hinge'"),
@@ -251,7 +263,11 @@ def test_nobody_is_asked_with_a_bad_argument():
             "learner.noise_multiplier = 2.0",
         ),
         ((learner, Agents(np.ones((9, 0)), y[:9], epsilon=1.0)), ShapeError, "0 features"),
-        ((PrivateSGD(loss="hinge", steps=51), agents), AgentsExhausted, "51 steps of 1 need 51"),
+        (
+            (PrivateSGD(loss="hinge", steps=51, epsilon=math.inf), agents),
+            AgentsExhausted,
+            "51 steps of 1 need 51",
+        ),
         ((learner, Agents([["a"]] * 9, y[:9], epsilon=1.0)), ParameterError, "real numbers"),
     ):
         with pytest.raises(error, match=text):

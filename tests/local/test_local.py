@@ -329,7 +329,7 @@ def test_a_test_tells_who_is_wrong_when_nobody_lies(bits, far):
     X = rng.integers(0, 2, (50, 4), dtype=np.uint8) if bits else rng.normal(size=(50, 4))
     y = rng.integers(0, 2, 50)
     hypotheses = Conjunctions(4, 2) if bits else halfspaces(4)
-    learned = ExponentialLearner(hypotheses).learn(X, y)
+    learned = ExponentialLearner(hypotheses, epsilon=1.0).learn(X, y)
     agents = Agents(X, y, epsilon=CERTAIN)
     agents.pass_over(5)
     if far:

@@ -187,7 +187,7 @@ def descent_epsilon(learner, rounds=1):
 class WithItsOwnNoise(Planned):
     """A run whose noise is what the learner has, not what a search finds for the plan."""
 
-    def _configured(self, found, n):
+    def _make_private(self, plan, records, weights, start):
         return self.learner
 
 
@@ -200,7 +200,9 @@ def whole_descent(learner, rounds):
             eta=STEP, rounds=rounds, n=1000, schedule="final", output="majority",
         )  # fmt: skip
         epsilon = descent_epsilon(learner, rounds)
-        given = replace(some, n=2, agents_per_test=1, epsilon=epsilon, delta=1.001 * learner.delta)
+        given = replace(
+            some, n=2, N=1, agents_per_test=1, epsilon=epsilon, delta=1.001 * learner.delta
+        )
         return WithItsOwnNoise(learner, given)
 
     return Lazily(lambda: partial(models_of, make()))

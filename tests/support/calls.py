@@ -91,17 +91,17 @@ CALLS = {
         {"X": np.ones((4, 4)), "y": ONES},
     ),
     "predict": (STUMPS.predict, {"i": 3, "X": EYE}),
-    "ExponentialLearner": (learners.ExponentialLearner, {"hypotheses": STUMPS}),
+    "ExponentialLearner": (learners.ExponentialLearner, {"hypotheses": STUMPS, "epsilon": 1}),
     "ExponentialLearner.learn": (
         learners.ExponentialLearner(STUMPS, epsilon=1).learn,
         {"X": EYE, "y": ONES},
     ),
     "sample_size": (
-        learners.ExponentialLearner(STUMPS).sample_size,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0).sample_size,
         {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
     ),
     "paper_sample_size": (
-        learners.ExponentialLearner(STUMPS).paper_sample_size,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0).paper_sample_size,
         {"alpha": 0.1, "beta": 0.1, "epsilon": 1},
     ),
     "randomized_response": (local.randomized_response, {"bits": ONES, "epsilon": 1}),

@@ -55,8 +55,8 @@ def soft():
 
 def str_run():
     """A short run of Subsample-Test-Reweigh; without privacy, whose plan takes seconds."""
-    learner = learners.ExponentialLearner(STUMPS)
-    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9}
+    learner = learners.ExponentialLearner(STUMPS, epsilon=1.0)
+    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9, "output": "majority"}
     return transfer.SubsampleTestReweigh(learner, epsilon=math.inf, **goal)
 
 
@@ -119,7 +119,7 @@ DOORS = {
         for name, private in SHARED.items()
     },
     "ExponentialLearner.learn_indices": Door(
-        learners.ExponentialLearner(STUMPS).learn_indices,
+        learners.ExponentialLearner(STUMPS, epsilon=1.0).learn_indices,
         {"X": learners.Features(BITS), "y": LABELS, "indices": np.arange(9)},
         ("y", "indices"),
     ),

@@ -151,7 +151,7 @@ def fitted(tiny):
     )  # fmt: skip
     given = replace(
         some, n=tiny.n, draws=tiny.draws, learner_epsilon=tiny.epsilon, agents_per_test=1,
-        epsilon=0.1, delta=1.001 * tiny.promise(0.1),
+        N=1, epsilon=0.1, delta=1.001 * tiny.promise(0.1),
     )  # fmt: skip
     run = Planned(learner, given)
     index = learner.hypotheses.index

@@ -16,8 +16,9 @@ from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stum
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
 from hdp_fast.weights import DenseWeights
 
-LEARNER = ExponentialLearner(Stumps(3))
+LEARNER = ExponentialLearner(Stumps(3), epsilon=1.0)
 PROMISED = {"alpha": 0.3, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0, "chi2": 0.2}
+PROMISED |= {"output": "smallest"}
 FREE = {
     "alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 1.0,
     "kappa": 0.1, "eta": 0.5, "rounds": 20, "n": 5000,
@@ -40,9 +41,12 @@ def spent(found, n, base=BoundedRange):
     ("given", "learner"),
     [
         (PROMISED, LEARNER),
-        ({**PROMISED, "alpha": 0.1, "epsilon": 0.5}, ExponentialLearner(Conjunctions(20, 2))),
+        (
+            {**PROMISED, "alpha": 0.1, "epsilon": 0.5},
+            ExponentialLearner(Conjunctions(20, 2), epsilon=1.0),
+        ),
         ({**PROMISED, "opt": 0.1}, LEARNER),
-        (PROMISED, ExponentialLearner(Stumps(3), mechanism="permute_and_flip")),
+        (PROMISED, ExponentialLearner(Stumps(3), mechanism="permute_and_flip", epsilon=1.0)),
     ],
 )
 def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, learner):
@@ -79,7 +83,12 @@ def test_the_learners_epsilon_is_worth_its_search():
 def test_the_papers_figures_by_hand(alpha, chi2):
     # Kohen and Sheffet 2022, Algorithm 2, with Theorem 3.4 of Kasiviswanathan et al. for the
     # learner.
-    learner, beta, epsilon, delta = ExponentialLearner(Conjunctions(20, 2)), 0.05, 1.0, 1e-6
+    learner, beta, epsilon, delta = (
+        ExponentialLearner(Conjunctions(20, 2), epsilon=1.0),
+        0.05,
+        1.0,
+        1e-6,
+    )
     paper = plan(
         learner, alpha=alpha, epsilon=epsilon, delta=delta, agents_epsilon=1.0, chi2=chi2,
         n=2000, rounds=3, kappa=0.1,
@@ -119,7 +128,13 @@ def test_agents_of_every_schedule(schedule, output):
         schedule=schedule, output=output, epsilon=math.inf,
     )  # fmt: skip
     each = local.agents_needed(alpha=alpha, beta=beta / tests, epsilon=1.0)
-    assert (found.tests, found.agents_per_test, found.N) == (tests, each, tests * each)
+    assert (found.tests, found.agents_per_test, found.N) == (
+        tests,
+        each,
+        tests * each + found.agents_for_constants,
+    )
+    few = local.agents_needed(alpha=2 * alpha, beta=beta, epsilon=1.0)
+    assert found.agents_for_constants == few
     assert found.final_tests == last
     along = {"every": range(1, 21), "geometric": (1, 2, 4, 8, 16), "final": ()}[schedule]
     assert found.tested_rounds == tuple(along)
@@ -191,12 +206,17 @@ class Unknown(ExponentialLearner):
         ({"schedule": None}, "schedule = None"),
         ({"output": 1}, "output = 1"),
         ({"opt": -0.1}, "opt = -0.1"),
+        ({"alpha": 0.167}, "alpha = 0.167 and opt = 0, but a test accepts"),
+        ({"opt": 0.2}, "alpha = 0.1 and opt = 0.2, but a test accepts an error of 3 alpha + opt"),
         ({"draws": 3}, "draws = 3"),
         ({"epsilon": math.inf}, "delta = 1e-06, but epsilon = inf protects no record"),
         ({"learner": None}, "learner = None"),
-        ({"learner": Unknown(Stumps(3))}, "learner.privacy = 'pure'"),
-        ({"learner": Lying(Stumps(3), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(3), neighbors="add_remove")}, "add_remove"),
+        ({"learner": Unknown(Stumps(3), epsilon=1.0)}, "learner.privacy = 'pure'"),
+        ({"learner": Lying(Stumps(3), epsilon=1.0, mechanism="permute_and_flip")}, "bounded range"),
+        (
+            {"learner": ExponentialLearner(Stumps(3), neighbors="add_remove", epsilon=1.0)},
+            "add_remove",
+        ),
     ],
     ids=str,
 )
@@ -207,7 +227,7 @@ def test_bad_parameters_name_themselves(change, words):
 
 
 def test_permute_and_flip_is_planned_as_pure():
-    flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip")
+    flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip", epsilon=1.0)
     assert isinstance(flip.privacy, Pure)
     assert plan(flip, **PROMISED).n > 1.2 * promised().n
 
@@ -304,7 +324,7 @@ class TestPromise:
         assert self.errors(found.eta / 1000, found.rounds).mean() > 2 * self.ALPHA
 
     def test_a_whole_private_run_at_the_plans_own_numbers(self):
-        given = {key: PROMISED[key] for key in ("alpha", "epsilon", "delta", "chi2")}
+        given = {key: PROMISED[key] for key in ("alpha", "epsilon", "delta", "chi2", "output")}
         model = SubsampleTestReweigh(LEARNER, **given)
         found = model.plan(1, agents_epsilon=1.0)
         rng = np.random.default_rng(5)

@@ -19,16 +19,17 @@ from hdp_fast import (
     InsufficientSamples,
     ParameterError,
     ShapeError,
+    UtilityWarning,
     accounting,
     noise,
 )
-from hdp_fast.learners import Conjunctions, ExponentialLearner, Stumps, predictor
+from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps, predictor
 from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents, randomized_response
 from hdp_fast.plotting import transfer as draw
 from hdp_fast.transfer import SubsampleTestReweigh
 
 D = 8
-LEARNER = ExponentialLearner(Conjunctions(D, 2))
+LEARNER = ExponentialLearner(Conjunctions(D, 2), epsilon=1.0)
 FREE = {"alpha": 0.05, "kappa": 0.1, "eta": 0.5, "rounds": 20}
 PRIVATE = {**FREE, "epsilon": 1.0, "delta": 1e-6}
 
@@ -52,9 +53,9 @@ def source(n=20_000, seed=0):
     return X, true(X)
 
 
-def target(n=300_000, seed=1, epsilon=2.0):
+def target(n=300_000, seed=1, epsilon=2.0, kind=Agents):
     X = np.random.default_rng(seed).integers(0, 2, (n, D), dtype=np.uint8)
-    return Agents(X, true(X), epsilon=epsilon)
+    return kind(X, true(X), epsilon=epsilon)
 
 
 X, Y = source()
@@ -80,7 +81,9 @@ def test_a_biased_source_teaches_what_holds_on_the_target(schedule, output):
     tests = {"every": 20, "geometric": 5, "final": 0}[schedule]
     last = 1 if output == "majority" else 0 if schedule == "every" else 5
     assert result.plan.tests == tests + last
-    assert len(agents) - agents.remaining == sum(each.agents for each in result.estimates)
+    assert len(agents) - agents.remaining == result.agents_asked <= result.plan.N
+    assert abs(result.constants.zero - 0.25) < 0.1
+    assert result.beats_constants
     if output == "tested" and schedule != "final":
         assert result.stopped == "accepted"
         assert result.rounds < 20
@@ -94,7 +97,7 @@ def test_a_biased_source_teaches_what_holds_on_the_target(schedule, output):
 def test_the_source_alone_is_misleading():
     """Without this the test above would show nothing."""
     decoy = LEARNER.learn(X, Y, random_state=0)
-    small = ExponentialLearner(Stumps(D)).learn(X, Y, random_state=0)
+    small = ExponentialLearner(Stumps(D), epsilon=1.0).learn(X, Y, random_state=0)
     assert small.hypothesis["features"] == [2]
     assert decoy.hypothesis["features"] in ([1, 2], [2])
     fresh = np.random.default_rng(3).integers(0, 2, (50_000, D), dtype=np.uint8)
@@ -140,7 +143,7 @@ def test_numerics_are_exact_only_where_the_learner_says_so():
     class Other(ExponentialLearner):
         numerics = "idealized"
 
-    other = Other(Stumps(D))
+    other = Other(Stumps(D), epsilon=1.0)
     assert fitted(learner=other, rounds=2).record_.numerics == "idealized"
 
 
@@ -267,7 +270,7 @@ class TestPlain:
         assert model.result_.predict(X).all()
 
     def test_without_density_no_projection(self):
-        stumps = ExponentialLearner(Stumps(D))
+        stumps = ExponentialLearner(Stumps(D), epsilon=1.0)
         result = self.run(stumps, kappa=None, draws=500, output="majority").result_
         assert result.plan.kappa is None
         assert result.weights.max() > 2 * np.median(result.weights)
@@ -314,19 +317,22 @@ class Lying(ExponentialLearner):
         ({"epsilon": np.inf}, "epsilon = inf, but only a private run can be charged"),
         ({"learner": "svm"}, "learner = 'svm'"),
         ({"learner": len}, "learner = <built-in"),
-        ({"learner": Lying(Stumps(D), mechanism="permute_and_flip")}, "bounded range"),
-        ({"learner": ExponentialLearner(Stumps(D), neighbors="add_remove")}, "add_remove"),
-        ({"learner": ExponentialLearner(Stumps(D + 1))}, "X has shape"),
+        ({"learner": Lying(Stumps(D), epsilon=1.0, mechanism="permute_and_flip")}, "bounded range"),
+        (
+            {"learner": ExponentialLearner(Stumps(D), neighbors="add_remove", epsilon=1.0)},
+            "add_remove",
+        ),
+        ({"learner": ExponentialLearner(Stumps(D + 1), epsilon=1.0)}, "X has shape"),
     ],
     ids=str,
 )
 def test_what_is_refused_spends_nothing(change, words):
-    agents, budget = target(1000), Budget(2, 1e-5)
+    agents, budget = target(), Budget(2, 1e-5)
     model = SubsampleTestReweigh(**{"learner": LEARNER, **PRIVATE, **change})
     with pytest.raises((ParameterError, ShapeError)) as caught:
         model.fit(X, Y, agents, budget=budget)
     assert words in str(caught.value)
-    assert agents.remaining == 1000
+    assert agents.remaining == len(agents)
     assert budget.spent.epsilon == 0
 
 
@@ -342,10 +348,10 @@ def test_what_is_refused_spends_nothing(change, words):
     ],
 )
 def test_data_of_another_shape_or_domain(data, kind):
-    agents, budget = target(1000), Budget(2, 1e-5)
+    agents, budget = target(), Budget(2, 1e-5)
     with pytest.raises(kind):
         SubsampleTestReweigh(LEARNER, **PRIVATE).fit(*data, agents, budget=budget)
-    assert (agents.remaining, budget.spent.epsilon) == (1000, 0)
+    assert (agents.remaining, budget.spent.epsilon) == (len(agents), 0)
 
 
 @pytest.mark.parametrize("agents", [None, X, "agents", EmpiricalOracle(X, Y)])
@@ -368,7 +374,7 @@ def test_a_promise_needs_its_records():
 
 
 def test_permute_and_flip_is_charged_by_its_own_curve():
-    flip = ExponentialLearner(Conjunctions(D, 2), mechanism="permute_and_flip")
+    flip = ExponentialLearner(Conjunctions(D, 2), mechanism="permute_and_flip", epsilon=1.0)
     plain = SubsampleTestReweigh(LEARNER, **PRIVATE).plan(len(X), agents_epsilon=1.0)
     pure = SubsampleTestReweigh(flip, **PRIVATE).plan(len(X), agents_epsilon=1.0)
     spent = {p.draws * p.learner_epsilon for p in (plain, pure)}
@@ -401,12 +407,49 @@ class TestBudget:
             model.fit(X, Y, target(), budget=Budget(1))
 
 
+class Leaving(Agents):
+    """All go away after three tests."""
+
+    tests = 3
+
+    def test(self, learned, count, *, random_state=None):
+        answers = super().test(learned, count, random_state=random_state)
+        self.tests -= 1
+        if not self.tests:
+            self.pass_over(self.remaining)
+        return answers
+
+
+class Silent(Agents):
+    """Nobody opens the door."""
+
+    def test(self, learned, count, *, random_state=None):
+        raise KeyboardInterrupt
+
+
+def test_too_few_agents_are_refused_before_anything_is_charged(tmp_path):
+    """The tests that a plan needs are known, and so are the agents who are left."""
+    budget, path = Budget(1, 1e-6), tmp_path / "run"
+    model = SubsampleTestReweigh(LEARNER, **PRIVATE, checkpoint=str(path))
+    needed = model.plan(len(X), agents_epsilon=2.0).N
+    few = target(needed - 1)
+    with pytest.raises(
+        AgentsExhausted, match=f"{needed - 1:,} left, but the plan needs {needed:,}"
+    ):
+        model.fit(X, Y, few, budget=budget)
+    assert few.remaining == needed - 1
+    assert budget.spent == (0, 0)
+    assert not path.exists()
+    with pytest.raises(ParameterError, match="none was stopped"):
+        model.resume(X, Y, target())
+    model.fit(X, Y, target(needed), budget=budget)
+
+
 class TestResume:
     def test_more_agents_finish_what_some_began(self):
         whole = fitted(random_state=4, output="smallest", schedule="every").result_
-        budget, agents = Budget(1, 1e-6), target()
+        budget, agents = Budget(1, 1e-6), target(kind=Leaving)
         each = whole.plan.agents_per_test
-        agents.pass_over(len(agents) - 3 * each)
         model = SubsampleTestReweigh(LEARNER, **PRIVATE, output="smallest", schedule="every")
         with pytest.raises(AgentsExhausted, match="resume"):
             model.fit(X, Y, agents, budget=budget, random_state=4)
@@ -415,7 +458,7 @@ class TestResume:
         model.resume(X, Y, more)
         assert budget.spent.epsilon == 1
         assert model.result_.rounds == 20
-        assert len(more) - more.remaining == 17 * each
+        assert len(more) - more.remaining == 17 * each + whole.plan.agents_for_constants
         assert len(model.result_.estimates) == 20
         with pytest.raises(ParameterError, match="resume"):
             model.resume(X, Y, more)
@@ -424,16 +467,16 @@ class TestResume:
         given = {"output": "majority", "schedule": "final"}
         whole = fitted(random_state=4, **given).result_
         model = SubsampleTestReweigh(LEARNER, **PRIVATE, **given)
-        with pytest.raises(AgentsExhausted):
-            model.fit(X, Y, target(10), random_state=4)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y, target(kind=Silent), random_state=4)
         model.resume(X, Y, target())
         assert model.result_.hypothesis == whole.hypothesis
         assert model.result_.estimates == whole.estimates
 
     def test_other_records_are_refused(self):
         model = SubsampleTestReweigh(LEARNER, **PRIVATE)
-        with pytest.raises(AgentsExhausted):
-            model.fit(X, Y, target(10))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y, target(kind=Silent))
         changed = X.copy()
         changed[17, 3] ^= 1
         with pytest.raises(CheckpointError):
@@ -475,7 +518,7 @@ class TestWarmStart:
             "schedule": "final",
             "output": "majority",
         }
-        stumps = ExponentialLearner(Stumps(D))
+        stumps = ExponentialLearner(Stumps(D), epsilon=1.0)
         one = SubsampleTestReweigh(stumps, **plain).fit(X, Y, target(), random_state=1)
         cold = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
         warm = SubsampleTestReweigh(stumps, **{**plain, "rounds": 1})
@@ -529,9 +572,12 @@ def test_remote_agents_hear_only_hypotheses():
     agents = RemoteAgents(ask, epsilon=2.0, count=500_000)
     result = fitted(agents, schedule="every").result_
     assert error(result) < 0.1
-    assert json.loads(heard[-1]) == result.hypothesis
+    assert json.loads(heard[-2]) == result.hypothesis
+    # The last ones asked say how often 1 is wrong.
+    assert json.loads(heard[-1])["features"] == []
+    assert abs(result.constants.one - 0.75) < 0.1
     vote = fitted(RemoteAgents(ask, epsilon=2.0, count=500_000), output="majority").result_
-    assert json.loads(heard[-1]) == vote.hypothesis
+    assert json.loads(heard[-2]) == vote.hypothesis
 
 
 def test_layouts_and_dtypes_do_not_matter():
@@ -674,3 +720,109 @@ def test_steps_that_are_not_private_draw_from_the_weights_too():
     assert result.plan.draws == 200
     assert result.record is None
     assert result.hypothesis["kind"] == "feature"
+
+
+# Constants ----------------------------------------------------------------------------------------
+
+
+def lazy(X, y):
+    """Learns that nobody has the label, which is true of most."""
+    return lambda X: np.zeros(len(X), np.uint8)
+
+
+def unlabeled(share=0.2, n=100_000):
+    """Agents of whom a share have the label, whatever their features."""
+    rng = np.random.default_rng(3)
+    features = rng.integers(0, 2, (n, D), dtype=np.uint8)
+    return Agents(features, (rng.random(n) < share).astype(np.uint8), epsilon=2.0)
+
+
+def test_a_constant_is_never_accepted():
+    """Its error is far below 3 alpha, and it says nothing about anybody."""
+    goal = {"alpha": 0.1, "eta": 0.5, "rounds": 4, "draws": 10}
+    model = SubsampleTestReweigh(lazy, epsilon=math.inf, **goal)
+    with pytest.warns(
+        UtilityWarning, match=r"error 0\.\d+ .* is not (surely )?better than a const"
+    ):
+        result = model.fit(X, Y, unlabeled(), random_state=1).result_
+    assert (result.stopped, result.rounds) == ("threshold", 1)
+    assert result.beats_constants is False
+    assert "better than a constant" in result.utility
+    assert result.comparison in ("not better", "not surely better")
+    assert "threshold" in repr(result)
+    assert abs(result.constants.zero - 0.2) < 0.1
+    assert result.constants.one == 1 - result.constants.zero
+    assert result.constants.low <= 0.2 <= result.constants.high
+    assert result.constants.better == result.constants.zero
+    # No other test has asked the agents that were planned for it.
+    assert result.constants.agents == result.plan.agents_per_test > result.plan.agents_for_constants
+
+
+def test_constants_cost_the_agents_that_the_plan_says():
+    agents = target()
+    result = fitted(agents, schedule="every", output="smallest").result_
+    assert result.constants.agents == result.plan.agents_for_constants
+    assert len(agents) - agents.remaining == result.agents_asked == result.plan.N
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        assert fitted(schedule="every").result_.stopped == "accepted"
+
+
+def test_the_loss_of_a_linear_model_is_compared_with_that_of_weights_0():
+    learner = PrivateSGD(loss="logistic", steps=20, radius=1.0, norm_bound=3.0, epsilon=math.inf)
+    goal = {**FREE, "rounds": 2, "epsilon": math.inf}
+    result = SubsampleTestReweigh(learner, **goal).fit(X, Y, target(), random_state=1).result_
+    assert result.constants.agents == 0
+    assert result.constants.better == pytest.approx(math.log(2) / math.log(1 + math.exp(3)))
+
+
+def test_nothing_is_known_of_constants_where_nobody_can_be_asked():
+    goal = {**FREE, "epsilon": math.inf, "draws": 2_000}
+    oracle = SubsampleTestReweigh(LEARNER, **goal).fit(X, Y, EmpiricalOracle(X, Y)).result_
+    assert (oracle.constants, oracle.beats_constants) == (None, None)
+    assert "constants unknown" in repr(oracle)
+
+    def ask(text, k):
+        assert json.loads(text)["kind"] == "feature"
+        return randomized_response(np.zeros(k, np.uint8), epsilon=2.0)
+
+    remote = RemoteAgents(ask, epsilon=2.0, count=300_000)
+    other = SubsampleTestReweigh(lambda X, y: Indicator(), **goal)
+    assert other.fit(X, Y, remote).result_.constants is None
+
+
+class Indicator:
+    """A hypothesis that only its owner's agents can read."""
+
+    hypothesis = {"kind": "feature", "index": 1}  # noqa: RUF012
+
+    def predict(self, X):
+        return X[:, 1]
+
+
+def test_a_large_delta_is_said_to_be_one():
+    with pytest.warns(UtilityWarning, match=r"delta = 0\.001 is above 1 / n"):
+        fitted(delta=1e-3, rounds=2)
+
+
+# Results as others read them ----------------------------------------------------------------------
+
+
+def test_a_result_is_json_and_a_fitted_run_predicts():
+    model = fitted(output="smallest")
+    result, content = model.result_, json.loads(model.result_.to_json())
+    assert (model.predict(X[:50]) == result.predict(X[:50])).all()
+    assert content["hypothesis"] == result.hypothesis
+    assert content["tested"]["value"] == result.tested.value
+    assert len(content["estimates"]) == len(result.estimates)
+    assert content["constants"]["zero"] == result.constants.zero
+    assert content["record"] == json.loads(result.record.to_json())
+    assert content["agents_record"]["epsilon"] == 2.0
+    assert (content["stopped"], content["utility"]) == (result.stopped, result.utility)
+    assert content["plan"]["rounds"] == 20
+    free = SubsampleTestReweigh(LEARNER, epsilon=math.inf, draws=500, **FREE)
+    with pytest.raises(HdpFastError, match="has not learned yet: call fit first"):
+        free.predict(X)
+    content = json.loads(free.fit(X, Y, target()).result_.to_json())
+    assert (content["plan"]["epsilon"], content["record"]) == (None, None)
+    assert "weights" not in content

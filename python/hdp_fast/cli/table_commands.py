@@ -120,7 +120,7 @@ def _transfer(arguments: argparse.Namespace) -> None:
     agents = _agents(target, schema, arguments)
     if needed > agents.remaining:
         count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
-        raise AgentsExhausted(f"{count}: a larger --alpha or another --schedule needs fewer")
+        raise AgentsExhausted(f"{count}: fewer --rounds or --schedule final need fewer")
     X, y = _records(source, schema, arguments)
     run.fit(X, y, agents, budget=budget)
     deliver(_summary(run.result_, schema), arguments)
@@ -187,8 +187,8 @@ def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTes
 def _learner(schema: Schema, size: int) -> ExponentialLearner:
     d = len(schema.names)
     if size == 1:
-        return ExponentialLearner(Stumps(d))
-    return ExponentialLearner(Conjunctions(d, min(size, d), complements=True))
+        return ExponentialLearner(Stumps(d), epsilon=1.0)
+    return ExponentialLearner(Conjunctions(d, min(size, d), complements=True), epsilon=1.0)
 
 
 def _records(table: Table, schema: Schema, arguments: argparse.Namespace) -> tuple[Any, Any]:
@@ -211,15 +211,24 @@ def _summary(result: transfer.TransferResult, schema: Schema) -> dict[str, Any]:
         "hypothesis": None if hypothesis is None else schema.words(hypothesis),
         "target_error": tested.value,
         "interval": [tested.low, tested.high],
+        "constant_errors": _constant_errors(result.constants),
         "promised_error": result.plan.error,
         "stopped": _STOPPED[result.stopped],
         "rounds": result.rounds,
         "planned_rounds": result.plan.rounds,
-        "agents_asked": sum(test.agents for test in result.estimates),
+        "agents_asked": result.agents_asked,
         "description": hypothesis,
         "record": record_of(result.record),
         "agents_record": record_of(result.agents_record),
     }
 
 
-_STOPPED = {"accepted": "a test accepted", "rounds": "all planned rounds were run"}
+def _constant_errors(constants: transfer.Constants | None) -> dict[str, float] | None:
+    return None if constants is None else {"always 0": constants.zero, "always 1": constants.one}
+
+
+_STOPPED = {
+    "accepted": "a test accepted",
+    "threshold": "measured, not better than a constant",
+    "rounds": "all planned rounds were run",
+}

@@ -89,7 +89,7 @@ class ExponentialLearner(Parameters):
 
     hypotheses: Hypotheses
     _: dataclasses.KW_ONLY
-    epsilon: float = 1.0
+    epsilon: float
     mechanism: Selection = "exponential"
     neighbors: Neighbors = Neighbors.REPLACE_ONE
 

@@ -5,21 +5,29 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from .. import accounting
 from .._support.parameters import Parameters
 from .._support.types import RandomState
-from .._support.validate import bounded_positive, one_of, positive, positive_int, probability
+from .._support.validate import (
+    bounded_positive,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+)
 from ..accounting.mechanisms import ZCDP, GaussianMechanism, Mechanism, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
-from ..exceptions import ParameterError
+from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
 from .hypotheses import store
 
 Numerics = Literal["exact", "idealized"]
 
 _MOST_RUNS = 1 << 40
+_MOST_RECORDS = 1 << 62
 # Below what the core draws exactly, and far above what leaves anything to learn from.
 _LARGEST_NOISE = 2.0**28
 # Stated where (0, delta)-DP holds already; a record wants a number above 0.
@@ -50,24 +58,28 @@ class NoisySteps(Parameters):
     Attributes:
         steps: at least 1.
         batch_size: records drawn in a step, at least 1.
+        epsilon: of one run on uniform draws, for which learn calibrates the noise; math.inf for no
+            privacy. Either this or noise_multiplier must be given.
         noise_multiplier: standard deviation of the noise, in units of the largest norm of a
-            record's part in the sum; None for no privacy.
+            record's part in the sum.
         numerics: "exact" or "idealized".
         delta: at which a run states its epsilon.
+        calibrated_for: records that the noise was calibrated for, as calibrate has it; fewer are
+            refused. None for noise that was chosen otherwise.
     """
 
     steps: int
     batch_size: int = 1
+    epsilon: float | None = None
     noise_multiplier: float | None = None
     numerics: Numerics = "exact"
     delta: float = 1e-6
+    calibrated_for: int | None = None
 
     def __post_init__(self) -> None:
         """Validate the parameters."""
         one_of("numerics", self.numerics, ("exact", "idealized"))
-        if self.noise_multiplier is not None:
-            noise = bounded_positive("noise_multiplier", self.noise_multiplier, _LARGEST_NOISE)
-            store(self, noise_multiplier=noise)
+        self._validate_noise()
         store(
             self,
             steps=positive_int("steps", self.steps, 1 << 53),
@@ -75,16 +87,35 @@ class NoisySteps(Parameters):
             delta=probability("delta", self.delta),
         )
 
+    def _validate_noise(self) -> None:
+        """Exactly one of epsilon and noise_multiplier: nobody is left without noise by chance."""
+        epsilon, noise = self.epsilon, self.noise_multiplier
+        if (epsilon is None) == (noise is None):
+            rule = "one of them must be given: epsilon = math.inf for no privacy"
+            raise ParameterError(f"epsilon = {epsilon} and noise_multiplier = {noise}, but {rule}")
+        if noise is not None:
+            noise = bounded_positive("noise_multiplier", noise, _LARGEST_NOISE)
+            store(self, noise_multiplier=noise)
+        elif epsilon != math.inf:
+            store(self, epsilon=positive("epsilon", epsilon))
+        if self.calibrated_for is not None:
+            records = positive_int("calibrated_for", self.calibrated_for, _MOST_RECORDS)
+            store(self, calibrated_for=records)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it adds noise, or will when it learns."""
+        return self.epsilon != math.inf
+
     @property
     def step(self) -> Mechanism:
         """One step on records already drawn, as accounting takes it.
 
-        Raises: ParameterError without noise.
+        Raises: ParameterError without noise, and before its noise is calibrated.
         """
         if self.noise_multiplier is None:
-            raise ParameterError(
-                "noise_multiplier = None, but only noise protects: there is no guarantee"
-            )
+            self._refuse_uncalibrated()
+            refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
         mu = 2 / self.noise_multiplier
         return ZCDP(mu**2 / 2) if self.numerics == "exact" else GaussianMechanism(mu)
 
@@ -119,7 +150,8 @@ class NoisySteps(Parameters):
         density of the weights, in (0, 1]; None for learn, whose draws are uniform. rounds: at
         least 1.
 
-        Guarantee: the runs are (epsilon, delta)-DP, by composition.
+        Guarantee: the runs are (epsilon, delta)-DP, by composition. Fewer than n records, for which
+            they would be less private, are refused by the result.
         Raises: ParameterError, also when no noise is enough.
         Cost: about 25 calls of accounting.delta.
         Source: bisection.
@@ -129,7 +161,7 @@ class NoisySteps(Parameters):
         steps = self._steps_of(rounds)
 
         def family(multiplier: float) -> Mechanism:
-            return dataclasses.replace(self, noise_multiplier=multiplier).composition(rate)[0][0]
+            return self._replace_noise(multiplier).composition(rate)[0][0]
 
         try:
             multiplier = accounting.smallest_noise(
@@ -139,7 +171,7 @@ class NoisySteps(Parameters):
             # All arguments have been checked: what is left is noise that is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
-        learner = dataclasses.replace(self, noise_multiplier=multiplier, delta=delta)
+        learner = self._replace_noise(multiplier, delta=delta, calibrated_for=n)
         # The search for an epsilon ends above it: a budget of the given one must be enough.
         while accounting.epsilon(learner.composition(rate, rounds=rounds), delta) > goal:
             multiplier *= _INCREASE
@@ -217,6 +249,27 @@ class NoisySteps(Parameters):
             numerics=self.numerics,
             rng=rng_of(random_state),
         )
+
+    def _replace_noise(self, multiplier: float, **others: Any) -> Self:
+        return dataclasses.replace(self, epsilon=None, noise_multiplier=multiplier, **others)
+
+    def _refuse_uncalibrated(self) -> None:
+        """Refuse an epsilon whose noise depends on what only calibrate is told.
+
+        Raises: ParameterError.
+        """
+        if self.noise_multiplier is None and self.is_private:
+            rule = "only learn finds the noise for it: use calibrate, or give noise_multiplier"
+            refuse("epsilon", self.epsilon, rule)
+
+    def _refuse_fewer(self, n: int) -> None:
+        """Refuse fewer records than the noise was calibrated for.
+
+        Raises: InsufficientSamples.
+        """
+        if self.calibrated_for is not None and n < self.calibrated_for:
+            rule = f"the noise is calibrated for {self.calibrated_for:,}: calibrate it for n = {n}"
+            raise InsufficientSamples(f"X has {n:,} records, but {rule}")
 
     def _steps_of(self, rounds: int) -> int:
         return self.steps * positive_int("rounds", rounds, _MOST_RUNS)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, RandomState
 from .._support.validate import bounded_positive, integers, nonnegative, one_of, refuse
 from ..budget.account import Budget, spend
-from ..exceptions import ParameterError
 from ..weights import DenseWeights
 from .descriptions import Description, parse
 from .hypotheses import read_only, store
@@ -50,7 +50,7 @@ class PrivateSGD(NoisySteps):
         noise_multiplier * K, exactly drawn: 2 / noise_multiplier**2-zCDP for a changed draw
         (proved; checked in integers for every gradient). "idealized" adds Gaussian numbers in
         floats: its guarantee would hold for real numbers. Running time is not protected.
-        noise_multiplier=None protects nobody.
+        epsilon=math.inf adds no noise and protects nobody.
 
     Attributes:
         loss: "hinge" or "logistic" of label times score; "squared", (score - label)**2 / 2, or
@@ -62,8 +62,9 @@ class PrivateSGD(NoisySteps):
             constant column of X, and shrinks with its row. Records whose squared norm is out of
             range in their precision (norms beyond 1e-19 and 1e19 in float32) count as zero.
         clip_norm: bound L on the norm of a gradient; None means the loss's own.
-        noise_multiplier: standard deviation in units of L, on the sum over a batch; None for no
-            privacy.
+        epsilon: of learn at delta, which adds the least noise that this takes for the records it
+            is given; math.inf for no privacy. Either this or noise_multiplier must be given.
+        noise_multiplier: standard deviation in units of L, on the sum over a batch.
         numerics: "exact", or "idealized", which is faster.
         label_bound: None for labels 0 and 1, which stand for -1 and 1; a number c for real labels,
             clipped to [-c, c], of "squared" and "huber".
@@ -73,6 +74,7 @@ class PrivateSGD(NoisySteps):
         strong_convexity: lambda where the objective is known to be lambda-strongly convex, 0 for
             the other steps; None means l2.
         delta: at which learn states its epsilon.
+        calibrated_for: the n of calibrate, None without it; fewer records are refused.
 
     Raises: ParameterError.
     Cost: none until it learns.
@@ -138,23 +140,28 @@ class PrivateSGD(NoisySteps):
         draws from the operating system; an int or a Generator makes a reproducible test stream that
         protects nobody who knows it. budget: charged before anything is drawn.
 
-        Guarantee: composition(1 / n); the model's record states its epsilon at delta.
-        Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget
-            spent; MemoryError, for batches of billions after it is spent.
-        Cost: steps * batch_size rows read in random order; a pass over X unless it is prepared.
+        Guarantee: composition(1 / n); the model's record states its epsilon at delta. A delta above
+            1 / n, which would let a record be published whole, is said to be one.
+        Raises: ShapeError, ParameterError, BudgetExceeded, InsufficientSamples for fewer records
+            than the noise was calibrated for: before any coin is drawn or budget spent;
+            MemoryError, for batches of billions after it is spent.
+        Cost: steps * batch_size rows read in random order; a pass over X unless it is prepared;
+            calibrate, where the learner has an epsilon.
         Source: as the class.
         """
         check_random_state(random_state)
         rows = validate_rows(X)
         labels = validate_labels(y, len(rows), self.label_bound)
-        if self.noise_multiplier is None:
+        if not self.is_private:
             if budget is not None:
-                rule = "only a private run can be charged to a budget"
-                raise ParameterError(f"noise_multiplier = None, but {rule}")
+                refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
             return self._descend(rows, labels, None, random_state)
-        record = self.uniform_record(len(rows), random_state)
+        self._refuse_fewer(len(rows))
+        learner = self._find_noise(len(rows))
+        record = learner.uniform_record(len(rows), random_state)
+        note_large_delta(self.delta, len(rows))
         with spend(budget, record):
-            model = self._descend(rows, labels, None, random_state)
+            model = learner._descend(rows, labels, None, random_state)
         return dataclasses.replace(model, record=record)
 
     def learn_weighted(
@@ -165,7 +172,7 @@ class PrivateSGD(NoisySteps):
         X, y, random_state: as learn. weights: of the same n records.
 
         Guarantee: composition(weights.rate), for weights that a run of multiplicative updates made.
-        Raises: as learn.
+        Raises: as learn; ParameterError for an epsilon, whose noise only learn finds: calibrate.
         Cost: as learn, and a handful of passes over the weights.
         Source: Kohen and Sheffet 2022, Algorithm 4.
         """
@@ -174,6 +181,8 @@ class PrivateSGD(NoisySteps):
         labels = validate_labels(y, len(rows), self.label_bound)
         if not isinstance(weights, DenseWeights):
             refuse("weights", weights, "they must be DenseWeights")
+        self._refuse_uncalibrated()
+        self._refuse_fewer(len(rows))
         return self._descend(rows, labels, weights.compiled, random_state)
 
     def learn_indices(
@@ -185,7 +194,7 @@ class PrivateSGD(NoisySteps):
 
         Guarantee: composition(rate) for independent draws that no record has a probability above
             `rate` to be in; none for others.
-        Raises: as learn.
+        Raises: as learn_weighted.
         Cost: as learn.
         Source: as the class.
         """
@@ -193,6 +202,8 @@ class PrivateSGD(NoisySteps):
         rows = validate_rows(X)
         draws = integers("indices", indices, np.int64)
         labels = validate_labels(y, len(rows), self.label_bound)
+        self._refuse_uncalibrated()
+        self._refuse_fewer(len(rows))
         return self._descend(rows, labels, draws, random_state)
 
     def prepare(self, X: Any) -> ValidRows:
@@ -228,6 +239,10 @@ class PrivateSGD(NoisySteps):
 
     def _gradient_bound(self) -> float:
         return self._bounds()[1] * self.norm_bound
+
+    def _find_noise(self, n: int) -> Self:
+        """The learner with the noise that its epsilon takes for n uniform records."""
+        return self if self.epsilon is None else self.calibrate(epsilon=self.epsilon, n=n)
 
     def _descend(
         self, rows: ValidRows, labels: Floats, draws: Any, random_state: RandomState

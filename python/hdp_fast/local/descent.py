@@ -34,8 +34,8 @@ def learn_by_descent(
     against, with G**2 = L**2 (1 + (1 / (a c)**2 - 1) / batch_size); the mean of the models before
     each step is the result.
 
-    learner: its noise_multiplier must be None, since the agents protect themselves; numerics and
-    delta play no part. steps * batch_size agents are asked, in their order, which must tell nothing
+    learner: its epsilon must be math.inf, since the agents protect themselves; numerics and delta
+    play no part. steps * batch_size agents are asked, in their order, which must tell nothing
     about them; a batch well below 1 / (a c)**2 costs no accuracy. agents: simulated ones, of finite
     real numbers; labels 0 and 1 are numbers to a learner with a label_bound. random_state: None
     draws from the operating system; an int or a Generator makes a reproducible test stream that
@@ -72,9 +72,11 @@ def learn_by_descent(
 def _check(learner: Any, agents: Any) -> None:
     if not isinstance(learner, PrivateSGD):
         refuse("learner", learner, "it must be a learners.PrivateSGD")
-    if learner.noise_multiplier is not None:
-        rule = "it must be None: each agent's answer is noise enough"
-        raise ParameterError(f"learner.noise_multiplier = {learner.noise_multiplier}, but {rule}")
+    if learner.is_private:
+        rule = "a learner without noise is needed, of epsilon = math.inf: each answer is noisy"
+        if learner.epsilon is not None:
+            refuse("learner.epsilon", learner.epsilon, rule)
+        refuse("learner.noise_multiplier", learner.noise_multiplier, rule)
     if not isinstance(agents, Agents):
         rule = "it must be local.Agents, who can be asked for more than their errors"
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")

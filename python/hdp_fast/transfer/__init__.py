@@ -7,6 +7,7 @@ target. The weights are dense, so that no record is drawn often: that is what pr
 """
 
 from .._support.lazy import list_only
+from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import plan
@@ -14,6 +15,7 @@ from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
 
 __all__ = [
+    "Constants",
     "PaperPlan",
     "Plan",
     "RoundResult",

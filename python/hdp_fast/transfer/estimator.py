@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -13,12 +14,19 @@ from numpy.typing import ArrayLike
 from .. import local
 from .._core import Features
 from .._support import progress as progress_module
+from .._support.notes import note, note_large_delta
 from .._support.parameters import SettableParameters
 from .._support.random_state import check_random_state
-from .._support.types import RandomState
+from .._support.types import Bits, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, spend
-from ..exceptions import InsufficientSamples, ParameterError, ShapeError
+from ..exceptions import (
+    AgentsExhausted,
+    HdpFastError,
+    InsufficientSamples,
+    ParameterError,
+    ShapeError,
+)
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
@@ -108,9 +116,9 @@ class SubsampleTestReweigh(SettableParameters):
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan
-            needs; BudgetExceeded; CheckpointError for a checkpoint of other data or parameters:
-            all of them before any coin is drawn or budget spent. AgentsExhausted when a test needs
-            more agents than are left: resume goes on with others.
+            needs; AgentsExhausted for fewer agents; BudgetExceeded; CheckpointError for a
+            checkpoint of other data or parameters: all of them before any coin is drawn or budget
+            spent. AgentsExhausted also when agents were asked by others meanwhile: resume goes on.
         Cost: each round the learner's on its draws, a prediction for n records and a handful of
             passes over n weights; 30 bytes a record beside X.
         Source: Kohen and Sheffet 2022, Algorithms 1 and 2.
@@ -144,6 +152,20 @@ class SubsampleTestReweigh(SettableParameters):
         self._check_agents(agents, records)
         records.require_match(run.journal.settings)
         return self._finish(run, records, agents, progress)
+
+    def predict(self, X: Any) -> Bits:
+        """The predictions of the hypothesis that fit released.
+
+        X: records (m, d), as the learner takes them. Returns uint8 (m,).
+
+        Raises: HdpFastError before fit; as TransferResult.predict.
+        Cost: as TransferResult.predict.
+        Source: none.
+        """
+        result: TransferResult | None = getattr(self, "result_", None)
+        if result is None:
+            raise HdpFastError("SubsampleTestReweigh has not learned yet: call fit first")
+        return result.predict(X)
 
     def plan(self, n: int, *, agents_epsilon: float | None = None) -> Plan:
         """The parameters that fit will use for n records.
@@ -183,6 +205,7 @@ class SubsampleTestReweigh(SettableParameters):
             left = f"only {weights.updates_left} are left before the weights run out"
             raise ParameterError(f"rounds = {plan.rounds} with start, but {left}")
         self._check_checkpoint(learner, start)
+        self._require_agents(plan, agents)
         journal = open_journal(self.checkpoint, self.learner, plan, records, agents, random_state)
         pass_over_asked(agents, journal)
         record = make_record(self.learner, plan, journal.settings["run"], random_state)
@@ -213,6 +236,8 @@ class SubsampleTestReweigh(SettableParameters):
         planned = self._plan(n, agents_epsilon, draws)
         if n < planned.n:
             raise InsufficientSamples(f"X has {n:,} records, but the plan needs {planned.n:,}")
+        if planned.delta is not None:
+            note_large_delta(planned.delta, n)
         return planned
 
     def _begin_weights(
@@ -257,6 +282,16 @@ class SubsampleTestReweigh(SettableParameters):
             rule = f"X has shape {records.X.shape}"
             raise ShapeError(f"agents have {agents.d} features, but {rule}")
 
+    def _require_agents(self, plan: Plan, agents: Any) -> None:
+        """Refuse to begin a run whose tests need more agents than there are.
+
+        Raises: AgentsExhausted.
+        """
+        is_begun = self.checkpoint is not None and os.path.exists(self.checkpoint)
+        if not is_oracle(agents) and not is_begun and agents.remaining < plan.N:
+            rule = f"the plan needs {plan.N:,}: fewer rounds or schedule = 'final' need fewer"
+            raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
+
     def _check_checkpoint(self, learner: Learner, start: SubsampleTestReweigh | None) -> None:
         if self.checkpoint is None:
             return
@@ -274,7 +309,18 @@ class SubsampleTestReweigh(SettableParameters):
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
         self._settings: dict[str, Any] = run.journal.settings
+        _note_constants(self.result_)
         return self
+
+
+def _note_constants(result: TransferResult) -> None:
+    """Say that a hypothesis is not shown to be better than none."""
+    if result.constants is None or result.beats_constants:
+        return
+    tested, better = result.tested, result.constants.better
+    error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
+    constant = f"{result.comparison} than a constant, whose error is about {better:.3f}"
+    note(f"{error} is {constant}: a smaller alpha with more agents, or another class, may help")
 
 
 def _charge(budget: Budget | None, record: PrivacyRecord | None) -> AbstractContextManager[object]:

@@ -36,6 +36,16 @@ class _Goal(NamedTuple):
     output: Output
 
     @property
+    def threshold(self) -> float:
+        """The estimate up to which a test accepts a hypothesis."""
+        return 3 * self.alpha + self.opt
+
+    @property
+    def accepts(self) -> bool:
+        """Whether a test may end the run."""
+        return self.output == "tested" and self.schedule != "final"
+
+    @property
     def is_certain(self) -> bool:
         """Whether all iterates count, and not only some random ones."""
         return self.schedule == "every" or self.output == "majority"
@@ -121,6 +131,7 @@ def plan(
     private = is_private(epsilon)
     updates = _plan_updates(goal.alpha, ratio, eta, rounds, kappa, private)
     tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon)
+    constants = _plan_constants(goal, agents_epsilon)
     held = None if n is None else nonnegative_int("n", n)
     if private:
         epsilon, delta = _validate_privacy(epsilon, delta, draws)
@@ -143,7 +154,7 @@ def plan(
         schedule=schedule,
         output=output,
         n=records,
-        N=tests * agents_per_test,
+        N=tests * agents_per_test + constants,
         rounds=updates.rounds,
         kappa=updates.kappa,
         eta=updates.eta,
@@ -151,6 +162,7 @@ def plan(
         learner_epsilon=sample.learner_epsilon,
         tests=tests,
         agents_per_test=agents_per_test,
+        agents_for_constants=constants,
         error=goal.error if enough and not goal.opt else None,
         failure=goal.failure,
         paper=plan_paper(learner, goal.alpha, goal.beta, epsilon, delta, agents_epsilon, ratio),
@@ -164,7 +176,11 @@ def _validate_goal(
     opt = probability("opt", opt, zero=True)
     one_of("schedule", schedule, _SCHEDULES)
     one_of("output", output, _OUTPUTS)
-    return _Goal(alpha, beta, opt, schedule, output)
+    goal = _Goal(alpha, beta, opt, schedule, output)
+    if goal.accepts and goal.threshold >= 0.5:
+        rule = f"a test accepts an error of 3 alpha + opt = {goal.threshold:g}: it must be below .5"
+        raise ParameterError(f"alpha = {alpha:g} and opt = {opt:g}, but {rule}")
+    return goal
 
 
 def _validate_divergence(chi2: float) -> float:
@@ -321,6 +337,14 @@ def _plan_tests(goal: _Goal, rounds: int, agents_epsilon: float | None) -> tuple
         return tests, 0
     epsilon = positive("agents_epsilon", agents_epsilon)
     return tests, local.agents_needed(alpha=goal.alpha, beta=goal.beta / tests, epsilon=epsilon)
+
+
+def _plan_constants(goal: _Goal, agents_epsilon: float | None) -> int:
+    """Agents who say how often the constant hypotheses err, half as exactly as a test."""
+    if agents_epsilon is None:
+        return 0
+    width = min(2 * goal.alpha, 0.5)
+    return local.agents_needed(alpha=width, beta=goal.beta, epsilon=agents_epsilon)
 
 
 def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:

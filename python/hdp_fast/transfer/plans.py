@@ -54,7 +54,8 @@ class Plan:
         schedule: "every", "geometric" or "final".
         output: "tested", "smallest" or "majority".
         n: records needed; with no promise about the error, the n that was given.
-        N: agents needed if no test is passed before the last round; 0 for an oracle.
+        N: agents needed if no test is passed before the last round, those for the constants
+            included; 0 for an oracle.
         rounds: planned rounds; privacy is charged for all of them.
         kappa: density of the weights; None for no projection.
         eta: step size of the weights.
@@ -63,6 +64,8 @@ class Plan:
             for a learner with steps, whose noise fit calibrates.
         tests: hypotheses that are tested at most.
         agents_per_test: agents asked about each.
+        agents_for_constants: agents kept for the errors of always 0 and always 1, to within 2 alpha
+            but for beta; after an early end those that no test has asked, up to agents_per_test.
         error: bound on the target error of the outcome, except with probability `failure`; None
             where it is only measured.
         failure: see error.
@@ -88,6 +91,7 @@ class Plan:
     learner_epsilon: float | None
     tests: int
     agents_per_test: int
+    agents_for_constants: int
     error: float | None
     failure: float
     paper: PaperPlan | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,10 +23,11 @@ from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner
 from .checkpoint import Journal
+from .constants import AlwaysOne, Constants, constant_loss, read_constants
 from .plans import Plan
 from .records import Records
 
-Stopped = Literal["accepted", "rounds"]
+Stopped = Literal["accepted", "threshold", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,11 @@ class TransferResult:
         hypothesis: a dict that JSON can carry; None for a learner whose hypotheses have none.
         tested: the agents' estimate of its error.
         estimates: those of every hypothesis that was tested, in the order of the tests.
-        stopped: "accepted" by a test, or the planned "rounds" were over.
+        constants: errors of always 0 and always 1, to compare every estimate with; None where they
+            are not known: of an oracle, which is asked no more than the tests, and of losses that
+            are not those of a linear model of labels 0 and 1.
+        stopped: "accepted" by a test; at a test's "threshold", by a hypothesis that is not shown to
+            be better than a constant; or the planned "rounds" were over.
         rounds: how many were run.
         plan: the parameters; plan.promised says whether the error was promised.
         record: what protects the curator's records; None for a run that is not private.
@@ -68,6 +74,7 @@ class TransferResult:
     hypothesis: dict[str, Any] | None
     tested: RoundResult
     estimates: tuple[RoundResult, ...]
+    constants: Constants | None
     stopped: Stopped
     rounds: int
     plan: Plan
@@ -87,13 +94,67 @@ class TransferResult:
         """
         return np.asarray(self._hypothesis.predict(X)).astype(np.uint8)
 
+    def to_json(self) -> str:
+        """The result as a JSON object, its keys the attributes and `utility`.
+
+        Weights are left out, and what is infinite is null.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        parts = {
+            "tested": dataclasses.asdict(self.tested),
+            "estimates": [dataclasses.asdict(each) for each in self.estimates],
+            "constants": None if self.constants is None else dataclasses.asdict(self.constants),
+            "plan": {**dataclasses.asdict(self.plan), "epsilon": _finite(self.plan.epsilon)},
+            "record": None if self.record is None else dataclasses.asdict(self.record),
+            "agents_record": (
+                None if self.agents_record is None else dataclasses.asdict(self.agents_record)
+            ),
+        }
+        words = {"stopped": self.stopped, "rounds": self.rounds, "utility": self.utility}
+        return json.dumps({"hypothesis": self.hypothesis, **words, **parts})
+
+    @property
+    def agents_asked(self) -> int:
+        """How many agents answered, those about the constants included."""
+        tests = sum(test.agents for test in self.estimates)
+        return tests + (0 if self.constants is None else self.constants.agents)
+
+    @property
+    def beats_constants(self) -> bool | None:
+        """Whether the interval of the error lies below the better constant's; None if unknown."""
+        return None if self.constants is None else self.tested.high < self.constants.better
+
+    @property
+    def utility(self) -> str:
+        """What is known of the error, in words."""
+        promise = self.plan.error
+        known = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
+        if self.constants is None:
+            return f"{known}, constants unknown"
+        return f"{known}, {self.comparison} than a constant's {self.constants.better:.3f}"
+
+    @property
+    def comparison(self) -> str:
+        """What the error is beside the better constant's: better, not surely better, not better."""
+        if self.constants is None:
+            return "not known to be better"
+        if self.beats_constants:
+            return "better"
+        return "not surely better" if self.tested.value < self.constants.better else "not better"
+
     def __repr__(self) -> str:
-        tested, promise = self.tested, self.plan.error
+        tested, utility = self.tested, self.utility
         error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
-        utility = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
         rounds = f"{self.rounds:,} of {self.plan.rounds:,} rounds ({self.stopped})"
         private = "not private" if self.record is None else f"epsilon={self.record.epsilon:g}"
         return f"TransferResult({error}, {utility}, {rounds}, {private})"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 class Rounds:
@@ -196,6 +257,17 @@ class Rounds:
         if agents.remaining < size:
             left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
             raise AgentsExhausted(f"{left}; the run is kept, and resume(X, y, agents) goes on")
+        return self._ask_agents(place, number, hypothesis, agents, size, beta)
+
+    def _ask_agents(
+        self,
+        place: int,
+        number: int | None,
+        hypothesis: Hypothesis,
+        agents: Any,
+        size: int,
+        beta: float,
+    ) -> RoundResult:
         self.journal.begin_test(place, size)
         answers = agents.test(hypothesis, size, random_state=self._seed_for("agents", place))
         estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
@@ -208,10 +280,11 @@ class Rounds:
 
     def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> TransferResult:
         tested, hypothesis = self._tested[place]
-        return TransferResult(
+        result = TransferResult(
             hypothesis=hypothesis.hypothesis,
             tested=tested,
             estimates=tuple(self._tested[key][0] for key in sorted(self._tested)),
+            constants=self._measure_constants(hypothesis, agents),
             stopped=stopped,
             rounds=rounds,
             plan=self.plan,
@@ -220,6 +293,25 @@ class Rounds:
             weights=self.weights.probabilities() if self.record is None else None,
             _hypothesis=hypothesis,
         )
+        if stopped == "accepted" and result.beats_constants is False:
+            return dataclasses.replace(result, stopped="threshold")
+        return result
+
+    def _measure_constants(self, hypothesis: Hypothesis, agents: Any) -> Constants | None:
+        """What constants err, by agents that were planned for it or not asked by any test."""
+        if hasattr(hypothesis, "losses"):
+            return constant_loss(hypothesis)
+        place, constant = self.plan.tests, AlwaysOne(hypothesis)
+        is_mute = isinstance(agents, local.RemoteAgents) and constant.hypothesis is None
+        if place not in self.journal.answers and not (is_oracle(agents) or is_mute):
+            left = min(self.plan.N - self.journal.asked, agents.remaining)
+            size = min(left, self.plan.agents_per_test)
+            if size > 0:
+                self._ask_agents(place, None, constant, agents, size, self.plan.beta)
+        if place not in self.journal.answers:
+            return None
+        _, *estimate, size = self.journal.answers[place]
+        return read_constants(local.Estimate(*estimate), size)
 
     def _seed_for(self, purpose: str, number: int) -> int | None:
         """The random_state of one step, the same in a run that was interrupted."""

@@ -88,7 +88,7 @@ class TargetSGD(BoundedEstimator):
         steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
         positive_int("steps", steps, _MOST_STEPS)
         batch_size = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
-        learner = PrivateSGD(
+        return PrivateSGD(
             loss=self.loss,
             steps=steps,
             batch_size=batch_size if self.batch_size is None else self.batch_size,
@@ -96,6 +96,6 @@ class TargetSGD(BoundedEstimator):
             norm_bound=self.norm_bound,
             label_bound=self.label_bound if self.loss == "squared" else None,
             numerics=self.numerics,
+            epsilon=epsilon,
             delta=delta,
         )
-        return learner.calibrate(epsilon=epsilon, n=n)
