@@ -20,7 +20,7 @@ from .._support.validate import (
 from ..budget.account import Budget, spend
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
-from .base import BoundedEstimator
+from .base import BoundedEstimator, align_source
 from .discrepancies.exact import Private
 from .objective import NoisyGradient
 from .printed_algorithm import (
@@ -248,6 +248,7 @@ class ConvexAdaptation(BoundedEstimator):
         """
         settings = self._validate_settings()
         protected = settings.privacy.protected_domain(self.private)
+        X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
         if settings.privacy.protects:
@@ -255,6 +256,7 @@ class ConvexAdaptation(BoundedEstimator):
         else:
             outcome = run_without_noise(settings, problem)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.record_ = outcome.record
         return self

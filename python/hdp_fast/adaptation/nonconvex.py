@@ -22,7 +22,7 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import validate_rows
-from .base import Estimator, check_columns
+from .base import Estimator, align_source, check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
@@ -149,6 +149,7 @@ class NonConvexAdaptation(Estimator):
         """
         settings = self._validate_settings()
         protected = settings.privacy.protected_domain(self.private)
+        X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
         if settings.privacy.protects:
@@ -156,6 +157,7 @@ class NonConvexAdaptation(Estimator):
         else:
             outcome = run_without_noise(settings, problem, self.random_state)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
         return self
@@ -175,7 +177,7 @@ class NonConvexAdaptation(Estimator):
             raise HdpFastError("NonConvexAdaptation has not learned yet: call fit first")
         if callable(self.loss):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
-        rows = validate_rows(X).entries
+        rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, self.coef_.shape[-1])
         scores: Floats = shrink_rows(rows, self.norm_bound) @ self.coef_.T
         return scores

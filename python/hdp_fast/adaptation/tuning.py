@@ -19,6 +19,7 @@ from ..budget.account import spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
+from .base import align_source
 from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
 from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
@@ -127,11 +128,14 @@ def tune(
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
     privacy, share = validate_privacy(estimator), probability("validation", validation)
+    X_source, names = align_source(X_source, X_target, estimator.feature_map)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     rng = make_stream(estimator.random_state)
     split = _split(data, share, rng)
     if method == "not_private" or privacy.epsilon == math.inf:
-        return _tune_without_privacy(estimator, candidates, split, rng)
+        best = _tune_without_privacy(estimator, candidates, split, rng)
+        best.estimator.feature_names_in_ = names
+        return best
     mean = _validate_trials(2.0 * len(candidates) if trials is None else trials)
     trial = _calibrate_trial(privacy, mean)
     record = PrivacyRecord(
@@ -146,7 +150,7 @@ def tune(
     )
     with spend(estimator.budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
-    best.estimator.record_ = record
+    best.estimator.record_, best.estimator.feature_names_in_ = record, names
     return dataclasses.replace(best, record=record)
 
 

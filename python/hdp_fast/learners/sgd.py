@@ -248,4 +248,4 @@ class PrivateSGD(NoisySteps):
         }
         seed = make_key(random_state)
         weights = _core.sgd_learn(core_arguments(rows, labels), draws, plan, seed)
-        return LinearModel(read_only(weights), self.linear_loss)
+        return LinearModel(read_only(weights), self.linear_loss, feature_names_in_=rows.names)
