@@ -20,3 +20,10 @@ def note(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, UtilityWarning, stacklevel=depth - 1)
+
+
+def note_large_delta(delta: float, n: int) -> None:
+    """Say that a delta allows to publish a record whole: for n of them, one above 1 / n."""
+    if delta * n > 1:
+        rule = "with which a record may be published whole: a much smaller one protects each"
+        note(f"delta = {delta:g} is above 1 / n = {1 / n:.2g}, {rule}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from .._support.feature_names import FeatureNames
+from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
 from .._support.validate import (
@@ -38,9 +41,17 @@ from .privacy import (
     make_stream,
     validate_privacy,
 )
-from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map, as_float_rows
+from .problem import (
+    AdaptationProblem,
+    Data,
+    FeatureMap,
+    ProblemBounds,
+    apply_feature_map,
+    as_float_rows,
+)
 from .projected_steps import DEFAULT_STEPS, noisy_descent
 from .solver import minimize
+from .utility import note_constant, note_share
 
 Variant = Literal["tight", "paper"]
 
@@ -239,18 +250,42 @@ class ConvexAdaptation(BoundedEstimator):
 
         X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
         d at least 1. A constant column makes an intercept. y_source (m,), y_target (n,): finite
-        real numbers.
+        real numbers. Warns with UtilityWarning of a delta above 1 / n for n private records, of
+        an alpha_ near 1, and of coefficients that are no better than a constant on the public ones.
 
-        Guarantee: as the class.
+        Guarantee: as the class; the warnings tell of public records and of what is released.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._validate_settings()
-        protected = settings.privacy.protected_domain(self.private)
+        problem, names = self._validate((X_source, y_source, X_target, y_target))
+        if self.epsilon < math.inf:
+            note_large_delta(self.delta, len(problem.private_sample.y))
+        self._learn(problem, names)
+        if self.alpha is None:
+            note_share(self.alpha_)
+        public = problem.public_sample
+        note_constant(public, self.predict(public.X), self.loss, self.alpha_)
+        return self
+
+    def _fit_silently(self, data: Data) -> Self:
+        """Fit without notes: how often tuning calls this is nobody's business."""
+        self._learn(*self._validate(data))
+        return self
+
+    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
+        """Validate parameters and records, and find the names of their features."""
+        X_source, y_source, X_target, y_target = data
+        privacy = self._validate_settings().privacy
+        protected = privacy.protected_domain(self.private)
         X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        return problem, names
+
+    def _learn(self, problem: AdaptationProblem, names: FeatureNames) -> None:
+        """Learn the coefficients from validated records."""
+        settings = self._validate_settings()
         if settings.privacy.protects:
             outcome = run_with_noise(settings, problem, self.random_state, self.budget)
         else:
@@ -259,7 +294,6 @@ class ConvexAdaptation(BoundedEstimator):
         self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.record_ = outcome.record
-        return self
 
     def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike

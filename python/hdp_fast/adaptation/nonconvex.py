@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.feature_names import FeatureNames
+from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
 from .._support.validate import (
@@ -28,7 +31,8 @@ from .discrepancies.moments import shrink_rows
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import NonConvexSettings, convert_labels, run_with_noise, run_without_noise
 from .privacy import Numerics, validate_privacy
-from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map
+from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds, apply_feature_map
+from .utility import note_constant, note_share
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
 Iterate = Literal["random", "last"]
@@ -139,19 +143,44 @@ class NonConvexAdaptation(Estimator):
         """Learn the predictor.
 
         X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
-        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them.
+        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them. Warns as
+        ConvexAdaptation.fit does.
 
-        Guarantee: as the class.
+        Guarantee: as the class; the warnings tell of public records and of what is released.
         Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
             callable is to blame: what it raises of public records is raised.
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._validate_settings()
-        protected = settings.privacy.protected_domain(self.private)
+        problem, names = self._validate((X_source, y_source, X_target, y_target))
+        if self.epsilon < math.inf:
+            note_large_delta(self.delta, len(problem.private_sample.y))
+        self._learn(problem, names)
+        if self.alpha is None:
+            note_share(self.alpha_)
+        if not callable(self.loss):
+            public = problem.public_sample
+            note_constant(public, self.predict(public.X), self.loss, self.alpha_)
+        return self
+
+    def _fit_silently(self, data: Data) -> Self:
+        """Fit without notes: how often tuning calls this is nobody's business."""
+        self._learn(*self._validate(data))
+        return self
+
+    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
+        """Validate parameters and records, and find the names of their features."""
+        X_source, y_source, X_target, y_target = data
+        privacy = self._validate_settings().privacy
+        protected = privacy.protected_domain(self.private)
         X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        return problem, names
+
+    def _learn(self, problem: AdaptationProblem, names: FeatureNames) -> None:
+        """Learn the predictor from validated records."""
+        settings = self._validate_settings()
         if settings.privacy.protects:
             outcome = run_with_noise(settings, problem, self.random_state, self.budget)
         else:
@@ -160,7 +189,6 @@ class NonConvexAdaptation(Estimator):
         self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
-        return self
 
     def scores(self, X: ArrayLike) -> Floats:
         """The inner product of the coefficients with every record, shrunk to norm_bound.

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
+from .._support.json_text import to_text
+from .._support.notes import note_large_delta
 from .._support.types import Floats
 from .._support.validate import array, number, one_of, probability, refuse, shorten
 from ..budget.account import spend
@@ -24,6 +26,7 @@ from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
 from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
 from .problem import ProblemBounds, apply_feature_map
+from .utility import note_score, note_share
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
@@ -58,6 +61,27 @@ class TuningResult:
     parameters: Mapping[str, Any]
     score: float
     record: PrivacyRecord | None
+
+    def to_json(self) -> str:
+        """The choice as a JSON object: parameters, score, record and the estimator.
+
+        Of the estimator these are kind, coef, alpha, discrepancy, noise, feature_names and those
+        of its parameters that are numbers or texts, but for random_state.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        fitted = self.estimator
+        kept: dict[str, Any] = {
+            name: value
+            for name, value in fitted.get_params(deep=False).items()
+            if isinstance(value, int | float | str) and name != "random_state"
+        }
+        names = ("coef", "alpha", "discrepancy", "noise")
+        kept |= {name: getattr(fitted, f"{name}_") for name in names}
+        kept |= {"kind": type(fitted).__name__, "feature_names": fitted.feature_names_in_}
+        return to_text({**vars(self), "estimator": kept})
 
 
 class _Split(NamedTuple):
@@ -113,7 +137,8 @@ def tune(
     "private_selection" tries a random number of random combinations, and returns the best;
     "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
     mean number of trials, above 1; None means twice the number of combinations. validation: share
-    of the target, in (0, 1), chosen by public coins.
+    of the target, in (0, 1), chosen by public coins. Warns with UtilityWarning of a delta above
+    1 / n, and of a chosen alpha_ near 1 or a score that is no better than some constant's.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
         each trial is rho-zCDP, since a record is used for either learning or validation, with the
@@ -135,6 +160,7 @@ def tune(
     if method == "not_private" or privacy.epsilon == math.inf:
         best = _tune_without_privacy(estimator, candidates, split, rng)
         best.estimator.feature_names_in_ = names
+        _note_utility(best)
         return best
     mean = _validate_trials(2.0 * len(candidates) if trials is None else trials)
     trial = _calibrate_trial(privacy, mean)
@@ -148,10 +174,20 @@ def tune(
         numerics=privacy.numerics,
         rng=rng_of(estimator.random_state),
     )
+    note_large_delta(privacy.delta, len(y_target if estimator.private == "target" else y_source))  # type: ignore[arg-type]
     with spend(estimator.budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
     best.estimator.record_, best.estimator.feature_names_in_ = record, names
+    _note_utility(best)
     return dataclasses.replace(best, record=record)
+
+
+def _note_utility(best: TuningResult) -> None:
+    """Say of what is released that it is of little use; the other trials are not."""
+    if best.estimator.alpha is None:
+        note_share(best.estimator.alpha_)
+    loss, classes = best.estimator.loss, getattr(best.estimator, "classes", 2)
+    note_score(best.score, str(loss), classes if loss == "softmax" else 2)
 
 
 def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
@@ -263,7 +299,8 @@ def _select_privately(
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
         changes = {"epsilon": trial.epsilon, "budget": None, **_trial_parameters(rng)}
-        fitted = _with_parameters(estimator, {**chosen, **changes}).fit(*split.training)
+        fitted = _with_parameters(estimator, {**chosen, **changes})
+        fitted = fitted._fit_silently(split.training)
         noise = None
         if estimator.private == "target":
             noise = Noise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
@@ -282,9 +319,8 @@ def _tune_without_privacy(
         raise ParameterError("budget is given, but only private tuning can be charged to one")
     results = []
     for chosen in candidates:
-        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)}).fit(
-            *split.training
-        )
+        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)})
+        fitted = fitted._fit_silently(split.training)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from ..._support.notes import note_large_delta
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, positive, positive_int
@@ -122,6 +123,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))
         rows = validate_features("target", X_target)
         check_columns("X_target", rows, source.X.shape[1])
+        note_large_delta(privacy.delta, len(rows))
         released = release_moment(rows, norm_bound, privacy, self.random_state, self.budget)
         result = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
         weights = result.weights / result.weights.sum()
