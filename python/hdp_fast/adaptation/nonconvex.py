@@ -9,9 +9,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support import progress as progress_module
 from .._support.feature_names import FeatureNames
 from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
+from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -29,7 +31,13 @@ from .base import Estimator, align_source, check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
-from .nonconvex_run import NonConvexSettings, convert_labels, run_with_noise, run_without_noise
+from .nonconvex_run import (
+    NonConvexSettings,
+    convert_labels,
+    count_steps,
+    run_with_noise,
+    run_without_noise,
+)
 from .privacy import Numerics, validate_privacy
 from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds, apply_feature_map
 from .utility import note_constant, note_share
@@ -138,16 +146,25 @@ class NonConvexAdaptation(Estimator):
     budget: Budget | None = None
 
     def fit(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        progress: bool = False,
     ) -> Self:
         """Learn the predictor.
 
         X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
-        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them. Warns as
+        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them. progress: show a
+        bar (tqdm) over the steps, those for the public records included; a random iterate ends it
+        early. Warns as
         ConvexAdaptation.fit does.
 
         Guarantee: as the class; the warnings tell of public records and of what is released.
-        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
+        Raises: ShapeError, ParameterError, BudgetExceeded, ImportError without tqdm where
+            progress is wanted; no budget is spent then, unless a
             callable is to blame: what it raises of public records is raised.
         Cost: as the class.
         Source: as the class.
@@ -155,7 +172,11 @@ class NonConvexAdaptation(Estimator):
         problem, names = self._validate((X_source, y_source, X_target, y_target))
         if self.epsilon < math.inf:
             note_large_delta(self.delta, len(problem.private_sample.y))
-        self._learn(problem, names)
+        name = type(self).__name__
+        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
+        with progress_module.bar(self._count_steps(), "step", progress) as bar:
+            self._learn(problem, names, bar)
+        log_stage("adaptation.%s: fitted", name)
         if self.alpha is None:
             note_share(self.alpha_)
         if not callable(self.loss):
@@ -164,8 +185,8 @@ class NonConvexAdaptation(Estimator):
         return self
 
     def _fit_silently(self, data: Data) -> Self:
-        """Fit without notes: how often tuning calls this is nobody's business."""
-        self._learn(*self._validate(data))
+        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
+        self._learn(*self._validate(data), progress_module.NoBar())
         return self
 
     def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
@@ -178,13 +199,13 @@ class NonConvexAdaptation(Estimator):
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
         return problem, names
 
-    def _learn(self, problem: AdaptationProblem, names: FeatureNames) -> None:
+    def _learn(self, problem: AdaptationProblem, names: FeatureNames, bar: Any) -> None:
         """Learn the predictor from validated records."""
         settings = self._validate_settings()
         if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, self.random_state, self.budget)
+            outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
         else:
-            outcome = run_without_noise(settings, problem, self.random_state)
+            outcome = run_without_noise(settings, problem, self.random_state, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
         self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
@@ -222,6 +243,9 @@ class NonConvexAdaptation(Estimator):
         """
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def _count_steps(self) -> int:
+        return count_steps(self._validate_settings())
 
     def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike

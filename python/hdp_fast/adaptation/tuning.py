@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
+from .._support import progress as progress_module
 from .._support.json_text import to_text
 from .._support.notes import note_large_delta
+from .._support.stages import log_stage
 from .._support.types import Floats
 from .._support.validate import array, number, one_of, probability, refuse, shorten
 from ..budget.account import spend
@@ -126,6 +128,7 @@ def tune(
     method: Method = "private_selection",
     trials: float | None = None,
     validation: float = 0.2,
+    progress: bool = False,
 ) -> TuningResult:
     """Choose hyperparameters on a part of the target that is not learned from.
 
@@ -137,8 +140,10 @@ def tune(
     "private_selection" tries a random number of random combinations, and returns the best;
     "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
     mean number of trials, above 1; None means twice the number of combinations. validation: share
-    of the target, in (0, 1), chosen by public coins. Warns with UtilityWarning of a delta above
-    1 / n, and of a chosen alpha_ near 1 or a score that is no better than some constant's.
+    of the target, in (0, 1), chosen by public coins. progress: show a bar (tqdm) over the
+    combinations; refused for private selection, whose number of trials must not be seen. Warns with
+    UtilityWarning of a delta above 1 / n, and of a chosen alpha_ near 1 or a score that is no
+    better than some constant's.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
         each trial is rho-zCDP, since a record is used for either learning or validation, with the
@@ -158,10 +163,16 @@ def tune(
     rng = make_stream(estimator.random_state)
     split = _split(data, share, rng)
     if method == "not_private" or privacy.epsilon == math.inf:
-        best = _tune_without_privacy(estimator, candidates, split, rng)
+        log_stage("adaptation.tune: %d combinations", len(candidates))
+        with progress_module.bar(len(candidates), "fit", progress) as bar:
+            best = _tune_without_privacy(estimator, candidates, split, rng, bar)
+        log_stage("adaptation.tune: chosen")
         best.estimator.feature_names_in_ = names
         _note_utility(best)
         return best
+    if progress:
+        rule = "how many private trials there were must not be seen, and a bar would show it"
+        refuse("progress", progress, rule)
     mean = _validate_trials(2.0 * len(candidates) if trials is None else trials)
     trial = _calibrate_trial(privacy, mean)
     record = PrivacyRecord(
@@ -175,8 +186,10 @@ def tune(
         rng=rng_of(estimator.random_state),
     )
     note_large_delta(privacy.delta, len(y_target if estimator.private == "target" else y_source))  # type: ignore[arg-type]
+    log_stage("adaptation.tune: trials of %d combinations", len(candidates))
     with spend(estimator.budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
+    log_stage("adaptation.tune: chosen")
     best.estimator.record_, best.estimator.feature_names_in_ = record, names
     _note_utility(best)
     return dataclasses.replace(best, record=record)
@@ -312,7 +325,11 @@ def _select_privately(
 
 
 def _tune_without_privacy(
-    estimator: Tunable, candidates: Sequence[Mapping[str, Any]], split: _Split, rng: Rng
+    estimator: Tunable,
+    candidates: Sequence[Mapping[str, Any]],
+    split: _Split,
+    rng: Rng,
+    bar: Any,
 ) -> TuningResult:
     """The best of all candidates, scored without noise."""
     if estimator.budget is not None:
@@ -326,6 +343,7 @@ def _tune_without_privacy(
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
         score = _score(fitted, split, None, None)
         results.append(TuningResult(_restore(fitted, estimator), chosen, score, fitted.record_))
+        bar.update()
     return min(results, key=lambda result: result.score)
 
 

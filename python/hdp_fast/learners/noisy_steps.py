@@ -121,7 +121,7 @@ class NoisySteps(Parameters):
 
         Guarantee: the runs are (epsilon, delta)-DP, by composition.
         Raises: ParameterError, also when no noise is enough.
-        Cost: about 25 calls of accounting.delta.
+        Cost: about 25 calls of accounting.delta, seconds in all, which show no progress.
         Source: bisection.
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)

@@ -75,7 +75,7 @@ class PrivateSGD(NoisySteps):
         delta: at which learn states its epsilon.
 
     Raises: ParameterError.
-    Cost: none until it learns.
+    Cost: none until it learns, in one compiled call that shows no progress.
     Source: Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose
         D / (lambda r) has a D too many; minibatches and clipping are ours. L1: the remark at the
         end of their Appendix D.

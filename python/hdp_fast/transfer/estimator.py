@@ -15,6 +15,7 @@ from .._core import Features
 from .._support import progress as progress_module
 from .._support.parameters import SettableParameters
 from .._support.random_state import check_random_state
+from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, spend
@@ -269,8 +270,10 @@ class SubsampleTestReweigh(SettableParameters):
 
     def _finish(self, run: Rounds, records: Records, agents: Any, progress: bool) -> Self:
         self._interrupted: Rounds | None = run
+        log_stage("transfer: %d rounds planned", run.plan.rounds)
         with run.journal.lock(), progress_module.bar(run.plan.rounds, "round", progress) as bar:
             self.result_ = run.finish(records, agents, bar)
+        log_stage("transfer: %d rounds run", self.result_.rounds)
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
         self._settings: dict[str, Any] = run.journal.settings

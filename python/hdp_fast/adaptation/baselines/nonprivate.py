@@ -43,7 +43,8 @@ class _Baseline(Estimator):
 
         X_source: finite real numbers (m, d), m and d at least 1; X_target: (n, d), n at least 1; a
         constant column makes an intercept. y_source (m,), y_target (n,): finite real numbers, or 0
-        and 1 for the logistic loss.
+        and 1 for the logistic loss. No progress is shown: nobody knows beforehand when a search
+        ends.
 
         Raises: ShapeError, ParameterError; nothing is learned then.
         Cost: O(k d**2 + d**3) for k records to learn from, ten times that for the logistic loss;
