@@ -72,6 +72,13 @@ def test_arrays_have_no_names():
         assert check_names(NAMES, nameless) is nameless
 
 
+def test_a_column_is_not_taken_for_the_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"column_names": ["secret"], 0: ["secret"]})
+    assert names_of(frame) is None
+    assert names_of(frame[["column_names"]]) == ("column_names",)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -20,13 +20,11 @@ def names_of(X: Any) -> FeatureNames:
     X: frames of pandas and polars, tables of pyarrow and hdp_fast have names; frames whose columns
     are numbered have none, nor have arrays and lists.
     """
-    # The columns of pyarrow are the values themselves.
-    columns = getattr(X, "column_names", getattr(X, "columns", ()))
-    try:
-        names = tuple(columns)
-    except TypeError:
-        return None
-    return names if names and all(isinstance(name, str) for name in names) else None
+    names = _texts(getattr(X, "columns", None))
+    # Those of pyarrow are values; any other name may be that of a column of pandas.
+    return (
+        _texts(getattr(X, "column_names", None)) if names is None and not _is_pandas(X) else names
+    )
 
 
 def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
@@ -40,7 +38,7 @@ def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
     names = names_of(X)
     if kept is None or names is None or find_order(kept, names, name) is None:
         return X
-    if hasattr(X, "loc"):
+    if _is_pandas(X):
         return X.loc[:, list(kept)]
     if isinstance(getattr(X, "columns", None), Mapping):
         return dataclasses.replace(X, columns={column: X.columns[column] for column in kept})
@@ -64,6 +62,19 @@ def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> li
         rule = "without names of their own they can't be put in order"
         raise ParameterError(f"{name} has two columns of one name, but {rule}")
     return [places[column] for column in kept]
+
+
+def _texts(columns: Any) -> FeatureNames:
+    """The columns as names, if they are texts and there are some."""
+    try:
+        names = tuple(columns)
+    except TypeError:
+        return None
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _is_pandas(X: Any) -> bool:
+    return hasattr(X, "loc")
 
 
 def _list(columns: Sequence[str]) -> str:
