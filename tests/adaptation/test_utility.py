@@ -67,6 +67,12 @@ def test_a_delta_is_spoken_of_before_anything_is_spent():
     assert budget.spent[0] == 0
 
 
+def test_a_note_names_the_callers_own_line():
+    with pytest.warns(UtilityWarning, match="delta") as caught:
+        FITS["squared"](delta=0.1).fit(*problem())
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_moments_have_a_delta_too():
     X, y, Z, _ = problem()
     estimator = adaptation.PrivateDiscrepancyMinimization(
