@@ -1,13 +1,16 @@
 """Figures of tables and answers: what is drawn is what they say."""
 
+import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from hdp_fast import plotting
+from hdp_fast import adaptation, local, plotting, transfer
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import LabelResult, ScoreResult
+from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.stability import GaussianVote, HazardTable, VoteTable
 
 pytest.importorskip("matplotlib")
@@ -23,25 +26,148 @@ def figure(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(
-    ("table", "members"),
-    [(HazardTable.design(50, 1000, **GOAL), 1611), (VoteTable.design(1000, **GOAL), 1266)],
-)
-def test_a_table_is_drawn_with_its_last_level_and_its_members(figure, table, members):
+def test_hazards_are_drawn_with_their_last_level_and_their_members(figure):
+    table = HazardTable.design(50, 1000, **GOAL)
     assert plotting.table(table).startswith(b"\x89PNG")
     (axes,) = figure[0].axes
     falling, last, marked = axes.lines
     assert axes.get_yscale() == "log"
     assert falling.get_ydata()[:-1].tolist() == [float(p) for p in table.probabilities]
     assert last.get_xdata() == [table.J] * 2
-    assert marked.get_xdata() == [members / 4] * 2
-    assert f"{members:,} members" in marked.get_label()
+    assert marked.get_xdata() == [1611 / 4] * 2
+    assert "1,611 members" in marked.get_label()
     plotting.table(table, agreement=0.9)
-    assert figure[1].axes[0].lines[2].get_xdata()[0] < members * 0.4
+    assert figure[1].axes[0].lines[2].get_xdata()[0] < 1611 * 0.4
+    plotting.table(table, members=100)
+    assert figure[2].axes[0].lines[2].get_xdata() == [25, 25]
+
+
+def test_flips_of_a_vote_are_drawn_by_the_share_of_the_votes(figure):
+    table = VoteTable.design(1000, **GOAL)
+    assert plotting.table(table).startswith(b"\x89PNG")
+    flips, expected = figure[0].axes[0].lines
+    assert flips.get_xdata()[[0, -1]].tolist() == [0.5, 1]
+    assert flips.get_ydata()[0] == 0.5
+    assert flips.get_ydata()[-1] == float(table.probabilities[-1])
+    assert expected.get_xdata() == [0.75] * 2
+    assert "1,266 members" in flips.get_label()
+    plotting.table(table, members=101)
+    few = figure[1].axes[0].lines[0]
+    shares, probabilities = few.get_xdata(), few.get_ydata()
+    assert len(shares) == 51
+    assert shares[0] == 51 / 101
+    assert probabilities[[0, -1]].tolist() == [0.5, float(table.probabilities[50])]
+    assert (np.diff(probabilities) <= 0).all()
+
+
+def test_other_tables_and_numbers_of_members_are_refused():
+    table = VoteTable.design(1000, **GOAL)
     with pytest.raises(ParameterError, match="HazardTable or a VoteTable"):
         plotting.table(GaussianVote.design(9, labels=3, **GOAL))
     with pytest.raises(ParameterError, match="agreement"):
         plotting.table(table, agreement=0.5)
+    with pytest.raises(ParameterError, match="members = 0"):
+        plotting.table(table, members=0)
+
+
+def fitted(names=None, **parameters):
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-0.5, 0.5, (200, 3)), rng.integers(0, 2, 200)
+    estimator = adaptation.NonConvexAdaptation(
+        epsilon=2.0, norm_bound=1.0, alpha=0.5, steps=5, random_state=1, **parameters
+    )
+    estimator.fit(X, y, X[:50], y[:50])
+    estimator.feature_names_in_ = names
+    return estimator
+
+
+def test_coefficients_are_drawn_the_largest_first(figure):
+    estimator = fitted(("age", "pay", "size"))
+    assert plotting.adaptation(estimator).startswith(b"\x89PNG")
+    (axes,) = figure[0].axes
+    order = np.argsort(-np.abs(estimator.coef_))
+    assert [bar.get_width() for bar in axes.patches] == estimator.coef_[order].tolist()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [("age", "pay", "size")[place] for place in order]
+    assert axes.get_title() == "NonConvexAdaptation, epsilon = 2"
+    plotting.adaptation(estimator, ["x", "y", "z"])
+    assert figure[1].axes[0].get_yticklabels()[0].get_text() == "xyz"[order[0]]
+    with pytest.raises(ParameterError, match="each of 3 coefficients"):
+        plotting.adaptation(estimator, ["x"])
+
+
+def test_each_class_has_coefficients_of_its_own(figure):
+    estimator = fitted(loss="softmax", classes=2, discrepancy=0.1)
+    plotting.adaptation(estimator)
+    widths = sorted(bar.get_width() for bar in figure[0].axes[0].patches)
+    assert widths == sorted(estimator.coef_.ravel().tolist())
+
+
+def test_many_coefficients_are_cut(figure):
+    estimator = adaptation.SourceOnly()
+    estimator.coef_ = np.arange(100.0)
+    plotting.adaptation(estimator)
+    assert len(figure[0].axes[0].patches) == 30
+    assert figure[0].axes[0].get_title() == "SourceOnly, not private"
+
+
+def test_a_mean_is_drawn_with_its_interval(figure):
+    randomizer = local.LaplaceRandomizer(1.0, bounds=(0, 100))
+    values = np.linspace(20, 60, 5000)
+    aggregate = randomizer.aggregate(randomizer.sample(values, random_state=1))
+    assert plotting.local(aggregate).startswith(b"\x89PNG")
+    (axes,) = figure[0].axes
+    estimate = aggregate.estimate(0.05)
+    assert axes.lines[0].get_xdata() == [estimate.value]
+    assert axes.get_xlim() == (0, 100)
+    assert axes.get_title() == "5,000 reports, epsilon = 1"
+    plotting.local(estimate)
+    assert figure[1].axes[0].lines[0].get_xdata() == [estimate.value]
+
+
+def test_frequencies_are_drawn_the_largest_first(figure):
+    randomizer = local.KaryResponse(3, epsilon=2.0)
+    values = np.repeat([0, 1, 2], [100, 3000, 1000])
+    aggregate = randomizer.aggregate(randomizer.sample(values, random_state=1))
+    plotting.local(aggregate, names=["a", "b", "c"])
+    (axes,) = figure[0].axes
+    assert [bar.get_height() for bar in axes.patches] == sorted(aggregate.frequencies())[::-1]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["b", "c", "a"]
+    with pytest.raises(ParameterError, match="each of 3 categories"):
+        plotting.local(aggregate, names=["a"])
+
+
+def test_a_vote_is_drawn_with_its_error(figure):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, (2000, 3), dtype=np.uint8)
+    agents = local.Agents(X, X[:, 0], epsilon=2.0)
+    result = local.learn_by_votes(Conjunctions(3, 1), agents, beta=0.1, random_state=1)
+    plotting.local(result)
+    (axes,) = figure[0].axes
+    assert axes.lines[0].get_xdata() == [result.estimate.value]
+    assert axes.get_xlabel().startswith("error")
+
+
+def test_a_transfer_is_drawn_beside_a_constant(figure):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, (4000, 3), dtype=np.uint8)
+    run = transfer.SubsampleTestReweigh(
+        ExponentialLearner(Conjunctions(3, 1), epsilon=1.0),
+        epsilon=math.inf,
+        draws=200,
+        alpha=0.1,
+        kappa=1.0,
+        eta=1.0,
+        rounds=2,
+    )
+    run.fit(X, X[:, 0], local.Agents(X, X[:, 0], epsilon=4.0), random_state=1)
+    result = run.result_
+    object.__setattr__(result, "constants", SimpleNamespace(better=0.375))
+    plotting.transfer(result)
+    assert [0.375] * 2 in [list(line.get_ydata()) for line in figure[0].axes[0].lines]
+    object.__setattr__(result, "constants", None)
+    plotting.transfer(result)
+    assert len(figure[1].axes[0].lines) == len(figure[0].axes[0].lines) - 1
 
 
 def labels(left):
@@ -74,7 +200,13 @@ def test_scores_have_no_limit_for_some_took_a_bottom_and_were_found(figure):
 
 
 def test_anything_else_is_refused(monkeypatch):
-    for draw in (plotting.table, plotting.labels):
+    for draw in (
+        plotting.table,
+        plotting.labels,
+        plotting.adaptation,
+        plotting.local,
+        plotting.transfer,
+    ):
         with pytest.raises(ParameterError, match="None"):
             draw(None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -151,7 +151,7 @@ def test_nothing_of_any_record_is_kept(variant):
     model = ConvexAdaptation(epsilon=1.0, steps=3, variant=variant).fit(*problem(m=60, n=40))
     assert [each.shape for each in arrays_in(model)] == [(3,)]
     assert set(vars(model)) - set(model.get_params()) == {
-        "coef_", "alpha_", "discrepancy_", "noise_", "record_",
+        "coef_", "alpha_", "discrepancy_", "noise_", "record_", "feature_names_in_",
     }  # fmt: skip
     assert len(pickle.dumps(model)) < 2500
     assert "array" not in repr(model)

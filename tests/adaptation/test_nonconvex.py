@@ -126,6 +126,7 @@ def test_nothing_of_any_record_is_kept():
     assert [each.shape for each in arrays_in(model)] == [(3,)]
     assert set(vars(model)) - set(model.get_params()) == {
         "coef_", "alpha_", "discrepancy_", "noise_", "gradient_mapping_", "record_",
+        "feature_names_in_",
     }  # fmt: skip
     assert len(pickle.dumps(model)) < 2500
 

@@ -110,13 +110,13 @@ def test_the_better_combination_is_found_and_charged_once():
 
 
 def test_the_number_of_trials_is_geometric(monkeypatch):
-    counts, fit = [], ConvexAdaptation.fit
+    counts, fit = [], ConvexAdaptation._fit_silently
 
     def counted(self, *given):
         counts[-1] += 1
         return fit(self, *given)
 
-    monkeypatch.setattr(ConvexAdaptation, "fit", counted)
+    monkeypatch.setattr(ConvexAdaptation, "_fit_silently", counted)
     model = ConvexAdaptation(epsilon=1.0, steps=1, alpha=0.5)
     for _ in range(150):
         counts.append(0)
@@ -128,10 +128,10 @@ def test_the_number_of_trials_is_geometric(monkeypatch):
 
 
 def test_trials_have_the_noise_of_their_share(monkeypatch):
-    spent, fit = [], ConvexAdaptation.fit
+    spent, fit = [], ConvexAdaptation._fit_silently
     monkeypatch.setattr(
         ConvexAdaptation,
-        "fit",
+        "_fit_silently",
         lambda self, *given: spent.append(self.epsilon) or fit(self, *given),
     )
     model = ConvexAdaptation(epsilon=1.0, steps=1, alpha=0.5)

@@ -46,7 +46,7 @@ def fitted(kind, radius):
     return model.fit(*data(label)), label
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("radius", [0.5, 5.0, 1e30])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_record_moves_the_sum_of_losses_by_more_than_one(kind, radius):

@@ -98,6 +98,13 @@ def test_a_refusal_states_spent_requested_and_limit(make):
     pay(budget, 0.25, 1e-6)
 
 
+def test_a_refusal_states_what_remains(make):
+    budget = make(1.0, 1e-6)
+    pay(budget, 0.7)
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 0\.3 and delta = 1e-06 remain, but"):
+        budget.reserve(record(0.5))
+
+
 def test_a_pure_budget_refuses_any_delta(make):
     with pytest.raises(BudgetExceeded):
         make(5).reserve(record(0.1, 1e-300))

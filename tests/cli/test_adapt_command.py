@@ -361,7 +361,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
 def test_a_table_in_words(capsys, folder):
     assert main(command(*PRIVATE)) == 0
     text = capsys.readouterr().out
-    for part in ("coefficients  {", "intercept", "record", '"color=red"'):
+    for part in ("coefficients  \n", "intercept", "record", "\ncolor=red  "):
         assert part in text
 
 

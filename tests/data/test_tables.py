@@ -333,16 +333,24 @@ def test_words():
 
     both = conjunction([1, 2], [1, 0])
     assert SCHEMA.words(both) == "age>=41 and not job=farmer"
-    assert SCHEMA.words(both | {"complement": True}) == "not (age>=41 and not job=farmer)"
-    assert SCHEMA.words(conjunction([], [])) == "always"
-    assert SCHEMA.words(conjunction([], [], True)) == "never"
+    assert SCHEMA.words(both | {"complement": True}) == "not age>=41 or job=farmer"
+    assert SCHEMA.words(conjunction([0, 1], [0, 0], True)) == "age>=25"
+    assert SCHEMA.words(conjunction([], [])) == "always 1"
+    assert SCHEMA.words(conjunction([], [], True)) == "always 0"
     vote = {"kind": "vote", "hypotheses": [conjunction([0], [1]), both, both]}
-    assert SCHEMA.words(vote) == "2 x (age>=41 and not job=farmer); 1 x (age>=25)"
-    two = {"kind": "at_least", "threshold": 1, "features": [0, 3], "values": [1, 0]}
-    assert SCHEMA.words(two) == "at least 1 of: age>=25, not job=clerk"
+    assert SCHEMA.words(vote) == "age>=41 and not job=farmer"
+    vote["hypotheses"] += [conjunction([3], [1])]
+    counted = "2 x (age>=41 and not job=farmer); 1 x (age>=25); 1 x (job=clerk)"
+    assert SCHEMA.words(vote) == counted
+    some = {"kind": "at_least", "threshold": 1, "features": [0, 1, 3], "values": [1, 1, 0]}
+    assert SCHEMA.words(some) == "age>=25 or not job=clerk"
+    assert SCHEMA.words(some | {"threshold": 2}) == "at least 2 of: age>=25, age>=41, not job=clerk"
     plane = {"kind": "halfspace", "weights": [1, -2, 0, 0.5], "bias": -0.25}
-    said = "-0.25 -2 job=farmer +1 age +0.5 pay, yearly +0 job=clerk >= 0"
+    said = "-0.25 -2 job=farmer +1 age +0.5 pay, yearly >= 0"
     assert SCHEMA.words(plane) == said
+    assert SCHEMA.words(plane | {"bias": 2}) == "always 1"
+    assert SCHEMA.words(plane | {"bias": -1.75}) == "always 0"
+    assert SCHEMA.words(plane | {"bias": -1.5}).endswith(">= 0")
     for wrong in (
         {},
         {"kind": "parity", "features": [1]},

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.parameters import SettableParameters
 from .._support.types import Floats
 from .._support.validate import one_of
@@ -36,20 +37,22 @@ class Estimator(SettableParameters):
     """
 
     record_: PrivacyRecord | None = None
+    feature_names_in_: FeatureNames = None
     coef_: Floats
     loss: Loss
 
     def scores(self, X: ArrayLike) -> Floats:
         """The inner product of the coefficients with every record.
 
-        X: finite real numbers (k, d). Returns float64 (k,).
+        X: finite real numbers (k, d); a frame with the columns of that which fit took in another
+        order is put in its. Returns float64 (k,).
 
         Raises: ShapeError, ParameterError; HdpFastError before fit.
         Cost: a pass over X.
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
-        rows = validate_rows(X).entries
+        rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, len(self.coef_))
         scores: Floats = self._prepare_rows(rows) @ self.coef_
         return scores
@@ -112,6 +115,21 @@ def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Record
     with _naming(name):
         labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
     return Records(rows, labels)
+
+
+def align_source(
+    X_source: Any, X_target: Any, feature_map: object = None
+) -> tuple[Any, FeatureNames]:
+    """The source's records with their columns in the target's order, and the names of these.
+
+    Frames of both must have the same names, in any order, unless a map makes other features.
+
+    Raises: ParameterError.
+    """
+    names = names_of(X_target)
+    if feature_map is not None:
+        return X_source, names
+    return check_names(names, X_source, "X_source"), names or names_of(X_source)
 
 
 def validate_features(name: str, X: ArrayLike) -> NDArray[Any]:

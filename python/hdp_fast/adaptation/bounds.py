@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._support.json_text import to_text
 from .._support.types import Floats
 from .._support.validate import (
     array,
@@ -45,6 +46,15 @@ class LearningBound(NamedTuple):
     complexity: float
     drift: float
     deviation: float
+
+    def to_json(self) -> str:
+        """Its attributes, an infinite one as "inf", as a JSON object.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        return to_text(self._asdict())
 
 
 class _Constants(NamedTuple):

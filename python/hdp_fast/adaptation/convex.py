@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from .._support import progress as progress_module
+from .._support.feature_names import FeatureNames
+from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
+from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -20,7 +25,7 @@ from .._support.validate import (
 from ..budget.account import Budget, spend
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
-from .base import BoundedEstimator
+from .base import BoundedEstimator, align_source
 from .discrepancies.exact import Private
 from .objective import NoisyGradient
 from .printed_algorithm import (
@@ -38,9 +43,17 @@ from .privacy import (
     make_stream,
     validate_privacy,
 )
-from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map, as_float_rows
+from .problem import (
+    AdaptationProblem,
+    Data,
+    FeatureMap,
+    ProblemBounds,
+    apply_feature_map,
+    as_float_rows,
+)
 from .projected_steps import DEFAULT_STEPS, noisy_descent
 from .solver import minimize
+from .utility import note_constant, note_share
 
 Variant = Literal["tight", "paper"]
 
@@ -70,7 +83,9 @@ class ConvexOutcome(NamedTuple):
     record: PrivacyRecord | None
 
 
-def run_without_noise(settings: ConvexSettings, problem: AdaptationProblem) -> ConvexOutcome:
+def run_without_noise(
+    settings: ConvexSettings, problem: AdaptationProblem, bar: Any
+) -> ConvexOutcome:
     """Find the optimum, or take the printed steps, without noise."""
     discrepancy = problem.exact_discrepancy()
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
@@ -84,7 +99,7 @@ def run_without_noise(settings: ConvexSettings, problem: AdaptationProblem) -> C
     else:
         public, private = (records, weightings[0]), (gradient, weightings[1])
         coef = printed_algorithm(
-            public, private, bounds, settings.penalties, _count_steps(settings)
+            public, private, bounds, settings.penalties, _count_steps(settings), bar
         )
     return ConvexOutcome(coef, alpha, discrepancy, 0.0, None)
 
@@ -94,6 +109,7 @@ def run_with_noise(
     problem: AdaptationProblem,
     random_state: RandomState,
     budget: Budget | None,
+    bar: Any,
 ) -> ConvexOutcome:
     """Take the steps with noise, paid for before any coin is drawn.
 
@@ -115,10 +131,10 @@ def run_with_noise(
         if settings.variant == "tight":
             gradient_bound = weightings[1].gradient_bound(bounds.residual)
             initial_distance = settings.initial_distance or bounds.radius
-            coef = noisy_descent(public, private, bounds, steps, initial_distance)
+            coef = noisy_descent(public, private, bounds, steps, initial_distance, bar)
         else:
             gradient_bound = printed_gradient_bound(weightings[1], bounds)
-            coef = printed_algorithm(public, private, bounds, settings.penalties, steps)
+            coef = printed_algorithm(public, private, bounds, settings.penalties, steps, bar)
     return ConvexOutcome(coef, alpha, discrepancy, gradient.deviation(gradient_bound), record)
 
 
@@ -233,31 +249,73 @@ class ConvexAdaptation(BoundedEstimator):
     loss = "squared"
 
     def fit(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        progress: bool = False,
     ) -> Self:
         """Learn the coefficients.
 
         X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
         d at least 1. A constant column makes an intercept. y_source (m,), y_target (n,): finite
-        real numbers.
+        real numbers. progress: show a bar (tqdm) over the steps, of which the
+        optimum without noise has none. Warns with UtilityWarning of a delta above 1 / n for n
+        private records, of an alpha_ near 1, and of coefficients that are no better than a constant
+        on the public ones.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
+        Guarantee: as the class; the warnings tell of public records and of what is released.
+        Raises: ShapeError, ParameterError, BudgetExceeded, ImportError without tqdm where
+            progress is wanted; no budget is spent then.
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._validate_settings()
-        protected = settings.privacy.protected_domain(self.private)
+        problem, names = self._validate((X_source, y_source, X_target, y_target))
+        if self.epsilon < math.inf:
+            note_large_delta(self.delta, len(problem.private_sample.y))
+        name = type(self).__name__
+        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
+        shown = progress and (self.epsilon < math.inf or self.variant == "paper")
+        with progress_module.bar(self._count_steps(), "step", shown) as bar:
+            self._learn(problem, names, bar)
+        log_stage("adaptation.%s: fitted", name)
+        if self.alpha is None:
+            note_share(self.alpha_)
+        public = problem.public_sample
+        note_constant(public, self.predict(public.X), self.loss, self.alpha_)
+        return self
+
+    def _fit_silently(self, data: Data) -> Self:
+        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
+        self._learn(*self._validate(data), progress_module.NoBar())
+        return self
+
+    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
+        """Validate parameters and records, and find the names of their features."""
+        X_source, y_source, X_target, y_target = data
+        privacy = self._validate_settings().privacy
+        protected = privacy.protected_domain(self.private)
+        X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        return problem, names
+
+    def _learn(self, problem: AdaptationProblem, names: FeatureNames, bar: Any) -> None:
+        """Learn the coefficients from validated records."""
+        settings = self._validate_settings()
         if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, self.random_state, self.budget)
+            outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
         else:
-            outcome = run_without_noise(settings, problem)
+            outcome = run_without_noise(settings, problem, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.record_ = outcome.record
-        return self
+
+    def _count_steps(self) -> int:
+        return _count_steps(self._validate_settings())
 
     def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike

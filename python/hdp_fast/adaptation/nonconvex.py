@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support import progress as progress_module
+from .._support.feature_names import FeatureNames
+from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
+from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -22,13 +27,20 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import validate_rows
-from .base import Estimator, check_columns
+from .base import Estimator, align_source, check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
-from .nonconvex_run import NonConvexSettings, convert_labels, run_with_noise, run_without_noise
+from .nonconvex_run import (
+    NonConvexSettings,
+    convert_labels,
+    count_steps,
+    run_with_noise,
+    run_without_noise,
+)
 from .privacy import Numerics, validate_privacy
-from .problem import AdaptationProblem, FeatureMap, ProblemBounds, apply_feature_map
+from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds, apply_feature_map
+from .utility import note_constant, note_share
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
 Iterate = Literal["random", "last"]
@@ -134,31 +146,70 @@ class NonConvexAdaptation(Estimator):
     budget: Budget | None = None
 
     def fit(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        progress: bool = False,
     ) -> Self:
         """Learn the predictor.
 
         X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
-        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them.
+        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them. progress: show a
+        bar (tqdm) over the steps, those for the public records included; a random iterate ends it
+        early. Warns as
+        ConvexAdaptation.fit does.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless a
+        Guarantee: as the class; the warnings tell of public records and of what is released.
+        Raises: ShapeError, ParameterError, BudgetExceeded, ImportError without tqdm where
+            progress is wanted; no budget is spent then, unless a
             callable is to blame: what it raises of public records is raised.
         Cost: as the class.
         Source: as the class.
         """
-        settings = self._validate_settings()
-        protected = settings.privacy.protected_domain(self.private)
+        problem, names = self._validate((X_source, y_source, X_target, y_target))
+        if self.epsilon < math.inf:
+            note_large_delta(self.delta, len(problem.private_sample.y))
+        name = type(self).__name__
+        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
+        with progress_module.bar(self._count_steps(), "step", progress) as bar:
+            self._learn(problem, names, bar)
+        log_stage("adaptation.%s: fitted", name)
+        if self.alpha is None:
+            note_share(self.alpha_)
+        if not callable(self.loss):
+            public = problem.public_sample
+            note_constant(public, self.predict(public.X), self.loss, self.alpha_)
+        return self
+
+    def _fit_silently(self, data: Data) -> Self:
+        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
+        self._learn(*self._validate(data), progress_module.NoBar())
+        return self
+
+    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
+        """Validate parameters and records, and find the names of their features."""
+        X_source, y_source, X_target, y_target = data
+        privacy = self._validate_settings().privacy
+        protected = privacy.protected_domain(self.private)
+        X_source, names = align_source(X_source, X_target, self.feature_map)
         X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
         problem = self._validate_problem(X_source, y_source, X_target, y_target)
+        return problem, names
+
+    def _learn(self, problem: AdaptationProblem, names: FeatureNames, bar: Any) -> None:
+        """Learn the predictor from validated records."""
+        settings = self._validate_settings()
         if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, self.random_state, self.budget)
+            outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
         else:
-            outcome = run_without_noise(settings, problem, self.random_state)
+            outcome = run_without_noise(settings, problem, self.random_state, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
+        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
-        return self
 
     def scores(self, X: ArrayLike) -> Floats:
         """The inner product of the coefficients with every record, shrunk to norm_bound.
@@ -175,7 +226,7 @@ class NonConvexAdaptation(Estimator):
             raise HdpFastError("NonConvexAdaptation has not learned yet: call fit first")
         if callable(self.loss):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
-        rows = validate_rows(X).entries
+        rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, self.coef_.shape[-1])
         scores: Floats = shrink_rows(rows, self.norm_bound) @ self.coef_.T
         return scores
@@ -192,6 +243,9 @@ class NonConvexAdaptation(Estimator):
         """
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def _count_steps(self) -> int:
+        return count_steps(self._validate_settings())
 
     def _validate_problem(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,6 +67,15 @@ class NonConvexOutcome(NamedTuple):
     record: PrivacyRecord | None
 
 
+def count_steps(settings: NonConvexSettings) -> int:
+    """How many steps a run takes at most, those for the public records alone included."""
+    return _count_public_steps(settings) + settings.steps
+
+
+def _count_public_steps(settings: NonConvexSettings) -> int:
+    return max(settings.steps, _PUBLIC_STEPS)
+
+
 def convert_labels(settings: NonConvexSettings, name: str, y: ArrayLike) -> ArrayLike:
     """Labels as the loss takes them: -1 and 1 in place of bits, or class numbers.
 
@@ -101,7 +110,7 @@ def _score_smoothness(settings: NonConvexSettings) -> float:
 
 
 def run_without_noise(
-    settings: NonConvexSettings, problem: AdaptationProblem, random_state: RandomState
+    settings: NonConvexSettings, problem: AdaptationProblem, random_state: RandomState, bar: Any
 ) -> NonConvexOutcome:
     """Take the steps without noise."""
     discrepancy = settings.discrepancy
@@ -109,9 +118,10 @@ def run_without_noise(
         discrepancy = _clip_discrepancy(problem.exact_discrepancy(), settings, problem)
     states = _make_states(settings, problem, None, discrepancy)
     terms = _make_terms(settings, problem)
-    w = _descend_alone(settings, terms, _PublicDomain.start(settings, problem, terms, states[0]))
+    public = _PublicDomain.start(settings, problem, terms, states[0])
+    w = _descend_alone(settings, terms, public, bar)
     path = _choose_steps(settings, terms, states, len(w))
-    w = _descend(settings, terms, states, w, path, make_stream(random_state))
+    w = _descend(settings, terms, states, w, path, make_stream(random_state), bar)
     longest = choose_longest_steps(terms, len(w))
     mapping = math.sqrt(take_step(states, w, terms, longest).gradient_mapping_norm2)
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
@@ -123,6 +133,7 @@ def run_with_noise(
     problem: AdaptationProblem,
     random_state: RandomState,
     budget: Budget | None,
+    bar: Any,
 ) -> NonConvexOutcome:
     """Take the steps with noise, paid for before any coin is drawn.
 
@@ -140,10 +151,10 @@ def run_with_noise(
         terms = _make_terms(settings, problem)
         deviation = states[1].domain.deviation(states[1].cap)
         public = _PublicDomain.start(settings, problem, terms, states[0])
-        w = _descend_alone(settings, terms, public)
+        w = _descend_alone(settings, terms, public, bar)
         initial_distance = settings.initial_distance or terms.radius
         path = public.path.with_noise(deviation, settings.steps, len(w), initial_distance)
-        w = _descend(settings, terms, states, w, path, rng)
+        w = _descend(settings, terms, states, w, path, rng, bar)
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
     return NonConvexOutcome(_reshape(settings, w), alpha, discrepancy, deviation, None, record)
 
@@ -213,6 +224,7 @@ def _descend(
     w: Floats,
     path: ProjectedSteps,
     rng: Rng,
+    bar: Any,
 ) -> Floats:
     """The iterate that is released; its number is drawn before the first step."""
     number = settings.steps
@@ -220,6 +232,7 @@ def _descend(
         number = int(draws.uniform_integers(settings.steps, random_state=rng)) + 1
     for _ in range(number):
         w = take_step(states, w, terms, path).w
+        bar.update()
     return w
 
 
@@ -250,12 +263,13 @@ class _PublicDomain(NamedTuple):
 
 
 def _descend_alone(
-    settings: NonConvexSettings, terms: ObjectiveTerms, public: _PublicDomain
+    settings: NonConvexSettings, terms: ObjectiveTerms, public: _PublicDomain, bar: Any
 ) -> Floats:
     """The predictor after steps on the public records alone."""
     w = public.w
-    for _ in range(max(settings.steps, _PUBLIC_STEPS)):
+    for _ in range(_count_public_steps(settings)):
         w = take_step([public.state], w, terms, public.path).w
+        bar.update()
     return w
 
 

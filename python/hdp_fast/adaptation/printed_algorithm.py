@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,7 @@ def printed_algorithm(
     bounds: ProblemBounds,
     penalties: ConvexPenalties,
     steps: int,
+    bar: Any,
 ) -> Floats:
     """The mean of all predictors after a step, (d,)."""
     records, noisy_gradient = public[0], private[0]
@@ -116,6 +117,7 @@ def printed_algorithm(
         public_weights.step(public_slopes, public_length, penalties, norm, least)
         private_weights.step(private_slopes, private_length, penalties, norm, least)
         mean += w / steps
+        bar.update()
     return mean
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -98,6 +98,7 @@ def noisy_descent(
     bounds: ProblemBounds,
     steps: int,
     initial_distance: float,
+    bar: Any,
 ) -> Floats:
     """The mean of the iterates of noisy projected gradient descent, the t-th with weight t, (d,).
 
@@ -119,4 +120,5 @@ def noisy_descent(
         gradient = gradient + noisy_gradient.evaluate(w, private_weighting, gradient_bound).gradient
         w = path.step(w, gradient).w
         mean += w * (t * 2 / (steps * (steps + 1)))
+        bar.update()
     return mean

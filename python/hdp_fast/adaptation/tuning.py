@@ -13,16 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
+from .._support import progress as progress_module
+from .._support.json_text import to_text
+from .._support.notes import note_large_delta
+from .._support.stages import log_stage
 from .._support.types import Floats
 from .._support.validate import array, number, one_of, probability, refuse, shorten
 from ..budget.account import spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
+from .base import align_source
 from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
 from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
 from .problem import ProblemBounds, apply_feature_map
+from .utility import note_score, note_share
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
@@ -57,6 +63,27 @@ class TuningResult:
     parameters: Mapping[str, Any]
     score: float
     record: PrivacyRecord | None
+
+    def to_json(self) -> str:
+        """The choice as a JSON object: parameters, score, record and the estimator.
+
+        Of the estimator these are kind, coef, alpha, discrepancy, noise, feature_names and those
+        of its parameters that are numbers or texts, but for random_state.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        fitted = self.estimator
+        kept: dict[str, Any] = {
+            name: value
+            for name, value in fitted.get_params(deep=False).items()
+            if isinstance(value, int | float | str) and name != "random_state"
+        }
+        names = ("coef", "alpha", "discrepancy", "noise")
+        kept |= {name: getattr(fitted, f"{name}_") for name in names}
+        kept |= {"kind": type(fitted).__name__, "feature_names": fitted.feature_names_in_}
+        return to_text({**vars(self), "estimator": kept})
 
 
 class _Split(NamedTuple):
@@ -101,6 +128,7 @@ def tune(
     method: Method = "private_selection",
     trials: float | None = None,
     validation: float = 0.2,
+    progress: bool = False,
 ) -> TuningResult:
     """Choose hyperparameters on a part of the target that is not learned from.
 
@@ -112,7 +140,10 @@ def tune(
     "private_selection" tries a random number of random combinations, and returns the best;
     "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
     mean number of trials, above 1; None means twice the number of combinations. validation: share
-    of the target, in (0, 1), chosen by public coins.
+    of the target, in (0, 1), chosen by public coins. progress: show a bar (tqdm) over the
+    combinations; refused for private selection, whose number of trials must not be seen. Warns with
+    UtilityWarning of a delta above 1 / n, and of a chosen alpha_ near 1 or a score that is no
+    better than some constant's.
 
     Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
         each trial is rho-zCDP, since a record is used for either learning or validation, with the
@@ -127,11 +158,21 @@ def tune(
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
     privacy, share = validate_privacy(estimator), probability("validation", validation)
+    X_source, names = align_source(X_source, X_target, estimator.feature_map)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     rng = make_stream(estimator.random_state)
     split = _split(data, share, rng)
     if method == "not_private" or privacy.epsilon == math.inf:
-        return _tune_without_privacy(estimator, candidates, split, rng)
+        log_stage("adaptation.tune: %d combinations", len(candidates))
+        with progress_module.bar(len(candidates), "fit", progress) as bar:
+            best = _tune_without_privacy(estimator, candidates, split, rng, bar)
+        log_stage("adaptation.tune: chosen")
+        best.estimator.feature_names_in_ = names
+        _note_utility(best)
+        return best
+    if progress:
+        rule = "how many private trials there were must not be seen, and a bar would show it"
+        refuse("progress", progress, rule)
     mean = _validate_trials(2.0 * len(candidates) if trials is None else trials)
     trial = _calibrate_trial(privacy, mean)
     record = PrivacyRecord(
@@ -144,10 +185,22 @@ def tune(
         numerics=privacy.numerics,
         rng=rng_of(estimator.random_state),
     )
+    note_large_delta(privacy.delta, len(y_target if estimator.private == "target" else y_source))  # type: ignore[arg-type]
+    log_stage("adaptation.tune: trials of %d combinations", len(candidates))
     with spend(estimator.budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
-    best.estimator.record_ = record
+    log_stage("adaptation.tune: chosen")
+    best.estimator.record_, best.estimator.feature_names_in_ = record, names
+    _note_utility(best)
     return dataclasses.replace(best, record=record)
+
+
+def _note_utility(best: TuningResult) -> None:
+    """Say of what is released that it is of little use; the other trials are not."""
+    if best.estimator.alpha is None:
+        note_share(best.estimator.alpha_)
+    loss, classes = best.estimator.loss, getattr(best.estimator, "classes", 2)
+    note_score(best.score, str(loss), classes if loss == "softmax" else 2)
 
 
 def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
@@ -259,7 +312,8 @@ def _select_privately(
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
         changes = {"epsilon": trial.epsilon, "budget": None, **_trial_parameters(rng)}
-        fitted = _with_parameters(estimator, {**chosen, **changes}).fit(*split.training)
+        fitted = _with_parameters(estimator, {**chosen, **changes})
+        fitted = fitted._fit_silently(split.training)
         noise = None
         if estimator.private == "target":
             noise = Noise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
@@ -271,21 +325,25 @@ def _select_privately(
 
 
 def _tune_without_privacy(
-    estimator: Tunable, candidates: Sequence[Mapping[str, Any]], split: _Split, rng: Rng
+    estimator: Tunable,
+    candidates: Sequence[Mapping[str, Any]],
+    split: _Split,
+    rng: Rng,
+    bar: Any,
 ) -> TuningResult:
     """The best of all candidates, scored without noise."""
     if estimator.budget is not None:
         raise ParameterError("budget is given, but only private tuning can be charged to one")
     results = []
     for chosen in candidates:
-        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)}).fit(
-            *split.training
-        )
+        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)})
+        fitted = fitted._fit_silently(split.training)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
         score = _score(fitted, split, None, None)
         results.append(TuningResult(_restore(fitted, estimator), chosen, score, fitted.record_))
+        bar.update()
     return min(results, key=lambda result: result.score)
 
 

@@ -226,7 +226,7 @@ class Budget(_Shared):
         it notes whether the mechanism came to its end. Nothing is ever given back: a mechanism
         that raised or died may have shown something.
 
-        Raises: BudgetExceeded with what is spent, requested and allowed, ParameterError for a
+        Raises: BudgetExceeded with what is spent, allowed, left and requested, ParameterError for a
             record of another neighbor relation. Nothing is spent then.
         Cost: as the class.
         Source: as the class.

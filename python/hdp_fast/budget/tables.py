@@ -173,7 +173,8 @@ class LedgerTables:
         elif account.limit is not None and not spent.fits(account.limit):
             whose = f"budget {account.name!r}" if account.name else "budget"
             state = f"{whose} has spent {account.spent} of its limit {account.limit}"
-            raise BudgetExceeded(f"{state}, but {cost} was requested")
+            left = f"{account.limit - account.spent} remain"
+            raise BudgetExceeded(f"{state}, {left}, but {cost} was requested")
         query = "UPDATE account SET spent_epsilon = ?, spent_delta = ? WHERE id = ?"
         self.write(query, str(spent.epsilon), str(spent.delta), number)
 

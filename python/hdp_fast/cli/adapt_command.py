@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
+from ..adaptation.coefficients import coefficient_table
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
 from ..budget.account import Budget
@@ -222,7 +223,14 @@ def _deliver(
             files.write_atomically(places.predictions, request.append(labels))
     finally:
         # It is paid for: a full disk must not take it along.
-        show(summary, arguments.json, written)
+        show(summary if arguments.json else _tabulate(summary), arguments.json, written)
+
+
+def _tabulate(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary with a line for each coefficient."""
+    coefficients = summary["coefficients"]
+    table = coefficient_table(coefficients.keys(), coefficients.values())
+    return {**summary, "coefficients": f"\n{table}"}
 
 
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,7 @@ from .._support.validate import (
     shorten,
 )
 from ..exceptions import ParameterError
+from .hypothesis_words import Bit, Features, describe
 from .table import Column, Table
 
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
@@ -257,35 +257,28 @@ class Schema:
         """A hypothesis about the features in words, as "sex=female and not age>=40".
 
         hypothesis: as hdp_fast.learners describes it; a conjunction over the bits, a halfspace over
-        the numbers, or a vote of such.
+        the numbers, or a vote of such. What follows from the rest, as age>=30 from age>=40, is left
+        out; one that never changes its mind is "always 0" or "always 1"; a vote of which more than
+        half are one hypothesis is that hypothesis.
 
         Raises: ParameterError for anything else.
         Cost: that of the text.
         Source: none.
         """
         try:
-            return self._words(hypothesis)
+            return describe(hypothesis, self._bit_features())
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             rule = f"it must be a conjunction, a halfspace or a vote over {len(self.names)} bits"
             raise ParameterError(f"hypothesis is something else, but {rule}") from None
 
-    def _words(self, hypothesis: Mapping[str, Any]) -> str:
-        if hypothesis["kind"] == "vote":
-            counts = Counter(self._words(voter) for voter in hypothesis["hypotheses"])
-            return "; ".join(f"{count} x ({text})" for text, count in counts.most_common())
-        if hypothesis["kind"] == "halfspace":
-            weights = zip(hypothesis["weights"], self.float_names, strict=True)
-            ordered = sorted(weights, key=lambda pair: -abs(pair[0]))
-            terms = [f"{weight:+.3g} {name}" for weight, name in ordered]
-            return f"{hypothesis['bias']:.3g} {' '.join(terms)} >= 0"
-        names = self.names
-        literals = zip(hypothesis["features"], hypothesis["values"], strict=True)
-        texts = [("" if value else "not ") + names[place] for place, value in literals]
-        if hypothesis["kind"] == "at_least":
-            return f"at least {hypothesis['threshold']} of: {', '.join(texts)}"
-        if hypothesis["kind"] != "conjunction":
-            raise ValueError(hypothesis["kind"])
-        return _conjunction(texts, hypothesis["complement"])
+    def _bit_features(self) -> Features:
+        """What the bits are of, for words of hypotheses."""
+        bits = [
+            Bit(name, cut, text)
+            for name, kind in self._features().items()
+            for cut, text in zip(_cuts_of(kind), kind._names(name), strict=True)
+        ]
+        return Features(bits, self.float_names, unit=True)
 
     def to_json(self) -> str:
         """The schema as a JSON object, with the version of its format.
@@ -360,11 +353,9 @@ class Schema:
         return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
 
 
-def _conjunction(texts: Sequence[str], complement: bool) -> str:
-    if not texts:
-        return "never" if complement else "always"
-    text = " and ".join(texts)
-    return f"not ({text})" if complement else text
+def _cuts_of(kind: Category | Number) -> Sequence[float | None]:
+    """The cut of each bit; None for those of a category."""
+    return kind.cuts if isinstance(kind, Number) else [None] * len(kind.values)
 
 
 def _make_column(name: str, kind: str, **fields: Any) -> Category | Number | Ignore:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._support.progress import bar
 from .._support.random_state import check_random_state, make_generator
+from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import positive_int, refuse, shorten
 from ..budget.account import Budget, spend
@@ -181,6 +182,7 @@ class Labeler(LabelerParameters, ABC):
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         classes = self._label_set()
         record = self._record(plan.table, k, ids is not None, random_state)
+        log_stage("labels: %d members learn", k)
         with bar(k, "member", progress) as shown, spend(budget, record):
             ensemble = train_ensemble(self.learner, X, y, chunks, plan.table, random_state, shown)
             shown_record = None if self.diagnose else record

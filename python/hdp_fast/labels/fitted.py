@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .._support.progress import bar
+from .._support.stages import log_stage
 from .._support.validate import nonnegative_int, refuse
 from ..data import records
 from ..exceptions import BudgetExceeded, ShapeError
@@ -117,4 +118,6 @@ class Fitted:
 
     def show_progress(self, points: Any, unit: str, shown: bool) -> AbstractContextManager[Any]:
         """A bar over the predictions of all members for all points."""
-        return bar(self.members * records.count_rows(points), unit, shown)
+        queries = records.count_rows(points)
+        log_stage("labels: %d queries to %d members", queries, self.members)
+        return bar(self.members * queries, unit, shown)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
 from .._core import Features
+from .._support.feature_names import names_of
 from .._support.parameters import Parameters
 from .._support.random_state import make_stream
 from .._support.types import RandomState
@@ -165,7 +166,11 @@ class DoublingLearner(Parameters):
         rounds = self._rounds_for(len(labels))
         record = self._record(random_state)
         with spend(budget, record):
-            return self._run(rounds, records, labels, rng, record)
+            result = self._run(rounds, records, labels, rng, record)
+        if result.learned is None:
+            return result
+        learned = dataclasses.replace(result.learned, feature_names_in_=names_of(X))
+        return dataclasses.replace(result, learned=learned)
 
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.uint8]]:
         """The records as every class takes them."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._core import Features
+from .._support.feature_names import names_of
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
@@ -40,6 +41,7 @@ class ExponentialResult(HypothesisResult):
         index: of the chosen hypothesis in its class.
         hypothesis: its description, a dict that JSON can carry.
         record: what protects the records.
+        feature_names_in_: as HypothesisResult.
     """
 
     record: PrivacyRecord
@@ -154,7 +156,10 @@ class ExponentialLearner(Parameters):
         with spend(budget, record):
             index = _core.select(method, scores, rate, make_key(random_state))
         hypothesis = self.hypotheses.hypothesis(index)
-        return ExponentialResult(index, hypothesis, self.hypotheses, record)
+        names = names_of(X)
+        return ExponentialResult(
+            index, hypothesis, self.hypotheses, record, feature_names_in_=names
+        )
 
     def learn_indices(
         self,

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.feature_names import FeatureNames, check_names
 from .._support.numbers import floats
 from .._support.types import Bits, Floats
 from .._support.validate import nonnegative_int, numbers, refuse
+from ..data.hypothesis_words import Features, describe
 from ..exceptions import ParameterError, ShapeError
 from .descriptions import Description, parse
 
@@ -132,11 +134,20 @@ class HypothesisResult:
     Attributes:
         index: of the hypothesis in its class.
         hypothesis: its description, a dict that JSON can carry.
+        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
+            frame with the same in another order is put in theirs.
     """
 
     index: int
     hypothesis: Description
     _hypotheses: Hypotheses = field(repr=False)
+    feature_names_in_: FeatureNames = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def words(self) -> str:
+        """The hypothesis in words, as "tall and not rich"; of nameless features x0, x1, ..."""
+        names = self.feature_names_in_ or [f"x{place}" for place in range(self._hypotheses.d)]
+        return describe(self.hypothesis, Features.unrelated(names))
 
     def predict(self, X: Any) -> Bits:
         """The predictions of the hypothesis on other records.
@@ -147,7 +158,7 @@ class HypothesisResult:
         Cost: a pass over X.
         Source: none.
         """
-        return self._hypotheses.predict(self.index, X)
+        return self._hypotheses.predict(self.index, check_names(self.feature_names_in_, X))
 
 
 def check_class(name: str, value: object) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._support.feature_names import FeatureNames, find_order, names_of
 from .._support.numbers import finite_rows, floats
 from .._support.types import Floats
 from .._support.validate import bits, numbers
@@ -20,9 +21,10 @@ from .descriptions import Description
 
 @dataclass(frozen=True)
 class ValidRows:
-    """Validated records: finite, C-contiguous, float32 or float64."""
+    """Validated records: finite, C-contiguous, float32 or float64; names of their columns."""
 
     entries: NDArray[Any]
+    names: FeatureNames = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -57,11 +59,14 @@ class LinearModel:
         record: what protects the records, or the agents of local.learn_by_descent; None without
             noise, and where the draws came from weights, for whose rounds only the whole run can
             account.
+        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
+            frame with the same in another order is put in theirs.
     """
 
     weights: Floats
     loss: LinearLoss = dataclasses.field(repr=False)
     record: PrivacyRecord | None = None
+    feature_names_in_: FeatureNames = dataclasses.field(default=None, repr=False)
 
     @property
     def hypothesis(self) -> Description:
@@ -78,7 +83,7 @@ class LinearModel:
         Cost: a pass over X.
         Source: none.
         """
-        rows = validate_rows(X)
+        rows = validate_rows(X, self.feature_names_in_)
         records = core_arguments(rows, np.zeros(len(rows)))
         return _core.linear_scores(records, self.loss.norm_bound, self.weights)
 
@@ -103,19 +108,26 @@ class LinearModel:
         Cost: as scores.
         Source: Kohen and Sheffet 2022, Algorithm 4, with the largest loss itself for LD.
         """
-        loss, rows = self.loss, validate_rows(X)
+        loss, rows = self.loss, validate_rows(X, self.feature_names_in_)
         records = core_arguments(rows, validate_labels(y, len(rows), loss.label_bound))
         return _core.linear_losses(
             records, loss.norm_bound, self.weights, loss.name, loss.threshold, loss.largest
         )
 
 
-def validate_rows(X: Any) -> ValidRows:
+def validate_rows(X: Any, kept: FeatureNames = None) -> ValidRows:
     """The records, validated unless they have been.
+
+    kept: the names of the columns that were learned from, whose order they are put in.
 
     Raises: ShapeError, ParameterError.
     """
-    return X if isinstance(X, ValidRows) else ValidRows(np.require(finite_rows(X), None, "C"))
+    names = X.names if isinstance(X, ValidRows) else names_of(X)
+    order = None if kept is None or names is None else find_order(kept, names)
+    entries = X.entries if isinstance(X, ValidRows) else finite_rows(X)
+    if order is not None:
+        entries, names = entries[:, order], kept
+    return ValidRows(np.require(entries, None, "C"), names)
 
 
 def core_arguments(rows: ValidRows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:

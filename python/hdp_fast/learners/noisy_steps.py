@@ -153,7 +153,7 @@ class NoisySteps(Parameters):
         Guarantee: the runs are (epsilon, delta)-DP, by composition. Fewer than n records, for which
             they would be less private, are refused by the result.
         Raises: ParameterError, also when no noise is enough.
-        Cost: about 25 calls of accounting.delta.
+        Cost: about 25 calls of accounting.delta, seconds in all, which show no progress.
         Source: bisection.
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)

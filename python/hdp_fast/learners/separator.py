@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import weakref
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.numbers import finite_rows, real_rows
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state
@@ -29,11 +31,14 @@ class SeparatorResult:
         bias: a number; 0.0 without an intercept.
         errors: how many of the different records learned from it gets wrong, or leaves on its
             boundary; 0 if they could be separated. Not private.
+        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
+            frame with the same in another order is put in theirs.
     """
 
     weights: NDArray[np.float64]
     bias: float
     errors: int
+    feature_names_in_: FeatureNames = field(default=None, repr=False)
 
     @property
     def hypothesis(self) -> dict[str, Any]:
@@ -49,7 +54,7 @@ class SeparatorResult:
         Cost: a pass over X, in place if its dtype is float32 or float64.
         Source: none.
         """
-        records = real_rows(X)
+        records = real_rows(check_names(self.feature_names_in_, X))
         if records.shape[1] != len(self.weights):
             rule = f"the halfspace has {len(self.weights)} weights"
             raise ShapeError(f"X has shape {records.shape}, but {rule}")
@@ -119,7 +124,8 @@ class LinearSeparator(Parameters):
         check_random_state(random_state)
         records = finite_rows(X)
         labels = _labels(y, len(records))
-        return self._separate(records, labels, np.arange(len(records)), None)
+        result = self._separate(records, labels, np.arange(len(records)), None)
+        return dataclasses.replace(result, feature_names_in_=names_of(X))
 
     def learn_indices(
         self, X: ArrayLike, y: ArrayLike, indices: ArrayLike, random_state: RandomState = None
@@ -149,7 +155,7 @@ class LinearSeparator(Parameters):
         if isinstance(X, np.ndarray):
             self._seen = weakref.ref(X)
             self._last = np.append(result.weights, result.bias) if self.warm else None
-        return result
+        return dataclasses.replace(result, feature_names_in_=names_of(X))
 
     def _separate(
         self,

@@ -77,7 +77,7 @@ class PrivateSGD(NoisySteps):
         calibrated_for: the n of calibrate, None without it; fewer records are refused.
 
     Raises: ParameterError.
-    Cost: none until it learns.
+    Cost: none until it learns, in one compiled call that shows no progress.
     Source: Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose
         D / (lambda r) has a D too many; minibatches and clipping are ours. L1: the remark at the
         end of their Appendix D.
@@ -263,4 +263,4 @@ class PrivateSGD(NoisySteps):
         }
         seed = make_key(random_state)
         weights = _core.sgd_learn(core_arguments(rows, labels), draws, plan, seed)
-        return LinearModel(read_only(weights), self.linear_loss)
+        return LinearModel(read_only(weights), self.linear_loss, feature_names_in_=rows.names)

@@ -304,8 +304,10 @@ class SubsampleTestReweigh(SettableParameters):
 
     def _finish(self, run: Rounds, records: Records, agents: Any, progress: bool) -> Self:
         self._interrupted: Rounds | None = run
+        log_stage("transfer: %d rounds planned", run.plan.rounds)
         with run.journal.lock(), progress_module.bar(run.plan.rounds, "round", progress) as bar:
             self.result_ = run.finish(records, agents, bar)
+        log_stage("transfer: %d rounds run", self.result_.rounds)
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
         self._settings: dict[str, Any] = run.journal.settings

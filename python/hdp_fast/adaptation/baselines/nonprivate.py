@@ -14,7 +14,7 @@ from ..._support.types import Floats
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ShapeError
 from ...learners.hypotheses import read_only
-from ..base import Estimator, Records, check_columns, check_loss, validate_domain
+from ..base import Estimator, Records, align_source, check_columns, check_loss, validate_domain
 from .polytopes import WeightsResult
 from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy
 from .weighted_fit import Loss, fit_weighted
@@ -43,7 +43,8 @@ class _Baseline(Estimator):
 
         X_source: finite real numbers (m, d), m and d at least 1; X_target: (n, d), n at least 1; a
         constant column makes an intercept. y_source (m,), y_target (n,): finite real numbers, or 0
-        and 1 for the logistic loss.
+        and 1 for the logistic loss. No progress is shown: nobody knows beforehand when a search
+        ends.
 
         Raises: ShapeError, ParameterError; nothing is learned then.
         Cost: O(k d**2 + d**3) for k records to learn from, ten times that for the logistic loss;
@@ -52,12 +53,13 @@ class _Baseline(Estimator):
         """
         check_loss(self.loss)
         l2 = positive("l2", self.l2)
+        X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, source.X.shape[1])
         chosen, weights = self._weigh_records(source, target)
         coef = fit_weighted(chosen.X, chosen.y, weights, loss=self.loss, l2=l2)
-        self.coef_ = read_only(coef)
+        self.coef_, self.feature_names_in_ = read_only(coef), names
         return self
 
     def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:

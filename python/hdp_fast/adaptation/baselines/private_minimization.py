@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from ..._support.notes import note_large_delta
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, positive, positive_int
@@ -15,6 +16,7 @@ from ...budget.account import Budget
 from ...learners.hypotheses import read_only
 from ..base import (
     BoundedEstimator,
+    align_source,
     check_columns,
     check_loss,
     validate_domain,
@@ -116,15 +118,17 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         )
         l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
         steps = positive_int("steps", self.steps, _MOST_STEPS)
+        X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))
         rows = validate_features("target", X_target)
         check_columns("X_target", rows, source.X.shape[1])
+        note_large_delta(privacy.delta, len(rows))
         released = release_moment(rows, norm_bound, privacy, self.random_state, self.budget)
         result = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
         weights = result.weights / result.weights.sum()
         coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
         self.coef_, self.weights_, self.gap_ = read_only(coef), read_only(weights), result.gap
         self.moment_, self.noise_ = read_only(released.matrix), released.deviation
-        self.record_ = released.record
+        self.record_, self.feature_names_in_ = released.record, names
         return self

@@ -14,7 +14,7 @@ from ...budget.account import Budget
 from ...learners.linear_model import ValidRows
 from ...learners.noisy_steps import Numerics
 from ...learners.sgd import PrivateSGD
-from ..base import BoundedEstimator, check_columns, check_loss, validate_domain
+from ..base import BoundedEstimator, align_source, check_columns, check_loss, validate_domain
 from .weighted_fit import Loss
 
 _MOST_STEPS = 1 << 40
@@ -74,12 +74,14 @@ class TargetSGD(BoundedEstimator):
         Source: as the class.
         """
         check_loss(self.loss)
+        X_source, names = align_source(X_source, X_target)
         d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, d)
         rows, learner = ValidRows(target.X), self._make_learner(len(target.y), d)
         model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
         self.coef_, self.record_ = model.weights, model.record
+        self.feature_names_in_ = names
         return self
 
     def _make_learner(self, n: int, d: int) -> PrivateSGD:

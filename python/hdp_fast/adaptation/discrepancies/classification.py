@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._support.json_text import to_text
 from ..._support.types import Floats
 from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
 from ...learners.hypotheses import read_only
@@ -34,6 +35,15 @@ class DiscrepancyLowerBound:
     lower_bound: float
     w: Floats
     sign: int
+
+    def to_json(self) -> str:
+        """Its attributes as a JSON object.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        return to_text(vars(self))
 
 
 class _Loss(NamedTuple):

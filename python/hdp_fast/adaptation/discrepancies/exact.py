@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._support.json_text import to_text
 from ..._support.types import Floats
 from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
 from ...exceptions import ParameterError, ShapeError
@@ -42,6 +43,15 @@ class Discrepancy:
     w: Floats
     sign: int
     exact: bool
+
+    def to_json(self) -> str:
+        """Its attributes as a JSON object.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        return to_text(vars(self))
 
 
 class DiscrepancyProblem(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.feature_names import check_names, names_of
 from ..._support.numbers import floats
 from ..._support.types import Floats
 from ..._support.validate import MOST, numbers
@@ -78,10 +79,11 @@ class Moments(NamedTuple):
 def validate_samples(
     X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
 ) -> tuple[Sample, Sample]:
-    """Validate source and target.
+    """Validate source and target, the source's columns in the order of the target's.
 
     Raises: ShapeError, ParameterError.
     """
+    X_source = check_names(names_of(X_target), X_source, "X_source")
     source = _validate_sample("source", X_source, y_source)
     target = _validate_sample("target", X_target, y_target)
     if source.X.shape[1] != target.X.shape[1]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from ... import accounting
+from ..._support.json_text import to_text
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
@@ -52,6 +53,18 @@ class ReleasedDiscrepancy:
     sizes: tuple[int, int]
     radius: float
     norm_bound: float
+
+    def to_json(self) -> str:
+        """Its attributes, of the mechanism its kind as well, as a JSON object.
+
+        Raises: nothing.
+        Cost: that of the text.
+        Source: none.
+        """
+        mechanism = self.mechanism
+        return to_text(
+            {**vars(self), "mechanism": {"kind": type(mechanism).__name__, **vars(mechanism)}}
+        )
 
 
 class _Grid(NamedTuple):
