@@ -465,7 +465,8 @@ def test_whoever_has_read_enough_ends_it_in_silence():
 
 def test_a_closed_input_is_one_line(tmp_path):
     question = tmp_path / "question.json"
-    ask = ("local", "question", "mean", "pay", "--epsilon", "1", "--output", question)
+    bounds = ("--low", "0", "--high", "1")
+    ask = ("local", "question", "mean", "pay", *bounds, "--epsilon", "1", "--output", question)
     assert redirected("", *ask) == (0, "")
     for verb in ("randomize", "collect"):
         code, error = redirected("<&-", "local", verb, "--question", question)

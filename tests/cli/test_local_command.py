@@ -22,7 +22,8 @@ from hdp_fast.collection.reports import REASONS, Collection
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
-MEAN = ["mean", "minutes", "--epsilon", "1", "--high", "120"]
+UNIT = ["--low", "0", "--high", "1"]
+MEAN = ["mean", "minutes", "--epsilon", "1", "--low", "0", "--high", "120"]
 COLOURS = ["frequency", "color", "--categories", "red, green,other", "--epsilon", "1"]
 
 
@@ -69,7 +70,7 @@ def answers(capsys, monkeypatch, values, path="question.json"):
 
 def test_a_mean_of_a_column(capsys):
     Path("people.csv").write_text("age,name\n" + "20,a\n30,b\n70,c\n500,d\n-9,e\n" * 2000)
-    goal = ["estimate", "people.csv", "--column", "age", "--high", "100"]
+    goal = ["estimate", "people.csv", "--column", "age", "--low", "0", "--high", "100"]
     # 500 counts as 100 and -9 as 0: a mean of 44.
     exact = found(capsys, *goal, *CLEAR, "--randomizer", "laplace", "--output", "result.json")
     assert exact["estimate"] == pytest.approx(44, abs=0.1)
@@ -99,7 +100,7 @@ def test_a_mean_of_a_column(capsys):
 )
 def test_each_randomizer_of_a_mean(capsys, name, options, kind):
     Path("v.csv").write_text("x\n" + "0.25\n" * 4000)
-    argv = ["estimate", "v.csv", "--epsilon", "3", "--randomizer", name, *options]
+    argv = ["estimate", "v.csv", "--epsilon", "3", *UNIT, "--randomizer", name, *options]
     made = found(capsys, *argv)
     assert made["randomizer"].startswith(kind)
     assert made["record"]["mechanism"] == f"local.{kind}"
@@ -145,20 +146,23 @@ def test_masked_parity(capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["estimate", "v.csv"], "--epsilon"),
-        (["estimate", "v.csv", "--epsilon", "0"], "epsilon"),
-        (["estimate", "v.csv", "--epsilon", "nan"], "epsilon"),
-        (["estimate", "v.csv", "--epsilon", "1"], "--column"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "none"], "none"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "c"], "no number"),
-        (["estimate", "v.csv", "--epsilon", "1", "--low", "3", "--high", "2"], "low < high"),
-        (["estimate", "v.csv", "--epsilon", "1", "--high", "inf"], "finite"),
-        (["estimate", "v.csv", "--epsilon", "1", "--beta", "1"], "beta"),
-        (["estimate", "v.csv", "--epsilon", "1", "--randomizer", "gaussian"], "--delta"),
-        (["estimate", "v.csv", "--epsilon", "1", "--randomizer", "binary", "--delta", ".1"], "it"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "x", "--seed", "-1"], "random_state"),
-        (["estimate", "v.csv", "--epsilon", "1", "--output", "no/file"], "existing directory"),
-        (["estimate", "none.csv", "--epsilon", "1"], "No such file"),
+        (["estimate", "v.csv", *UNIT], "--epsilon"),
+        (["estimate", "v.csv", "--epsilon", "1"], "--low, --high"),
+        (["estimate", "v.csv", "--epsilon", "1", "--high", "1"], "--low"),
+        (["question", "mean", "q", "--epsilon", "1", "--low", "0"], "--high"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "0"], "epsilon"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "nan"], "epsilon"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1"], "--column"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "none"], "none"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "c"], "no number"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--low", "3", "--high", "2"], "low < high"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--high", "inf"], "finite"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--beta", "1"], "beta"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--randomizer", "gaussian"], "--delta"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--randomizer", "binary", "--delta", ".1"], "it"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "x", "--seed", "-1"], "random_state"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--output", "no/file"], "existing directory"),
+        (["estimate", "none.csv", *UNIT, "--epsilon", "1"], "No such file"),
         (["frequency", "v.csv", "--epsilon", "1"], "--categories"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "2", "--categories", "a"], "not allowed"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "1"], "k = 1"),
@@ -170,8 +174,8 @@ def test_masked_parity(capsys):
         (["masked-parity", "--d", "8", "--epsilon", "1", "--seed", "-1"], "random_state"),
         (["masked-parity", "--d", "2048", "--epsilon", "1e-8"], "agents"),
         ([], "COMMAND"),
-        (["question", "mean", "x" * 101, "--epsilon", "1"], "100 characters"),
-        (["question", "mean", "a\nb", "--epsilon", "1"], "printable"),
+        (["question", "mean", "x" * 101, *UNIT, "--epsilon", "1"], "100 characters"),
+        (["question", "mean", "a\nb", *UNIT, "--epsilon", "1"], "printable"),
     ],
 )
 def test_bad_input_is_one_line(capsys, argv, message):

@@ -36,6 +36,7 @@ MOST_MEMORY = 6 << 30
 RNG = np.random.default_rng(5)
 X = RNG.integers(2, size=(12, 9), dtype=np.uint8)
 Y = X[:, 0]
+UNIT = ("--low", "0", "--high", "1")
 QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("job", positive=("a",)), {"age": Number(18, 80, (25, 41))})
 TABLE = "age,job\n" + "".join(f"{20 + i},{'ab'[i % 2]}\n" for i in range(12))
@@ -172,7 +173,7 @@ def readers():
         "estimate": (
             "a.csv",
             TABLE.encode(),
-            command("local", "estimate", "FILE", "--column", "age", "--epsilon", "1"),
+            command("local", "estimate", "FILE", "--column", "age", "--epsilon", "1", *UNIT),
         ),
         "randomize": (
             "a.json",

@@ -456,9 +456,9 @@ def test_the_experiment_keeps_its_bounds(tmp_path):
 @pytest.mark.parametrize(
     ("randomizer", "inputs"),
     [
-        (local.BinaryResponse(1.0), [0.0, 0.3, 1.0]),
-        (local.Piecewise(0.8), [0.1, 0.5]),
-        (local.LaplaceRandomizer(0.5), [0.0, 0.9]),
+        (local.BinaryResponse(1.0, (0, 1)), [0.0, 0.3, 1.0]),
+        (local.Piecewise(0.8, (0, 1)), [0.1, 0.5]),
+        (local.LaplaceRandomizer(0.5, (0, 1)), [0.0, 0.9]),
         (local.KaryResponse(5, 1.2), [0, 3, 4]),
         (local.HadamardResponse(5, 1.2), [0, 3, 4]),
     ],

@@ -48,8 +48,8 @@ _LINES = "file of lines"
 def add_mean(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe a question about a mean."""
     add = parser.add_argument
-    add("--low", type=float, default=0.0, help="least number [0]")
-    add("--high", type=float, default=1.0, help="greatest number [1]")
+    add("--low", type=float, required=True, help="least number; a smaller one counts as it")
+    add("--high", type=float, required=True, help="greatest number, public like --low")
     add("--delta", type=float, help="privacy of each, too: allows gaussian")
     add("--randomizer", choices=questions.MEANS, default="best", help="best: fewest agents")
     _add_goal(parser)

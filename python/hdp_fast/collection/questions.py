@@ -156,7 +156,7 @@ def mean_question(
     """
     if randomizer == "best":
         alpha = (high - low) / 20
-        best = best_randomizer(epsilon, delta or 0.0, (low, high), alpha=alpha, beta=beta)
+        best = best_randomizer(epsilon, delta or 0.0, bounds=(low, high), alpha=alpha, beta=beta)
         return Question(name, best)
     if (randomizer == "gaussian") != (delta is not None):
         rule = "gaussian needs it, best may use it, no other randomizer does"
