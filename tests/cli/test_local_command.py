@@ -159,9 +159,28 @@ def test_masked_parity(capsys):
         (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--high", "inf"], "finite"),
         (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--beta", "1"], "beta"),
         (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--randomizer", "gaussian"], "--delta"),
-        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--randomizer", "binary", "--delta", ".1"], "it"),
-        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "x", "--seed", "-1"], "random_state"),
-        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--output", "no/file"], "existing directory"),
+        (
+            [
+                "estimate",
+                "v.csv",
+                *UNIT,
+                "--epsilon",
+                "1",
+                "--randomizer",
+                "binary",
+                "--delta",
+                ".1",
+            ],
+            "it",
+        ),
+        (
+            ["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "x", "--seed", "-1"],
+            "random_state",
+        ),
+        (
+            ["estimate", "v.csv", *UNIT, "--epsilon", "1", "--output", "no/file"],
+            "existing directory",
+        ),
         (["estimate", "none.csv", *UNIT, "--epsilon", "1"], "No such file"),
         (["frequency", "v.csv", "--epsilon", "1"], "--categories"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "2", "--categories", "a"], "not allowed"),
@@ -266,17 +285,51 @@ def test_a_line_holds_the_report_and_nothing_of_the_value(capsys, monkeypatch):
     }
 
 
-def test_a_device_answers_whatever_its_value_is(capsys, monkeypatch):
+def test_a_device_answers_about_every_number_and_category(capsys, monkeypatch):
     ask(capsys, "frequency", "q", "--categories", "a,b,other", *CLEAR)
-    lines = answers(capsys, monkeypatch, ["a", " b ", "A", "", "é", "other\r"])
-    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2, 2, 2, 2]
+    lines = answers(capsys, monkeypatch, ["a", " b ", "other\r"])
+    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "frequency", "q", "--k", "3", *CLEAR)
-    lines = answers(capsys, monkeypatch, [-5, 1, 2, 3, 10**400])
-    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2, 2, 2]
+    lines = answers(capsys, monkeypatch, [0, " 1", 2])
+    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "mean", "q", *CLEAR, "--low", "2", "--high", "3")
     lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf", "nan"])
     assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1, 0]
-    assert answers(capsys, monkeypatch, []) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        (["--categories", "a,b,other"], ["A", "", "é", "hidden"]),
+        (["--k", "3"], ["-5", "3", "1" + "0" * 400]),
+    ],
+)
+def test_a_device_refuses_what_is_no_category_and_does_not_show_it(
+    capsys, monkeypatch, options, values
+):
+    ask(capsys, "frequency", "q", *options, *CLEAR)
+    asked = ["local", "randomize", "--question", "question.json"]
+    for value in values:
+        for more in ([], ["--state", "state", "--budget", "ledger"], ["--many"]):
+            typed(monkeypatch, f"{value}\n".encode())
+            line = fails(capsys, *asked, *more)
+            assert line == (
+                "hdp-fast: error: a value is no category, but it must be one of those of the "
+                "question, which needs one for the rest\n"
+            )
+    assert not Path("state").exists()
+    question = Question.from_json(Path("question.json").read_text())
+    # A simulation counts them as the last one, as it says.
+    assert question.values(["9" if "--k" in options else "other"]).tolist() == [2]
+
+
+def test_no_values_are_no_answers(capsys, monkeypatch):
+    ask(capsys, *MEAN)
+    typed(monkeypatch, b"")
+    assert main(["local", "randomize", "--many", "--question", "question.json"]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("hdp-fast: note: the input has 0 lines")
 
 
 def test_what_is_no_value_is_refused_and_not_shown(capsys, monkeypatch, folder):
@@ -368,7 +421,8 @@ def test_a_device_spends_from_a_budget_once(capsys):
     options = ["--budget", "ledger", "--state", "state", "--question"]
     first = printed(capsys, "randomize", "1", *options, "question.json")
     assert printed(capsys, "randomize", "1", *options, "question.json") == first
-    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json")
+    over = fails(capsys, "local", "randomize", "red", *options, "other.json", code=3)
+    assert "1.5" in over
     fails(capsys, "local", "randomize", "none", "--budget", "ledger", "--question", "question.json")
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 1
@@ -395,7 +449,7 @@ def collection(question, lines):
 @pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
 def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     question = ask(capsys, *options)
-    values = [0, 60, 120] if options is MEAN else ["red", "green", "blue"]
+    values = [0, 60, 120] if options is MEAN else ["red", "green", "other"]
     lines = answers(capsys, monkeypatch, values * 200)
     Path("lines").write_text("\n".join(lines))
     made = found(capsys, "collect", "lines", "--question", "question.json", "--output", "r.json")
@@ -496,7 +550,7 @@ def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
     """Bytes are changed, cut, doubled and joined at random: counts add up, nothing is invented."""
     rng = np.random.default_rng(seed)
     question = ask(capsys, *COLOURS)
-    lines = [line.encode() for line in answers(capsys, monkeypatch, ["red", "blue"] * 100)]
+    lines = [line.encode() for line in answers(capsys, monkeypatch, ["red", "other"] * 100)]
     ids = {bytes.fromhex(json.loads(line)["id"]) for line in lines}
     content = bytearray(b"\n".join(lines * 2) + b"\n")
     for place in rng.integers(0, len(content), 150):
@@ -522,7 +576,7 @@ def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
 
 def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     question = ask(capsys, *COLOURS)
-    lines = answers(capsys, monkeypatch, ["red", "green", "blue"] * 50)
+    lines = answers(capsys, monkeypatch, ["red", "green", "other"] * 50)
     fields = json.loads(lines[0])
     # Across the parts, a line comes again, and an id with another report: the first one counts.
     lies = [json.dumps(fields | {"report": (fields["report"] + n) % 3}) for n in (1, 2)]
@@ -530,7 +584,8 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     for name, part in zip("abc", parts, strict=True):
         Path(name).write_text("".join(f"{line}\n" for line in part))
         argv = ["collect", name, "--question", "question.json", "--aggregate", f"{name}.npz"]
-        printed(capsys, *argv)
+        assert main(["local", *argv]) == (0 if part else 1)
+        capsys.readouterr()
     files = [["--merge", "a.npz", "--merge", "b.npz", "--merge", "c.npz"]]
     files += [["--merge", "a.npz", "b", "c"], ["a", "b", "c"]]
     results = [found(capsys, "collect", *each, "--question", "question.json") for each in files]
@@ -545,14 +600,27 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     assert found(capsys, "collect", *again, "--question", "question.json")["accepted"] == 90
 
 
-def test_nothing_accepted_is_no_error(capsys):
+def ends_without_an_estimate(capsys, *argv):
+    """The note of a collector that has nothing to estimate from."""
+    assert main(["local", "collect", *argv, "--question", "question.json", "--json"]) == 1
+    out, error = capsys.readouterr()
+    assert "estimate" not in json.loads(out)
+    assert json.loads(out)["accepted"] == 0
+    assert error.count("\n") == 1
+    return error
+
+
+def test_nothing_accepted_is_exit_code_1(capsys, monkeypatch):
     ask(capsys, *MEAN)
-    made = found(capsys, "collect", os.devnull, "--question", "question.json")
-    assert (made["lines"], made["accepted"]) == (0, 0)
-    assert "estimate" not in made
-    assert "nothing to estimate" in printed(
-        capsys, "collect", os.devnull, "--question", "question.json"
-    )
+    assert "note: 0 lines were read" in ends_without_an_estimate(capsys, os.devnull)
+    Path("lines").write_text("\n".join([*answers(capsys, monkeypatch, [1] * 2), "x"]))
+    ask(capsys, *MEAN, "--epsilon", "2")
+    error = ends_without_an_estimate(capsys, "lines")
+    assert "note: 0 of 3 lines were accepted (malformed 1, wrong_question 2): --question" in error
+    Path("lines").write_text("a,b\n1,2\n")
+    error = ends_without_an_estimate(capsys, "lines", "--aggregate", "a.npz")
+    assert "0 of 2 lines were accepted (malformed 2): these must be lines that hdp-fast" in error
+    assert Path("a.npz").exists()
 
 
 def test_collections_that_are_none(capsys, monkeypatch, folder):
