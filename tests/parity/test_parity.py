@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hdp_fast.exceptions import (
     InsufficientSamples,
     ParameterError,
     ShapeError,
+    UtilityWarning,
 )
 from hdp_fast.local import Agents
 from hdp_fast.reference import parity as reference
@@ -287,7 +289,9 @@ def test_results_and_records_have_public_fields_only():
     results = [parity.learn(X, y, epsilon=1, beta=0.3) for X, y in (fit, noisy, few)]
     assert len({result.record for result in results}) == 1
     for result in results:
-        assert set(vars(result)) == {"mask", "intercept", "released", "alpha", "record"}
+        assert set(vars(result)) == {
+            *["mask", "intercept", "released", "alpha", "record", "silence"]
+        }
         assert set(vars(result.record)) == {
             "mechanism",
             "source",
@@ -386,6 +390,63 @@ def test_without_a_plan_alpha_is_the_least_that_the_records_promise(method, epsi
         else:
             assert parity.plan(4, alpha=alpha, **targets).n <= n
             assert parity.plan(4, alpha=alpha * 0.999, **targets).n > n
+
+
+def notes_of(call):
+    """What is said of the result of a call."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        result = call()
+    assert {each.category for each in heard} <= {UtilityWarning}
+    return result, [str(each.message) for each in heard]
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_fewer_records_than_unknown_bits_are_told_what_they_promise(n, method):
+    X, y, _ = examples(n, 6)
+    options = {"epsilon": 1, "method": method, "affine": True, "random_state": 0}
+    result, notes = notes_of(lambda: parity.learn(X, y, **options))
+    needed = parity.plan(7, alpha=0.1, beta=0.05, epsilon=1, method=method).n
+    assert f"X has {n} records for 7 unknown bits: no error below 1/2 is promised" in notes[0]
+    assert f"an error of 0.1 needs {needed:,} (parity.plan)" in notes[0]
+    assert result.released
+    assert result.summary == "no promise: so few records promise no error below 1/2"
+
+
+def test_records_that_promise_something_are_told_nothing():
+    X, y, _ = examples(400, 4)
+    result, notes = notes_of(lambda: parity.learn(X, y, epsilon=1, random_state=0))
+    assert notes == []
+    assert result.summary == f"error at most {result.alpha:.3g}, if some parity fits every record"
+    few = examples(3, 4)[:2]
+    private = {"epsilon": 1, "neighbors": "add_remove", "random_state": 0}
+    result, notes = notes_of(lambda: parity.learn(*few, **private))
+    assert notes == [], "the number of records is private"
+    assert result.summary.startswith("no promise: under add_remove")
+
+
+def test_no_release_names_noise_and_how_rare_it_is_without():
+    X, y = examples(4_000, 6)[0], bits(np.random.default_rng(3), 4_000)
+    result, notes = notes_of(lambda: parity.learn(X, y, epsilon=0.5, random_state=0))
+    assert notes == [result.summary]
+    assert "nothing was released: where some parity fits every record" in notes[0]
+    assert f"probability {result.silence:.2g} only" in notes[0]
+    assert f"error would be at most {result.alpha:.3g}" in notes[0]
+    assert "wrong labels, that is noise, are the likely cause" in notes[0]
+    assert result.silence < 0.05
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_a_fitting_parity_is_kept_back_as_often_as_stated(method, relation):
+    planned = promised(3, method, relation, beta=0.6)
+    X, y, _ = examples(planned.n, 3)
+    results = [parity.learn(X, y, epsilon=0.5, plan=planned, random_state=i) for i in range(2_000)]
+    (stated,) = {result.silence for result in results}
+    silent = sum(not result.released for result in results) / 2_000
+    assert 0.01 < stated < 0.6
+    assert abs(silent - stated) < 5 * (stated * (1 - stated) / 2_000) ** 0.5
 
 
 def test_alpha_does_not_tell_a_private_number_of_records():

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
 from .._support.validate import number, refuse, shorten
@@ -18,6 +19,9 @@ from ..exceptions import InsufficientSamples, ParameterError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
+
+# The error of the plan that is offered where nothing can be promised.
+_TYPICAL_ALPHA = 0.1
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
 _BATCHES = "Poisson sampling of disjoint batches, a stop coin each, a uniform solution"
@@ -38,6 +42,7 @@ class ParityResult:
         released: whether there is a hypothesis. No release is part of the mechanism, not an error.
         alpha: error promised for records drawn independently that some parity fits; None if none.
         record: what protects the records.
+        silence: probability of no release where some parity fits every record; None if unknown.
     """
 
     mask: Bits | None
@@ -45,6 +50,23 @@ class ParityResult:
     released: bool
     alpha: float | None
     record: PrivacyRecord
+    silence: float | None = None
+
+    @property
+    def summary(self) -> str:
+        """What the result is worth, in one sentence.
+
+        Raises: nothing.
+        Cost: constant.
+        Source: none.
+        """
+        if not self.released:
+            return _describe_silence(self.silence, self.alpha)
+        if self.alpha is not None:
+            return f"error at most {self.alpha:.3g}, if some parity fits every record"
+        if self.record.neighbors == "add_remove":
+            return "no promise: under add_remove the number of records is private"
+        return "no promise: so few records promise no error below 1/2"
 
     def __repr__(self) -> str:
         hypothesis = describe_hypothesis(self.mask, self.intercept)
@@ -71,7 +93,8 @@ def learn(
     epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbors:
     as in plan(). plan: made by plan() for these d (plus one if affine) and epsilon; its method,
     neighbors and beta hold. Without one any number of records will do, and the result's alpha
-    says what they promise; under "add_remove" it says nothing, since n is private then.
+    says what they promise (a warning tells where that is nothing, and how many would promise
+    .1); under "add_remove" it says nothing, since n is private then.
     affine: learn a constant as well. random_state: None draws from the operating system; an int or
     a Generator makes a reproducible test stream that protects nobody who knows it. budget: charged
     epsilon, before the mechanism runs.
@@ -108,15 +131,49 @@ def learn(
         noise=_NOISE[method],
         rng=rng_of(random_state),
     )
+    if alpha is None and plan is None and neighbors == "replace_one":
+        _note_no_promise(n, unknowns, beta, epsilon, method)
     with spend(budget, record):
         bits = task.learn(make_key(random_state))
-    return ParityResult(
+    result = ParityResult(
         mask=None if bits is None else bits[:d],
         intercept=None if bits is None else int(bits[d:].sum()),
         released=bits is not None,
         alpha=alpha,
         record=record,
+        silence=_probability_of_silence(method, fields),
     )
+    if not result.released:
+        note(result.summary)
+    return result
+
+
+def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:
+    """Say that so few records promise nothing, and how many would; n is public here."""
+    goal = (_TYPICAL_ALPHA, beta, epsilon, method, "replace_one")
+    try:
+        needed = f"{_core.plan_parity(unknowns, *goal)['n']:,}"
+    except ParameterError:
+        needed = "more than 2**62"
+    have = f"X has {n:,} records for {unknowns:,} unknown bits"
+    promise = "no error below 1/2 is promised, however well the hypothesis fits"
+    note(f"{have}: {promise}; an error of {_TYPICAL_ALPHA} needs {needed} (parity.plan)")
+
+
+def _probability_of_silence(method: Method, fields: Mapping[str, Any]) -> float | None:
+    """The probability of no release where every sample has a solution; from public parameters."""
+    if method == "loop":
+        return float(fields["g"])
+    return float(fields["c"]) ** int(fields["k"]) if method == "batches" else None
+
+
+def _describe_silence(probability: float | None, alpha: float | None) -> str:
+    """Why there may be no release, in one sentence."""
+    chance = "rarely" if probability is None else f"with probability {probability:.2g} only"
+    promise = "" if alpha is None else f" (and then its error would be at most {alpha:.3g})"
+    cause = "wrong labels, that is noise, are the likely cause"
+    happens = f"where some parity fits every record this happens {chance}{promise}"
+    return f"nothing was released: {happens}; {cause}, against which no number of records helps"
 
 
 def _check_plan(
