@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import logging
 import warnings
 
@@ -632,6 +633,59 @@ def test_results_and_plans_are_frozen():
         for field in dataclasses.fields(value):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(value, field.name, None)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_result_predicts_as_its_parity_does(affine):
+    X, y, _ = source()
+    y ^= affine
+    learned = parity.learn(X, y, epsilon=4, affine=affine, random_state=0)
+    transferred = parity.transfer(X, y, people(900), **TRANSFER, affine=affine, random_state=0)
+    for result in learned, transferred:
+        for rows in X, gf2.BitMatrix.from_dense(X), X.astype(bool).tolist():
+            labels = result.predict(rows)
+            assert labels.dtype == np.uint8
+            assert labels.tolist() == y.tolist()
+        with pytest.raises(ShapeError, match="columns"):
+            result.predict(X[:, :-1])
+        with pytest.raises(ParameterError, match="nothing was released"):
+            dataclasses.replace(result, mask=None, intercept=None, released=False).predict(X)
+
+
+def have_equal_fields(one, other):
+    return all(np.array_equal(value, vars(other)[name]) for name, value in vars(one).items())
+
+
+def test_results_outlive_their_process_as_json():
+    X, y, _ = source()
+    learned = parity.learn(X, y, epsilon=4, affine=True, random_state=0)
+    transferred = parity.transfer(X, y, people(900), **TRANSFER, random_state=0)
+    nothing = {"mask": None, "intercept": None, "released": False}
+    unasked = {"target_error": None, "interval": None, "agents_record": None}
+    results = [learned, dataclasses.replace(learned, **nothing, alpha=None, silence=None)]
+    results += [transferred, dataclasses.replace(transferred, **nothing, **unasked)]
+    for result in results:
+        read = type(result).from_json(result.to_json())
+        assert have_equal_fields(result, read)
+        assert repr(read) == repr(result)
+    fields = json.loads(learned.to_json())
+    assert fields["mask"] == "".join(map(str, learned.mask))
+    assert fields["summary"] == learned.summary
+
+
+def test_what_is_no_result_is_refused():
+    learned = parity.learn(*source()[:2], epsilon=4, random_state=0)
+    fields = json.loads(learned.to_json())
+    changes = [{"mask": mask} for mask in (None, "", "0121", 7, [0, 1])]
+    changes += [{"released": False}, {"released": 1}, {"intercept": 2}, {"intercept": None}]
+    changes += [{"alpha": 2}, {"silence": "x"}, {"record": {}}, {"record": None}]
+    texts = [json.dumps(fields | change) for change in changes]
+    # What hdp-fast writes has no silence.
+    needed = sorted(fields.keys() - {"summary", "silence"})
+    texts += [json.dumps({key: fields[key] for key in fields if key != gone}) for gone in needed]
+    for text in [*texts, "", "[1]", "x"]:
+        with pytest.raises(ParameterError):
+            parity.ParityResult.from_json(text)
 
 
 def test_results_are_shown_without_their_bits():

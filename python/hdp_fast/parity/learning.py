@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +15,10 @@ from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
-from .._support.validate import number, refuse, shorten
+from .._support.validate import from_json, number, probability, refuse, shorten
 from ..budget.account import Budget, spend
 from ..exceptions import InsufficientSamples, ParameterError
-from ..gf2 import BitMatrix
+from ..gf2 import BitMatrix, dot
 from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
 
@@ -67,6 +69,56 @@ class ParityResult:
         if self.record.neighbors == "add_remove":
             return "no promise: under add_remove the number of records is private"
         return "no promise: so few records promise no error below 1/2"
+
+    def predict(self, X: ArrayLike | BitMatrix) -> Bits:
+        """Predict the labels of records, the intercept included.
+
+        X: 0/1 (m, d), an array or a BitMatrix. Returns uint8 (m,).
+
+        Raises: ParameterError without a release; ShapeError, ParameterError for other records.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return predict_parity(self.mask, self.intercept, X)
+
+    def to_json(self) -> str:
+        """The result as a JSON object, which from_json reads; the mask is a text, bit by bit.
+
+        Raises: nothing.
+        Cost: O(d).
+        Source: none.
+        """
+        return json.dumps(
+            {
+                **describe_parity(self.mask, self.intercept),
+                "alpha": self.alpha,
+                "silence": self.silence,
+                "summary": self.summary,
+                "record": dataclasses.asdict(self.record),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> ParityResult:
+        """The result that to_json wrote, or hdp-fast parity learn.
+
+        text: a JSON object.
+
+        Raises: ParameterError when it is not one.
+        Cost: O(d).
+        Source: none.
+        """
+        return from_json("text", text, "ParityResult.to_json", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> ParityResult:
+        alpha, silence = fields["alpha"], fields.get("silence")
+        return cls(
+            **read_parity(fields),
+            alpha=None if alpha is None else probability("alpha", alpha),
+            record=PrivacyRecord(**fields["record"]),
+            silence=None if silence is None else probability("silence", silence),
+        )
 
     def __repr__(self) -> str:
         hypothesis = describe_hypothesis(self.mask, self.intercept)
@@ -195,6 +247,39 @@ def _check_plan(
         raise ParameterError(f"plan.d = {plan.d:,}, but {columns}, are {unknowns:,}")
     if n < plan.n:
         raise InsufficientSamples(f"X has {n:,} records, but the plan needs {plan.n:,}")
+
+
+def predict_parity(mask: Bits | None, intercept: int | None, X: ArrayLike | BitMatrix) -> Bits:
+    """The labels that a released parity predicts.
+
+    Raises: ParameterError without a release; as gf2.dot.
+    """
+    if mask is None:
+        raise ParameterError("mask = None, but predict needs a hypothesis: nothing was released")
+    return dot(X, mask) ^ np.uint8(intercept or 0)
+
+
+def describe_parity(mask: Bits | None, intercept: int | None) -> dict[str, Any]:
+    """A parity as JSON has it: character j of the mask is bit j."""
+    # A list of 10,000 numbers would be five times as long.
+    text = None if mask is None else "".join(map(str, mask.tolist()))
+    return {"released": mask is not None, "mask": text, "intercept": intercept}
+
+
+def read_parity(fields: dict[str, Any]) -> dict[str, Any]:
+    """The parity that describe_parity wrote, with its fields as results have them.
+
+    Raises: any exception when it is not one.
+    """
+    text, intercept = fields["mask"], fields["intercept"]
+    if fields["released"] is not (text is not None):
+        raise ParameterError("released must be true with a mask, and false without one")
+    if text is None:
+        return {"mask": None, "intercept": None, "released": False}
+    if not text or set(text) - {"0", "1"} or intercept not in (0, 1):
+        raise ParameterError("mask and intercept must hold 0 and 1 alone")
+    mask = np.frombuffer(text.encode(), np.uint8) - np.uint8(ord("0"))
+    return {"mask": mask, "intercept": int(intercept), "released": True}
 
 
 def describe_hypothesis(mask: Bits | None, intercept: int | None) -> str:
