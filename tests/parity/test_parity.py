@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hdp_fast import gf2, local, parity
+from hdp_fast import Budget, gf2, local, parity
 from hdp_fast.exceptions import (
     AgentsExhausted,
     InsufficientSamples,
@@ -619,6 +619,69 @@ def test_a_large_n_of_the_paper_spoils_no_plan():
     planned = parity.plan(10_000, alpha=0.05, beta=0.05, epsilon=1e-11)
     assert planned.n_paper is None
     assert planned.n < 1 << 62
+
+
+# Containers ---------------------------------------------------------------------------------------
+
+
+def pandas_frame(X, dtype):
+    return pytest.importorskip("pandas").DataFrame(X).astype(dtype)
+
+
+def sparse(X, kind="csr_array"):
+    return getattr(pytest.importorskip("scipy.sparse"), kind)(X)
+
+
+def learn_bits(X, y):
+    return parity.learn(X, y, epsilon=4, random_state=0).mask.tolist()
+
+
+def test_bits_of_every_container_are_the_same_bits():
+    X, y, _ = source()
+    expected = learn_bits(X, y)
+    for same in (X.astype(bool), pandas_frame(X, "int8"), pandas_frame(X, "bool")):
+        assert learn_bits(same, y) == expected
+        assert learn_bits(X, np.asarray(y).astype(bool)) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "advice", "mend"),
+    [
+        (lambda X: X.astype(float), r".astype('uint8')", lambda X: X.astype("uint8")),
+        (
+            lambda X: pandas_frame(X, "Int64"),
+            "X.to_numpy('uint8')",
+            lambda X: X.to_numpy("uint8"),
+        ),
+        (
+            lambda X: pandas_frame(X, "boolean"),
+            "X.to_numpy('uint8')",
+            lambda X: X.to_numpy("uint8"),
+        ),
+        (lambda X: pandas_frame(X, "float"), "X.to_numpy('uint8')", lambda X: X.to_numpy("uint8")),
+        (sparse, "X.toarray()", lambda X: X.toarray()),
+        (lambda X: sparse(X, "coo_matrix"), "X.toarray()", lambda X: X.toarray()),
+    ],
+    ids=["float", "Int64", "boolean", "float frame", "csr", "coo"],
+)
+def test_what_is_no_array_of_bits_is_told_how_to_become_one(change, advice, mend):
+    X, y, _ = source()
+    wrong = change(X)
+    budget = Budget(9)
+    calls = [lambda: parity.learn(wrong, y, epsilon=4, budget=budget)]
+    calls.append(lambda: parity.transfer(wrong, y, people(900), **TRANSFER, budget=budget))
+    for call in calls:
+        with pytest.raises(ParameterError) as refused:
+            call()
+        assert advice in str(refused.value)
+    assert budget.spent == (0, 0)
+    assert learn_bits(mend(wrong), y) == learn_bits(X, y)
+
+
+def test_sparse_labels_are_told_how_to_become_dense():
+    X, y, _ = source()
+    with pytest.raises(ParameterError, match=r"y\.toarray"):
+        parity.learn(X, sparse(y[None]), epsilon=4)
 
 
 # Results ------------------------------------------------------------------------------------------

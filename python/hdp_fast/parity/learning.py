@@ -141,7 +141,8 @@ def learn(
 ) -> ParityResult:
     """Learn a parity under pure differential privacy.
 
-    X: 0/1 (n, d), an array of bool or any integer dtype, or a BitMatrix; y: 0/1 (n,).
+    X: 0/1 (n, d), an array of bool or any integer dtype, or a BitMatrix; y: 0/1 (n,). Errors about
+    floats, frames of nullable columns and sparse matrices say how to make such an array of them.
     epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbors:
     as in plan(). plan: made by plan() for these d (plus one if affine) and epsilon; its method,
     neighbors and beta hold. Without one any number of records will do, and the result's alpha
@@ -164,7 +165,8 @@ def learn(
     check_random_state(random_state)
     if not isinstance(affine, bool | np.bool_):
         refuse("affine", affine, "it must be True or False")
-    X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
+    X = pack_records(X)
+    refuse_sparse("y", y)
     n, d = X.shape
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
@@ -198,6 +200,33 @@ def learn(
     if not result.released:
         note(result.summary)
     return result
+
+
+def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
+    """The records as a matrix; an error says how to make one of what is no array of bits.
+
+    Raises: ShapeError, ParameterError.
+    """
+    if isinstance(X, BitMatrix):
+        return X
+    refuse_sparse("X", X)
+    try:
+        return BitMatrix.from_dense(X)
+    except ParameterError as error:
+        if not hasattr(X, "to_numpy") or not hasattr(X, "astype"):
+            raise
+        # A frame: its nullable columns are numbers to itself, and objects to numpy.
+        way = "X.to_numpy('uint8') where no entry is missing"
+        raise ParameterError(f"{error}: a frame is such an array by {way}") from None
+
+
+def refuse_sparse(name: str, value: Any) -> None:
+    """Refuse a sparse matrix, which numpy takes for one object.
+
+    Raises: ParameterError.
+    """
+    if hasattr(value, "toarray"):
+        refuse(name, value, f"it must be dense: {name}.toarray()")
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

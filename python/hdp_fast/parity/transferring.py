@@ -31,6 +31,7 @@ from .learning import (
     describe_parity,
     describe_protection,
     learn,
+    pack_records,
     predict_parity,
     read_parity,
 )
@@ -156,7 +157,7 @@ def transfer(
         kind = type(agents).__name__
         raise ParameterError(f"agents = {kind}, but it must be a hdp_fast.local.Agents")
     # Packed here so that everything is checked before a coin is drawn.
-    X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
+    X = pack_records(X)
     if agents.d != X.shape[1]:
         raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
     agents.require_bits()
