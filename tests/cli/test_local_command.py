@@ -108,6 +108,36 @@ def test_each_randomizer_of_a_mean(capsys, name, options, kind):
     assert made["estimate"] == pytest.approx(0.25, abs=0.2 if kind == "GaussianRandomizer" else 0.1)
 
 
+@pytest.mark.parametrize(
+    ("goal", "within"),
+    [
+        (["estimate", "v.csv", *UNIT, "--randomizer", "binary"], "mean to within 0.1"),
+        (["estimate", "v.csv", "--low", "0.1", "--high", "1.1"], "mean to within 0.1"),
+        (["frequency", "v.csv", "--k", "2"], "frequencies to within 0.1"),
+    ],
+)
+def test_an_interval_that_says_nothing_is_told_of(capsys, goal, within):
+    randomizer = local.BinaryResponse(0.5, (0, 1))
+    if goal[0] == "frequency":
+        randomizer = local.KaryResponse(2, 0.5)
+    needed = randomizer.agents_needed(alpha=0.1, beta=0.05)
+    for n, notes in ((9, 1), (needed, 0)):
+        Path("v.csv").write_text("x\n" + "1\n" * n)
+        assert main(["local", *goal, "--epsilon", "0.5", "--seed", "0"]) == 0
+        error = capsys.readouterr().err
+        assert error.count("\n") == notes
+        if notes:
+            assert "hdp-fast: note: 9 reports at epsilon = 0.5 tell nothing" in error
+            assert f"{needed:,} estimate the {within}" in error
+
+
+def test_an_epsilon_for_which_nobody_has_enough_reports_is_told_of(capsys):
+    Path("v.csv").write_text("x\n1\n")
+    argv = ["local", "estimate", "v.csv", *UNIT, "--epsilon", "1e-9", "--randomizer", "binary"]
+    assert main(argv) == 0
+    assert "more than anybody has" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["best", "kary", "hadamard"])
 def test_frequencies_of_a_column(capsys, name):
     Path("v.csv").write_text("color\n" + "red\ngreen\nred\nblue\n" * 500)
@@ -421,8 +451,7 @@ def test_a_device_spends_from_a_budget_once(capsys):
     options = ["--budget", "ledger", "--state", "state", "--question"]
     first = printed(capsys, "randomize", "1", *options, "question.json")
     assert printed(capsys, "randomize", "1", *options, "question.json") == first
-    over = fails(capsys, "local", "randomize", "red", *options, "other.json", code=3)
-    assert "1.5" in over
+    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json", code=3)
     fails(capsys, "local", "randomize", "none", "--budget", "ledger", "--question", "question.json")
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 1

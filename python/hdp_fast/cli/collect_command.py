@@ -20,6 +20,7 @@ from ..collection.reports import REASONS, Collection, read_collection, report_li
 from ..data import files
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
+from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
 from .exit_codes import ExitCode
 from .output import check_output, deliver, record_of, say
@@ -47,6 +48,8 @@ the lines, and --merge takes it for them, duplicates across files included."""
 
 
 _LINES = "file of lines"
+# Of the ends of an interval that were computed from places in [0, 1].
+_ROUNDING = 1e-9
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
@@ -93,9 +96,26 @@ def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
     if isinstance(aggregate, FrequencyAggregate):
         frequencies = question.name_frequencies(aggregate.frequencies())
         half_width = aggregate.interval(beta)
+        if half_width >= 1:
+            _note_no_knowledge(aggregate, "frequencies", 1.0, beta)
         return {"frequencies": frequencies, "half_width": half_width, "beta": beta}
     value, low, high = aggregate.estimate(beta)
+    least, greatest = aggregate.randomizer.bounds
+    if high - low >= (1 - _ROUNDING) * (greatest - least):
+        _note_no_knowledge(aggregate, "mean", greatest - least, beta)
     return {"estimate": value, "interval": [low, high], "beta": beta}
+
+
+def _note_no_knowledge(aggregate: Aggregate, what: str, width: float, beta: float) -> None:
+    """Say that an interval holds every possible value, and how many reports would tell more."""
+    randomizer, within = aggregate.randomizer, width / 10
+    have = f"{aggregate.reports:,} reports at epsilon = {randomizer.epsilon:g} tell nothing"
+    try:
+        needed = f"{randomizer.agents_needed(alpha=within, beta=beta):,}"
+    except ParameterError:
+        needed = "more than anybody has"
+    more = f"{needed} estimate the {what} to within {within:g}"
+    note(f"{have}, since the interval is the whole range: {more}")
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
