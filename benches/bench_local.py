@@ -62,11 +62,15 @@ def means() -> list[dict[str, Any]]:
     """Largest variance of a report about a number in [0, 1], and agents for GOAL."""
     rows = []
     for epsilon in EPSILONS:
-        kinds = [BinaryResponse(epsilon), Piecewise(epsilon), LaplaceRandomizer(epsilon)]
+        kinds = [
+            BinaryResponse(epsilon, (0, 1)),
+            Piecewise(epsilon, (0, 1)),
+            LaplaceRandomizer(epsilon, (0, 1)),
+        ]
         kinds += [
-            GaussianRandomizer(epsilon, 1e-4),
-            GaussianRandomizer(epsilon, 1e-6),
-            GaussianRandomizer.printed(epsilon, 1e-6),
+            GaussianRandomizer(epsilon, 1e-4, (0, 1)),
+            GaussianRandomizer(epsilon, 1e-6, (0, 1)),
+            GaussianRandomizer.printed(epsilon, 1e-6, (0, 1)),
         ]
         rows.append(
             {
@@ -102,7 +106,7 @@ def time_numbers(repeats: int) -> dict[str, float]:
     rng = np.random.default_rng()
     bits = rng.integers(0, 2, BITS, dtype=np.uint8)
     numbers, lie = rng.random(BITS), 1 / (1 + math.e)
-    some, made = numbers[:REPORTS], BinaryResponse(1.0)
+    some, made = numbers[:REPORTS], BinaryResponse(1.0, (0, 1))
     answers = made.sample(bits)
     large: dict[str, Action] = {
         "numpy random(n) < p": lambda: rng.random(BITS) < lie,
@@ -114,7 +118,11 @@ def time_numbers(repeats: int) -> dict[str, float]:
         "adding bits": with_threads(2, lambda: made.aggregate(answers)),
     }
     small: dict[str, Action] = {}
-    for each in (Piecewise(1.0), LaplaceRandomizer(1.0), GaussianRandomizer(1.0, 1e-6)):
+    for each in (
+        Piecewise(1.0, (0, 1)),
+        LaplaceRandomizer(1.0, (0, 1)),
+        GaussianRandomizer(1.0, 1e-6, (0, 1)),
+    ):
         name, sample = type(each).__name__, each.sample
         for threads in (1, 2):
             small[f"{name}, {threads} thread(s)"] = with_threads(

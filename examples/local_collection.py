@@ -15,7 +15,16 @@ import numpy as np
 
 DEVICES = 5_000
 LONGEST_MINUTES = 120
-QUESTION = ["mean", "minutes-to-work", "--epsilon", "1", "--high", str(LONGEST_MINUTES)]
+QUESTION = [
+    "mean",
+    "minutes-to-work",
+    "--epsilon",
+    "1",
+    "--low",
+    "0",
+    "--high",
+    str(LONGEST_MINUTES),
+]
 
 
 def hdp_fast(folder: Path, *arguments: str, text: str = "") -> str:

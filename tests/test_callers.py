@@ -64,9 +64,11 @@ SHOWN = {
     "ExactOracle": lambda g: ExactOracle(X, Y).query(g, 0.1),
     "EvasiveOracle": lambda g: EvasiveOracle(CONCEPT).query(g, 0.1),
     "RealValued": lambda g: RealValued(ExactOracle(X, Y)).query(g, 0.1),
-    "simulate_local": lambda g: simulate_local(BinaryResponse(1), g, ExactOracle(X, Y), beta=0.1),
+    "simulate_local": lambda g: simulate_local(
+        BinaryResponse(1, (0, 1)), g, ExactOracle(X, Y), beta=0.1
+    ),
     "SimulatedEntry": lambda g: SimulatedEntry(ExactOracle(X, Y), beta=0.1).apply(
-        BinaryResponse(1.0), g
+        BinaryResponse(1.0, (0, 1)), g
     ),
 }
 

@@ -1,6 +1,9 @@
 """The compiled GF(2) kernels against the numpy twin and brute force; every layout they accept."""
 
+import copy
 import functools
+import multiprocessing
+import pickle
 
 import numpy as np
 import pytest
@@ -389,3 +392,66 @@ def test_bit_matrix_is_never_a_view():
 def test_from_packed_wants_exactly_the_bytes_of_a_row(rows, columns):
     with pytest.raises(ShapeError, match="rows"):
         gf2.BitMatrix.from_packed(np.zeros(rows, np.uint8), columns)
+
+
+# Between processes
+# ----------------------------------------------------------------------------------
+
+
+def state_of(thing):
+    """All that can be asked of a matrix or a solution."""
+    if isinstance(thing, gf2.BitMatrix):
+        return thing.shape, thing.to_dense().tolist()
+    drawn = thing.sample(3)
+    vectors = [None if each is None else each.tolist() for each in (thing.x, drawn)]
+    numbers = thing.consistent, thing.rank, thing.nullity
+    return type(thing), numbers, vectors, thing.nullspace().tolist()
+
+
+def pickled(thing, protocol):
+    return pickle.loads(pickle.dumps(thing, protocol))
+
+
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (1, 1), (7, 65), (1601, 9), (3300, 64)])
+def test_a_matrix_pickles_with_its_shape(shape, protocol):
+    matrix = gf2.BitMatrix.from_dense(bits(np.random.default_rng(5), *shape))
+    assert state_of(pickled(matrix, protocol)) == state_of(matrix)
+    assert copy.deepcopy(matrix) is copy.copy(matrix) is matrix
+
+
+def test_a_pickled_matrix_stays_packed():
+    matrix = gf2.BitMatrix.from_dense(bits(np.random.default_rng(5), 2_000, 800))
+    assert len(pickle.dumps(matrix)) < 2_000 * 100 + 500
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_solution_pickles_with_all_that_it_says(name):
+    for size in ((0, 0), (0, 4), (5, 0), (1, 1), (9, 7), (7, 9), (70, 129), (200, 64)):
+        A, b = SYSTEMS[name](np.random.default_rng(size), *size)
+        solution = gf2.solve(A, b)
+        for same in (pickled(solution, 2), copy.copy(solution), copy.deepcopy(solution)):
+            assert state_of(same) == state_of(solution)
+
+
+def test_matrices_and_solutions_travel_to_other_processes():
+    matrix = gf2.BitMatrix.from_dense(bits(np.random.default_rng(6), 40, 30))
+    right = gf2.dot(matrix, np.ones(30, np.uint8))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        solution = pool.starmap(gf2.solve, [(matrix, right)])[0]
+    assert state_of(solution) == state_of(gf2.solve(matrix, right))
+
+
+def test_joblib_spreads_systems():
+    joblib = pytest.importorskip("joblib")
+    matrix = gf2.BitMatrix.from_dense(bits(np.random.default_rng(6), 40, 30))
+    rights = [gf2.dot(matrix, each) for each in np.eye(30, dtype=np.uint8)[:3]]
+    jobs = (joblib.delayed(gf2.solve)(matrix, right) for right in rights)
+    for solution, right in zip(joblib.Parallel(2)(jobs), rights, strict=True):
+        assert state_of(solution) == state_of(gf2.solve(matrix, right))
+
+
+def test_a_matrix_is_made_by_its_functions():
+    for arguments in ((), ([[0, 1]],), (np.eye(2), 2)):
+        with pytest.raises(TypeError, match="must be BitMatrix"):
+            gf2.BitMatrix(*arguments)

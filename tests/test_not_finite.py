@@ -233,7 +233,7 @@ REFUSING = {
     "learn_by_descent": (descent, {"X": FLOATS}),
     "Agents.require_bits": (lambda X: agents(X).require_bits(), {"X": BITS}),
     "EmpiricalOracle": (lambda y: local.EmpiricalOracle(BITS, y), {"y": LABELS}),
-    "MeanAggregate": (local.BinaryResponse(1.0).aggregate, {"reports": LABELS}),
+    "MeanAggregate": (local.BinaryResponse(1.0, (0, 1)).aggregate, {"reports": LABELS}),
     "noise.weighted_draws": (noise.weighted_draws, {"weights": LABELS + 1}),
     "adaptation.discrepancy": (
         lambda **data: adaptation.discrepancy(**data, radius=1.0, norm_bound=1.0),
@@ -474,7 +474,7 @@ DOORS_OF_EMPTY = {
     "X of learn": lambda X: learners.ExponentialLearner(HALFSPACES, epsilon=1.0).learn(X, []),
     "X of a separator": lambda X: learners.LinearSeparator().learn(X, []),
     "X_source": lambda X: adaptation.discrepancy(X, [], np.eye(2), [0, 1], radius=1.0),
-    "u": lambda X: local.LaplaceRandomizer(1.0).sample(X[:, 0]),
+    "u": lambda X: local.LaplaceRandomizer(1.0, (0, 1)).sample(X[:, 0]),
 }
 
 

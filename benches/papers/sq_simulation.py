@@ -32,8 +32,8 @@ Floats = NDArray[np.float64]
 Kind = Callable[[float], local.Randomizer]
 
 SINGLE: dict[str, tuple[Kind, tuple[float, ...]]] = {
-    "binary, one record": (local.BinaryResponse, (0, 1)),
-    "binary, halves": (local.BinaryResponse, (1, 1)),
+    "binary, one record": (lambda e: local.BinaryResponse(e, (0, 1)), (0, 1)),
+    "binary, halves": (lambda e: local.BinaryResponse(e, (0, 1)), (1, 1)),
     "4-ary, no record at the reference": (lambda e: local.KaryResponse(4, e), (0, 1, 1, 1)),
     "8-ary": (lambda e: local.KaryResponse(8, e), (1, 2, 1, 1, 3, 1, 1, 1)),
 }
@@ -116,7 +116,7 @@ def queries(randomizer: local.Randomizer, weights: Floats) -> float:
 def joint(name: str, epsilon: float) -> dict[str, Any]:
     """All reports about one entry, `epsilon` in all."""
     count, given = JOINT[name]
-    randomizer = local.BinaryResponse(epsilon / count)
+    randomizer = local.BinaryResponse(epsilon / count, (0, 1))
     weights = np.array(given) / np.sum(given)
     phi = min(1 / 3, 1.8 * BETA / count)
     worst = [joint_law(randomizer, weights, phi, count, signs) for signs in patterns(count)]

@@ -1,10 +1,16 @@
 """Linear algebra over GF(2): bit-packed matrices, rank, products and exact solution spaces.
 
-Nothing here is private. Arrays of 0 and 1 may be bool or any integer dtype, in any layout.
+Nothing here is private. Arrays of 0 and 1 may be bool or any integer dtype, in any layout. A
+BitMatrix and a Solution pickle, and so travel between processes.
 """
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
@@ -13,6 +19,10 @@ from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
 
 __all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
+
+
+# Rows of a matrix that are unpacked at a time: 16 MB at 10,000 columns.
+_ROWS = 1600
 
 
 class Solution(_core.Solution):
@@ -40,6 +50,9 @@ class Solution(_core.Solution):
         """
         return self._sample(make_key(random_state))
 
+    def __reduce__(self) -> tuple[Callable[..., Solution], tuple[BitMatrix, Bits | None]]:
+        return _restore_solution, (BitMatrix.from_dense(self.nullspace()), self.x)
+
 
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution:
     """Find the exact set of solutions of A x = b over GF(2).
@@ -54,3 +67,45 @@ def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None)
         the result is exact.
     """
     return Solution(A, b, threads=threads)
+
+
+def _restore_solution(null_space: BitMatrix, x: Bits | None) -> Solution:
+    """The solution space of this basis: that of its equations solved for the unknowns not free."""
+    basis = null_space.to_dense()
+    nullity, d = basis.shape
+    # The free unknown of a basis vector is the last that is 1 in it, and 0 in all others.
+    free = d - 1 - basis[:, ::-1].argmax(axis=1) if nullity else np.empty(0, np.int64)
+    others = np.setdiff1d(np.arange(d), free)
+    rank = len(others)
+    # One row more for a system that has no solution: 0 = 1.
+    A, b = np.zeros((rank + 1, d), np.uint8), np.zeros(rank + 1, np.uint8)
+    A[np.arange(rank), others] = 1
+    A[:rank, free] = basis[:, others].T
+    if x is None:
+        b[rank] = 1
+    else:
+        b[:rank] = x[others]
+    return Solution(A, b)
+
+
+def _restore_matrix(rows: Bits, ncols: int) -> BitMatrix:
+    return BitMatrix.from_packed(rows, ncols)
+
+
+def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
+    """The packed rows, a few at a time, and the number of columns."""
+    m, d = matrix.shape
+    packed = np.empty((m, -(-d // 8)), np.uint8)
+    for start in range(0, m, _ROWS):
+        part = matrix[start : start + _ROWS].to_dense()
+        packed[start : start + _ROWS] = np.packbits(part, axis=1, bitorder="little")
+    return _restore_matrix, (packed, d)
+
+
+def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or from_packed(rows, ncols)")
+
+
+# A compiled class has neither by itself.
+copyreg.pickle(BitMatrix, _reduce_matrix)
+BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]

@@ -81,7 +81,7 @@ def bernoulli_exp(
     Cost: little more than a byte of the random stream a draw.
     Source: as bernoulli; exp by its series in integers, with bounds on both sides.
     """
-    return _draw(_core.bernoulli, size, (_scale("gamma", gamma, math.inf), True), random_state)
+    return _draw(_core.bernoulli, size, (_rate("gamma", gamma), True), random_state)
 
 
 def poisson_mask(n: int, rate: Number, *, random_state: RandomState = None) -> NDArray[np.bool_]:
@@ -111,7 +111,7 @@ def geometric(
 ) -> int | Integers:
     """Integers x >= 0 with Pr[x] proportional to exp(-x / scale).
 
-    scale: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    scale: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
     None returns one int. random_state: as for bernoulli.
 
     Guarantee: exact; beyond 2**63 - 1 (probability below exp(-8191)) the value saturates.
@@ -136,7 +136,7 @@ def discrete_laplace(
 ) -> int | Integers:
     """Integers x with Pr[x] proportional to exp(-|x| / scale).
 
-    scale: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    scale: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
     None returns one int. random_state: as for bernoulli.
 
     Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, noise of
@@ -162,7 +162,7 @@ def discrete_gaussian(
 ) -> int | Integers:
     """Integers x with Pr[x] proportional to exp(-x**2 / (2 sigma**2)).
 
-    sigma: in [0, 2**50), a number or a Fraction; 0 gives 0. size: of the int64 array returned;
+    sigma: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
     None returns one int. random_state: as for bernoulli.
 
     Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, it makes a
@@ -352,11 +352,17 @@ def _probability(name: str, value: Number) -> tuple[int, int]:
     return fraction.as_integer_ratio()
 
 
-def _scale(name: str, value: Number, limit: float = _LARGEST_SCALE) -> tuple[int, int]:
+def _rate(name: str, value: Number) -> tuple[int, int]:
     fraction = _to_fraction(name, value)
-    if fraction is None or not 0 <= fraction < limit:
-        rule = "finite and at least 0" if limit == math.inf else "in [0, 2**50)"
-        refuse(name, value, f"it must be {rule}")
+    if fraction is None or fraction < 0:
+        refuse(name, value, "it must be finite and at least 0")
+    return fraction.as_integer_ratio()
+
+
+def _scale(name: str, value: Number) -> tuple[int, int]:
+    fraction = _to_fraction(name, value)
+    if fraction is None or not 0 < fraction < _LARGEST_SCALE:
+        refuse(name, value, "it must be above 0, or nothing is private, and below 2**50")
     return fraction.as_integer_ratio()
 
 

@@ -465,7 +465,8 @@ def test_whoever_has_read_enough_ends_it_in_silence():
 
 def test_a_closed_input_is_one_line(tmp_path):
     question = tmp_path / "question.json"
-    ask = ("local", "question", "mean", "pay", "--epsilon", "1", "--output", question)
+    bounds = ("--low", "0", "--high", "1")
+    ask = ("local", "question", "mean", "pay", *bounds, "--epsilon", "1", "--output", question)
     assert redirected("", *ask) == (0, "")
     for verb in ("randomize", "collect"):
         code, error = redirected("<&-", "local", verb, "--question", question)
@@ -475,7 +476,7 @@ def test_a_closed_input_is_one_line(tmp_path):
 
 def test_a_result_is_printed_where_its_letters_are_missing(capsys, tmp_path, monkeypatch):
     path = tmp_path / "public.csv"
-    path.write_text("gr\u00f6\u00dfe,y\n1,a\n2,b\n", encoding="utf-8")
+    path.write_text("gr\u00f6\u00dfe,y\n" + "1,a\n2,b\n" * 100, encoding="utf-8")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     argv = ("local", "frequency", path, "--column", "y", "--categories", "a,\u00df")
     assert redirected("", *argv, "--epsilon", "1") == (0, "")

@@ -22,7 +22,8 @@ from hdp_fast.collection.reports import REASONS, Collection
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
-MEAN = ["mean", "minutes", "--epsilon", "1", "--high", "120"]
+UNIT = ["--low", "0", "--high", "1"]
+MEAN = ["mean", "minutes", "--epsilon", "1", "--low", "0", "--high", "120"]
 COLOURS = ["frequency", "color", "--categories", "red, green,other", "--epsilon", "1"]
 
 
@@ -69,7 +70,7 @@ def answers(capsys, monkeypatch, values, path="question.json"):
 
 def test_a_mean_of_a_column(capsys):
     Path("people.csv").write_text("age,name\n" + "20,a\n30,b\n70,c\n500,d\n-9,e\n" * 2000)
-    goal = ["estimate", "people.csv", "--column", "age", "--high", "100"]
+    goal = ["estimate", "people.csv", "--column", "age", "--low", "0", "--high", "100"]
     # 500 counts as 100 and -9 as 0: a mean of 44.
     exact = found(capsys, *goal, *CLEAR, "--randomizer", "laplace", "--output", "result.json")
     assert exact["estimate"] == pytest.approx(44, abs=0.1)
@@ -99,12 +100,42 @@ def test_a_mean_of_a_column(capsys):
 )
 def test_each_randomizer_of_a_mean(capsys, name, options, kind):
     Path("v.csv").write_text("x\n" + "0.25\n" * 4000)
-    argv = ["estimate", "v.csv", "--epsilon", "3", "--randomizer", name, *options]
+    argv = ["estimate", "v.csv", "--epsilon", "3", *UNIT, "--randomizer", name, *options]
     made = found(capsys, *argv)
     assert made["randomizer"].startswith(kind)
     assert made["record"]["mechanism"] == f"local.{kind}"
     # At least six deviations of any of them: the Gaussian's is 3.5 / sqrt(4,000).
     assert made["estimate"] == pytest.approx(0.25, abs=0.2 if kind == "GaussianRandomizer" else 0.1)
+
+
+@pytest.mark.parametrize(
+    ("goal", "within"),
+    [
+        (["estimate", "v.csv", *UNIT, "--randomizer", "binary"], "mean to within 0.1"),
+        (["estimate", "v.csv", "--low", "0.1", "--high", "1.1"], "mean to within 0.1"),
+        (["frequency", "v.csv", "--k", "2"], "frequencies to within 0.1"),
+    ],
+)
+def test_an_interval_that_says_nothing_is_told_of(capsys, goal, within):
+    randomizer = local.BinaryResponse(0.5, (0, 1))
+    if goal[0] == "frequency":
+        randomizer = local.KaryResponse(2, 0.5)
+    needed = randomizer.agents_needed(alpha=0.1, beta=0.05)
+    for n, notes in ((9, 1), (needed, 0)):
+        Path("v.csv").write_text("x\n" + "1\n" * n)
+        assert main(["local", *goal, "--epsilon", "0.5", "--seed", "0"]) == 0
+        error = capsys.readouterr().err
+        assert error.count("\n") == notes
+        if notes:
+            assert "hdp-fast: note: 9 reports at epsilon = 0.5 tell nothing" in error
+            assert f"{needed:,} estimate the {within}" in error
+
+
+def test_an_epsilon_for_which_nobody_has_enough_reports_is_told_of(capsys):
+    Path("v.csv").write_text("x\n1\n")
+    argv = ["local", "estimate", "v.csv", *UNIT, "--epsilon", "1e-9", "--randomizer", "binary"]
+    assert main(argv) == 0
+    assert "more than anybody has" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["best", "kary", "hadamard"])
@@ -145,20 +176,42 @@ def test_masked_parity(capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["estimate", "v.csv"], "--epsilon"),
-        (["estimate", "v.csv", "--epsilon", "0"], "epsilon"),
-        (["estimate", "v.csv", "--epsilon", "nan"], "epsilon"),
-        (["estimate", "v.csv", "--epsilon", "1"], "--column"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "none"], "none"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "c"], "no number"),
-        (["estimate", "v.csv", "--epsilon", "1", "--low", "3", "--high", "2"], "low < high"),
-        (["estimate", "v.csv", "--epsilon", "1", "--high", "inf"], "finite"),
-        (["estimate", "v.csv", "--epsilon", "1", "--beta", "1"], "beta"),
-        (["estimate", "v.csv", "--epsilon", "1", "--randomizer", "gaussian"], "--delta"),
-        (["estimate", "v.csv", "--epsilon", "1", "--randomizer", "binary", "--delta", ".1"], "it"),
-        (["estimate", "v.csv", "--epsilon", "1", "--column", "x", "--seed", "-1"], "random_state"),
-        (["estimate", "v.csv", "--epsilon", "1", "--output", "no/file"], "existing directory"),
-        (["estimate", "none.csv", "--epsilon", "1"], "No such file"),
+        (["estimate", "v.csv", *UNIT], "--epsilon"),
+        (["estimate", "v.csv", "--epsilon", "1"], "--low, --high"),
+        (["estimate", "v.csv", "--epsilon", "1", "--high", "1"], "--low"),
+        (["question", "mean", "q", "--epsilon", "1", "--low", "0"], "--high"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "0"], "epsilon"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "nan"], "epsilon"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1"], "--column"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "none"], "none"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "c"], "no number"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--low", "3", "--high", "2"], "low < high"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--high", "inf"], "finite"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--beta", "1"], "beta"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--randomizer", "gaussian"], "--delta"),
+        (
+            [
+                "estimate",
+                "v.csv",
+                *UNIT,
+                "--epsilon",
+                "1",
+                "--randomizer",
+                "binary",
+                "--delta",
+                ".1",
+            ],
+            "it",
+        ),
+        (
+            ["estimate", "v.csv", *UNIT, "--epsilon", "1", "--column", "x", "--seed", "-1"],
+            "random_state",
+        ),
+        (
+            ["estimate", "v.csv", *UNIT, "--epsilon", "1", "--output", "no/file"],
+            "existing directory",
+        ),
+        (["estimate", "none.csv", *UNIT, "--epsilon", "1"], "No such file"),
         (["frequency", "v.csv", "--epsilon", "1"], "--categories"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "2", "--categories", "a"], "not allowed"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "1"], "k = 1"),
@@ -170,8 +223,8 @@ def test_masked_parity(capsys):
         (["masked-parity", "--d", "8", "--epsilon", "1", "--seed", "-1"], "random_state"),
         (["masked-parity", "--d", "2048", "--epsilon", "1e-8"], "agents"),
         ([], "COMMAND"),
-        (["question", "mean", "x" * 101, "--epsilon", "1"], "100 characters"),
-        (["question", "mean", "a\nb", "--epsilon", "1"], "printable"),
+        (["question", "mean", "x" * 101, *UNIT, "--epsilon", "1"], "100 characters"),
+        (["question", "mean", "a\nb", *UNIT, "--epsilon", "1"], "printable"),
     ],
 )
 def test_bad_input_is_one_line(capsys, argv, message):
@@ -262,17 +315,51 @@ def test_a_line_holds_the_report_and_nothing_of_the_value(capsys, monkeypatch):
     }
 
 
-def test_a_device_answers_whatever_its_value_is(capsys, monkeypatch):
+def test_a_device_answers_about_every_number_and_category(capsys, monkeypatch):
     ask(capsys, "frequency", "q", "--categories", "a,b,other", *CLEAR)
-    lines = answers(capsys, monkeypatch, ["a", " b ", "A", "", "é", "other\r"])
-    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2, 2, 2, 2]
+    lines = answers(capsys, monkeypatch, ["a", " b ", "other\r"])
+    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "frequency", "q", "--k", "3", *CLEAR)
-    lines = answers(capsys, monkeypatch, [-5, 1, 2, 3, 10**400])
-    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2, 2, 2]
+    lines = answers(capsys, monkeypatch, [0, " 1", 2])
+    assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "mean", "q", *CLEAR, "--low", "2", "--high", "3")
     lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf", "nan"])
     assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1, 0]
-    assert answers(capsys, monkeypatch, []) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        (["--categories", "a,b,other"], ["A", "", "é", "hidden"]),
+        (["--k", "3"], ["-5", "3", "1" + "0" * 400]),
+    ],
+)
+def test_a_device_refuses_what_is_no_category_and_does_not_show_it(
+    capsys, monkeypatch, options, values
+):
+    ask(capsys, "frequency", "q", *options, *CLEAR)
+    asked = ["local", "randomize", "--question", "question.json"]
+    for value in values:
+        for more in ([], ["--state", "state", "--budget", "ledger"], ["--many"]):
+            typed(monkeypatch, f"{value}\n".encode())
+            line = fails(capsys, *asked, *more)
+            assert line == (
+                "hdp-fast: error: a value is no category, but it must be one of those of the "
+                "question, which needs one for the rest\n"
+            )
+    assert not Path("state").exists()
+    question = Question.from_json(Path("question.json").read_text())
+    # A simulation counts them as the last one, as it says.
+    assert question.values(["9" if "--k" in options else "other"]).tolist() == [2]
+
+
+def test_no_values_are_no_answers(capsys, monkeypatch):
+    ask(capsys, *MEAN)
+    typed(monkeypatch, b"")
+    assert main(["local", "randomize", "--many", "--question", "question.json"]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("hdp-fast: note: the input has 0 lines")
 
 
 def test_what_is_no_value_is_refused_and_not_shown(capsys, monkeypatch, folder):
@@ -364,7 +451,7 @@ def test_a_device_spends_from_a_budget_once(capsys):
     options = ["--budget", "ledger", "--state", "state", "--question"]
     first = printed(capsys, "randomize", "1", *options, "question.json")
     assert printed(capsys, "randomize", "1", *options, "question.json") == first
-    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json")
+    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json", code=3)
     fails(capsys, "local", "randomize", "none", "--budget", "ledger", "--question", "question.json")
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 1
@@ -391,7 +478,7 @@ def collection(question, lines):
 @pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
 def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     question = ask(capsys, *options)
-    values = [0, 60, 120] if options is MEAN else ["red", "green", "blue"]
+    values = [0, 60, 120] if options is MEAN else ["red", "green", "other"]
     lines = answers(capsys, monkeypatch, values * 200)
     Path("lines").write_text("\n".join(lines))
     made = found(capsys, "collect", "lines", "--question", "question.json", "--output", "r.json")
@@ -492,7 +579,7 @@ def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
     """Bytes are changed, cut, doubled and joined at random: counts add up, nothing is invented."""
     rng = np.random.default_rng(seed)
     question = ask(capsys, *COLOURS)
-    lines = [line.encode() for line in answers(capsys, monkeypatch, ["red", "blue"] * 100)]
+    lines = [line.encode() for line in answers(capsys, monkeypatch, ["red", "other"] * 100)]
     ids = {bytes.fromhex(json.loads(line)["id"]) for line in lines}
     content = bytearray(b"\n".join(lines * 2) + b"\n")
     for place in rng.integers(0, len(content), 150):
@@ -518,7 +605,7 @@ def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
 
 def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     question = ask(capsys, *COLOURS)
-    lines = answers(capsys, monkeypatch, ["red", "green", "blue"] * 50)
+    lines = answers(capsys, monkeypatch, ["red", "green", "other"] * 50)
     fields = json.loads(lines[0])
     # Across the parts, a line comes again, and an id with another report: the first one counts.
     lies = [json.dumps(fields | {"report": (fields["report"] + n) % 3}) for n in (1, 2)]
@@ -526,7 +613,8 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     for name, part in zip("abc", parts, strict=True):
         Path(name).write_text("".join(f"{line}\n" for line in part))
         argv = ["collect", name, "--question", "question.json", "--aggregate", f"{name}.npz"]
-        printed(capsys, *argv)
+        assert main(["local", *argv]) == (0 if part else 1)
+        capsys.readouterr()
     files = [["--merge", "a.npz", "--merge", "b.npz", "--merge", "c.npz"]]
     files += [["--merge", "a.npz", "b", "c"], ["a", "b", "c"]]
     results = [found(capsys, "collect", *each, "--question", "question.json") for each in files]
@@ -541,14 +629,27 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     assert found(capsys, "collect", *again, "--question", "question.json")["accepted"] == 90
 
 
-def test_nothing_accepted_is_no_error(capsys):
+def ends_without_an_estimate(capsys, *argv):
+    """The note of a collector that has nothing to estimate from."""
+    assert main(["local", "collect", *argv, "--question", "question.json", "--json"]) == 1
+    out, error = capsys.readouterr()
+    assert "estimate" not in json.loads(out)
+    assert json.loads(out)["accepted"] == 0
+    assert error.count("\n") == 1
+    return error
+
+
+def test_nothing_accepted_is_exit_code_1(capsys, monkeypatch):
     ask(capsys, *MEAN)
-    made = found(capsys, "collect", os.devnull, "--question", "question.json")
-    assert (made["lines"], made["accepted"]) == (0, 0)
-    assert "estimate" not in made
-    assert "nothing to estimate" in printed(
-        capsys, "collect", os.devnull, "--question", "question.json"
-    )
+    assert "note: 0 lines were read" in ends_without_an_estimate(capsys, os.devnull)
+    Path("lines").write_text("\n".join([*answers(capsys, monkeypatch, [1] * 2), "x"]))
+    ask(capsys, *MEAN, "--epsilon", "2")
+    error = ends_without_an_estimate(capsys, "lines")
+    assert "note: 0 of 3 lines were accepted (malformed 1, wrong_question 2): --question" in error
+    Path("lines").write_text("a,b\n1,2\n")
+    error = ends_without_an_estimate(capsys, "lines", "--aggregate", "a.npz")
+    assert "0 of 2 lines were accepted (malformed 2): these must be lines that hdp-fast" in error
+    assert Path("a.npz").exists()
 
 
 def test_collections_that_are_none(capsys, monkeypatch, folder):

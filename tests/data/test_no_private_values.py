@@ -309,6 +309,7 @@ def test_no_reader_says_what_is_in_a_file(overheard, folder, reader):
 PRIVACY = ("--epsilon", "1", "--delta", "1e-3")
 STR = ("--agents-epsilon", "1", "--alpha", ".3", "--kappa", "1", "--rounds", "1")
 LOCAL = ("--epsilon", "1")
+RANGE = ("--low", "0", "--high", "1")
 COMMANDS = {
     "parity learn": ("parity", "learn", "FILE", *LOCAL),
     "parity learn, label": ("parity", "learn", "FILE", "--label", "none", *LOCAL),
@@ -365,8 +366,8 @@ COMMANDS = {
         *("adapt", "public.csv", "public.csv", "--schema", "schema.json", *PRIVACY),
         *("--steps", "1", "--predict", "FILE", "--predictions", "OUT.csv"),
     ),
-    "local estimate": ("local", "estimate", "FILE", *LOCAL),
-    "local estimate, column": ("local", "estimate", "FILE", "--column", "name", *LOCAL),
+    "local estimate": ("local", "estimate", "FILE", *RANGE, *LOCAL),
+    "local estimate, column": ("local", "estimate", "FILE", "--column", "name", *RANGE, *LOCAL),
     "local frequency": ("local", "frequency", "FILE", "--categories", "a,b", *LOCAL),
     "local frequency, k": ("local", "frequency", "FILE", "--column", "name", "--k", "3", *LOCAL),
     "local randomize": ("local", "randomize", "1", "--question", "FILE"),

@@ -50,7 +50,7 @@ PROMISE = {"epsilon": 1.0, "delta": 1e-5}
 HAZARD = HazardTable.design(5, 10**6, **PROMISE, beta=0.1)
 VOTES = VoteTable.design(10**6, **PROMISE, beta=0.1)
 GAUSSIAN = GaussianVote.design(10**6, **PROMISE, beta=0.1, labels=3)
-BINARY, KARY = local.BinaryResponse(1.0), local.KaryResponse(4, 1.0)
+BINARY, KARY = local.BinaryResponse(1.0, (0, 1)), local.KaryResponse(4, 1.0)
 
 
 def projected(returned, w, *_out):
@@ -196,9 +196,11 @@ TARGETS = {
         lambda u: local.HadamardResponse(9, 1.0).sample(u, **SEED), {"u": Y.astype(int)}
     ),
     "laplace sample": Target(
-        lambda u: local.LaplaceRandomizer(1.0).sample(u, **SEED), {"u": HALVES}
+        lambda u: local.LaplaceRandomizer(1.0, (0, 1)).sample(u, **SEED), {"u": HALVES}
     ),
-    "piecewise sample": Target(lambda u: local.Piecewise(1.0).sample(u, **SEED), {"u": HALVES}),
+    "piecewise sample": Target(
+        lambda u: local.Piecewise(1.0, (0, 1)).sample(u, **SEED), {"u": HALVES}
+    ),
     "mean reports": Target(
         lambda reports: BINARY.aggregate().add(reports).to_json(), {"reports": Y.astype(int)}
     ),

@@ -62,7 +62,7 @@ def mechanisms():
         "Gaussian": lambda: noise.discrete_gaussian(3.0, 9),
         "selection": lambda: noise.permute_and_flip([1, 2], epsilon=1.0),
         "response": lambda: local.randomized_response([0, 1], epsilon=1.0),
-        "device": lambda: BinaryResponse(1.0).sample([0.5]),
+        "device": lambda: BinaryResponse(1.0, (0, 1)).sample([0.5]),
         "agents": lambda: agents.ask(lambda X, y: y, 2),
         "parity": lambda: parity.learn(X, X[0], epsilon=1.0),
         "solution": gf2.solve(np.zeros((2, 70), np.uint8), [0, 0]).sample,

@@ -202,7 +202,7 @@ CALLS = [
     "weights.DenseWeights(4, 0.5, 0.5).update(np.ones(4))",
     "local.Agents(np.ones((4, 2)), [1, 0, 1, 0], epsilon=1.0).ask(lambda X, y: y, 2)",
     "local.randomized_response([0, 1], epsilon=1.0)",
-    "local.BinaryResponse(1.0).sample([0.5])",
+    "local.BinaryResponse(1.0, (0, 1)).sample([0.5])",
     "parity.learn([[1]], [1], epsilon=1.0)",
     "noise.permute_and_flip([1, 2], epsilon=1.0)",
     "stability.StableRelease(epsilon=1.0, delta=1e-3).release([3, 1])",

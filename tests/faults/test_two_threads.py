@@ -135,7 +135,7 @@ def oracle_of_a_curator():
 
 
 def aggregate():
-    randomizer = local.BinaryResponse(1.0)
+    randomizer = local.BinaryResponse(1.0, (0, 1))
     made, reports = randomizer.aggregate(), randomizer.sample(np.full(10, 0.5))
     times = sum(together([lambda: often(lambda: made.add(reports))] * 2))
     assert made.reports == 10 * times

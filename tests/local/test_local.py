@@ -546,6 +546,22 @@ def test_the_estimate_is_that_of_the_group_when_nobody_lies():
     assert (voted.agents, voted.agents_record.epsilon) == (103, CERTAIN)
 
 
+def test_votes_outlive_their_process_as_json():
+    near = planted(4_000, 4, best=2, low=0, high=0.5, rng=np.random.default_rng(5))
+    voted = local.learn_by_votes(singles(4), near, random_state=1)
+    text, X = voted.to_json(), np.eye(4, dtype=np.uint8)
+    read = local.VotingResult.from_json(text, singles(4))
+    assert (read.index, read.estimate, read.agents) == (voted.index, voted.estimate, voted.agents)
+    assert (read.hypothesis, read.agents_record) == (voted.hypothesis, voted.agents_record)
+    assert read.predict(X).tolist() == voted.predict(X).tolist()
+    assert predictor(json.loads(text)["hypothesis"])(X).tolist() == voted.predict(X).tolist()
+    with pytest.raises(ParameterError, match="in this class"):
+        local.VotingResult.from_json(text, Stumps(4))
+    for wrong in ("x", "{}", text.replace('"agents": ', '"agents": -')):
+        with pytest.raises(ParameterError):
+            local.VotingResult.from_json(wrong, singles(4))
+
+
 def test_remote_agents_vote_alike():
     rng = np.random.default_rng(5)
     near = planted(4_000, 4, best=2, low=0, high=0.5, rng=rng)

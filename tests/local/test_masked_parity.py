@@ -12,7 +12,13 @@ from scipy.stats import binom
 
 from hdp_fast import gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
-from hdp_fast.local import EvasiveOracle, MaskedParity, MaskedParityAgents, WeakMaskedParity
+from hdp_fast.local import (
+    EvasiveOracle,
+    MaskedParity,
+    MaskedParityAgents,
+    MaskedParityResult,
+    WeakMaskedParity,
+)
 from hdp_fast.local.masked_parity.concepts import LazyExamples
 from hdp_fast.local.randomizers.frequency import hadamard_transform
 
@@ -261,6 +267,20 @@ def test_agents_teach_every_small_concept(kind):
         assert learned.agents_record.epsilon == 1.0
     # At most 1.6 expected; 9 would have a chance of 4e-5 if every one failed with beta.
     assert wrong < 9
+
+
+def test_what_was_learned_outlives_its_process_as_json():
+    learned = local.learn_masked_parity(agents_of(MaskedParity([0, 1, 1, 0], 1)), 4)
+    for result in (learned, MaskedParityResult(WeakMaskedParity([0, 1]), 3, 0, None)):
+        read = MaskedParityResult.from_json(result.to_json())
+        assert read.to_json() == result.to_json()
+        assert type(read.concept) is type(result.concept)
+        assert read.concept.r.tolist() == result.concept.r.tolist()
+        assert (read.queries, read.agents) == (result.queries, result.agents)
+        assert read.agents_record == result.agents_record
+    for text in ("x", "{}", learned.to_json().replace('"r": "', '"r": "2')):
+        with pytest.raises(ParameterError):
+            MaskedParityResult.from_json(text)
 
 
 def test_agents_teach_64_bits_in_an_instant():

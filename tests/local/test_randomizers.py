@@ -38,14 +38,14 @@ from hdp_fast.reference.parity import exp_bounds
 EPSILONS = [0.1, 0.5, 1.0, 3.0, 6.0]
 WIDE = (-2.0, 6.0)
 MEANS = [
-    BinaryResponse(1.0),
+    BinaryResponse(1.0, (0, 1)),
     BinaryResponse(0.3, WIDE),
-    LaplaceRandomizer(1.0),
+    LaplaceRandomizer(1.0, (0, 1)),
     LaplaceRandomizer(5.0, WIDE),
-    GaussianRandomizer(1.0, 1e-6),
+    GaussianRandomizer(1.0, 1e-6, (0, 1)),
     GaussianRandomizer(4.0, 1e-3, WIDE),
-    GaussianRandomizer.printed(2.0, 1e-6),
-    Piecewise(0.5),
+    GaussianRandomizer.printed(2.0, 1e-6, (0, 1)),
+    Piecewise(0.5, (0, 1)),
     Piecewise(4.0, WIDE),
 ]
 FREQUENCIES = [
@@ -88,10 +88,10 @@ def values_of(randomizer):
 def finite_laws(kind, epsilon):
     """Laws for values whose mixtures are those for all values, in exact fractions."""
     if kind is BinaryResponse:
-        truth = BinaryResponse(epsilon)._truth
+        truth = BinaryResponse(epsilon, (0, 1))._truth
         return [reference.binary_law(Fraction(place), truth) for place in (0, 1)]
     if kind is Piecewise:
-        made = Piecewise(epsilon)
+        made = Piecewise(epsilon, (0, 1))
         steps, length = 1 << made._sizes[0], made._sizes[1]
         starts = (0, 1, length - 1, length, steps // 2, steps)
         windows = [range(start, start + length) for start in starts]
@@ -129,7 +129,7 @@ def test_no_report_is_more_than_exp_epsilon_times_as_likely(kind, epsilon):
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_log_probability_is_the_exact_law(kind, epsilon):
     if isinstance(kind, type):
-        made = kind(epsilon)
+        made = kind(epsilon, (0, 1))
         steps = 1 << getattr(made, "_sizes", (0, 0))[0]
         length = getattr(made, "_sizes", (0, 0))[1]
         places = np.array([0, 1, length - 1, length, steps // 2, steps]) / steps
@@ -140,7 +140,9 @@ def test_log_probability_is_the_exact_law(kind, epsilon):
     assert law(made, values) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("randomizer", [BinaryResponse(0.7), Piecewise(2.0)], ids=str)
+@pytest.mark.parametrize(
+    "randomizer", [BinaryResponse(0.7, (0, 1)), Piecewise(2.0, (0, 1))], ids=str
+)
 def test_between_grid_points_the_law_is_the_mixture(randomizer):
     steps = 1 << getattr(randomizer, "_sizes", (0, 0))[0]
     ends = law(randomizer, np.arange(steps + 1) / steps)
@@ -152,7 +154,7 @@ def test_between_grid_points_the_law_is_the_mixture(randomizer):
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 1 / 3, 1.0, 8.0, 59.0])
 def test_laplace_noise_is_large_enough(epsilon):
-    log2_steps, scale = LaplaceRandomizer(epsilon)._grid
+    log2_steps, scale = LaplaceRandomizer(epsilon, (0, 1))._grid
     # Shifted by all steps, a discrete Laplace law changes by exp(steps / scale) and no more.
     assert 2**log2_steps / scale <= min(Fraction(epsilon), Fraction(repr(epsilon)))
     assert 2**log2_steps / scale >= Fraction(epsilon) * (1 - Fraction(1, 10**5))
@@ -160,7 +162,7 @@ def test_laplace_noise_is_large_enough(epsilon):
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_laplace_reports_differ_by_epsilon_on_a_grid_of_values(epsilon):
-    made = LaplaceRandomizer(epsilon)
+    made = LaplaceRandomizer(epsilon, (0, 1))
     logs = made.log_probability(outcomes(made)[::7], values_of(made)[:, None])
     worst = (logs.max(axis=0) - logs.min(axis=0)).max()
     assert epsilon * (1 - 1e-5) <= worst <= epsilon + 1e-9
@@ -175,7 +177,7 @@ GAUSSIANS = [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-2), (4.0, 1e-9), (9.0, 1e-4)]
 
 @pytest.mark.parametrize(("epsilon", "delta"), GAUSSIANS)
 def test_the_delta_of_gaussian_reports_is_the_promised_one(epsilon, delta):
-    made = GaussianRandomizer(epsilon, delta)
+    made = GaussianRandomizer(epsilon, delta, (0, 1))
     laws = law(made, values_of(made))
     worst = max(hockey_stick(p, q, epsilon) for p, q in itertools.permutations(laws, 2))
     assert delta * 0.999 <= worst <= delta
@@ -202,12 +204,12 @@ def test_the_continuous_gaussian_would_not_be_private():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(7.90, 1e-2), (8.98, 1e-4), (9.72, 1e-6)])
 def test_the_printed_gaussian_is_refused_where_it_breaks_its_promise(epsilon, delta):
-    made = GaussianRandomizer.printed(epsilon, delta)
+    made = GaussianRandomizer.printed(epsilon, delta, (0, 1))
     assert made.variance() == pytest.approx(2 * math.log(2 / delta) / epsilon**2, rel=1e-5)
     laws = law(made, [0.0, 1.0])
     assert hockey_stick(*laws, epsilon) <= delta
     with pytest.raises(ParameterError, match="printed noise has a delta of"):
-        GaussianRandomizer.printed(epsilon + 0.03, delta)
+        GaussianRandomizer.printed(epsilon + 0.03, delta, (0, 1))
 
 
 @each
@@ -282,7 +284,7 @@ def test_variances_are_those_of_the_published_formulas(epsilon):
         Piecewise,
         functools.partial(GaussianRandomizer, delta=1e-6),
     ]
-    found = [kind(epsilon).variance() for kind in kinds]
+    found = [kind(epsilon, bounds=(0, 1)).variance() for kind in kinds]
     assert found == pytest.approx(TABLE[epsilon], rel=2e-3)
 
 
@@ -350,7 +352,7 @@ def test_seeded_reports_do_not_depend_on_threads(randomizer, monkeypatch):
 
 
 def test_bits_are_answered_as_numbers_are():
-    made = BinaryResponse(60.0)
+    made = BinaryResponse(60.0, (0, 1))
     bits = np.random.default_rng(0).integers(0, 2, 1000)
     for kind in (bool, np.uint8, np.int8, np.int64, np.float32, float):
         assert np.array_equal(made.sample(bits.astype(kind)), bits)
@@ -494,7 +496,7 @@ def test_so_many_agents_are_enough(made, alpha, sampled):
 def test_so_many_bits_are_those_of_agents_needed():
     for epsilon in EPSILONS:
         goal = {"alpha": 0.05, "beta": 0.01}
-        made = BinaryResponse(epsilon).agents_needed(**goal)
+        made = BinaryResponse(epsilon, (0, 1)).agents_needed(**goal)
         assert made == local.agents_needed(epsilon=epsilon, **goal)
         wide = BinaryResponse(epsilon, WIDE).agents_needed(alpha=0.4, beta=0.01)
         assert abs(wide - made) <= 1
@@ -521,12 +523,14 @@ def test_so_many_agents_are_enough_for_all_frequencies(randomizer):
 
 def test_binary_response_needs_fewest_agents_where_they_are_sampled():
     for epsilon in (0.1, 1.0, 2.0, 8.0):
-        assert best_randomizer(epsilon, 1e-6) == BinaryResponse(epsilon)
-        assert best_randomizer(epsilon, binary=True, sampled=False) == BinaryResponse(epsilon)
-    assert best_randomizer(1.0, sampled=False) == BinaryResponse(1.0)
-    assert best_randomizer(3.0, 1e-6, WIDE, alpha=0.4, sampled=False) == Piecewise(3.0, WIDE)
+        assert best_randomizer(epsilon, 1e-6, bounds=(0, 1)) == BinaryResponse(epsilon, (0, 1))
+        assert best_randomizer(
+            epsilon, binary=True, sampled=False, bounds=(0, 1)
+        ) == BinaryResponse(epsilon, (0, 1))
+    assert best_randomizer(1.0, sampled=False, bounds=(0, 1)) == BinaryResponse(1.0, (0, 1))
+    assert best_randomizer(3.0, 1e-6, bounds=WIDE, alpha=0.4, sampled=False) == Piecewise(3.0, WIDE)
     # Too little delta for Gaussian noise leaves the others.
-    assert best_randomizer(1.0, 1e-300) == BinaryResponse(1.0)
+    assert best_randomizer(1.0, 1e-300, bounds=(0, 1)) == BinaryResponse(1.0, (0, 1))
 
 
 def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare_values():
@@ -622,7 +626,7 @@ def test_means_are_estimated(randomizer):
 
 def test_an_estimate_of_bits_is_that_of_estimate_mean():
     bits = np.random.default_rng(0).integers(0, 2, 5000)
-    made = BinaryResponse(0.8)
+    made = BinaryResponse(0.8, (0, 1))
     answers = made.sample(bits, random_state=1)
     expected = local.estimate_mean(answers, beta=0.05, epsilon=0.8)
     assert made.aggregate(answers).estimate(0.05) == pytest.approx(expected)
@@ -639,7 +643,7 @@ def test_frequencies_are_those_of_the_hadamard_matrices(k, epsilon):
 
 
 def test_sums_of_huge_reports_do_not_wrap():
-    made = Piecewise(60.0)
+    made = Piecewise(60.0, (0, 1))
     most = made.report_range[1]
     assert most > 2**40
     found = made.aggregate(np.full(1 << 17, most))
@@ -655,7 +659,7 @@ def randomized(randomizer, seed):
 
 
 def test_processes_add_up():
-    made = LaplaceRandomizer(1.0)
+    made = LaplaceRandomizer(1.0, (0, 1))
     alone = sum(randomized(made, seed) for seed in range(4))
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -666,7 +670,7 @@ def test_processes_add_up():
 
 def test_a_dask_cluster_adds_up():
     distributed = pytest.importorskip("distributed")
-    made = BinaryResponse(1.0)
+    made = BinaryResponse(1.0, (0, 1))
     alone = sum(randomized(made, seed) for seed in range(8))
     how = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**how) as cluster, distributed.Client(cluster) as client:
@@ -680,7 +684,24 @@ def test_a_dask_cluster_adds_up():
 
 # Bad input ----------------------------------------------------------------------------------------
 
-MADE = BinaryResponse(1.0)
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: BinaryResponse(1.0),
+        lambda: LaplaceRandomizer(1.0),
+        lambda: Piecewise(1.0),
+        lambda: GaussianRandomizer(1.0, 1e-6),
+        lambda: GaussianRandomizer.printed(1.0, 1e-6),
+        lambda: best_randomizer(1.0),
+    ],
+)
+def test_a_mean_has_no_bounds_that_nobody_chose(make):
+    with pytest.raises(TypeError, match="'bounds'"):
+        make()
+
+
+MADE = BinaryResponse(1.0, (0, 1))
 COUNTED = KaryResponse(3, 1.0)
 
 
@@ -688,7 +709,7 @@ COUNTED = KaryResponse(3, 1.0)
     ("call", "match"),
     [
         *[
-            (lambda e=e: BinaryResponse(e), "epsilon")
+            (lambda e=e: BinaryResponse(e, (0, 1)), "epsilon")
             for e in (0, -1, math.nan, math.inf, "1", 1e-12)
         ],
         *[(lambda e=e: HadamardResponse(5, e), "epsilon") for e in (0, None, 1e-10)],
@@ -706,9 +727,12 @@ COUNTED = KaryResponse(3, 1.0)
                 (0, 5e-324),
             )
         ],
-        *[(lambda d=d: GaussianRandomizer(1, d), "delta") for d in (0, 1, -1, math.nan, 1e-250)],
-        (lambda: GaussianRandomizer(1e-6, 1e-9), "nothing but noise"),
-        (lambda: GaussianRandomizer(1, 0.1, calibration="best"), "calibration"),
+        *[
+            (lambda d=d: GaussianRandomizer(1, d, (0, 1)), "delta")
+            for d in (0, 1, -1, math.nan, 1e-250)
+        ],
+        (lambda: GaussianRandomizer(1e-6, 1e-9, (0, 1)), "nothing but noise"),
+        (lambda: GaussianRandomizer(1, 0.1, (0, 1), calibration="best"), "calibration"),
         (lambda: MADE.sample(0.5), r"u has shape \(\)"),
         (lambda: MADE.sample(np.array([[0.5]])), "u has shape"),
         (lambda: MADE.sample(np.array(["a"])), "u has dtype"),
@@ -725,19 +749,19 @@ COUNTED = KaryResponse(3, 1.0)
             for a in (0, -1, 1e-12, "x")
         ],
         *[(lambda b=b: MADE.agents_needed(alpha=0.1, beta=b), "beta") for b in (0, 1, math.nan)],
-        (lambda: best_randomizer(1, 1.0), "delta"),
-        (lambda: best_randomizer(0), "epsilon"),
+        (lambda: best_randomizer(1, 1.0, bounds=(0, 1)), "delta"),
+        (lambda: best_randomizer(0, bounds=(0, 1)), "epsilon"),
         (lambda: MADE.aggregate([0, 2]), r"reports holds 2.*\[0, 1\]"),
         (lambda: MADE.aggregate([-1, 0]), "reports holds -1"),
         (lambda: COUNTED.aggregate([3]), "reports holds 3"),
-        (lambda: LaplaceRandomizer(1).aggregate([2**62]), "reports holds"),
+        (lambda: LaplaceRandomizer(1, (0, 1)).aggregate([2**62]), "reports holds"),
         (lambda: MADE.aggregate([0.0]), "reports has dtype"),
         (lambda: MADE.aggregate([[0]]), "reports has shape"),
         (lambda: MADE.aggregate().estimate(0.1), "reports = 0"),
         (lambda: COUNTED.aggregate().frequencies(), "reports = 0"),
         (lambda: COUNTED.aggregate().interval(0.1), "reports = 0"),
         (lambda: MADE.aggregate([1]).estimate(0), "beta"),
-        (lambda: MADE.aggregate() + BinaryResponse(2.0).aggregate(), "one randomizer"),
+        (lambda: MADE.aggregate() + BinaryResponse(2.0, (0, 1)).aggregate(), "one randomizer"),
     ],
 )
 def test_bad_input_is_one_clear_error(call, match):

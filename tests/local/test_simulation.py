@@ -13,7 +13,7 @@ import pytest
 from scripts import PAPERS
 
 from hdp_fast import local
-from hdp_fast.exceptions import AgentsExhausted, ParameterError
+from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
 from hdp_fast.local import Agents, ExactOracle, LocalSQOracle, SimulatedEntry
 from hdp_fast.local.queries.local_protocol import LikelihoodRatio, acceptance_probabilities
 
@@ -433,6 +433,21 @@ def test_a_randomizer_is_simulated_on_agents_whose_own_is_another():
         local.simulate_local(response(1.0), held, again, beta=0.5, random_state=1)
 
 
+def test_a_simulation_outlives_its_process_as_json():
+    oracle = ExactOracle([[0], [1]], [0, 1])
+    found = local.simulate_local(
+        response(1.0), held, oracle, beta=0.5, applications=3, random_state=1
+    )
+    read = local.SimulationResult.from_json(found.to_json())
+    assert read.to_json() == found.to_json()
+    assert (read.plan, read.queries, read.reports.dtype) == (found.plan, found.queries, np.int64)
+    assert read.reports.tolist() == found.reports.tolist()
+    fields = json.loads(found.to_json())
+    for change in ({"reports": [0]}, {"reports": [0.5] * 3}, {"queries": -1}, {"plan": {}}):
+        with pytest.raises(ParameterError if change != {"reports": [0]} else ShapeError):
+            local.SimulationResult.from_json(json.dumps(fields | change))
+
+
 # The experiment -----------------------------------------------------------------------------------
 
 SCRIPT = PAPERS / "sq_simulation.py"
@@ -456,9 +471,9 @@ def test_the_experiment_keeps_its_bounds(tmp_path):
 @pytest.mark.parametrize(
     ("randomizer", "inputs"),
     [
-        (local.BinaryResponse(1.0), [0.0, 0.3, 1.0]),
-        (local.Piecewise(0.8), [0.1, 0.5]),
-        (local.LaplaceRandomizer(0.5), [0.0, 0.9]),
+        (local.BinaryResponse(1.0, (0, 1)), [0.0, 0.3, 1.0]),
+        (local.Piecewise(0.8, (0, 1)), [0.1, 0.5]),
+        (local.LaplaceRandomizer(0.5, (0, 1)), [0.0, 0.9]),
         (local.KaryResponse(5, 1.2), [0, 3, 4]),
         (local.HadamardResponse(5, 1.2), [0, 3, 4]),
     ],

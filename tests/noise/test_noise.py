@@ -13,6 +13,7 @@ import pytest
 from processes import forking, reply
 
 from hdp_fast import gf2, local, noise
+from hdp_fast.exceptions import ParameterError
 
 # Standard deviations that a mean of many coins passes with probability below 1e-6.
 DEVIATIONS = 4.9
@@ -82,9 +83,10 @@ def test_every_sampler_takes_a_size_or_none(draw, dtype):
 
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0, Fraction(0)])
 @pytest.mark.parametrize("draw", [noise.geometric, noise.discrete_laplace, noise.discrete_gaussian])
-def test_scale_zero_is_no_noise(draw, zero):
-    assert draw(zero) == 0
-    assert not draw(zero, 100_000).any()
+def test_scale_zero_would_be_no_noise_and_is_refused(draw, zero):
+    for size in (None, 100_000):
+        with pytest.raises(ParameterError, match="but it must be above 0"):
+            draw(zero, size)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,20 @@
 
 import dataclasses
 import itertools
+import json
 import logging
+import warnings
 
 import numpy as np
 import pytest
 
-from hdp_fast import gf2, local, parity
+from hdp_fast import Budget, gf2, local, parity
 from hdp_fast.exceptions import (
     AgentsExhausted,
     InsufficientSamples,
     ParameterError,
     ShapeError,
+    UtilityWarning,
 )
 from hdp_fast.local import Agents
 from hdp_fast.reference import parity as reference
@@ -287,7 +290,9 @@ def test_results_and_records_have_public_fields_only():
     results = [parity.learn(X, y, epsilon=1, beta=0.3) for X, y in (fit, noisy, few)]
     assert len({result.record for result in results}) == 1
     for result in results:
-        assert set(vars(result)) == {"mask", "intercept", "released", "alpha", "record"}
+        assert set(vars(result)) == {
+            *["mask", "intercept", "released", "alpha", "record", "silence"]
+        }
         assert set(vars(result.record)) == {
             "mechanism",
             "source",
@@ -386,6 +391,63 @@ def test_without_a_plan_alpha_is_the_least_that_the_records_promise(method, epsi
         else:
             assert parity.plan(4, alpha=alpha, **targets).n <= n
             assert parity.plan(4, alpha=alpha * 0.999, **targets).n > n
+
+
+def notes_of(call):
+    """What is said of the result of a call."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        result = call()
+    assert {each.category for each in heard} <= {UtilityWarning}
+    return result, [str(each.message) for each in heard]
+
+
+@pytest.mark.parametrize("n", [0, 5])
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_fewer_records_than_unknown_bits_are_told_what_they_promise(n, method):
+    X, y, _ = examples(n, 6)
+    options = {"epsilon": 1, "method": method, "affine": True, "random_state": 0}
+    result, notes = notes_of(lambda: parity.learn(X, y, **options))
+    needed = parity.plan(7, alpha=0.1, beta=0.05, epsilon=1, method=method).n
+    assert f"X has {n} records for 7 unknown bits: no error below 1/2 is promised" in notes[0]
+    assert f"an error of 0.1 needs {needed:,} (parity.plan)" in notes[0]
+    assert result.released
+    assert result.summary == "no promise: so few records promise no error below 1/2"
+
+
+def test_records_that_promise_something_are_told_nothing():
+    X, y, _ = examples(400, 4)
+    result, notes = notes_of(lambda: parity.learn(X, y, epsilon=1, random_state=0))
+    assert notes == []
+    assert result.summary == f"error at most {result.alpha:.3g}, if some parity fits every record"
+    few = examples(3, 4)[:2]
+    private = {"epsilon": 1, "neighbors": "add_remove", "random_state": 0}
+    result, notes = notes_of(lambda: parity.learn(*few, **private))
+    assert notes == [], "the number of records is private"
+    assert result.summary.startswith("no promise: under add_remove")
+
+
+def test_no_release_names_noise_and_how_rare_it_is_without():
+    X, y = examples(4_000, 6)[0], bits(np.random.default_rng(3), 4_000)
+    result, notes = notes_of(lambda: parity.learn(X, y, epsilon=0.5, random_state=0))
+    assert notes == [result.summary]
+    assert "nothing was released: where some parity fits every record" in notes[0]
+    assert f"probability {result.silence:.2g} only" in notes[0]
+    assert f"error would be at most {result.alpha:.3g}" in notes[0]
+    assert "wrong labels, that is noise, are the likely cause" in notes[0]
+    assert result.silence < 0.05
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("method", ["loop", "batches"])
+def test_a_fitting_parity_is_kept_back_as_often_as_stated(method, relation):
+    planned = promised(3, method, relation, beta=0.6)
+    X, y, _ = examples(planned.n, 3)
+    results = [parity.learn(X, y, epsilon=0.5, plan=planned, random_state=i) for i in range(2_000)]
+    (stated,) = {result.silence for result in results}
+    silent = sum(not result.released for result in results) / 2_000
+    assert 0.01 < stated < 0.6
+    assert abs(silent - stated) < 5 * (stated * (1 - stated) / 2_000) ** 0.5
 
 
 def test_alpha_does_not_tell_a_private_number_of_records():
@@ -559,6 +621,69 @@ def test_a_large_n_of_the_paper_spoils_no_plan():
     assert planned.n < 1 << 62
 
 
+# Containers ---------------------------------------------------------------------------------------
+
+
+def pandas_frame(X, dtype):
+    return pytest.importorskip("pandas").DataFrame(X).astype(dtype)
+
+
+def sparse(X, kind="csr_array"):
+    return getattr(pytest.importorskip("scipy.sparse"), kind)(X)
+
+
+def learn_bits(X, y):
+    return parity.learn(X, y, epsilon=4, random_state=0).mask.tolist()
+
+
+def test_bits_of_every_container_are_the_same_bits():
+    X, y, _ = source()
+    expected = learn_bits(X, y)
+    for same in (X.astype(bool), pandas_frame(X, "int8"), pandas_frame(X, "bool")):
+        assert learn_bits(same, y) == expected
+        assert learn_bits(X, np.asarray(y).astype(bool)) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "advice", "mend"),
+    [
+        (lambda X: X.astype(float), r".astype('uint8')", lambda X: X.astype("uint8")),
+        (
+            lambda X: pandas_frame(X, "Int64"),
+            "X.to_numpy('uint8')",
+            lambda X: X.to_numpy("uint8"),
+        ),
+        (
+            lambda X: pandas_frame(X, "boolean"),
+            "X.to_numpy('uint8')",
+            lambda X: X.to_numpy("uint8"),
+        ),
+        (lambda X: pandas_frame(X, "float"), "X.to_numpy('uint8')", lambda X: X.to_numpy("uint8")),
+        (sparse, "X.toarray()", lambda X: X.toarray()),
+        (lambda X: sparse(X, "coo_matrix"), "X.toarray()", lambda X: X.toarray()),
+    ],
+    ids=["float", "Int64", "boolean", "float frame", "csr", "coo"],
+)
+def test_what_is_no_array_of_bits_is_told_how_to_become_one(change, advice, mend):
+    X, y, _ = source()
+    wrong = change(X)
+    budget = Budget(9)
+    calls = [lambda: parity.learn(wrong, y, epsilon=4, budget=budget)]
+    calls.append(lambda: parity.transfer(wrong, y, people(900), **TRANSFER, budget=budget))
+    for call in calls:
+        with pytest.raises(ParameterError) as refused:
+            call()
+        assert advice in str(refused.value)
+    assert budget.spent == (0, 0)
+    assert learn_bits(mend(wrong), y) == learn_bits(X, y)
+
+
+def test_sparse_labels_are_told_how_to_become_dense():
+    X, y, _ = source()
+    with pytest.raises(ParameterError, match=r"y\.toarray"):
+        parity.learn(X, sparse(y[None]), epsilon=4)
+
+
 # Results ------------------------------------------------------------------------------------------
 
 
@@ -571,6 +696,59 @@ def test_results_and_plans_are_frozen():
         for field in dataclasses.fields(value):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(value, field.name, None)
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_result_predicts_as_its_parity_does(affine):
+    X, y, _ = source()
+    y ^= affine
+    learned = parity.learn(X, y, epsilon=4, affine=affine, random_state=0)
+    transferred = parity.transfer(X, y, people(900), **TRANSFER, affine=affine, random_state=0)
+    for result in learned, transferred:
+        for rows in X, gf2.BitMatrix.from_dense(X), X.astype(bool).tolist():
+            labels = result.predict(rows)
+            assert labels.dtype == np.uint8
+            assert labels.tolist() == y.tolist()
+        with pytest.raises(ShapeError, match="columns"):
+            result.predict(X[:, :-1])
+        with pytest.raises(ParameterError, match="nothing was released"):
+            dataclasses.replace(result, mask=None, intercept=None, released=False).predict(X)
+
+
+def have_equal_fields(one, other):
+    return all(np.array_equal(value, vars(other)[name]) for name, value in vars(one).items())
+
+
+def test_results_outlive_their_process_as_json():
+    X, y, _ = source()
+    learned = parity.learn(X, y, epsilon=4, affine=True, random_state=0)
+    transferred = parity.transfer(X, y, people(900), **TRANSFER, random_state=0)
+    nothing = {"mask": None, "intercept": None, "released": False}
+    unasked = {"target_error": None, "interval": None, "agents_record": None}
+    results = [learned, dataclasses.replace(learned, **nothing, alpha=None, silence=None)]
+    results += [transferred, dataclasses.replace(transferred, **nothing, **unasked)]
+    for result in results:
+        read = type(result).from_json(result.to_json())
+        assert have_equal_fields(result, read)
+        assert repr(read) == repr(result)
+    fields = json.loads(learned.to_json())
+    assert fields["mask"] == "".join(map(str, learned.mask))
+    assert fields["summary"] == learned.summary
+
+
+def test_what_is_no_result_is_refused():
+    learned = parity.learn(*source()[:2], epsilon=4, random_state=0)
+    fields = json.loads(learned.to_json())
+    changes = [{"mask": mask} for mask in (None, "", "0121", 7, [0, 1])]
+    changes += [{"released": False}, {"released": 1}, {"intercept": 2}, {"intercept": None}]
+    changes += [{"alpha": 2}, {"silence": "x"}, {"record": {}}, {"record": None}]
+    texts = [json.dumps(fields | change) for change in changes]
+    # What hdp-fast writes has no silence.
+    needed = sorted(fields.keys() - {"summary", "silence"})
+    texts += [json.dumps({key: fields[key] for key in fields if key != gone}) for gone in needed]
+    for text in [*texts, "", "[1]", "x"]:
+        with pytest.raises(ParameterError):
+            parity.ParityResult.from_json(text)
 
 
 def test_results_are_shown_without_their_bits():

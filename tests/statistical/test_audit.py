@@ -354,10 +354,10 @@ AUDITS = [
             delta=more.get("delta", 0.0),
         )
         for kind, tight, more in [
-            (local.BinaryResponse, 0.85, {}),
-            (local.LaplaceRandomizer, 0.75, {}),
-            (local.GaussianRandomizer, 0.6, {"delta": 0.01}),
-            (local.Piecewise, 0.8, {}),
+            (local.BinaryResponse, 0.85, {"bounds": (0, 1)}),
+            (local.LaplaceRandomizer, 0.75, {"bounds": (0, 1)}),
+            (local.GaussianRandomizer, 0.6, {"delta": 0.01, "bounds": (0, 1)}),
+            (local.Piecewise, 0.8, {"bounds": (0, 1)}),
             (local.KaryResponse, 0.75, {"k": 3}),
             (local.HadamardResponse, 0.75, {"k": 3}),
         ]

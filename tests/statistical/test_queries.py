@@ -31,7 +31,9 @@ def table(randomizer, count):
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-@pytest.mark.parametrize("kind", [local.BinaryResponse, lambda e: local.KaryResponse(4, e)])
+@pytest.mark.parametrize(
+    "kind", [lambda e: local.BinaryResponse(e, (0, 1)), lambda e: local.KaryResponse(4, e)]
+)
 def test_simulated_reports_follow_the_law_of_true_ones(kind, epsilon):
     randomizer, weights = kind(epsilon), np.array([0.1, 0.9])
     found = local.simulate_local(
@@ -45,7 +47,10 @@ def test_simulated_reports_follow_the_law_of_true_ones(kind, epsilon):
 
 
 def test_reports_about_one_entry_follow_their_joint_law():
-    parts, weights = [local.BinaryResponse(0.8), local.KaryResponse(3, 1.0)], np.array([0.3, 0.7])
+    parts, weights = (
+        [local.BinaryResponse(0.8, (0, 1)), local.KaryResponse(3, 1.0)],
+        np.array([0.3, 0.7]),
+    )
     oracle, counts = oracle_of(weights), Counter()
     for _ in range(6_000):
         entry = SimulatedEntry(oracle, beta=0.1, applications=2)

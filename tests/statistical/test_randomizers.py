@@ -22,16 +22,16 @@ CHUNK = 1 << 14
 # Outcomes between which noise is smooth are counted together.
 CELLS = 300
 MEANS = [
-    BinaryResponse(0.5),
+    BinaryResponse(0.5, (0, 1)),
     BinaryResponse(3.0, (-2.0, 6.0)),
-    LaplaceRandomizer(0.01),
-    LaplaceRandomizer(1.0),
-    LaplaceRandomizer(20.0),
-    GaussianRandomizer(1.0, 1e-6),
-    GaussianRandomizer(8.0, 1e-3),
-    Piecewise(0.1),
-    Piecewise(2.0),
-    Piecewise(6.0),
+    LaplaceRandomizer(0.01, (0, 1)),
+    LaplaceRandomizer(1.0, (0, 1)),
+    LaplaceRandomizer(20.0, (0, 1)),
+    GaussianRandomizer(1.0, 1e-6, (0, 1)),
+    GaussianRandomizer(8.0, 1e-3, (0, 1)),
+    Piecewise(0.1, (0, 1)),
+    Piecewise(2.0, (0, 1)),
+    Piecewise(6.0, (0, 1)),
 ]
 FREQUENCIES = [
     KaryResponse(2, 1.0),
@@ -85,12 +85,16 @@ def test_reports_follow_log_probability(randomizer):
 def test_an_epsilon_three_percent_larger_would_be_seen(kind):
     pairs = []
     for u in (0.0, 1.0):
-        pairs.append(tuple(law_of(kind(epsilon), u, kind(1.0)) for epsilon in (1.03, 1.0)))
+        pairs.append(
+            tuple(law_of(kind(epsilon, (0, 1)), u, kind(1.0, (0, 1))) for epsilon in (1.03, 1.0))
+        )
     assert power(pairs, COUNT) > 0.999
 
 
 @pytest.mark.parametrize(
-    "randomizer", [BinaryResponse(1.0), LaplaceRandomizer(1.0), Piecewise(1.0)], ids=str
+    "randomizer",
+    [BinaryResponse(1.0, (0, 1)), LaplaceRandomizer(1.0, (0, 1)), Piecewise(1.0, (0, 1))],
+    ids=str,
 )
 def test_numbers_that_differ_little_are_rounded_at_their_own_rate(randomizer):
     """A third and a number close to it, told apart by the mean of many reports."""
@@ -104,7 +108,7 @@ def test_numbers_that_differ_little_are_rounded_at_their_own_rate(randomizer):
 
 
 @pytest.mark.parametrize("distance", [1, 64, CHUNK, COUNT // 2])
-@pytest.mark.parametrize("randomizer", [Piecewise(1.0), KaryResponse(2, 1.0)], ids=str)
+@pytest.mark.parametrize("randomizer", [Piecewise(1.0, (0, 1)), KaryResponse(2, 1.0)], ids=str)
 def test_reports_at_a_distance_are_independent(randomizer, distance):
     high = randomizer.sample(np.zeros(COUNT, np.int64)) > randomizer.report_range[1] // 2
     pairs = high[: COUNT // (2 * distance) * 2 * distance].reshape(-1, 2, distance)

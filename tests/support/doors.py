@@ -84,10 +84,10 @@ ADAPTING = {
     "TargetOnly": adaptation.TargetOnly,
 }
 RANDOMIZERS = {
-    "BinaryResponse": local.BinaryResponse(1.0),
-    "Laplace": local.LaplaceRandomizer(1.0),
-    "Piecewise": local.Piecewise(1.0),
-    "Gaussian": local.GaussianRandomizer(1.0, 1e-3),
+    "BinaryResponse": local.BinaryResponse(1.0, (0, 1)),
+    "Laplace": local.LaplaceRandomizer(1.0, (0, 1)),
+    "Piecewise": local.Piecewise(1.0, (0, 1)),
+    "Gaussian": local.GaussianRandomizer(1.0, 1e-3, (0, 1)),
     "KaryResponse": local.KaryResponse(4, 1.0),
     "HadamardResponse": local.HadamardResponse(4, 1.0),
 }

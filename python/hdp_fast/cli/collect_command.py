@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._support import progress
+from .._support.notes import note
 from .._support.validate import probability, refuse
 from ..budget.account import Budget, spend
 from ..collection import questions
 from ..collection.device import answer_once
 from ..collection.questions import Question, frequency_question, mean_question, read_question
-from ..collection.reports import Collection, read_collection, report_lines
+from ..collection.reports import REASONS, Collection, read_collection, report_lines
 from ..data import files
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
+from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
+from .exit_codes import ExitCode
 from .output import check_output, deliver, record_of, say
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
@@ -30,26 +33,30 @@ leave the device. Privacy: the line is protected by the question's epsilon and d
 everybody. Lines add up: a device must keep a --state, and a --budget limits what all questions
 together may cost. With a --state a question is answered once: the line is written there before it
 is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
-that was cut off can send it once more. No value is an error: a number out of range counts as the
-nearer end, a text that is no category as the last one. The id in a line is random, and lets a
-collector drop copies of the line, nothing else."""
+that was cut off can send it once more. A number out of range counts as the nearer end. What is no
+category is refused, here on the device: give the question a category for the rest, since silence
+tells, too. The id in a line is random, and lets a collector drop copies of the line, nothing
+else. Exit code 1: there was no value to answer with."""
 _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
 counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
-interval is for a population of which those who answered are a sample. It holds ids and reports in
+interval is for a population of which those who answered are a sample. Exit code 1: no line was
+accepted, and there is no estimate. It holds ids and reports in
 memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
 the lines, and --merge takes it for them, duplicates across files included."""
 
 
 _LINES = "file of lines"
+# Of the ends of an interval that were computed from places in [0, 1].
+_ROUNDING = 1e-9
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe a question about a mean."""
     add = parser.add_argument
-    add("--low", type=float, default=0.0, help="least number [0]")
-    add("--high", type=float, default=1.0, help="greatest number [1]")
+    add("--low", type=float, required=True, help="least number; a smaller one counts as it")
+    add("--high", type=float, required=True, help="greatest number, public like --low")
     add("--delta", type=float, help="privacy of each, too: allows gaussian")
     add("--randomizer", choices=questions.MEANS, default="best", help="best: fewest agents")
     _add_goal(parser)
@@ -85,13 +92,30 @@ def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
 def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
     """The estimate from reports, and an interval that may fail with probability beta."""
     if not aggregate.reports:
-        return {"beta": beta, "note": "no report was accepted: there is nothing to estimate from"}
+        return {"beta": beta}
     if isinstance(aggregate, FrequencyAggregate):
         frequencies = question.name_frequencies(aggregate.frequencies())
         half_width = aggregate.interval(beta)
+        if half_width >= 1:
+            _note_no_knowledge(aggregate, "frequencies", 1.0, beta)
         return {"frequencies": frequencies, "half_width": half_width, "beta": beta}
     value, low, high = aggregate.estimate(beta)
+    least, greatest = aggregate.randomizer.bounds
+    if high - low >= (1 - _ROUNDING) * (greatest - least):
+        _note_no_knowledge(aggregate, "mean", greatest - least, beta)
     return {"estimate": value, "interval": [low, high], "beta": beta}
+
+
+def _note_no_knowledge(aggregate: Aggregate, what: str, width: float, beta: float) -> None:
+    """Say that an interval holds every possible value, and how many reports would tell more."""
+    randomizer, within = aggregate.randomizer, width / 10
+    have = f"{aggregate.reports:,} reports at epsilon = {randomizer.epsilon:g} tell nothing"
+    try:
+        needed = f"{randomizer.agents_needed(alpha=within, beta=beta):,}"
+    except ParameterError:
+        needed = "more than anybody has"
+    more = f"{needed} estimate the {what} to within {within:g}"
+    note(f"{have}, since the interval is the whole range: {more}")
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
@@ -147,16 +171,16 @@ def _question(arguments: argparse.Namespace) -> None:
         files.write_atomically(arguments.output, f"{text}\n".encode())
 
 
-def _randomize(arguments: argparse.Namespace) -> None:
+def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     question = read_question(arguments.question)
     if arguments.many:
-        if lines := report_lines(question, _many(arguments)):
-            say("\n".join(lines))
-        return
+        return _randomize_many(question, _many(arguments))
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
-    question.values([text])  # what it refuses must cost nothing
+    # What is refused must cost nothing.
+    question.require_categories([text])
+    question.values([text])
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
 
     def draw() -> str:
@@ -168,6 +192,15 @@ def _randomize(arguments: argparse.Namespace) -> None:
     else:
         line = answer_once(arguments.state, question, draw)
         say(line, f"; the line is kept in {arguments.state}: the same command shows it")
+    return None
+
+
+def _randomize_many(question: Question, texts: list[str]) -> ExitCode | None:
+    if not texts:
+        note("the input has 0 lines, so there is no answer: --many needs a value on each line")
+        return ExitCode.NOTHING_USEFUL
+    say("\n".join(report_lines(question, texts)))
+    return None
 
 
 def _many(arguments: argparse.Namespace) -> list[str]:
@@ -190,7 +223,7 @@ def _standard_input() -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def _collect(arguments: argparse.Namespace) -> None:
+def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     probability("--beta", arguments.beta)
     check_output(arguments)
     _check_aggregate(arguments.aggregate)
@@ -213,6 +246,22 @@ def _collect(arguments: argparse.Namespace) -> None:
         "record": record_of(collection.record()),
     }
     deliver(summary, arguments)
+    if collection.accepted:
+        return None
+    note(_describe_failure(collection))
+    return ExitCode.NOTHING_USEFUL
+
+
+def _describe_failure(collection: Collection) -> str:
+    """Why there is no estimate, and what would help."""
+    counts = collection.counts()
+    if not counts["lines"]:
+        return "0 lines were read, so there is no estimate: give files that devices' lines are in"
+    helps = "these must be lines that hdp-fast local randomize wrote"
+    if counts["wrong_question"]:
+        helps = "--question must be the very file that the devices answered"
+    refused = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
+    return f"0 of {counts['lines']:,} lines were accepted ({refused}): {helps}"
 
 
 def _check_aggregate(path: Path | None) -> None:

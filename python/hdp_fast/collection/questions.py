@@ -71,8 +71,8 @@ class Question:
     def values(self, texts: Iterable[str]) -> NDArray[Any]:
         """Read values as the randomizer takes them.
 
-        A number out of range counts as the nearer end, and a text that is no category as the last
-        one: a device that refused them, and so stayed silent, would reveal them.
+        A number out of range counts as the nearer end, and what is no category as the last one,
+        or the nearer end of the integers; require_categories refuses it on a device.
 
         Raises: ParameterError, which does not show it, for a text that is not the number it must
             be.
@@ -85,6 +85,26 @@ class Question:
             last = self.randomizer.k - 1
             return np.array([min(max(_integer(text), 0), last) for text in texts], np.int64)
         return np.array([_number(text) for text in texts], np.float64)
+
+    def require_categories(self, texts: Iterable[str]) -> None:
+        """Refuse, on the device that holds it, a value that is none of the categories.
+
+        A device that is silent for that reason tells that it holds such a value: a question about
+        frequencies needs a category for the rest.
+
+        Raises: ParameterError, which does not show the value; as values for a text that is no
+            integer where the categories are integers.
+        """
+        if not all(map(self._is_answerable, texts)):
+            offered = "one of those of the question, which needs one for the rest"
+            raise ParameterError(f"a value is no category, but it must be {offered}")
+
+    def _is_answerable(self, text: str) -> bool:
+        if self.categories is not None:
+            return text.strip() in self.categories
+        if isinstance(self.randomizer, FrequencyRandomizer):
+            return 0 <= _integer(text) < self.randomizer.k
+        return True
 
     def name_frequencies(self, frequencies: NDArray[np.float64]) -> dict[str, float]:
         """The frequencies by category."""
@@ -156,7 +176,7 @@ def mean_question(
     """
     if randomizer == "best":
         alpha = (high - low) / 20
-        best = best_randomizer(epsilon, delta or 0.0, (low, high), alpha=alpha, beta=beta)
+        best = best_randomizer(epsilon, delta or 0.0, bounds=(low, high), alpha=alpha, beta=beta)
         return Question(name, best)
     if (randomizer == "gaussian") != (delta is not None):
         rule = "gaussian needs it, best may use it, no other randomizer does"

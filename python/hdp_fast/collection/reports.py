@@ -34,8 +34,9 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
 
     The id of a line is random and independent of the value and the person.
 
-    Raises: ParameterError for a text that is no value.
+    Raises: ParameterError for a text that is no value, or none of the categories.
     """
+    question.require_categories(texts)
     reports = question.randomizer.sample(question.values(texts)).tolist()
     form = {"format": _FORMAT, "version": _VERSION, **_question_fields(question)}
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -10,9 +11,16 @@ import numpy as np
 
 from .._support.random_state import make_stream
 from .._support.types import RandomState
-from .._support.validate import nonnegative_int, probability, refuse, shorten
+from .._support.validate import (
+    finite_number,
+    from_json,
+    nonnegative_int,
+    probability,
+    refuse,
+    shorten,
+)
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..learners.hypotheses import Hypotheses, HypothesisResult
+from ..learners.hypotheses import Hypotheses, HypothesisResult, check_class
 from ..record import PrivacyRecord
 from .agents import Agents
 from .estimation import estimate_mean
@@ -38,6 +46,55 @@ class VotingResult(HypothesisResult):
     estimate: Estimate
     agents: int
     agents_record: PrivacyRecord
+
+    def to_json(self) -> str:
+        """The result as a JSON object, which from_json reads, and learners.predictor in part.
+
+        Raises: nothing.
+        Cost: that of the description.
+        Source: none.
+        """
+        return json.dumps(
+            {
+                "index": self.index,
+                "hypothesis": self.hypothesis,
+                "estimate": self.estimate._asdict(),
+                "agents": self.agents,
+                "agents_record": dataclasses.asdict(self.agents_record),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str, hypotheses: Hypotheses) -> VotingResult:
+        """The result that to_json wrote.
+
+        text: a JSON object; its "hypothesis" predicts without a class by learners.predictor.
+        hypotheses: the class that was learned from.
+
+        Raises: ParameterError when it is not one, or is of another class.
+        Cost: that of the description.
+        Source: none.
+        """
+        check_class("hypotheses", hypotheses)
+
+        def make(fields: dict[str, Any]) -> VotingResult:
+            index = nonnegative_int("index", fields["index"])
+            if hypotheses.hypothesis(index) != fields["hypothesis"]:
+                raise ParameterError(
+                    f"index = {index}, but another hypothesis has it in this class"
+                )
+            return cls(
+                index,
+                fields["hypothesis"],
+                hypotheses,
+                Estimate(
+                    **{key: finite_number(key, end) for key, end in fields["estimate"].items()}
+                ),
+                nonnegative_int("agents", fields["agents"]),
+                PrivacyRecord(**fields["agents_record"]),
+            )
+
+        return from_json("text", text, "VotingResult.to_json", make)
 
 
 def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Bits, RandomState
-from .._support.validate import probability, refuse
+from .._support.validate import (
+    finite_number,
+    from_json,
+    ordered_pair,
+    probability,
+    refuse,
+)
 from ..budget.account import Budget
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..gf2 import BitMatrix, dot
@@ -17,7 +25,16 @@ from ..local.agents import Agents
 from ..local.estimation import agents_needed, estimate_mean
 from ..local.randomizers.aggregates import Estimate
 from ..record import PrivacyRecord
-from .learning import ParityResult, describe_hypothesis, describe_protection, learn
+from .learning import (
+    ParityResult,
+    describe_hypothesis,
+    describe_parity,
+    describe_protection,
+    learn,
+    pack_records,
+    predict_parity,
+    read_parity,
+)
 from .planning import Method, Neighbors, ParityPlan, TransferPlan
 
 
@@ -43,6 +60,60 @@ class ParityTransferResult:
     interval: tuple[float, float] | None
     record: PrivacyRecord
     agents_record: PrivacyRecord | None
+
+    def predict(self, X: ArrayLike | BitMatrix) -> Bits:
+        """Predict the labels of records, the intercept included.
+
+        X: 0/1 (m, d), an array or a BitMatrix. Returns uint8 (m,).
+
+        Raises: ParameterError without a release; ShapeError, ParameterError for other records.
+        Cost: a pass over X.
+        Source: none.
+        """
+        return predict_parity(self.mask, self.intercept, X)
+
+    def to_json(self) -> str:
+        """The result as a JSON object, which from_json reads; the mask is a text, bit by bit.
+
+        Raises: nothing.
+        Cost: O(d).
+        Source: none.
+        """
+        agents = self.agents_record
+        return json.dumps(
+            {
+                **describe_parity(self.mask, self.intercept),
+                "target_error": self.target_error,
+                "interval": self.interval,
+                "record": dataclasses.asdict(self.record),
+                "agents_record": None if agents is None else dataclasses.asdict(agents),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> ParityTransferResult:
+        """The result that to_json wrote, or hdp-fast parity transfer.
+
+        text: a JSON object.
+
+        Raises: ParameterError when it is not one.
+        Cost: O(d).
+        Source: none.
+        """
+        return from_json("text", text, "ParityTransferResult.to_json", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> ParityTransferResult:
+        error, interval, agents = (
+            fields[name] for name in ("target_error", "interval", "agents_record")
+        )
+        return cls(
+            **read_parity(fields),
+            target_error=None if error is None else finite_number("target_error", error),
+            interval=None if interval is None else ordered_pair("interval", interval),
+            record=PrivacyRecord(**fields["record"]),
+            agents_record=None if agents is None else PrivacyRecord(**agents),
+        )
 
     def __repr__(self) -> str:
         error = f"target_error={self.target_error}, interval={self.interval}"
@@ -86,7 +157,7 @@ def transfer(
         kind = type(agents).__name__
         raise ParameterError(f"agents = {kind}, but it must be a hdp_fast.local.Agents")
     # Packed here so that everything is checked before a coin is drawn.
-    X = X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
+    X = pack_records(X)
     if agents.d != X.shape[1]:
         raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
     agents.require_bits()

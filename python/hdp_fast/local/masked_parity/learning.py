@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.random_state import check_random_state, make_stream
 from ..._support.types import Bits, Integers, RandomState
-from ..._support.validate import probability, refuse
+from ..._support.validate import from_json, nonnegative_int, probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
@@ -77,6 +79,46 @@ class MaskedParityResult:
         Source: as MaskedParity.predict.
         """
         return self.concept.predict(X)
+
+    def to_json(self) -> str:
+        """The result as a JSON object, which from_json reads; r is a text, bit by bit.
+
+        Raises: nothing.
+        Cost: O(d).
+        Source: none.
+        """
+        concept, record = self.concept, self.agents_record
+        return json.dumps(
+            {
+                "r": "".join(map(str, concept.r.tolist())),
+                "a": concept.a if isinstance(concept, MaskedParity) else None,
+                "queries": self.queries,
+                "agents": self.agents,
+                "agents_record": None if record is None else dataclasses.asdict(record),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> MaskedParityResult:
+        """The result that to_json wrote.
+
+        text: a JSON object.
+
+        Raises: ParameterError when it is not one.
+        Cost: O(d).
+        Source: none.
+        """
+        return from_json("text", text, "MaskedParityResult.to_json", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> MaskedParityResult:
+        r, a, record = np.array([*map(int, fields["r"])]), fields["a"], fields["agents_record"]
+        return cls(
+            WeakMaskedParity(r) if a is None else MaskedParity(r, a),
+            nonnegative_int("queries", fields["queries"]),
+            nonnegative_int("agents", fields["agents"]),
+            None if record is None else PrivacyRecord(**record),
+        )
 
 
 def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParityNeeds:

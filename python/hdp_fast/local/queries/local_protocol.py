@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
-from ..._support.validate import number, positive, positive_int, probability, refuse
-from ...exceptions import ParameterError
+from ..._support.validate import (
+    from_json,
+    integers,
+    nonnegative_int,
+    number,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+)
+from ...exceptions import ParameterError, ShapeError
 from .oracles import SQOracle, ask_together, check_oracle
 
 Values = Callable[[Any, Bits], ArrayLike]
@@ -149,6 +160,44 @@ class SimulationResult:
     queries: int
     iterations: Integers
     plan: SimulationPlan
+
+    def to_json(self) -> str:
+        """The result as a JSON object, which from_json reads.
+
+        Raises: nothing.
+        Cost: O(applications).
+        Source: none.
+        """
+        return json.dumps(
+            {
+                "reports": self.reports.tolist(),
+                "queries": self.queries,
+                "iterations": self.iterations.tolist(),
+                "plan": dataclasses.asdict(self.plan),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> SimulationResult:
+        """The result that to_json wrote.
+
+        text: a JSON object.
+
+        Raises: ParameterError when it is not one.
+        Cost: O(applications).
+        Source: none.
+        """
+        return from_json("text", text, "SimulationResult.to_json", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> SimulationResult:
+        plan = SimulationPlan(**fields["plan"])
+        reports, iterations = (
+            integers(name, fields[name], np.int64) for name in ("reports", "iterations")
+        )
+        if not reports.shape == iterations.shape == (plan.applications,):
+            raise ShapeError("reports and iterations must have an entry for each application")
+        return cls(reports, nonnegative_int("queries", fields["queries"]), iterations, plan)
 
 
 def simulate_local(

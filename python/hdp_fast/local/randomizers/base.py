@@ -50,7 +50,9 @@ class Randomizer(ABC, Generic[A]):
 
         u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
         of range counts as the nearer end of the range, what is no number as its low end, and what
-        is no integer as the last category, so that no private value is ever an error or a warning.
+        is no integer as the last category, so that no private value is ever an error or a warning:
+        a category beyond k counts as the last, and one below 0 as the first. (A device that wants
+        to refuse such a value does so before, as hdp-fast local randomize does.)
         That holds whatever the entries of a list or of an array of objects are (a text is the
         number that it spells); the dtype of any other array is a public fact. random_state: as
         randomized_response. Returns (n,), int64, or uint8 of BinaryResponse.

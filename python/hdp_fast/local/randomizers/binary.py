@@ -37,7 +37,7 @@ class BinaryResponse(MeanRandomizer):
     """
 
     epsilon: float
-    bounds: Bounds = (0.0, 1.0)
+    bounds: Bounds
 
     delta = 0.0
     _source = "Warner 1965"

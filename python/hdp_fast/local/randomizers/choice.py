@@ -15,8 +15,8 @@ from .piecewise import Piecewise
 def best_randomizer(
     epsilon: float,
     delta: float = 0.0,
-    bounds: Bounds = (0.0, 1.0),
     *,
+    bounds: Bounds,
     binary: bool = False,
     alpha: float = 0.05,
     beta: float = 0.05,

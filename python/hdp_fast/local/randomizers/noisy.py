@@ -97,7 +97,7 @@ class LaplaceRandomizer(_Noisy):
     """
 
     epsilon: float
-    bounds: Bounds = (0.0, 1.0)
+    bounds: Bounds
 
     delta = 0.0
     _source = "Dwork, McSherry, Nissim and Smith 2006, on a grid"
@@ -157,7 +157,7 @@ class GaussianRandomizer(_Noisy):
 
     epsilon: float
     delta: float
-    bounds: Bounds = (0.0, 1.0)
+    bounds: Bounds
     calibration: str = "exact"
 
     _source = "Canonne, Kamath and Steinke 2020, Theorem 7, with its exact curve"
@@ -170,7 +170,7 @@ class GaussianRandomizer(_Noisy):
         self._grid  # noqa: B018
 
     @classmethod
-    def printed(cls, epsilon: float, delta: float, bounds: Bounds = (0.0, 1.0)) -> Self:
+    def printed(cls, epsilon: float, delta: float, bounds: Bounds) -> Self:
         """Make one with the noise that Kohen and Sheffet print, where that keeps the promise.
 
         epsilon, delta, bounds: as of the class. The variance is 2 ln(2 / delta) / epsilon**2

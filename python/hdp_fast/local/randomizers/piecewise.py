@@ -43,7 +43,7 @@ class Piecewise(MeanRandomizer):
     """
 
     epsilon: float
-    bounds: Bounds = (0.0, 1.0)
+    bounds: Bounds
 
     delta = 0.0
     _source = "Wang and others 2019, Algorithm 2, on integers"
