@@ -19,7 +19,7 @@ def note(text: str) -> None:
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(text, UtilityWarning, stacklevel=depth - 1)
+    warnings.warn(text, UtilityWarning, stacklevel=depth)
 
 
 def note_large_delta(delta: float, n: int) -> None:
