@@ -162,6 +162,7 @@ class PrivateLabeler(Labeler):
         budget: Budget | None = None,
         random_state: RandomState = None,
         progress: bool = False,
+        preflight: bool = True,
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
@@ -175,39 +176,54 @@ class PrivateLabeler(Labeler):
         record moves. budget: charged epsilon and delta once, here, before any training; one of
         neighbors="add_remove" with ids. random_state: None draws from the operating system; an int
         or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
-        where joblib's backend gives all results at once, it moves at the end.
+        where joblib's backend gives all results at once, it moves at the end. preflight: train the
+        learner before anything is charged on made-up rows of the container, dtypes and columns of
+        X: it is refused where it fails at them and not at the same rows in a plain array (sparse
+        matrices, one dimension), and where it may be the rows' fault, there is a UtilityWarning.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
             without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
             them before any training.
-        Cost: the learner's, k times on n / k records, and the plan's.
+        Cost: the learner's, k times on n / k records, and the plan's; the trial is one to four
+            members more.
         Source: as the class.
         """
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
         records = check_features("X", X)
         labels = check_labels(y, int(records.shape[0]), classes)
-        return self._train(records, labels, ids, budget, random_state, progress)
+        return self._train(records, labels, ids, budget, random_state, progress, preflight)
 
-    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> LabelResult:
+    def label(
+        self,
+        Q: Any,
+        *,
+        bottoms: int | None = None,
+        progress: bool = False,
+        preflight: bool = True,
+    ) -> LabelResult:
         """Ask for the labels of public points.
 
         Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
         so that the rest of the unstable budget is kept for other points. They are answered in their
         order, up to the bottom that stops them; the others are not used up. Members see all of Q at
         once: one that fails at a single point votes for the smallest label at all of them.
-        progress: show a bar (tqdm) over the votes of all members.
+        progress: show a bar (tqdm) over the votes of all members. preflight: do what check does,
+        before anything is asked.
 
         Guarantee: as the class: all calls together, and however many answers there are.
         Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
-            the last bottom; ImportError without tqdm where progress is wanted. Nothing is used up
-            then. CheckpointError when a saved labeler's ledger has become unusable.
+            the last bottom; ImportError without tqdm where progress is wanted; what check raises.
+            Nothing is used up then. CheckpointError when a saved labeler's ledger has become
+            unusable.
         Cost: a prediction of each member for each point, and a pass over their votes.
         Source: as the class.
         """
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
+        if preflight and fitted.record is not None:
+            fitted.preflight.check(points)
         classes = fitted.classes
         with fitted.show_progress(points, "vote", progress) as bar:
             counts = self._count_votes(fitted, points, bar)
