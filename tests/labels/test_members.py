@@ -207,7 +207,14 @@ def test_nothing_public_depends_on_the_records(table):
     assert not any("GaussianNB object" in text or "Member" in text for text in shown[0])
     answer = made[0].label(Q)
     names = {field.name for field in dataclasses.fields(answer)}
-    assert names == {"labels", "is_bottom", "unstable_left", "queries_left", "record"}
+    assert names == {
+        "labels",
+        "is_bottom",
+        "unstable_left",
+        "queries_left",
+        "record",
+        "flip_probability",
+    }
     assert vars(answer).keys() == names
     assert isinstance(answer, LabelResult)
     assert not hasattr(made[0], "__getstate__") or isinstance(answer.record, PrivacyRecord)

@@ -183,7 +183,9 @@ def test_kinds_of_columns_are_told_apart_by_name():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": X[:, 0], "t": ["u", "v"] * 300})
     made = fitted(lambda X, y: lambda Q: np.zeros(len(Q), int), records=frame)
-    made.check(frame.with_columns(polars.col("t").cast(polars.Categorical), polars.col("a").round()))
+    made.check(
+        frame.with_columns(polars.col("t").cast(polars.Categorical), polars.col("a").round())
+    )
     with pytest.raises(ParameterError, match="column 't' of Q has dtype Int64, but in X it is"):
         made.check(frame.with_columns(polars.lit(1).cast(polars.Int64).alias("t")))
     with pytest.raises(ParameterError, match="Q lacks 't' and has 'u'"):

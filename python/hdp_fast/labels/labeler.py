@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
+from .._support.notes import note
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse
 from ..budget.account import Budget
@@ -23,7 +24,11 @@ from .label_set import check_classes, check_labels, choose_marker
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
 
-@dataclass(frozen=True, kw_only=True)
+# One label alone is no news of fewer answers.
+_FEW_ANSWERS = 8
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LabelResult:
     """Answers to queries.
 
@@ -34,6 +39,8 @@ class LabelResult:
         unstable_left: bottoms until the labeler ends; None where none or any number may come.
         queries_left: queries that may still be asked.
         record: what protects all answers of the labeler together; None with diagnose=True.
+        flip_probability: with which a unanimous vote of the members is not answered with its label;
+            a public number, which no answer moves.
     """
 
     labels: NDArray[Any]
@@ -41,6 +48,21 @@ class LabelResult:
     unstable_left: int | None
     queries_left: int
     record: PrivacyRecord | None
+    flip_probability: float | None = None
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The share of each label among the answers that are no bottoms."""
+        values, counts = np.unique(self.labels[~self.is_bottom], return_counts=True)
+        shares = counts / max(1, counts.sum())
+        return dict(zip(values.tolist(), shares.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        bottoms = int(np.count_nonzero(self.is_bottom))
+        shares = ", ".join(f"{label!r}: {share:.3f}" for label, share in self.shares.items())
+        counts = f"{len(self.labels) - bottoms:,} answered, {bottoms:,} bottoms"
+        left = f"{self.queries_left:,} queries left"
+        return f"LabelResult({counts}, shares {{{shares}}}, {left})"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -232,13 +254,16 @@ class PrivateLabeler(Labeler):
         )
         is_bottom = codes < 0
         values = np.where(is_bottom, choose_marker(self.bottom, classes), classes[codes])
-        return LabelResult(
+        result = LabelResult(
             labels=values,
             is_bottom=is_bottom,
             unstable_left=unstable_left,
             queries_left=queries_left,
             record=fitted.record,
+            flip_probability=fitted.plan.flip(fitted.members),
         )
+        _note_one_label(result)
+        return result
 
     def unfitted(self) -> PrivateLabeler:
         """A labeler of the same parameters without members.
@@ -264,6 +289,17 @@ class PrivateLabeler(Labeler):
             self._note(fitted, faults)
             counts.append(stability.count_votes(votes, size))
         return np.concatenate(counts)
+
+
+def _note_one_label(result: LabelResult) -> None:
+    """Say of released answers that they may be those of members that failed."""
+    shares = result.shares
+    answered = np.count_nonzero(~result.is_bottom)
+    if answered >= _FEW_ANSWERS and len(shares) == 1:
+        (label,) = shares
+        cause = "as they are where members fail on private rows, or learn the more frequent label"
+        advice = "try the learner with diagnose=True on public rows like them"
+        note(f"all {answered:,} answers are one label, {label!r}, {cause}: {advice}")
 
 
 _NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}
