@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.notes import note
 from .._support.progress import bar
 from .._support.random_state import check_random_state, make_generator
 from .._support.types import RandomState
@@ -24,6 +23,7 @@ from ..stability.gaussian import GaussianVote
 from ..stability.plans import AnyTable, VotePlan
 from ..stability.tables import HazardTable
 from .ensemble import train_ensemble
+from .few_records import note_flips, require_records
 from .fitted import Fitted
 from .members import check_learner
 from .parameters import LabelerParameters
@@ -35,8 +35,6 @@ from .usage import UsageAccount
 _MOST_MEMBERS = 1 << 24
 # Bottoms and, for scores, twice as many queries as a table takes.
 _MOST = 1 << 39
-# Of the answers to unanimous votes, before somebody is told.
-_MOST_FLIPS = 0.05
 
 
 class Labeler(LabelerParameters, ABC):
@@ -209,12 +207,14 @@ class Labeler(LabelerParameters, ABC):
         k = self._members(plan)
         check_random_state(random_state)
         check_learner(self.learner)
+        if ids is None:
+            require_records(plan, len(y), k, f"X has {len(y):,} records")
         chunks = choose_chunks(ids, len(y), k)
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         classes = self._label_set()
         record = self._record(plan.table, k, ids is not None, random_state)
-        _note_flips(plan, k)
+        note_flips(plan, k)
         # With ids nobody may learn how many records there are.
         trial = self._preflight(y, len(y) // k if ids is None else None)
         if preflight and not self.diagnose:
@@ -303,13 +303,3 @@ class Labeler(LabelerParameters, ABC):
             state = "" if bottoms is None else f"{bottoms:,} bottoms and "
             state = f"{self.members_:,} members, {state}{self.queries_left:,} queries left"
         return f"{type(self).__name__}({shorten(self.learner)}, {options}): {state}"
-
-
-def _note_flips(plan: VotePlan, k: int) -> None:
-    """Say in public that so few members are worth little, before anything is spent."""
-    flip = plan.flip(k)
-    if flip > _MOST_FLIPS:
-        fate = "turned into bottom" if isinstance(plan.table, HazardTable) else "flipped"
-        fault = f"members = {k:,}, but even a unanimous vote of them is {fate} with probability"
-        advice = "fewer queries, a larger epsilon or more members make it less"
-        note(f"{fault} {flip:.3f} ({plan.k:,} keep beta): {advice}")
