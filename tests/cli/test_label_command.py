@@ -287,6 +287,19 @@ def test_a_plan_says_what_members_are_worth_without_any_learner(capsys, folder, 
     assert "one of logistic" in fails(capsys, *argv, "--estimator", "best")
 
 
+@pytest.mark.parametrize("labeled", [True, False])
+def test_members_are_suggested_from_public_rows(capsys, folder, labeled):
+    (folder / "points.csv").write_bytes(table_text(60, 5, labeled).encode())
+    argv = ["label", "private.csv", "points.csv", *OPTIONS, "--epsilon", "3", "--suggest"]
+    assert main([*argv, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["labels"] == ("public" if labeled else "synthetic")
+    assert shown["rows"] == 600
+    assert f"members {shown['best']}" in shown
+    assert not (folder / "points.labeled.csv").exists()
+    assert "with --ids it is private" in fails(capsys, *argv, "--ids", "note")
+
+
 def test_files_are_looked_at_before_the_estimator_is_imported(capsys, folder, monkeypatch):
     for module in ("sklearn", "sklearn.naive_bayes"):
         monkeypatch.setitem(sys.modules, module, None)

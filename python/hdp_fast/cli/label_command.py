@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..data import files
 from ..data.schema import Ignore, Schema
 from ..data.table import Table, read_table
 from ..exceptions import BudgetExceeded, ParameterError
+from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.saved_file import require_free
@@ -46,6 +48,11 @@ _PARAMETERS = (
     *("members", "beta", "agreement", "table", "threshold"),
 )
 
+_SUGGESTED = (
+    *("epsilon", "delta", "queries", "classes", "max_unstable"),
+    *("beta", "agreement", "table", "threshold"),
+)
+
 
 def add_label(parser: argparse.ArgumentParser) -> None:
     """The arguments of hdp-fast label."""
@@ -62,6 +69,11 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
     add("--plan", action="store_true", help="print what members are needed and worth, and stop")
+    add(
+        "--suggest",
+        action="store_true",
+        help="try --members on PUBLIC for PRIVATE's rows, and stop",
+    )
     add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
@@ -140,6 +152,9 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     if arguments.plan:
         _show_plan(labeler, arguments)
         return None
+    if arguments.suggest:
+        _suggest(labeler, arguments, task)
+        return None
     try:
         is_new = not hasattr(labeler, "members_")
         if is_new:
@@ -160,6 +175,25 @@ def _show_plan(labeler: PrivateLabeler, arguments: argparse.Namespace) -> None:
     show(_summarize_plan(plan, members), arguments.json)
 
 
+def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task) -> None:
+    """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
+    if arguments.ids is not None:
+        raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
+    private, public = read_table(arguments.private), read_table(arguments.public)
+    result = suggest(
+        estimators.estimator(arguments.estimator),
+        task.points,
+        task.labels(public) if task.label in public.columns else None,
+        n=private.rows,
+        **{name: getattr(labeler, name) for name in _SUGGESTED},
+    )
+    summary = dataclasses.asdict(result) | {"rows": private.rows}
+    for one in summary.pop("candidates"):
+        accuracy, flip = one["accuracy"], one["flip_probability"]
+        summary[f"members {one['members']}"] = f"accuracy {accuracy:.3f}, flipped {flip:.3f}"
+    show(summary, arguments.json)
+
+
 def _places(arguments: argparse.Namespace) -> _Places:
     """Where results go, checked before answers are paid for that could not be kept.
 
@@ -172,7 +206,7 @@ def _places(arguments: argparse.Namespace) -> _Places:
         refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
     record = arguments.record or output.with_name(f"{output.name}.json")
     places = _Places(output, record, arguments.plot)
-    if not arguments.plan:
+    if not (arguments.plan or arguments.suggest):
         _check_new(places, arguments.save)
     return places
 
