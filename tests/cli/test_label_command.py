@@ -65,13 +65,15 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *argv, private="private.csv", public="public.csv"):
-    assert main(["label", private, public, *OPTIONS, "--json", *map(str, argv)]) == 0
-    return json.loads(capsys.readouterr().out)
+    code = main(["label", private, public, *OPTIONS, "--json", *map(str, argv)])
+    result = json.loads(capsys.readouterr().out)
+    assert code == (0 if result["answered"] else 1)
+    return result
 
 
-def refused(capsys, *argv, private="private.csv", public="public.csv"):
+def refused(capsys, *argv, private="private.csv", public="public.csv", code=2):
     before = {path.name for path in Path().iterdir()}
-    line = fails(capsys, "label", private, public, *OPTIONS, *argv)
+    line = fails(capsys, "label", private, public, *OPTIONS, *argv, code=code)
     assert {path.name for path in Path().iterdir()} == before
     return line
 
@@ -217,7 +219,7 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     one, two = ([row["buys"] for row in read(name)] for name in ("1.csv", "2.csv"))
     clear = np.abs(rows(40, 40)[0] - 50) > 12
     assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
-    line = refused(capsys, *argv, "--output", "3.csv")
+    line = refused(capsys, *argv, "--output", "3.csv", code=3)
     assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
     changed = refused(capsys, *argv, "--max-unstable", "4", "--output", "3.csv")
     assert "--max-unstable = 4, but kept was made for 3" in changed
@@ -225,14 +227,15 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     assert PrivateLabeler.load("kept", trusted=True).queries_left == 20
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 20, "delta": 1e-3}
-    assert "epsilon" in refused(capsys, "--budget", "ledger")
+    assert "epsilon" in refused(capsys, "--budget", "ledger", code=3)
 
 
 def test_a_budget_that_is_too_small_refuses_before_anything(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "3", "--delta", ".1"]) == 0
     capsys.readouterr()
     argv = ["--budget", "ledger", "--save", "kept", "--plot", "found.png"]
-    assert "epsilon = 20.0 and delta = 0.001 was requested" in refused(capsys, *argv)
+    line = refused(capsys, *argv, code=3)
+    assert "epsilon = 20.0 and delta = 0.001 was requested" in line
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 0, "delta": 0}
 
@@ -255,10 +258,89 @@ def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
 def test_too_few_records_say_what_helps(capsys, folder):
     at = OPTIONS.index("--members")
     argv = ["label", "private.csv", "public.csv", *OPTIONS[:at], "--epsilon", ".1"]
-    line = fails(capsys, *argv)
-    for part in ("600 rows", "members need one each", "the paper:", "--members K", "no --beta"):
+    line = fails(capsys, *argv, code=3)
+    for part in ("600 rows", "members need one each", "the paper:", "60 members of about 10"):
         assert part in line
-    assert "601 members" in refused(capsys, "--members", "601")
+    assert "with probability 0.390" in line
+    assert "too much to be of use; a larger epsilon" in line
+    assert "--members" not in line
+    line = fails(capsys, *argv[:-2], "--epsilon", "1", "--queries", "1000", code=3)
+    assert "60 members of about 10" in line
+    assert "601 members" in refused(capsys, "--members", "601", code=3)
+
+
+def test_a_plan_says_what_members_are_worth_without_any_learner(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.naive_bayes", None)
+    at = OPTIONS.index("--epsilon")
+    argv = ["label", "none.csv", "public.csv", *OPTIONS[:at], "--epsilon", "1", "--delta", "1e-6"]
+    argv += ["--plan", "--json", "--queries", "400"]
+    for members, least, most in (("1", 0.499, 0.5), ("100", 0.2, 0.3), ("866", 0, 0.001)):
+        assert main([*argv, "--members", members]) == 0
+        shown = capsys.readouterr()
+        plan = json.loads(shown.out)
+        assert plan["members_in_use"] == int(members)
+        assert least <= plan["flip_probability"] <= most
+        assert plan["flip_probability"] <= plan["flip_probability_at_75"]
+        assert ("note: members" in shown.err) == (members != "866")
+    assert "--members = 0" in fails(capsys, *argv, "--members", "0")
+    assert "one of logistic" in fails(capsys, *argv, "--estimator", "best")
+
+
+@pytest.mark.parametrize("labeled", [True, False])
+def test_members_are_suggested_from_public_rows(capsys, folder, labeled):
+    (folder / "points.csv").write_bytes(table_text(60, 5, labeled).encode())
+    argv = ["label", "private.csv", "points.csv", *OPTIONS, "--epsilon", "3", "--suggest"]
+    assert main([*argv, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["labels"] == ("public" if labeled else "synthetic")
+    assert shown["rows"] == 600
+    assert f"members {shown['best']}" in shown
+    assert not (folder / "points.labeled.csv").exists()
+    assert "with --ids it is private" in fails(capsys, *argv, "--ids", "note")
+
+
+def test_files_are_looked_at_before_the_estimator_is_imported(capsys, folder, monkeypatch):
+    for module in ("sklearn", "sklearn.naive_bayes"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert "none.csv" in refused(capsys, private="none.csv")
+    assert "sklearn" in refused(capsys)
+
+
+OWN = """
+class {name}:
+    def fit(self, X, y):
+        self.texts = {texts}
+        return self
+
+    def predict(self, X):
+        return [self.texts] * len(X)
+"""
+
+
+def test_an_estimator_that_fails_on_public_rows_costs_nothing(capsys, folder, monkeypatch):
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "own_estimators.py").write_text(
+        OWN.format(name="Numbers", texts="1") + OWN.format(name="Ones", texts="'1'")
+    )
+    assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, "--budget", "ledger"]
+    line = fails(capsys, *argv, "--estimator", "own_estimators.Numbers")
+    assert "40 of 40 predictions are none of classes, '0', '1'" in line
+    assert main(["budget", "ledger", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 0
+    assert main([*argv, "--estimator", "own_estimators.Ones"]) == 0
+    shown = capsys.readouterr()
+    assert "note: all 40 answers are one label, '1'" in shown.err
+    assert 'shares            {"1": 1.0}' in shown.out
+    assert "flip_probability" in shown.out
+
+
+def test_no_answer_at_all_is_told_by_the_code(capsys, folder):
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, "--table", "hazard", "--epsilon", ".5"]
+    assert main([*argv, "--members", "3", "--max-unstable", "2", *SEED]) == 1
+    assert "answered          0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -293,8 +375,10 @@ def test_too_few_records_say_what_helps(capsys, folder):
         (["--save", "schema.json"], "must be a whole file that save wrote"),
         (["--estimator", "best"], "one of logistic, ridge, tree, forest, neighbors, naive-bayes"),
         (["--estimator", "no.such.Class"], "can be imported and made"),
-        (["--estimator", "json.dumps"], "can be imported and made"),
-        (["--estimator", "collections.OrderedDict"], "learner = "),
+        (["--estimator", "json.dumps"], "must be a class with fit and predict"),
+        (["--estimator", "collections.OrderedDict"], "must be a class with fit and predict"),
+        (["--estimator", "sys.exit"], "must be a class with fit and predict"),
+        (["--estimator", "os.getcwd"], "must be a class with fit and predict"),
     ],
 )
 def test_bad_flags_leave_nothing_behind(capsys, folder, options, message):
@@ -364,7 +448,7 @@ def test_private_cells_move_no_message(capsys, folder):
     for old, new in ((",yes", ",yes"), (",yes", ",what?"), ("red", "\u00b5"), ("0", "")):
         (folder / "cells.csv").write_text(table_text(600, 600, True).replace(old, new))
         result = run(capsys, "--output", f"{len(shown)}.csv", private="cells.csv")
-        answers = ("output", "answered", "bottoms")
+        answers = ("output", "answered", "bottoms", "shares")
         shown.append({name: value for name, value in result.items() if name not in answers})
     assert all(one == shown[0] for one in shown)
 
@@ -374,12 +458,16 @@ import time
 
 
 class Slow:
+    trials = 3
+
     def fit(self, X, y):
-        open("begun", "w").close()
-        time.sleep(30)
+        Slow.trials -= 1
+        if Slow.trials < 0:
+            open("begun", "w").close()
+            time.sleep(30)
 
     def predict(self, X):
-        return X
+        return ["0"] * len(X)
 """
 
 
@@ -461,7 +549,7 @@ def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, 
 
 def test_answers_that_a_kill_took_are_not_given_again_and_it_says_so(capsys, folder):
     run(capsys, "--save", "kept", "--output", "1.csv")
-    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv", code=3)
     for part in ("kept has answered 40 of 40", "paid for and lost", "--save with a new file"):
         assert part in line
 

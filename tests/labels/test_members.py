@@ -26,8 +26,8 @@ linear_model = pytest.importorskip("sklearn.linear_model")
 def test_replacing_a_record_changes_one_chunk_and_no_other_seed():
     one, two, other = Seen(), Seen(), X.copy()
     other[77] = 9.0
-    fitted(one, random_state=1)
-    fitted(two, records=other, random_state=1)
+    fitted(one, random_state=1, preflight=False)
+    fitted(two, records=other, random_state=1, preflight=False)
     assert [i for i in range(60) if one.chunks[i] != two.chunks[i]] == [17]
     assert one.seeds == two.seeds
     assert len(set(one.seeds)) == 60
@@ -38,9 +38,9 @@ def test_replacing_a_record_changes_one_chunk_and_no_other_seed():
 def test_inserting_all_records_of_an_id_changes_one_chunk(names):
     places = [0, 300, 300]
     one, two = Seen(), Seen()
-    fitted(one, ids=names, random_state=1)
+    fitted(one, ids=names, random_state=1, preflight=False)
     more = (np.insert(X, places, 9.0, axis=0), np.insert(Y, places, 1))
-    fitted(two, *more, ids=np.insert(names, places, -5), random_state=1)
+    fitted(two, *more, ids=np.insert(names, places, -5), random_state=1, preflight=False)
     changed = [i for i in range(60) if one.chunks[i] != two.chunks[i]]
     assert len(changed) == 1
     assert len(two.chunks[changed[0]][0]) == len(one.chunks[changed[0]][0]) + 3
@@ -51,8 +51,8 @@ def test_inserting_all_records_of_an_id_changes_one_chunk(names):
 
 def test_chunks_of_two_keys_differ():
     one, two = Seen(), Seen()
-    fitted(one, ids=np.arange(600))
-    fitted(two, ids=np.arange(600))
+    fitted(one, ids=np.arange(600), preflight=False)
+    fitted(two, ids=np.arange(600), preflight=False)
     assert one.chunks != two.chunks
 
 
@@ -68,7 +68,7 @@ def test_a_chunk_does_not_move_the_generators_of_others(draws):
 
     before = (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
     for extra in (0, 7):
-        fitted(lambda X, y, extra=extra: learner(X, y, extra), random_state=5)
+        fitted(lambda X, y, extra=extra: learner(X, y, extra), random_state=5, preflight=False)
     assert drawn[0] == drawn[7]
     assert len(set(drawn[0])) == 60
     assert before == (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
@@ -108,7 +108,7 @@ def test_torch_is_seeded_for_each_member_and_put_back(monkeypatch, loaded_before
         torch.state = X[0, 0]
         return lambda Q: np.zeros(len(Q), int)
 
-    fitted(learner)
+    fitted(learner, preflight=False)
     first = 0 if loaded_before else 1
     assert seen[first:] == torch.seeds
     assert len(set(torch.seeds)) == 60 - first
@@ -146,7 +146,7 @@ def loud(X, y):
 def test_members_fail_in_silence_and_vote_for_the_smallest_label(capfd, caplog, recwarn):
     # Of 60 members some 36 fail or leave the label set: the smallest label wins or is bottom.
     votes = sum(int(abs(X[i, 0]) * 1e6) % 10 > 6 for i in range(60))
-    answers = fitted(loud, epsilon=100).label(Q)
+    answers = fitted(loud, epsilon=100, preflight=False).label(Q, preflight=False)
     assert votes < 25
     assert answers.labels.tolist() == [0, 0, 0, 0]
     assert capfd.readouterr() == ("", "")
@@ -160,7 +160,8 @@ def test_what_refuses_every_chunk_answers_with_the_smallest_label():
     def refuse(X, y):
         raise KeyError
 
-    assert fitted(refuse, classes=[5, 3], labels=Y * 2 + 3).label(Q).labels.tolist() == [3] * 4
+    made = fitted(refuse, classes=[5, 3], labels=Y * 2 + 3, preflight=False)
+    assert made.label(Q, preflight=False).labels.tolist() == [3] * 4
     # Nine of ten chunks are empty, and nobody is told.
     few = fitted(records=X[:6], labels=Y[:6], ids=np.arange(6))
     assert few.label(Q).labels.tolist() == [0] * 4
@@ -183,7 +184,7 @@ def test_diagnosis_names_chunks_and_protects_nothing():
     assert set(made.diagnosis_) == {c for c, way in enumerate(ways) if way < 7}
     with pytest.raises(ParameterError, match="budget is given, but diagnose=True"):
         fitted(diagnose=True, budget=Budget(100, 0.1))
-    assert fitted(loud).label(Q).record is not None
+    assert fitted(loud).label(Q, preflight=False).record is not None
 
 
 def public(value, depth=4):
@@ -206,7 +207,14 @@ def test_nothing_public_depends_on_the_records(table):
     assert not any("GaussianNB object" in text or "Member" in text for text in shown[0])
     answer = made[0].label(Q)
     names = {field.name for field in dataclasses.fields(answer)}
-    assert names == {"labels", "is_bottom", "unstable_left", "queries_left", "record"}
+    assert names == {
+        "labels",
+        "is_bottom",
+        "unstable_left",
+        "queries_left",
+        "record",
+        "flip_probability",
+    }
     assert vars(answer).keys() == names
     assert isinstance(answer, LabelResult)
     assert not hasattr(made[0], "__getstate__") or isinstance(answer.record, PrivacyRecord)
@@ -240,7 +248,7 @@ def test_members_use_one_thread_for_linear_algebra(monkeypatch, limits, installe
         return lambda Q: learner(X, y) and np.zeros(len(Q), int)
 
     monkeypatch.setitem(sys.modules, "threadpoolctl", limits if installed else None)
-    fitted(learner).label(Q)
+    fitted(learner, preflight=False).label(Q, preflight=False)
     threads = set().union(*seen)
     assert len(seen) == 120
     assert threads == ({1} if installed else {2})
@@ -356,5 +364,5 @@ def test_a_fork_within_a_turn_stays_in_it():
         codes.append(exit_code(forked(work)))
         return lambda Q: np.ones(len(Q), int)
 
-    fitted(learner, members=2)
+    fitted(learner, members=2, preflight=False)
     assert codes == [0, 0]

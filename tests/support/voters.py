@@ -22,8 +22,9 @@ def labeler(learner=None, **changed):
 
 
 def fitted(learner=None, records=X, labels=Y, ids=None, budget=None, random_state=None, **changed):
+    how = {"ids": ids, "budget": budget, "preflight": changed.pop("preflight", True)}
     made = labeler(learner, **changed)
-    return made.fit(records, labels, ids=ids, budget=budget, random_state=random_state)
+    return made.fit(records, labels, random_state=random_state, **how)
 
 
 def soft(learner=None, **changed):

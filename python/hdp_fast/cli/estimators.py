@@ -19,11 +19,23 @@ _KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
 RULE = f"{', '.join(_KNOWN)}, or a class as package.module.Class"
 
 
+def check_name(name: str) -> None:
+    """Refuse what is neither a name nor like a class; nothing is imported.
+
+    Raises: ParameterError that lists the names.
+    """
+    if name not in _KNOWN and "." not in name.strip("."):
+        refuse("--estimator", name, f"it must be one of {RULE}")
+
+
 def estimator(name: str) -> Any:
     """An untrained classifier; a class of the caller's own is called without arguments.
 
-    Raises: ParameterError that lists the names; ImportError without scikit-learn, for one of them.
+    Nothing but a class with fit and predict is called.
+
+    Raises: as check_name; ParameterError; ImportError without scikit-learn, for one of the names.
     """
+    check_name(name)
     if name in _KNOWN:
         path, options = _KNOWN[name]
         try:
@@ -31,12 +43,18 @@ def estimator(name: str) -> Any:
         except ImportError as error:
             needed = "scikit-learn: pip install hdp-fast[sklearn]"
             raise ImportError(f"--estimator {name} needs {needed}") from error
-    if "." not in name.strip("."):
-        refuse("--estimator", name, f"it must be one of {RULE}")
+    rule = "it must be a class that can be imported and made"
     try:
-        return _load_class(name)()
+        kind = _load_class(name)
     except Exception as error:
-        refuse("--estimator", name, f"it must be a class that can be imported and made ({error!r})")
+        refuse("--estimator", name, f"{rule} ({error!r})")
+    learns = all(callable(getattr(kind, method, None)) for method in ("fit", "predict"))
+    if not (isinstance(kind, type) and learns):
+        refuse("--estimator", name, "it must be a class with fit and predict")
+    try:
+        return kind()
+    except Exception as error:
+        refuse("--estimator", name, f"{rule} ({error!r})")
 
 
 def _load_class(path: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 
 from .. import plotting
 from .._support import progress
-from .._support.validate import positive, probability, refuse
+from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Ignore, Schema
 from ..data.table import Table, read_table
-from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError
+from ..exceptions import BudgetExceeded, ParameterError
+from ..labels.advice import suggest
+from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.saved_file import require_free
 from ..stability.gaussian import GaussianVote
@@ -26,6 +29,7 @@ from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
 from .appended_column import Append, appender, suffix_of
+from .exit_codes import ExitCode
 from .output import check_new, record_of, show, spent
 from .table_commands import FILE_HELP, read_schema
 
@@ -37,10 +41,16 @@ written, except by --save, whose file is as private as PRIVATE; PUBLIC is not pr
 is public and says which columns are features; it says which rows have label 1 and not 0, unless
 --classes lists all labels, which are public, too. --members decides how many rows get a label, and
 how good it is, not how private it is. Labels are texts to the estimator."""
+_MOST_MEMBERS = 1 << 24
 _TABLES = ("fewest", "hazard", "vote", "gaussian")
 _PARAMETERS = (
     *("epsilon", "delta", "queries", "max_unstable"),
     *("members", "beta", "agreement", "table", "threshold"),
+)
+
+_SUGGESTED = (
+    *("epsilon", "delta", "queries", "classes", "max_unstable"),
+    *("beta", "agreement", "table", "threshold"),
 )
 
 
@@ -58,7 +68,12 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
-    add("--plan", action="store_true", help="print how many members are needed, and stop")
+    add("--plan", action="store_true", help="print what members are needed and worth, and stop")
+    add(
+        "--suggest",
+        action="store_true",
+        help="try --members on PUBLIC for PRIVATE's rows, and stop",
+    )
     add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
@@ -125,25 +140,58 @@ class _Task:
         return labels
 
 
-def _label(arguments: argparse.Namespace) -> None:
+def _label(arguments: argparse.Namespace) -> ExitCode | None:
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
     places = _places(arguments)
-    learner = estimators.estimator(arguments.estimator)
+    estimators.check_name(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before = spent(budget)
     task = _read_task(arguments)
-    labeler = _labeler(arguments, task, learner)
+    labeler = _labeler(arguments, task)
     if arguments.plan:
-        show(_summarize_plan(labeler.plan()), arguments.json)
-        return
+        _show_plan(labeler, arguments)
+        return None
+    if arguments.suggest:
+        _suggest(labeler, arguments, task)
+        return None
     try:
-        if not hasattr(labeler, "members_"):
+        is_new = not hasattr(labeler, "members_")
+        if is_new:
             _train(labeler, arguments, task, budget)
-        result = labeler.label(task.points, progress=progress.can_show())
+        # A new one has been tried on these points before it was trained.
+        result = labeler.label(task.points, progress=progress.can_show(), preflight=not is_new)
         _deliver(places, task, labeler, result, arguments.json)
+        return None if result.shares else ExitCode.NOTHING_USEFUL
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
+
+
+def _show_plan(labeler: PrivateLabeler, arguments: argparse.Namespace) -> None:
+    plan = labeler.plan()
+    members = plan.k if labeler.members is None else labeler.members
+    positive_int("--members", members, _MOST_MEMBERS)
+    note_flips(plan, members)
+    show(_summarize_plan(plan, members), arguments.json)
+
+
+def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task) -> None:
+    """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
+    if arguments.ids is not None:
+        raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
+    private, public = read_table(arguments.private), read_table(arguments.public)
+    result = suggest(
+        estimators.estimator(arguments.estimator),
+        task.points,
+        task.labels(public) if task.label in public.columns else None,
+        n=private.rows,
+        **{name: getattr(labeler, name) for name in _SUGGESTED},
+    )
+    summary = dataclasses.asdict(result) | {"rows": private.rows}
+    for one in summary.pop("candidates"):
+        accuracy, flip = one["accuracy"], one["flip_probability"]
+        summary[f"members {one['members']}"] = f"accuracy {accuracy:.3f}, flipped {flip:.3f}"
+    show(summary, arguments.json)
 
 
 def _places(arguments: argparse.Namespace) -> _Places:
@@ -158,7 +206,7 @@ def _places(arguments: argparse.Namespace) -> _Places:
         refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
     record = arguments.record or output.with_name(f"{output.name}.json")
     places = _Places(output, record, arguments.plot)
-    if not arguments.plan:
+    if not (arguments.plan or arguments.suggest):
         _check_new(places, arguments.save)
     return places
 
@@ -194,8 +242,8 @@ def _read_task(arguments: argparse.Namespace) -> _Task:
     return _Task(schema, classes, label, column, schema.floats(table), append)
 
 
-def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> PrivateLabeler:
-    """A labeler that is still to be trained, or the one that was kept."""
+def _labeler(arguments: argparse.Namespace, task: _Task) -> PrivateLabeler:
+    """A labeler that still needs its learner and training, or the one that was kept."""
     options = {name: getattr(arguments, name) for name in _PARAMETERS}
     options = {name: value for name, value in options.items() if value is not None}
     options["classes"] = sorted(task.classes or ["0", "1"])
@@ -206,7 +254,7 @@ def _labeler(arguments: argparse.Namespace, task: _Task, learner: Any) -> Privat
     if queries < rows:
         raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
     options.setdefault("max_unstable", queries // 20 + 1)
-    return PrivateLabeler(learner, **options)
+    return PrivateLabeler(None, **options)
 
 
 def _load(arguments: argparse.Namespace, options: dict[str, Any], rows: int) -> PrivateLabeler:
@@ -234,17 +282,20 @@ def _train(
     if arguments.ids is not None:
         column = private.column(arguments.ids)
         ids = np.array(column.texts)[column.codes]
-    elif labeler.members is None and private.rows < plan.k:
-        fault = f"PRIVATE has {private.rows:,} rows, but {plan.k:,} members need one each"
-        rule = "--members K is as private and promises no --beta; fewer --queries need fewer"
-        raise InsufficientSamples(f"{fault} (the paper: {plan.k_paper:,}): {rule}")
+    elif labeler.members is None:
+        require_records(plan, private.rows, plan.k, f"PRIVATE has {private.rows:,} rows")
+    X, y = task.schema.floats(private), task.labels(private)
+    # Scikit-learn takes seconds to import: not before the files have been looked at.
+    labeler.learner = estimators.estimator(arguments.estimator)
+    labeler.check(task.points, records=None if ids is not None else private.rows)
     labeler.fit(
-        task.schema.floats(private),
-        task.labels(private),
+        X,
+        y,
         ids=ids,
         budget=budget,
         random_state=arguments.seed,
         progress=progress.can_show(),
+        preflight=False,
     )
     if arguments.save is not None:
         labeler.save(arguments.save)
@@ -282,15 +333,17 @@ def _summarize(
         "answered": len(result.labels) - bottoms,
         "bottoms": bottoms,
         "unanswered": len(task.points) - len(result.labels),
+        "shares": {label: round(share, 4) for label, share in result.shares.items()},
         "members": labeler.members_,
         "unstable_left": result.unstable_left,
         "queries_left": result.queries_left,
-        "plan": _summarize_plan(labeler.plan_),
+        "flip_probability": result.flip_probability,
+        "plan": _summarize_plan(labeler.plan_, labeler.members_),
         "record": record_of(result.record),
     }
 
 
-def _summarize_plan(plan: VotePlan) -> dict[str, Any]:
+def _summarize_plan(plan: VotePlan, members: int) -> dict[str, Any]:
     table = plan.table
     return {
         "members": plan.k,
@@ -302,6 +355,9 @@ def _summarize_plan(plan: VotePlan) -> dict[str, Any]:
         "levels": None if isinstance(table, GaussianVote) else table.J,
         "queries": table.queries,
         "max_unstable": table.max_unstable if isinstance(table, HazardTable) else None,
+        "members_in_use": members,
+        "flip_probability": plan.flip(members),
+        "flip_probability_at_75": plan.flip(members, agreement=0.75),
     }
 
 

@@ -4,12 +4,14 @@ The records are split among members, each of which trains a model of its own. As
 members vote, and a verified table of coins answers with the winner, or with bottom where the vote
 is close. One record changes one vote, and the members, their votes and how close a vote was stay
 private: answers are all that is ever shown. PrivateLabeler answers queries with labels, SoftLabeler
-with scores; PrivateLearner trains on labels a model that may be asked without end.
+with scores; PrivateLearner trains on labels a model that may be asked without end. `suggest` says
+how many members to take.
 """
 
 from __future__ import annotations
 
 from .._support.lazy import list_only
+from .advice import Candidate, Suggestion, suggest
 from .label_plans import sgd_stability, soft_bins, unstable_queries
 from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
@@ -17,17 +19,20 @@ from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learnin
 from .soft_labeler import ScoreResult, SoftLabeler
 
 __all__ = [
+    "Candidate",
     "LabelResult",
     "LearningPlan",
     "PrivateLabeler",
     "PrivateLearner",
     "ScoreResult",
     "SoftLabeler",
+    "Suggestion",
     "pac_sample_size",
     "plan_answers",
     "plan_learning",
     "sgd_stability",
     "soft_bins",
+    "suggest",
     "unstable_queries",
 ]
 

@@ -17,16 +17,19 @@ from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import positive_int, refuse, shorten
 from ..budget.account import Budget, spend
+from ..data.records import check_features
 from ..exceptions import CheckpointError, HdpFastError, ParameterError
 from ..record import PrivacyRecord, rng_of
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import AnyTable, VotePlan
 from ..stability.tables import HazardTable
 from .ensemble import train_ensemble
+from .few_records import note_flips, require_records
 from .fitted import Fitted
 from .members import check_learner
 from .parameters import LabelerParameters
 from .partition import choose_chunks
+from .preflight import Preflight
 from .saved_file import ledger_of, new_file, pack_members, read_file, resolve_path
 from .usage import UsageAccount
 
@@ -75,6 +78,32 @@ class Labeler(LabelerParameters, ABC):
     def unstable_left(self) -> int | None:
         """Bottoms until all answers end; None where none or any number may come."""
         return self._require_fitted().unstable_left()
+
+    def check(self, Q: Any, *, records: int | None = None) -> None:
+        """Whether members could answer for public points; nothing is asked, and nothing spent.
+
+        Q: as label's or score's, which do the same before they ask, unless preflight=False. The
+        learner is trained as a member would be, on rows of Q, those of fewer than four points made
+        up, with made-up labels that hold every class, and asked for all of Q. After fit the
+        container, columns and dtypes of Q are compared with those of X. No private value is read.
+        records: how many there are to train on, before fit, if that is public: members are tried on
+        as many rows as they would get.
+
+        Guarantee: none is needed: nothing of the records is used but what is public.
+        Raises: ShapeError, ParameterError: for points of another kind than X, and what the learner
+            raised, or that it says no class, where most trials fail.
+        Cost: the training of one to seven members, and their predictions for Q; for more points of
+            the same kind the predictions alone.
+        Source: none.
+        """
+        if self._state is not None:
+            self._state.preflight.check(self._state.check_points(Q))
+            return
+        check_learner(self.learner)
+        size = None
+        if records is not None:
+            size = -(-positive_int("records", records, _MOST) // self._members(self.plan()))
+        self._preflight(None, size).check(check_features("Q", Q))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the members in a file and what they have used up in a ledger next to it.
@@ -160,7 +189,9 @@ class Labeler(LabelerParameters, ABC):
         if random_state is not None:
             ensemble.rng = make_generator(random_state)
             record = record and replace(record, rng=rng_of(random_state))
-        labeler._begin(Fitted(state["plan"], record, ensemble, account, labeler._label_set()))
+        untried = replace(labeler._preflight(None, None), facts=ensemble.facts)
+        classes = labeler._label_set()
+        labeler._begin(Fitted(state["plan"], record, ensemble, account, classes, untried))
         return labeler
 
     def _train(
@@ -171,12 +202,14 @@ class Labeler(LabelerParameters, ABC):
         budget: Budget | None,
         random_state: RandomState,
         progress: bool,
+        preflight: bool,
     ) -> Self:
         plan = self.plan()
-        members = self.members
-        k = plan.k if members is None else positive_int("members", members, _MOST_MEMBERS)
+        k = self._members(plan)
         check_random_state(random_state)
         check_learner(self.learner)
+        if ids is None:
+            require_records(plan, len(y), k, f"X has {len(y):,} records")
         chunks = choose_chunks(ids, len(y), k)
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
@@ -186,7 +219,8 @@ class Labeler(LabelerParameters, ABC):
         with bar(k, "member", progress) as shown, spend(budget, record):
             ensemble = train_ensemble(self.learner, X, y, chunks, plan.table, random_state, shown)
             shown_record = None if self.diagnose else record
-            fitted = Fitted(plan, shown_record, ensemble, UsageAccount(), classes)
+            trial.facts = ensemble.facts
+            fitted = Fitted(plan, shown_record, ensemble, UsageAccount(), classes, trial)
             self._note(fitted, [member.fault for member in ensemble.members])
             self._begin(fitted)
         return self
@@ -210,6 +244,25 @@ class Labeler(LabelerParameters, ABC):
             neighbors="add_remove" if identified else "replace_one",
             rng=rng_of(random_state),
         )
+
+    def _members(self, plan: VotePlan) -> int:
+        """How many members are used."""
+        if self.members is None:
+            return plan.k
+        return positive_int("members", self.members, _MOST_MEMBERS)
+
+    def _preflight(self, y: NDArray[Any] | None, size: int | None) -> Preflight:
+        """Trials of the learner, with labels of the dtype of y alone, and none of its entries."""
+        classes = self._label_set()
+        targets = classes
+        if not len(classes):
+            texts = y is not None and y.dtype.kind in "OU"
+            targets = (
+                np.array(["0", "1"], object)
+                if texts
+                else np.array([0, 1], None if y is None else y.dtype)
+            )
+        return Preflight(self.learner, classes, targets, None, size)
 
     def _label_set(self) -> NDArray[Any]:
         """The labels that members vote for; none where they score."""

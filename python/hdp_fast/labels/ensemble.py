@@ -23,6 +23,7 @@ from ..stability.sessions import TableSession
 from ..stability.tables import HazardTable
 from .members import Chunk, Member, run_tasks, score, train, vote
 from .partition import Chunks
+from .public_facts import Facts, facts_of
 
 # Votes of all members that are held at a time.
 MOST_VOTES = 1 << 27
@@ -38,6 +39,7 @@ class Ensemble:
         key: what the members' seeds are derived from.
         shape: of one record's features.
         rng: draws the table's coins of a test stream; None for the operating system.
+        facts: of all records, which are public; None in a file of an older version.
     """
 
     members: list[Member]
@@ -45,6 +47,7 @@ class Ensemble:
     key: bytes
     shape: tuple[int, ...]
     rng: np.random.Generator | None
+    facts: Facts | None = None
 
     def votes(
         self, Q: Any, classes: NDArray[Any], position: int, bar: Any
@@ -101,7 +104,7 @@ def train_ensemble(
         for chunk, rows in enumerate(chunks(key))
     )
     members = run_tasks(train, tasks, bar.update)
-    return Ensemble(members, table, key, tuple(X.shape[1:]), rng)
+    return Ensemble(members, table, key, tuple(X.shape[1:]), rng, facts_of(X))
 
 
 def turn_of(key: bytes, chunk: int, position: int) -> Turn:

@@ -20,6 +20,7 @@ from ..stability.plans import AnyTable, VotePlan
 from ..stability.sessions import TableSession
 from ..stability.tables import HazardTable
 from .ensemble import Ensemble
+from .preflight import Preflight
 from .usage import Usage, UsageAccount
 
 
@@ -32,6 +33,7 @@ class Fitted:
         ensemble: the members, of which no other account may pay for answers.
         account: what has been used up.
         classes: the labels that members may vote for; none of them where they score.
+        preflight: what is tried with points before they are asked.
     """
 
     plan: VotePlan
@@ -39,6 +41,7 @@ class Fitted:
     ensemble: Ensemble
     account: UsageAccount
     classes: NDArray[Any]
+    preflight: Preflight
     diagnosis: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -66,11 +69,19 @@ class Fitted:
 
         Raises: ShapeError, BudgetExceeded.
         """
+        queries = self.check_points(Q)
+        self._check_left(self.account.usage(), records.count_rows(queries))
+        return queries
+
+    def check_points(self, Q: Any) -> Any:
+        """Points of the shape of X's records, however many.
+
+        Raises: ShapeError, ParameterError.
+        """
         queries = records.check_features("Q", Q)
         if tuple(queries.shape[1:]) != self.ensemble.shape:
             rule = f"it must be (q, *{self.ensemble.shape}), as X was"
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        self._check_left(self.account.usage(), records.count_rows(queries))
         return queries
 
     def check_bottoms(self, bottoms: int | None) -> int | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
+from .._support.notes import note
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse
 from ..budget.account import Budget
@@ -23,7 +24,11 @@ from .label_set import check_classes, check_labels, choose_marker
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
 
-@dataclass(frozen=True, kw_only=True)
+# One label alone is no news of fewer answers.
+_FEW_ANSWERS = 8
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LabelResult:
     """Answers to queries.
 
@@ -34,6 +39,8 @@ class LabelResult:
         unstable_left: bottoms until the labeler ends; None where none or any number may come.
         queries_left: queries that may still be asked.
         record: what protects all answers of the labeler together; None with diagnose=True.
+        flip_probability: with which a unanimous vote of the members is not answered with its label;
+            a public number, which no answer moves.
     """
 
     labels: NDArray[Any]
@@ -41,6 +48,21 @@ class LabelResult:
     unstable_left: int | None
     queries_left: int
     record: PrivacyRecord | None
+    flip_probability: float | None = None
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The share of each label among the answers that are no bottoms."""
+        values, counts = np.unique(self.labels[~self.is_bottom], return_counts=True)
+        shares = counts / max(1, counts.sum())
+        return dict(zip(values.tolist(), shares.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        bottoms = int(np.count_nonzero(self.is_bottom))
+        shares = ", ".join(f"{label!r}: {share:.3f}" for label, share in self.shares.items())
+        counts = f"{len(self.labels) - bottoms:,} answered, {bottoms:,} bottoms"
+        left = f"{self.queries_left:,} queries left"
+        return f"LabelResult({counts}, shares {{{shares}}}, {left})"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -162,6 +184,7 @@ class PrivateLabeler(Labeler):
         budget: Budget | None = None,
         random_state: RandomState = None,
         progress: bool = False,
+        preflight: bool = True,
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
@@ -175,39 +198,54 @@ class PrivateLabeler(Labeler):
         record moves. budget: charged epsilon and delta once, here, before any training; one of
         neighbors="add_remove" with ids. random_state: None draws from the operating system; an int
         or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
-        where joblib's backend gives all results at once, it moves at the end.
+        where joblib's backend gives all results at once, it moves at the end. preflight: train the
+        learner before anything is charged on made-up rows of the container, dtypes and columns of
+        X: it is refused where it fails at them and not at the same rows in a plain array (sparse
+        matrices, one dimension), and where it may be the rows' fault, there is a UtilityWarning.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
             without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
             them before any training.
-        Cost: the learner's, k times on n / k records, and the plan's.
+        Cost: the learner's, k times on n / k records, and the plan's; the trial is one to four
+            members more.
         Source: as the class.
         """
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
         records = check_features("X", X)
         labels = check_labels(y, int(records.shape[0]), classes)
-        return self._train(records, labels, ids, budget, random_state, progress)
+        return self._train(records, labels, ids, budget, random_state, progress, preflight)
 
-    def label(self, Q: Any, *, bottoms: int | None = None, progress: bool = False) -> LabelResult:
+    def label(
+        self,
+        Q: Any,
+        *,
+        bottoms: int | None = None,
+        progress: bool = False,
+        preflight: bool = True,
+    ) -> LabelResult:
         """Ask for the labels of public points.
 
         Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
         so that the rest of the unstable budget is kept for other points. They are answered in their
         order, up to the bottom that stops them; the others are not used up. Members see all of Q at
         once: one that fails at a single point votes for the smallest label at all of them.
-        progress: show a bar (tqdm) over the votes of all members.
+        progress: show a bar (tqdm) over the votes of all members. preflight: do what check does,
+        before anything is asked.
 
         Guarantee: as the class: all calls together, and however many answers there are.
         Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
-            the last bottom; ImportError without tqdm where progress is wanted. Nothing is used up
-            then. CheckpointError when a saved labeler's ledger has become unusable.
+            the last bottom; ImportError without tqdm where progress is wanted; what check raises.
+            Nothing is used up then. CheckpointError when a saved labeler's ledger has become
+            unusable.
         Cost: a prediction of each member for each point, and a pass over their votes.
         Source: as the class.
         """
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
+        if preflight and fitted.record is not None:
+            fitted.preflight.check(points)
         classes = fitted.classes
         with fitted.show_progress(points, "vote", progress) as bar:
             counts = self._count_votes(fitted, points, bar)
@@ -216,13 +254,16 @@ class PrivateLabeler(Labeler):
         )
         is_bottom = codes < 0
         values = np.where(is_bottom, choose_marker(self.bottom, classes), classes[codes])
-        return LabelResult(
+        result = LabelResult(
             labels=values,
             is_bottom=is_bottom,
             unstable_left=unstable_left,
             queries_left=queries_left,
             record=fitted.record,
+            flip_probability=fitted.plan.flip(fitted.members),
         )
+        _note_one_label(result)
+        return result
 
     def unfitted(self) -> PrivateLabeler:
         """A labeler of the same parameters without members.
@@ -248,6 +289,17 @@ class PrivateLabeler(Labeler):
             self._note(fitted, faults)
             counts.append(stability.count_votes(votes, size))
         return np.concatenate(counts)
+
+
+def _note_one_label(result: LabelResult) -> None:
+    """Say of released answers that they may be those of members that failed."""
+    shares = result.shares
+    answered = np.count_nonzero(~result.is_bottom)
+    if answered >= _FEW_ANSWERS and len(shares) == 1:
+        (label,) = shares
+        cause = "as they are where members fail on private rows, or learn the more frequent label"
+        advice = "try the learner with diagnose=True on public rows like them"
+        note(f"all {answered:,} answers are one label, {label!r}, {cause}: {advice}")
 
 
 _NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

@@ -19,6 +19,7 @@ from ..record import PrivacyRecord
 from .label_set import check_targets
 from .labeler import LabelResult, PrivateLabeler
 from .members import check_learner, train_openly
+from .public_facts import compare, facts_of
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 
@@ -68,6 +69,7 @@ class PrivateLearner(SettableParameters):
         budget: Budget | None = None,
         random_state: RandomState = None,
         progress: bool = False,
+        preflight: bool = True,
     ) -> Self:
         """Train the members, label the public points, and train the final model on them.
 
@@ -75,14 +77,16 @@ class PrivateLearner(SettableParameters):
         at most as many as the labeler may be asked; None for private="labels": then so many records
         of X, spread evenly, lose their labels and become the public points, and neither ids nor a
         budget can be given, since a budget counts what protects whole records. Where the labeler
-        gives its last bottom, the points after it are left out.
+        gives its last bottom, the points after it are left out. preflight: try the labeler's
+        learner on the points, as PrivateLabeler.check does, before anything is charged.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples; BudgetExceeded for more points than
             the labeler may be asked; ImportError without tqdm where progress is wanted: all of
             them before any training. What final raises comes after labels_ is there, and so does
             InsufficientSamples where no point was labeled.
-        Cost: the labeler's training and answers, and the final model's training.
+        Cost: the labeler's training and answers, the final model's training, and that of
+            PrivateLabeler.check.
         Source: as the class.
         """
         self._check()
@@ -92,10 +96,20 @@ class PrivateLearner(SettableParameters):
             points, records, labels = self._split(records, labels, public, ids, budget)
         else:
             points = self._points(public, records)
-        labeler = self.labeler.unfitted().fit(
-            records, labels, ids=ids, budget=budget, random_state=random_state, progress=progress
+        labeler = self.labeler.unfitted()
+        if preflight and not labeler.diagnose:
+            compare(facts_of(records), facts_of(points), "public")
+            labeler.check(points, records=len(labels) if ids is None else None)
+        labeler.fit(
+            records,
+            labels,
+            ids=ids,
+            budget=budget,
+            random_state=random_state,
+            progress=progress,
+            preflight=False,
         )
-        self.labels_ = labeler.label(points, progress=progress)
+        self.labels_ = labeler.label(points, progress=progress, preflight=False)
         self.record_ = self._record(labeler.record_)
         self._learn(points, labeler.classes_, random_state)
         return self

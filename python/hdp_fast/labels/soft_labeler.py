@@ -100,11 +100,12 @@ class SoftLabeler(Labeler):
         budget: Budget | None = None,
         random_state: RandomState = None,
         progress: bool = False,
+        preflight: bool = True,
     ) -> Self:
         """Train the members; what was trained before is forgotten.
 
-        X, ids, budget, random_state, progress: as PrivateLabeler.fit. y: what the learner takes,
-        (n,), finite numbers or texts; a list of numbers becomes float64.
+        X, ids, budget, random_state, progress, preflight: as PrivateLabeler.fit. y: what the
+        learner takes, (n,), finite numbers or texts; a list of numbers becomes float64.
 
         Guarantee: as the class.
         Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
@@ -117,15 +118,21 @@ class SoftLabeler(Labeler):
         labels = check_targets(y, int(records.shape[0]))
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ParameterError("y holds something else, but every number must be finite")
-        return self._train(records, labels, ids, budget, random_state, progress)
+        return self._train(records, labels, ids, budget, random_state, progress, preflight)
 
     def score(
-        self, Q: Any, bins: int, *, bottoms: int | None = None, progress: bool = False
+        self,
+        Q: Any,
+        bins: int,
+        *,
+        bottoms: int | None = None,
+        progress: bool = False,
+        preflight: bool = True,
     ) -> ScoreResult:
         """Ask for the scores of public points.
 
-        Q, bottoms, progress: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 / bins; another
-        number in another call, if less is known of those points.
+        Q, bottoms, progress, preflight: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 /
+        bins; another number in another call, if less is known of those points.
 
         Guarantee: as the class: all calls together, and however many answers there are.
         Raises: as PrivateLabeler.label.
@@ -136,6 +143,8 @@ class SoftLabeler(Labeler):
             raise ParameterError("bins = 1, but it must be at least 2")
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
+        if preflight and fitted.record is not None:
+            fitted.preflight.check(points)
         with fitted.show_progress(points, "score", progress) as bar:
             scores = self._collect_scores(fitted, points, bar)
         values, unstable_left, queries_left = fitted.answer(

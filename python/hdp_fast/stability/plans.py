@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .._support.validate import positive, positive_int, probability, refuse
+from .._support.validate import number, positive, positive_int, probability, refuse
 from ..exceptions import ParameterError
 from .gaussian import THRESHOLD, GaussianVote
 from .tables import HazardTable, VoteTable
@@ -39,6 +40,22 @@ class VotePlan:
     k_vote: int | None
     k_paper: int
     k_gaussian: int | None = None
+
+    def flip(self, members: int | None = None, *, agreement: float = 1.0) -> float:
+        """The probability that the label that members agree on is not the answer.
+
+        members: how many vote; None for k. agreement: share of them that agree, in (1/2, 1]; all
+        others agree on another label. The answer is another label, or bottom.
+
+        Raises: ParameterError.
+        Cost: microseconds.
+        Source: the table itself; for a GaussianVote a sum over its noise, as of a continuous one.
+        """
+        k = self.k if members is None else positive_int("members", members, _MOST)
+        share = number("agreement", agreement)
+        if not 0.5 < share <= 1:
+            refuse("agreement", agreement, "it must lie in (1/2, 1]")
+        return flip_probability(self.table, k, round(share * k))
 
 
 def plan(
@@ -83,6 +100,34 @@ def plan(
         k_paper=paper_members(max_unstable, queries, **goal),
         k_gaussian=needed["k_gaussian"],
     )
+
+
+def flip_probability(table: AnyTable, k: int, count: int) -> float:
+    """The probability that a table does not answer with the label of `count` of k members.
+
+    All others agree on one other label, the smaller one where that counts.
+    """
+    if isinstance(table, GaussianVote):
+        return _flip_by_noise(table, k, count)
+    ties_lost = isinstance(table, HazardTable)
+    level = (2 * count - k - ties_lost) // 2
+    if level < 0:
+        return 1.0
+    return float(table.probabilities[min(level, table.J)])
+
+
+def _flip_by_noise(vote: GaussianVote, k: int, count: int) -> float:
+    """Pr[the count with noise is not ahead of every other one by the gap]."""
+    z = np.linspace(-9, 9, 1801)
+    weights = np.exp(-(z**2) / 2)
+    weights /= weights.sum()
+    # Ties are lost to the first of the others alone.
+    others = [(k - count, max(vote.gap, 1)), *[(0, vote.gap)] * (vote.labels - 2)]
+    ahead = np.ones_like(z)
+    for (votes, gap), times in Counter(others).items():
+        leads = (count - votes - gap + 0.5) / float(vote.sigma) + z
+        ahead *= np.array([(1 + math.erf(lead / math.sqrt(2))) / 2 for lead in leads]) ** times
+    return float(1 - weights @ ahead)
 
 
 def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:

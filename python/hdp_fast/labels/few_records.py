@@ -1,0 +1,46 @@
+"""What is said of members that are too few to be of use, or too many for the records."""
+
+from __future__ import annotations
+
+from .._support.notes import note
+from ..exceptions import InsufficientSamples
+from ..stability.plans import VotePlan
+from ..stability.tables import HazardTable
+
+# Of the answers to unanimous votes, before somebody is told.
+_MOST_FLIPS = 0.05
+# Records from which a member learns something.
+_FEW_ROWS = 10
+
+
+def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
+    """Refuse more members than records, and say what as many records are good for.
+
+    name: of the records, with what they are.
+
+    Raises: InsufficientSamples.
+    """
+    if n >= k:
+        return
+    fit = max(1, n // _FEW_ROWS)
+    flip = plan.flip(fit)
+    fault = f"{name}, but {k:,} members need one each (the paper: {plan.k_paper:,})"
+    rows = f"{fit:,} members of about {min(n, _FEW_ROWS)} would fit"
+    worth = f"even a unanimous vote of them is {_fate(plan)} with probability {flip:.3f}"
+    advice = f"take members = {fit:,}"
+    if flip > _MOST_FLIPS:
+        advice = "too much to be of use; a larger epsilon, fewer queries or more records help"
+    raise InsufficientSamples(f"{fault}: {rows}, and {worth}: {advice}")
+
+
+def note_flips(plan: VotePlan, k: int) -> None:
+    """Say in public that so few members are worth little, before anything is spent."""
+    flip = plan.flip(k)
+    if flip > _MOST_FLIPS:
+        fault = f"members = {k:,}, but even a unanimous vote of them is {_fate(plan)}"
+        advice = "fewer queries, a larger epsilon or more members make it less"
+        note(f"{fault} with probability {flip:.3f} ({plan.k:,} keep beta): {advice}")
+
+
+def _fate(plan: VotePlan) -> str:
+    return "turned into bottom" if isinstance(plan.table, HazardTable) else "flipped"

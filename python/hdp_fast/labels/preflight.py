@@ -1,0 +1,186 @@
+"""A trial of a learner before anything is paid for, on public or made-up rows alone.
+
+A member that fails votes for the smallest label in silence, since what happens to it is private.
+What happens to the same learner on public rows with made-up labels is not, and may be told.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.notes import note
+from .._support.turns import Turn
+from .._support.validate import refuse
+from ..data import records
+from ..exceptions import ParameterError
+from .made_up_rows import make_rows, plainer_rows
+from .members import Chunk, Member, run_tasks, score, train, vote
+from .public_facts import Facts, compare, facts_of
+
+_TRIALS = 3
+# With fewer public points members are tried on made-up rows.
+_FEWEST_POINTS = 4
+# Records of a member where nobody may know how many there are.
+_USUAL_SIZE = 256
+_LONGEST_FAULT = 300
+# What stands in made-up columns of texts: words, or numbers that a learner may convert.
+_TEXTS = (("alpha beta", "gamma delta"), ("0", "1"))
+_OFF = "preflight=False leaves this trial out"
+
+
+@dataclass
+class Preflight:
+    """What is known in public of members, and the trials that were made with it.
+
+    Attributes:
+        learner: the caller's; None for a labeler that was loaded, which is compared and not tried.
+        classes: what members vote for; none of them where they score.
+        targets: different labels that stand for those of the records in a trial.
+        facts: of X; None before fit.
+        size: records of each member; None where their number is private.
+    """
+
+    learner: Any
+    classes: NDArray[Any]
+    targets: NDArray[Any]
+    facts: Facts | None
+    size: int | None
+    _trained: list[Member] = field(default_factory=list)
+
+    def check(self, Q: Any) -> None:
+        """Compare points with X, and ask members that were trained on points for all of them.
+
+        Raises: ParameterError where they differ, and where most members fail.
+        """
+        if self.facts is not None:
+            compare(self.facts, facts_of(Q), "Q")
+        if self.learner is None or not records.count_rows(Q):
+            return
+        if self._trained and not any(self._ask(self._trained, Q)):
+            return
+        self._trained = self._try_on(Q)
+
+    def check_container(self, X: Any) -> None:
+        """Train the learner on made-up rows of X's container, dtypes and columns: on no entry.
+
+        Raises: ParameterError where it fails, and works on the same rows in a plain array.
+        """
+        size = self._size()
+        first = ""
+        for texts in _TEXTS:
+            rows = make_rows(X, size, texts)
+            if rows is None:
+                return
+            fault = self._try_made_up(rows)
+            if not fault:
+                break
+            if plainer := plainer_rows(rows):
+                advice, plain = plainer
+                if not self._try_made_up(plain):
+                    rule = f"it fails on {facts_of(rows).container}, as X is one ({fault})"
+                    refuse("learner", self.learner, f"{rule}: {advice}; {_OFF}")
+            first = first or fault
+        else:
+            rule = "which may be no fault of it; if members fail like that, all answers are one"
+            note(f"learner fails on made-up rows like those of X ({first}), {rule} label")
+            return
+        if first:
+            note(
+                f"learner fails on texts that are no numbers ({first}), but X has a column of texts"
+            )
+
+    def _try_made_up(self, rows: Any) -> str:
+        (fault,) = self._ask(self._train([rows]), rows)
+        return fault
+
+    def _size(self) -> int:
+        return max(self.size or _USUAL_SIZE, 2 * len(self.targets), _FEWEST_POINTS)
+
+    def _try_on(self, Q: Any) -> list[Member]:
+        """Members that were trained on points.
+
+        Raises: ParameterError where most of them fail.
+        """
+        size, rng = self._size(), np.random.default_rng(0)
+        q = records.count_rows(Q)
+        members = self._train(_samples(Q, size, rng))
+        faults = self._ask(members, Q)
+        if _most_fail(faults):
+            fault = next(filter(None, faults))
+            trained = [member for member in members if not member.fault]
+            made = make_rows(Q, size, None) if not trained and q >= _FEWEST_POINTS else None
+            if made is None or any(self._ask(self._train([made]), Q)):
+                self._refuse(fault)
+            note(f"learner could not be trained on public points with made-up labels ({fault})")
+        elif _FEWEST_POINTS <= q < 2 * size:
+            self._try_on_thirds(Q, size, rng)
+        return members
+
+    def _try_on_thirds(self, Q: Any, size: int, rng: np.random.Generator) -> None:
+        """Whether members fail at what stands in few rows of Q, and so in no record, perhaps."""
+        thirds = np.array_split(rng.permutation(records.count_rows(Q)), 3)
+        samples = [records.take_rows(Q, rng.choice(rows, size)) for rows in thirds]
+        faults = self._ask(self._train(samples), Q)
+        if _most_fail(faults):
+            fault = next(filter(None, faults))
+            rule = "members that have not seen all values of Q fail at all of it"
+            note(f"{rule} ({fault}): let the learner ignore what it does not know")
+
+    def _refuse(self, fault: str) -> None:
+        cause = f"trained on some of them with made-up labels it fails ({fault})"
+        rule = "members that fail vote for one label everywhere"
+        if not len(self.classes):
+            rule = "members that fail score 0 everywhere"
+        raise ParameterError(f"learner is of no use for these points: {cause}, and {rule}; {_OFF}")
+
+    def _train(self, samples: list[Any]) -> list[Member]:
+        rng = np.random.default_rng(1)
+        chunks = [
+            Chunk(rows, rng.permutation(np.resize(self.targets, records.count_rows(rows))))
+            for rows in samples
+        ]
+        turns = (Turn(seed, os.getpid()) for seed in range(len(chunks)))
+        tasks = ((chunk, self.learner, turn) for chunk, turn in zip(chunks, turns, strict=True))
+        return run_tasks(train, tasks, _nothing)
+
+    def _ask(self, members: list[Member], Q: Any) -> list[str]:
+        """What goes wrong with each; nothing where most predictions are fine."""
+        task, more = (vote, [self.classes]) if len(self.classes) else (score, [])
+        turn = Turn(len(members), os.getpid())
+        results = run_tasks(task, ((member, Q, *more, turn) for member in members), _nothing)
+        return [self._describe(fault, records.count_rows(Q)) for _, fault in results]
+
+    def _describe(self, fault: str, size: int) -> str:
+        outside = fault.removesuffix(" predictions are no label")
+        if outside == fault:
+            text = " ".join(fault.replace("\\n", " ").split())
+            return text if len(text) <= _LONGEST_FAULT else text[: _LONGEST_FAULT - 3] + "..."
+        few = 2 * int(outside) <= size
+        labels = ", ".join(map(repr, self.classes[:5].tolist()))
+        return "" if few else f"{outside} of {size} predictions are none of classes, {labels}"
+
+
+def _samples(Q: Any, size: int, rng: np.random.Generator) -> list[Any]:
+    """Rows for members: a few of Q for each, or all of Q and some twice, or made-up ones."""
+    q = records.count_rows(Q)
+    if q < _FEWEST_POINTS:
+        made = make_rows(Q, size, None)
+        rows = np.resize(np.arange(q), size)
+        return [records.take_rows(Q, rows) if made is None else made]
+    if size <= q // 2:
+        return [records.take_rows(Q, rng.permutation(q)[:size]) for _ in range(_TRIALS)]
+    rows = np.concatenate([rng.permutation(q), rng.integers(q, size=max(0, size - q))])
+    return [records.take_rows(Q, rng.permutation(rows))]
+
+
+def _most_fail(faults: list[str]) -> bool:
+    return 2 * sum(map(bool, faults)) > len(faults)
+
+
+def _nothing() -> None:
+    """Stands for a bar that does not move."""
