@@ -222,7 +222,12 @@ def _learn(arguments: argparse.Namespace) -> None:
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
-    summary = {**_hypothesis(result), "alpha": result.alpha, "record": record_of(result.record)}
+    summary = {
+        **_hypothesis(result),
+        "alpha": result.alpha,
+        "promise": result.summary,
+        "record": record_of(result.record),
+    }
     deliver(summary, arguments)
 
 

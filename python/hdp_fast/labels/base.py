@@ -215,6 +215,11 @@ class Labeler(LabelerParameters, ABC):
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         classes = self._label_set()
         record = self._record(plan.table, k, ids is not None, random_state)
+        note_flips(plan, k)
+        # With ids nobody may learn how many records there are.
+        trial = self._preflight(y, len(y) // k if ids is None else None)
+        if preflight and not self.diagnose:
+            trial.check_container(X)
         log_stage("labels: %d members learn", k)
         with bar(k, "member", progress) as shown, spend(budget, record):
             ensemble = train_ensemble(self.learner, X, y, chunks, plan.table, random_state, shown)

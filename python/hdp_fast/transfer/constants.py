@@ -10,7 +10,7 @@ import numpy as np
 from .. import local
 from .._support.types import Bits
 from ..learners.linear_model import LinearModel
-from .adapters import Hypothesis
+from ..local.pool import Hypothesis
 
 _OF_BITS = ("conjunction", "parity", "at_least")
 
