@@ -47,6 +47,7 @@ Run `python benches/papers/stability_labels.py`: about ten minutes on one core.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -155,7 +156,12 @@ def descent_accuracy(
     steps, batch, radius = descent
     models = 1 if classes == 2 else classes
     learner = Remembering(
-        loss="logistic", steps=steps, batch_size=batch, radius=radius, delta=DELTA
+        loss="logistic",
+        steps=steps,
+        batch_size=batch,
+        radius=radius,
+        delta=DELTA,
+        epsilon=math.inf,
     )
     learner = learner.calibrate(epsilon=epsilon, n=len(split.y), rounds=models)
     labels = [split.y] if models == 1 else [split.y == label for label in range(classes)]

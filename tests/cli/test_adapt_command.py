@@ -67,9 +67,9 @@ def run(capsys, *argv, **files):
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys, *argv, **files):
+def refused(capsys, *argv, code=2, **files):
     before = {path.name for path in Path().iterdir()}
-    line = fails(capsys, *command(*argv, **files))
+    line = fails(capsys, *command(*argv, **files), code=code)
     assert {path.name for path in Path().iterdir()} == before
     return line
 
@@ -242,7 +242,7 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
     argv = [*PRIVATE, "--budget", "ledger"]
     run(capsys, *argv)
     assert spent(capsys) == {"epsilon": 4, "delta": 1e-5}
-    line = refused(capsys, *argv, "--output", "model.json", "--predict", "third.csv")
+    line = refused(capsys, *argv, "--output", "model.json", "--predict", "third.csv", code=3)
     assert "epsilon = 4.0 and delta = 1e-05 was requested" in line
     assert spent(capsys) == {"epsilon": 4, "delta": 1e-5}
 

@@ -191,7 +191,7 @@ def test_learn_and_transfer_spend_from_a_budget(capsys, npz, tmp_path):
     found = shown_budget(capsys, path)
     assert found["spent"]["epsilon"] == 16
     assert [entry["state"] for entry in found["records"]] == ["committed"] * 2
-    line = fails(capsys, "parity", "learn", *common)
+    line = fails(capsys, "parity", "learn", *common, code=3)
     assert all(number in line for number in ("16.0", "20.0", "8.0"))
     assert shown_budget(capsys, path) == found
 

@@ -145,7 +145,8 @@ def test_picture_needs_matplotlib_only_for_itself(source, tmp_path, monkeypatch)
     ],
 )
 def test_bad_options(source, tmp_path, capsys, options, message):
-    assert main(["demo", str(source), "--output", str(tmp_path), *options]) == 2
+    code = 3 if options[0] == "--max-blocks" and options[1] != "0" else 2
+    assert main(["demo", str(source), "--output", str(tmp_path), *options]) == code
     error = capsys.readouterr().err
     assert error.startswith("hdp-fast: error: ")
     assert message in error

@@ -9,7 +9,7 @@ from hostile_arrays import content, mutate, plain, told
 from processes import forking
 from targets import TARGETS
 
-from hdp_fast.exceptions import HdpFastError
+from hdp_fast.exceptions import HdpFastError, UtilityWarning
 
 pytestmark = forking
 CASES, PART = size(600, 100_000), size(600, 10_000)
@@ -59,6 +59,8 @@ def outcome(target, arrays):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", "random_state")
+            # A few records are of little use, and are told so.
+            warnings.filterwarnings("ignore", category=UtilityWarning)
             returned = target.call(*arrays)
     except (HdpFastError, TypeError) as error:
         named = any(name in str(error) for name in (*target.arrays, *target.names))
