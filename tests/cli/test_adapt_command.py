@@ -67,9 +67,9 @@ def run(capsys, *argv, **files):
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys, *argv, **files):
+def refused(capsys, *argv, code=2, **files):
     before = {path.name for path in Path().iterdir()}
-    line = fails(capsys, *command(*argv, **files))
+    line = fails(capsys, *command(*argv, **files), code=code)
     assert {path.name for path in Path().iterdir()} == before
     return line
 
@@ -242,7 +242,7 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
     argv = [*PRIVATE, "--budget", "ledger"]
     run(capsys, *argv)
     assert spent(capsys) == {"epsilon": 4, "delta": 1e-5}
-    line = refused(capsys, *argv, "--output", "model.json", "--predict", "third.csv")
+    line = refused(capsys, *argv, "--output", "model.json", "--predict", "third.csv", code=3)
     assert "epsilon = 4.0 and delta = 1e-05 was requested" in line
     assert spent(capsys) == {"epsilon": 4, "delta": 1e-5}
 
@@ -383,3 +383,16 @@ def test_help_says_what_is_protected(capsys):
         assert part in text
     for part in ("--epsilon inf nobody is", "--predict is not protected", "no row is longer"):
         assert part in text
+
+
+@pytest.mark.parametrize("privacy", [PRIVATE, NOBODY])
+@pytest.mark.parametrize(("rule", "kind"), [({"above": 1e6}, "no"), ({"above": -1e6}, "every")])
+def test_a_public_source_of_one_label_is_refused(capsys, folder, privacy, rule, kind):
+    (folder / "schema.json").write_text(schema_text(rule))
+    line = refused(capsys, *privacy)
+    assert f"column 'price' of SOURCE makes {kind} row a positive one" in line
+
+
+def test_a_private_source_of_one_label_is_not_told(capsys, folder):
+    (folder / "schema.json").write_text(schema_text({"above": 1e6}))
+    run(capsys, *PRIVATE, "--private", "source")

@@ -69,9 +69,9 @@ def run(capsys, *argv, private="private.csv", public="public.csv"):
     return json.loads(capsys.readouterr().out)
 
 
-def refused(capsys, *argv, private="private.csv", public="public.csv"):
+def refused(capsys, *argv, private="private.csv", public="public.csv", code=2):
     before = {path.name for path in Path().iterdir()}
-    line = fails(capsys, "label", private, public, *OPTIONS, *argv)
+    line = fails(capsys, "label", private, public, *OPTIONS, *argv, code=code)
     assert {path.name for path in Path().iterdir()} == before
     return line
 
@@ -217,7 +217,7 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     one, two = ([row["buys"] for row in read(name)] for name in ("1.csv", "2.csv"))
     clear = np.abs(rows(40, 40)[0] - 50) > 12
     assert np.array_equal(np.array(one)[clear], np.array(two)[clear])
-    line = refused(capsys, *argv, "--output", "3.csv")
+    line = refused(capsys, *argv, "--output", "3.csv", code=3)
     assert "PUBLIC has 40 queries, but kept has answered 80 of 100, and has 20 left" in line
     changed = refused(capsys, *argv, "--max-unstable", "4", "--output", "3.csv")
     assert "--max-unstable = 4, but kept was made for 3" in changed
@@ -225,14 +225,14 @@ def test_members_go_on_with_what_is_left(capsys, folder):
     assert PrivateLabeler.load("kept", trusted=True).queries_left == 20
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 20, "delta": 1e-3}
-    assert "epsilon" in refused(capsys, "--budget", "ledger")
+    assert "epsilon" in refused(capsys, "--budget", "ledger", code=3)
 
 
 def test_a_budget_that_is_too_small_refuses_before_anything(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "3", "--delta", ".1"]) == 0
     capsys.readouterr()
     argv = ["--budget", "ledger", "--save", "kept", "--plot", "found.png"]
-    assert "epsilon = 20.0 and delta = 0.001 was requested" in refused(capsys, *argv)
+    assert "epsilon = 20.0 and delta = 0.001 was requested" in refused(capsys, *argv, code=3)
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"] == {"epsilon": 0, "delta": 0}
 
@@ -255,10 +255,10 @@ def test_a_plan_is_shown_before_private_records_are_read(capsys, folder):
 def test_too_few_records_say_what_helps(capsys, folder):
     at = OPTIONS.index("--members")
     argv = ["label", "private.csv", "public.csv", *OPTIONS[:at], "--epsilon", ".1"]
-    line = fails(capsys, *argv)
+    line = fails(capsys, *argv, code=3)
     for part in ("600 rows", "members need one each", "the paper:", "--members K", "no --beta"):
         assert part in line
-    assert "601 members" in refused(capsys, "--members", "601")
+    assert "601 members" in refused(capsys, "--members", "601", code=3)
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, 
 
 def test_answers_that_a_kill_took_are_not_given_again_and_it_says_so(capsys, folder):
     run(capsys, "--save", "kept", "--output", "1.csv")
-    line = refused(capsys, "--save", "kept", "--output", "2.csv")
+    line = refused(capsys, "--save", "kept", "--output", "2.csv", code=3)
     for part in ("kept has answered 40 of 40", "paid for and lost", "--save with a new file"):
         assert part in line
 

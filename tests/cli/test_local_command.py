@@ -54,7 +54,7 @@ def process(*argv, **options):
 
 def ask(capsys, *argv, path="question.json"):
     """Makes a question's file."""
-    printed(capsys, "question", *argv, "--output", path)
+    printed(capsys, "question", *argv, "--output", path, "--force")
     return Question.from_json(Path(path).read_text())
 
 
@@ -364,7 +364,7 @@ def test_a_device_spends_from_a_budget_once(capsys):
     options = ["--budget", "ledger", "--state", "state", "--question"]
     first = printed(capsys, "randomize", "1", *options, "question.json")
     assert printed(capsys, "randomize", "1", *options, "question.json") == first
-    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json")
+    assert "1.5" in fails(capsys, "local", "randomize", "red", *options, "other.json", code=3)
     fails(capsys, "local", "randomize", "none", "--budget", "ledger", "--question", "question.json")
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 1
@@ -537,7 +537,7 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     expected = question.randomizer.aggregate([json.loads(line)["report"] for line in lines])
     assert list(results[0]["frequencies"].values()) == expected.frequencies().tolist()
     # In place, and merged with itself: all duplicates.
-    again = ["--merge", "a.npz", "--merge", "a.npz", "--aggregate", "a.npz"]
+    again = ["--merge", "a.npz", "--merge", "a.npz", "--aggregate", "a.npz", "--force"]
     assert found(capsys, "collect", *again, "--question", "question.json")["accepted"] == 90
 
 

@@ -126,7 +126,7 @@ def _transfer(inputs, folder):
     options = ["--schema", inputs / "binary.json", "--agents-epsilon", 2, "--kappa", 0.5]
     options += ["--eta", 0.8, "--rounds", 3, "--epsilon", 1, "--delta", 1e-5, "--alpha", 0.2]
     options += ["--schedule", "every", "--choose", "smallest", "--json"]
-    options += ["--checkpoint", folder / "run", "--output", folder / "result.json"]
+    options += ["--checkpoint", folder / "run", "--output", folder / "result.json", "--force"]
     tables = [inputs / "source.csv", inputs / "target.csv"]
     return ["transfer", *tables, *options, "--budget", inputs / "ledger"]
 

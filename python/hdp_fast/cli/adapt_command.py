@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
@@ -18,12 +19,13 @@ from ..adaptation.nonconvex import NonConvexAdaptation
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Label, Schema
-from ..data.table import Table, read_table
+from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
-from .appended_column import Append, appender, suffix_of
-from .output import check_new, record_of, show, spent
+from .appended_column import Append, appender
+from .output import Watch, check_outputs, record_of, show, spent
 from .scaled_features import ScaledFeatures
-from .table_commands import FILE_HELP, read_schema
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read, sign_of
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many: records that fit badly weigh less, and those of
@@ -60,11 +62,12 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
     add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
-    add("--predictions", type=Path, metavar="OUT", help="new, in FILE's format [FILE.predicted...]")
-    add("--output", type=Path, metavar="FILE", help="new, JSON: the predictor and its record")
+    add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
+    add("--output", type=Path, metavar="FILE", help="JSON: the predictor and its record")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
     add("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
     parser.set_defaults(command=_adapt)
 
 
@@ -78,7 +81,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 class _Places(NamedTuple):
-    """The files that results are written to, all of them new, since old ones may be paid for."""
+    """The files that results are written to."""
 
     output: Path | None
     predictions: Path | None
@@ -86,12 +89,6 @@ class _Places(NamedTuple):
     def as_strings(self) -> dict[str, str | None]:
         """The names of the files, for the summary."""
         return {name: path and str(path) for name, path in self._asdict().items()}
-
-    def describe(self) -> list[str]:
-        """Which of the files are written, in words."""
-        paths = [path for path in self if path is not None]
-        parts = [f"{path} is {'' if path.exists() else 'not '}written" for path in paths]
-        return parts or ["nothing is written"]
 
 
 class _PredictionRequest(NamedTuple):
@@ -106,9 +103,9 @@ def _adapt(arguments: argparse.Namespace) -> None:
     learner = _make_learner(arguments)
     places = _validate_places(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before = spent(budget)
+    before, watch = spent(budget), Watch(places)
     features = ScaledFeatures(_read_label_schema(arguments))
-    request = None if arguments.predict is None else _read_request(arguments.predict, features)
+    request = None if arguments.predict is None else _read_request(arguments, features)
     try:
         data = [
             *_read_records(arguments, "source", features),
@@ -117,7 +114,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
         learner.set_params(budget=budget).fit(*data)
         _deliver(arguments, places, learner, features, request)
     except KeyboardInterrupt:
-        parts = places.describe()
+        parts = watch.describe() or ["nothing is written"]
         if budget is not None:
             parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
         raise KeyboardInterrupt("; ".join(parts)) from None
@@ -157,7 +154,7 @@ def _validate_places(arguments: argparse.Namespace) -> _Places:
     elif predictions is not None:
         raise ParameterError("--predictions must go with --predict")
     places = _Places(arguments.output, predictions)
-    check_new(places)
+    check_outputs(arguments, places)
     return places
 
 
@@ -174,33 +171,42 @@ def _read_label_schema(arguments: argparse.Namespace) -> Schema:
     return schema
 
 
-def _read_request(path: Path, features: ScaledFeatures) -> _PredictionRequest:
-    table, label = read_table(path), features.schema.label.column
+def _read_request(arguments: argparse.Namespace, features: ScaledFeatures) -> _PredictionRequest:
+    path, label = arguments.predict, features.schema.label.column
+    table = read(path, arguments, public=True)
     column = label if label not in table.columns else f"{label}_predicted"
     if column in table.columns:
         raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
-    return _PredictionRequest(features.rows(table), column, appender(path, column))
+    return _PredictionRequest(
+        features.rows(table), column, appender(path, column, sign_of(arguments))
+    )
 
 
 def _read_records(
     arguments: argparse.Namespace, domain: str, features: ScaledFeatures
 ) -> tuple[Floats, NDArray[Any]]:
-    table = read_table(getattr(arguments, domain))
-    if arguments.private != domain or not _protects(arguments):
-        _check_labels(table, domain, features.schema.label)
+    public = arguments.private != domain or not _protects(arguments)
+    table = read(getattr(arguments, domain), arguments, public=public)
     labels = features.schema.float_labels(table)
+    if public:
+        _check_labels(table, domain, features.schema.label, labels)
     return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
 
 
-def _check_labels(table: Table, domain: str, label: Label) -> None:
-    """Refuse public labels beyond their bounds: nobody is protected by keeping quiet about them."""
+def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> None:
+    """Refuse public labels that are beyond their bounds, or all alike: nobody is protected here."""
+    where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
+        if domain == "source" and len(np.unique(labels)) == 1:
+            kind = "every" if labels[0] > 0 else "no"
+            rule = f"the schema's label, {json.dumps(label._json())}, must tell its rows apart"
+            raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
         return
     low, high = label.bounds
     numbers = table.column(label.column).numbers()
     if not ((low <= numbers) & (numbers <= high)).all():
-        labels = f"column {label.column!r} of {domain.upper()} holds others"
-        raise ParameterError(f"{labels}, but public labels must be numbers in [{low:g}, {high:g}]")
+        rule = f"public labels must be numbers in [{low:g}, {high:g}]"
+        raise ParameterError(f"{where} holds others, but {rule}")
 
 
 def _deliver(

@@ -20,7 +20,7 @@ from ..data import files
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.frequency import FrequencyAggregate
-from .output import check_output, deliver, record_of, say
+from .output import check_output, check_outputs, deliver, record_of, say
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -192,8 +192,7 @@ def _standard_input() -> IO[bytes]:
 
 def _collect(arguments: argparse.Namespace) -> None:
     probability("--beta", arguments.beta)
-    check_output(arguments)
-    _check_aggregate(arguments.aggregate)
+    check_outputs(arguments, [arguments.output, _check_aggregate(arguments.aggregate)])
     question = read_question(arguments.question)
     collection = Collection(question)
     try:
@@ -215,11 +214,10 @@ def _collect(arguments: argparse.Namespace) -> None:
     deliver(summary, arguments)
 
 
-def _check_aggregate(path: Path | None) -> None:
-    if path is not None:
-        if path.suffix != ".npz":
-            refuse("--aggregate", str(path), "it must end in .npz")
-        files.check_writable(path)
+def _check_aggregate(path: Path | None) -> Path | None:
+    if path is not None and path.suffix != ".npz":
+        refuse("--aggregate", str(path), "it must end in .npz")
+    return path
 
 
 def _read(collection: Collection, arguments: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from .._support.validate import positive, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Ignore, Schema
-from ..data.table import Table, read_table
+from ..data.table import Table, suffix_of
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.saved_file import require_free
@@ -25,9 +25,10 @@ from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
-from .appended_column import Append, appender, suffix_of
-from .output import check_new, record_of, show, spent
-from .table_commands import FILE_HELP, read_schema
+from .appended_column import Append, appender
+from .output import Watch, check_outputs, record_of, show, spent
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read, sign_of
 
 _TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
 PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
@@ -58,6 +59,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
+    add_delimiter(parser)
     add("--plan", action="store_true", help="print how many members are needed, and stop")
     add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
@@ -83,7 +85,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where results go, all of them new files: what is there has been paid for."""
+    """Where results go."""
 
     output: Path
     record: Path
@@ -131,7 +133,7 @@ def _label(arguments: argparse.Namespace) -> None:
     places = _places(arguments)
     learner = estimators.estimator(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before = spent(budget)
+    before, watch = spent(budget), Watch([places.output])
     task = _read_task(arguments)
     labeler = _labeler(arguments, task, learner)
     if arguments.plan:
@@ -143,7 +145,7 @@ def _label(arguments: argparse.Namespace) -> None:
         result = labeler.label(task.points, progress=progress.can_show())
         _deliver(places, task, labeler, result, arguments.json)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
+        raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
 
 
 def _places(arguments: argparse.Namespace) -> _Places:
@@ -159,16 +161,16 @@ def _places(arguments: argparse.Namespace) -> _Places:
     record = arguments.record or output.with_name(f"{output.name}.json")
     places = _Places(output, record, arguments.plot)
     if not arguments.plan:
-        _check_new(places, arguments.save)
+        _check_new(places, arguments)
     return places
 
 
-def _check_new(places: _Places, save: Path | None) -> None:
-    new = [places.output, places.record, places.plot]
+def _check_new(places: _Places, arguments: argparse.Namespace) -> None:
+    new, save = [places.output, places.record, places.plot], arguments.save
     if save is not None and not save.exists():
         require_free(save)
         new.append(save)
-    check_new(new)
+    check_outputs(arguments, new)
     if places.plot is not None:
         plotting.require()
 
@@ -186,11 +188,11 @@ def _read_task(arguments: argparse.Namespace) -> _Task:
         classes = [text.strip() for text in classes]
         if "" in classes:
             refuse("--classes", arguments.classes, "it must be texts with commas between")
-    table = read_table(arguments.public)
+    table = read(arguments.public, arguments, public=True)
     column = label if label not in table.columns else f"{label}_private"
     if column in table.columns:
         raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
-    append = appender(arguments.public, column)
+    append = appender(arguments.public, column, sign_of(arguments))
     return _Task(schema, classes, label, column, schema.floats(table), append)
 
 
@@ -229,7 +231,7 @@ def _train(
     labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task, budget: Budget | None
 ) -> None:
     plan = labeler.plan()
-    private = read_table(arguments.private)
+    private = read(arguments.private, arguments)
     ids = None
     if arguments.ids is not None:
         column = private.column(arguments.ids)
@@ -305,10 +307,9 @@ def _summarize_plan(plan: VotePlan) -> dict[str, Any]:
     }
 
 
-def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:
+def _cost(watch: Watch, arguments: argparse.Namespace, before: str, after: str) -> str:
     """What an interrupted run leaves behind, in words."""
-    written = "written" if places.output.exists() else "not written"
-    parts = [f"{places.output} is {written}"]
+    parts = watch.describe()
     if after:
         parts.append(f"of the budget {after} are spent, before this run {before}")
     if arguments.save is not None and arguments.save.exists():

@@ -23,24 +23,49 @@ def record_of(record: PrivacyRecord | None) -> Any:
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Refuse an output that can't be written.
+    """Refuse an --output as check_outputs does."""
+    check_outputs(arguments, [arguments.output])
 
-    Before the run: a private result that can't be written has spent its epsilon all the same.
+
+def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -> None:
+    """Refuse outputs that can't be written, that are inputs, or that are there without --force.
+
+    Before the run: a private result that can't be written has spent its epsilon all the same, and
+    one that is there has been paid for.
     """
-    if arguments.output is not None:
-        files.check_writable(arguments.output)
-
-
-def check_new(paths: Iterable[Path | None]) -> None:
-    """Refuse outputs that can't be written, and those that are there: they have been paid for."""
-    taken: set[Path] = set()
-    for path in paths:
-        if path is None:
-            continue
+    outputs = [path for path in paths if path is not None]
+    others = [path for path in vars(arguments).values() if isinstance(path, Path)]
+    others = [path for path in others if not any(path is output for output in outputs)]
+    taken = {os.path.realpath(path) for path in others}
+    for path in outputs:
         files.check_writable(path)
-        if path.exists() or path in taken:
-            raise ParameterError(f"each output must be a new file of its own, got {path}")
-        taken.add(path)
+        if path.exists() and not arguments.force:
+            text = f"each output must be a new file of its own, got {path}"
+            raise ParameterError(f"{text}, which is there: --force replaces it")
+        if os.path.realpath(path) in taken:
+            text = f"each output must be a new file of its own, got {path}"
+            raise ParameterError(f"{text}, which stands for another file of this command, too")
+        taken.add(os.path.realpath(path))
+
+
+class Watch:
+    """Tells of files which of them have been written since it was made, replaced ones included."""
+
+    def __init__(self, paths: Iterable[Path | None]) -> None:
+        """Note what is there."""
+        self._before = {path: _inode(path) for path in paths if path is not None}
+
+    def describe(self) -> list[str]:
+        """Which of the files are written, in words."""
+        return [
+            f"{path} is {'not ' if _inode(path) in (None, before) else ''}written"
+            for path, before in self._before.items()
+        ]
+
+
+def _inode(path: Path) -> int | None:
+    """Another one after a file was replaced as a whole."""
+    return path.stat().st_ino if path.exists() else None
 
 
 def spent(budget: Budget | None) -> str:
@@ -105,6 +130,21 @@ def say(text: str, fate: str = "") -> None:
             raise
         fault = error.strerror or "it cannot be written"
     raise ParameterError(f"can't write to the standard output: {fault}{fate}")
+
+
+def complain(text: str) -> None:
+    """One line on the error stream, where there is one."""
+    try:
+        if sys.stderr is not None:
+            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def inform(arguments: argparse.Namespace, text: str) -> None:
+    """One line beside the result, on the error stream, unless --quiet."""
+    if not arguments.quiet:
+        complain(text)
 
 
 def silence(stream: TextIO | None) -> None:
