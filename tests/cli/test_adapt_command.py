@@ -352,6 +352,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert time.monotonic() - start < 2
     assert process.returncode == 130
     assert error == (
+        "hdp-fast: protected: target.csv, epsilon = 4, delta = 1e-05; public: source.csv\n"
         "hdp-fast: interrupted: model.json is not written; "
         "of the budget epsilon = 4 and delta = 1e-05 are spent, "
         "before this run epsilon = 0 and delta = 0\n"

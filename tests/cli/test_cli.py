@@ -426,7 +426,7 @@ def test_a_full_disk_under_the_standard_output_is_one_line(argv):
 @pytest.mark.parametrize("how", [">/dev/full", ">&-"])
 def test_a_result_that_cannot_be_printed_is_kept(npz, tmp_path, how):
     output = tmp_path / "result.json"
-    learn = ("parity", "learn", npz, "--epsilon", EPSILON)
+    learn = ("parity", "learn", npz, "--epsilon", EPSILON, "--quiet")
     code, error = redirected(how, *learn, "--output", output)
     assert (code, error.count("\n")) == (2, 1)
     assert error.endswith(f"; the result is in {output}\n")
@@ -435,7 +435,7 @@ def test_a_result_that_cannot_be_printed_is_kept(npz, tmp_path, how):
 
 @FULL
 def test_a_result_that_is_lost_is_said_to_be_paid_for(npz):
-    code, error = redirected(">/dev/full", "parity", "learn", npz, "--epsilon", EPSILON)
+    code, error = redirected(">/dev/full", "parity", "learn", npz, "--epsilon", EPSILON, "--quiet")
     assert (code, error.count("\n")) == (2, 1)
     assert "No space left on device; the result has been paid for and is lost" in error
 

@@ -297,3 +297,76 @@ def test_tables_of_other_delimiters(capsys, tmp_path, monkeypatch):
     assert "did you mean 'y'?" in fails(
         capsys, "schema", "x.csv", "--delimiter", ";", "--label", "Y", "--above", "1"
     )
+
+
+def protection(capsys, *argv):
+    """The first line of a command, which must go well."""
+    assert main([*argv, "--json"]) in (0, 1)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert main([*argv, "--json", "--quiet", "--force"]) in (0, 1)
+    assert capsys.readouterr().err.splitlines() == others
+    return first.removeprefix("hdp-fast: "), "\n".join(others)
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """A table, a smaller one, and their schema."""
+    monkeypatch.chdir(tmp_path)
+    for name, n in (("large.csv", 4000), ("small.csv", 100)):
+        lines = [f"{age},{age > 50:d}" for age in np.random.default_rng(n).integers(0, 100, n)]
+        (tmp_path / name).write_text("\n".join(["age,buys", *lines, ""]))
+    schema = ["schema", "large.csv", "--label", "buys", "--positive", "1", "--quiet"]
+    assert main([*schema, "--output", "s.json"]) == 0
+
+
+def test_adapt_says_which_file_is_protected(capsys, tables):
+    private = ("--epsilon", "4", "--delta", "1e-6", "--steps", "5")
+    argv = ["adapt", "large.csv", "small.csv", *SCHEMA]
+    line, notes = protection(capsys, *argv, *private, "--predict", "small.csv")
+    files = "public: large.csv, small.csv"
+    assert line == f"protected: small.csv, epsilon = 4, delta = 1e-06; {files}"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, *argv, *private, "--private", "source")
+    assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, *argv, "--epsilon", "inf")
+    assert line == "protected: nothing; public: large.csv, small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, "adapt", "small.csv", "large.csv", *SCHEMA, *private)
+    assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
+    assert "TARGET has 4,000 and is protected: are the two swapped" in notes
+
+
+def test_transfer_says_which_files_are_protected(capsys, tables):
+    argv = ["transfer", "small.csv", "large.csv", *SCHEMA, "--agents-epsilon", "2"]
+    argv += ["--alpha", ".15", "--kappa", ".5", "--eta", ".5", "--rounds", "2"]
+    argv += ["--schedule", "final"]
+    line, _ = protection(capsys, *argv, "--epsilon", "1", "--delta", "1e-6")
+    assert line == "protected: small.csv, epsilon = 1, delta = 1e-06; large.csv, epsilon = 2"
+    pytest.importorskip("sklearn")
+    line, _ = protection(capsys, *argv, "--non-private")
+    assert line == "protected: large.csv, epsilon = 2; public: small.csv"
+
+
+def test_label_says_which_file_is_protected(capsys, tables):
+    pytest.importorskip("sklearn")
+    argv = [*SCHEMA, "--estimator", "naive-bayes", "--epsilon", "20", "--delta", "1e-6"]
+    argv += ["--members", "20"]
+    line, notes = protection(capsys, "label", "large.csv", "small.csv", *argv)
+    assert line == "protected: large.csv, epsilon = 20, delta = 1e-06; public: small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, "label", "small.csv", "large.csv", *argv)
+    assert line == "protected: small.csv, epsilon = 20, delta = 1e-06; public: large.csv"
+    assert "large.csv has 4,000 rows and labels, and is public, while small.csv" in notes
+
+
+def test_parity_says_which_files_are_protected(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(1).integers(2, size=(2000, 6))
+    for name in ("x.npz", "y.npz"):
+        np.savez(name, X=X, y=X[:, 1])
+    line, _ = protection(capsys, "parity", "learn", "x.npz", "--epsilon", "1")
+    assert line == "protected: x.npz, epsilon = 1"
+    argv = ["--agents", "y.npz", "--agents-epsilon", "2", "--alpha", ".3", "--epsilon", "1"]
+    line, _ = protection(capsys, "parity", "transfer", "x.npz", *argv)
+    assert line == "protected: x.npz, epsilon = 1; y.npz, epsilon = 2"

@@ -6,12 +6,14 @@ import argparse
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
 from ..adaptation.convex import ConvexAdaptation
@@ -22,7 +24,7 @@ from ..data.schema import Label, Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from .appended_column import Append, appender
-from .output import Watch, check_outputs, record_of, show, spent
+from .output import Watch, check_outputs, record_of, say_protected, show, spent
 from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read, sign_of
@@ -111,6 +113,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
             *_read_records(arguments, "source", features),
             *_read_records(arguments, "target", features),
         ]
+        _say_roles(arguments, [len(rows) for rows in data[::2]])
         learner.set_params(budget=budget).fit(*data)
         _deliver(arguments, places, learner, features, request)
     except KeyboardInterrupt:
@@ -118,6 +121,24 @@ def _adapt(arguments: argparse.Namespace) -> None:
         if budget is not None:
             parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
         raise KeyboardInterrupt("; ".join(parts)) from None
+
+
+def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
+    """Which file is protected, and a note if it is the larger one, where records cost nothing."""
+    files_by_role = dict(
+        zip(("source", "target"), (arguments.source, arguments.target), strict=True)
+    )
+    public, protected = list(files_by_role.values()), {}
+    if _protects(arguments):
+        path = files_by_role[arguments.private]
+        protected = {path: (arguments.epsilon, arguments.delta)}
+        public.remove(path)
+    if arguments.predict is not None:
+        public.append(arguments.predict)
+    say_protected(arguments, protected, public)
+    if protected and arguments.private == "target" and rows[1] > rows[0]:
+        counts = f"SOURCE has {rows[0]:,} rows, and is public, while TARGET has {rows[1]:,}"
+        note(f"{counts} and is protected: are the two swapped, or is --private source meant?")
 
 
 def _make_learner(arguments: argparse.Namespace) -> _Learner:

@@ -20,7 +20,16 @@ from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import adapt_command, label_command, local_command, table_commands
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
-from .output import check_output, check_outputs, complain, deliver, record_of, say, show
+from .output import (
+    check_output,
+    check_outputs,
+    complain,
+    deliver,
+    record_of,
+    say,
+    say_protected,
+    show,
+)
 from .parser import Parser, make_manners
 
 _DATA_HELP = (
@@ -223,6 +232,7 @@ def _learn(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    say_protected(arguments, {arguments.data: (arguments.epsilon, None)})
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
@@ -239,6 +249,8 @@ def _transfer(arguments: argparse.Namespace) -> ExitCode:
     if arguments.agents_labels is not None:
         label = None
     target = files.read_examples(arguments.agents, labels=arguments.agents_labels, label=label)
+    agents = arguments.agents, (arguments.agents_epsilon, None)
+    say_protected(arguments, dict([(arguments.data, (arguments.epsilon, None)), agents]))
     result = parity.transfer(
         examples.X,
         examples.y,

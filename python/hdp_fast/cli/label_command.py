@@ -26,7 +26,15 @@ from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
 from .appended_column import Append, appender
-from .output import Watch, check_outputs, record_of, show, spent
+from .output import (
+    Watch,
+    check_outputs,
+    note_swapped,
+    record_of,
+    say_protected,
+    show,
+    spent,
+)
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read, sign_of
 
@@ -139,6 +147,8 @@ def _label(arguments: argparse.Namespace) -> None:
     if arguments.plan:
         show(_summarize_plan(labeler.plan()), arguments.json)
         return
+    privacy = arguments.epsilon, arguments.delta
+    say_protected(arguments, {arguments.private: privacy}, [arguments.public])
     try:
         if not hasattr(labeler, "members_"):
             _train(labeler, arguments, task, budget)
@@ -232,6 +242,8 @@ def _train(
 ) -> None:
     plan = labeler.plan()
     private = read(arguments.private, arguments)
+    if task.column != task.label:
+        note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
     ids = None
     if arguments.ids is not None:
         column = private.column(arguments.ids)

@@ -7,10 +7,11 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
 from ..exceptions import ParameterError
@@ -66,6 +67,31 @@ class Watch:
 def _inode(path: Path) -> int | None:
     """Another one after a file was replaced as a whole."""
     return path.stat().st_ino if path.exists() else None
+
+
+def say_protected(
+    arguments: argparse.Namespace,
+    protected: Mapping[Path, tuple[float, float | None]],
+    public: Sequence[Path] = (),
+) -> None:
+    """The first line of a command's output: which files are protected, by what, and which are not.
+
+    protected: epsilon, and delta unless it is 0, by the file; public: all other tables. It is said
+    before anything is spent, so that whoever mixed them up can still stop it.
+    """
+    parts = [
+        f"{path}, epsilon = {epsilon:g}" + ("" if delta is None else f", delta = {delta:g}")
+        for path, (epsilon, delta) in protected.items()
+    ]
+    text = "protected: " + ("; ".join(parts) or "nothing")
+    inform(arguments, text + ("; public: " + ", ".join(map(str, public)) if public else ""))
+
+
+def note_swapped(protected: Path, rows: int, public: Path, public_rows: int) -> None:
+    """Note that the larger of two labeled files is the public one, which is rarely meant."""
+    if public_rows > rows:
+        sizes = f"{public} has {public_rows:,} rows and labels, and is public, while {protected}"
+        note(f"{sizes}, which is protected, has {rows:,}: are the two swapped?")
 
 
 def spent(budget: Budget | None) -> str:

@@ -21,7 +21,7 @@ from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
 from ..weights import DenseWeights
 from .logistic import LogisticLearner
-from .output import check_output, deliver, inform, record_of, say
+from .output import check_output, deliver, inform, record_of, say, say_protected
 from .tables import FILE_HELP, add_delimiter, read
 
 _SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
@@ -128,8 +128,17 @@ def _transfer(arguments: argparse.Namespace) -> None:
         count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
         raise AgentsExhausted(f"{count}: a larger --alpha or another --schedule needs fewer")
     X, y = _records(source, schema, arguments)
+    _say_protected(arguments)
     run.fit(X, y, agents, budget=budget)
     deliver(_summary(run.result_, schema), arguments)
+
+
+def _say_protected(arguments: argparse.Namespace) -> None:
+    agents = {arguments.target: (arguments.agents_epsilon, None)}
+    if arguments.non_private:
+        say_protected(arguments, agents, [arguments.source])
+    else:
+        say_protected(arguments, {arguments.source: (arguments.epsilon, arguments.delta), **agents})
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:
