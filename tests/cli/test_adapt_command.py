@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import math
 import signal
@@ -293,7 +294,7 @@ def test_bad_flags_leave_nothing_behind_and_cost_nothing(capsys, folder, options
 
 def test_flags_that_are_missing(capsys, folder):
     assert "--epsilon" in refused(capsys)
-    assert "--delta" in refused(capsys, "--epsilon", "1")
+    assert "--delta must be given" in refused(capsys, "--epsilon", "1")
     for flag in (["--delta", ".1"], ["--budget", "x"]):
         assert f"{flag[0]} must not go with" in refused(capsys, *NOBODY, *flag)
 
@@ -397,3 +398,22 @@ def test_a_public_source_of_one_label_is_refused(capsys, folder, privacy, rule, 
 def test_a_private_source_of_one_label_is_not_told(capsys, folder):
     (folder / "schema.json").write_text(schema_text({"above": 1e6}))
     run(capsys, *PRIVATE, "--private", "source")
+
+
+def test_predictions_are_printed_and_tables_are_read_from_a_pipe(capsys, folder, monkeypatch):
+    run(capsys, *NOBODY, "--predict", "third.csv", "--predictions", "old.csv")
+    piped = io.TextIOWrapper(io.BytesIO((folder / "target.csv").read_bytes()))
+    monkeypatch.setattr("sys.stdin", piped)
+    argv = [*NOBODY, "--predict", "third.csv", "--predictions", "-", "--output", "model.json"]
+    assert main(command(*argv, target="-")) == 0
+    assert capsys.readouterr().out.encode() == (folder / "old.csv").read_bytes()
+    assert "coefficients" in json.loads((folder / "model.json").read_text())
+    assert "--output FILE" in refused(capsys, *argv[:-2])
+    assert "--predictions - must go" in refused(capsys, *argv[:-2], "--output", "-")
+    assert not (folder / "-").exists()
+
+
+def test_an_output_of_a_dash_is_printed_as_json(capsys, folder):
+    assert main(command(*NOBODY, "--output", "-")) == 0
+    assert "coefficients" in json.loads(capsys.readouterr().out)
+    assert not (folder / "-").exists()

@@ -370,3 +370,12 @@ def test_parity_says_which_files_are_protected(capsys, tmp_path, monkeypatch):
     argv = ["--agents", "y.npz", "--agents-epsilon", "2", "--alpha", ".3", "--epsilon", "1"]
     line, _ = protection(capsys, "parity", "transfer", "x.npz", *argv)
     assert line == "protected: x.npz, epsilon = 1; y.npz, epsilon = 2"
+
+
+def test_an_output_of_a_dash_is_the_standard_output(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("local", "question", "mean", *VERBS["local", "question", "mean"])
+    assert main(asked) == main([*asked, "--output", "-"]) == 0
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] * 2 == out
+    assert list(tmp_path.iterdir()) == []

@@ -21,10 +21,20 @@ from ..adaptation.nonconvex import NonConvexAdaptation
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Label, Schema
-from ..data.table import Table, suffix_of
+from ..data.table import TEXTS, Table, suffix_of
 from ..exceptions import ParameterError
 from .appended_column import Append, appender
-from .output import Watch, check_outputs, record_of, say_protected, show, spent
+from .output import (
+    Watch,
+    check_outputs,
+    is_standard,
+    record_of,
+    say,
+    say_protected,
+    settle_output,
+    show,
+    spent,
+)
 from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read, sign_of
@@ -150,6 +160,10 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
     parameters |= {name: getattr(arguments, name) for name in ("radius", "alpha", "private")}
     parameters |= {"random_state": arguments.seed}
     if _protects(arguments):
+        for name in ("epsilon", "delta"):
+            if getattr(arguments, name) is None:
+                rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
+                raise ParameterError(f"--{name} must be given: {rule}")
         parameters |= {"epsilon": positive("--epsilon", arguments.epsilon)}
         return kind(delta=probability("--delta", arguments.delta), **parameters)
     for name in ("delta", "budget"):
@@ -170,11 +184,19 @@ def _validate_places(arguments: argparse.Namespace) -> _Places:
         suffix = suffix_of(request)
         stem = request.name.removesuffix(suffix)
         predictions = predictions or request.with_name(f"{stem}.predicted{suffix}")
-        if not predictions.name.endswith(suffix):
+        if is_standard(predictions):
+            if suffix.lower() not in TEXTS:
+                refuse("--predictions", "-", f"{suffix} files cannot be printed")
+        elif not predictions.name.lower().endswith(suffix.lower()):
             refuse("--predictions", str(predictions), f"it must end in {suffix}, as FILE does")
     elif predictions is not None:
         raise ParameterError("--predictions must go with --predict")
+    settle_output(arguments)
     places = _Places(arguments.output, predictions)
+    if is_standard(predictions):
+        if arguments.output is None:
+            raise ParameterError("--predictions - must go with --output FILE, for the predictor")
+        places = _Places(arguments.output, None)
     check_outputs(arguments, places)
     return places
 
@@ -244,12 +266,20 @@ def _deliver(
         if places.output is not None:
             files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
             written = places.output
-        if places.predictions is not None and request is not None:
+        if request is not None:
             labels = features.labels(learner.scores(request.rows))
-            files.write_atomically(places.predictions, request.append(labels))
+            _write_predictions(places, request.append(labels), written)
     finally:
         # It is paid for: a full disk must not take it along.
-        show(summary, arguments.json, written)
+        if written is None or not is_standard(arguments.predictions):
+            show(summary, arguments.json, written)
+
+
+def _write_predictions(places: _Places, table: bytes, written: Path | None) -> None:
+    if places.predictions is not None:
+        files.write_atomically(places.predictions, table)
+    else:
+        say(table.decode().removesuffix("\n"), f"; the predictor is in {written}")
 
 
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:

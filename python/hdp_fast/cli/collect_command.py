@@ -20,7 +20,7 @@ from ..data import files
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.frequency import FrequencyAggregate
-from .output import check_output, check_outputs, deliver, record_of, say
+from .output import check_output, check_outputs, deliver, record_of, say, settle_output
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -192,6 +192,7 @@ def _standard_input() -> IO[bytes]:
 
 def _collect(arguments: argparse.Namespace) -> None:
     probability("--beta", arguments.beta)
+    settle_output(arguments)
     check_outputs(arguments, [arguments.output, _check_aggregate(arguments.aggregate)])
     question = read_question(arguments.question)
     collection = Collection(question)

@@ -23,8 +23,20 @@ def record_of(record: PrivacyRecord | None) -> Any:
     return None if record is None else json.loads(record.to_json())
 
 
+def is_standard(path: Path | None) -> bool:
+    """Whether a file is -, the standard output."""
+    return path is not None and str(path) == "-"
+
+
+def settle_output(arguments: argparse.Namespace) -> None:
+    """Make an --output of - what it means for a result: JSON that is printed."""
+    if is_standard(arguments.output):
+        arguments.output, arguments.json = None, True
+
+
 def check_output(arguments: argparse.Namespace) -> None:
-    """Refuse an --output as check_outputs does."""
+    """Settle an --output, and refuse it as check_outputs does."""
+    settle_output(arguments)
     check_outputs(arguments, [arguments.output])
 
 
@@ -39,6 +51,8 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
     others = [path for path in others if not any(path is output for output in outputs)]
     taken = {os.path.realpath(path) for path in others}
     for path in outputs:
+        if is_standard(path):
+            raise ParameterError("output must be a file here, got -, the standard output")
         files.check_writable(path)
         if path.exists() and not arguments.force:
             text = f"each output must be a new file of its own, got {path}"

@@ -31,8 +31,8 @@ from .reading import count_declared, open_arrays, read_member, read_safely, rese
 _CHUNK_ROWS = 1 << 14
 # Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
 _WHOLE = 1 << 53
-_TEXTS = (".csv", ".tsv", ".txt")
-_SUFFIXES = (*(f"{text}.gz" for text in _TEXTS), *_TEXTS, ".npz", ".parquet")
+TEXTS = (".csv", ".tsv", ".txt")
+_SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet")
 _DELIMITERS = (";", "\t", "|", ",")
 
 
