@@ -325,7 +325,9 @@ def test_adapt_says_which_file_is_protected(capsys, tables):
     line, notes = protection(capsys, *argv, *private, "--predict", "small.csv")
     files = "public: large.csv, small.csv"
     assert line == f"protected: small.csv, epsilon = 4, delta = 1e-06; {files}"
-    assert "swapped" not in notes
+    assert notes.endswith(
+        "small.csv is protected and public at once: what is written of it is not protected"
+    )
     line, notes = protection(capsys, *argv, *private, "--private", "source")
     assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
     assert "swapped" not in notes
@@ -358,6 +360,9 @@ def test_label_says_which_file_is_protected(capsys, tables):
     line, notes = protection(capsys, "label", "small.csv", "large.csv", *argv)
     assert line == "protected: small.csv, epsilon = 20, delta = 1e-06; public: large.csv"
     assert "large.csv has 4,000 rows and labels, and is public, while small.csv" in notes
+    argv += ["--output", "both.csv"]
+    line, notes = protection(capsys, "label", "large.csv", "large.csv", *argv)
+    assert "large.csv is protected and public at once" in notes
 
 
 def test_parity_says_which_files_are_protected(capsys, tmp_path, monkeypatch):

@@ -99,6 +99,10 @@ def say_protected(
     ]
     text = "protected: " + ("; ".join(parts) or "nothing")
     inform(arguments, text + ("; public: " + ", ".join(map(str, public)) if public else ""))
+    private = {os.path.realpath(path) for path in protected}
+    for path in public:
+        if os.path.realpath(path) in private and not is_standard(path):
+            note(f"{path} is protected and public at once: what is written of it is not protected")
 
 
 def note_swapped(protected: Path, rows: int, public: Path, public_rows: int) -> None:
