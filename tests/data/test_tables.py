@@ -156,7 +156,7 @@ def test_a_missing_column_names_the_file_and_a_guess_where_it_may(tmp_path):
     with pytest.raises(ParameterError, match=r"t\.csv names: did you mean 'Age'\?"):
         read_table(path, public=True).select(np.array([0])).column("age")
     path.write_text("age;home\n1;2\n")
-    with pytest.raises(ParameterError, match=r"1 columns .*: did you mean --delimiter ';'\?"):
+    with pytest.raises(ParameterError, match=r"1 column that .*: did you mean --delimiter ';'\?"):
         read_table(path).column("age")
 
 

@@ -89,7 +89,8 @@ class Table:
             # Their names stay unsaid: the first line of a file without a header is somebody's.
             meant = guess(name, self.columns) if self.public else ""
             meant = _guess_delimiter(list(self.columns)) or meant
-            count = f"{len(self.columns)} columns that {self.name} names"
+            plural = "s" * (len(self.columns) != 1)
+            count = f"{len(self.columns)} column{plural} that {self.name} names"
             refuse("column", name, f"it must be one of the {count}{meant}")
         return self.columns[name]
 
