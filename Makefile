@@ -43,7 +43,7 @@ help: ## list the verbs
 	@echo "  PYTHON=python3.12 make test   picks the interpreter (default: python3); it is kept in $(VENV)"
 
 demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits under differential privacy (DEMO_ARGS=...)
-	$(BIN)/hdp-fast demo $(DEMO_ARGS)
+	$(BIN)/hdp-fast demo --force $(DEMO_ARGS)
 
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
 	cargo test --release --package hdp-fast-core

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import math
 import signal
@@ -293,7 +294,7 @@ def test_bad_flags_leave_nothing_behind_and_cost_nothing(capsys, folder, options
 
 def test_flags_that_are_missing(capsys, folder):
     assert "--epsilon" in refused(capsys)
-    assert "--delta" in refused(capsys, "--epsilon", "1")
+    assert "--delta must be given" in refused(capsys, "--epsilon", "1")
     for flag in (["--delta", ".1"], ["--budget", "x"]):
         assert f"{flag[0]} must not go with" in refused(capsys, *NOBODY, *flag)
 
@@ -352,6 +353,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert time.monotonic() - start < 2
     assert process.returncode == 130
     assert error == (
+        "hdp-fast: protected: target.csv, epsilon = 4, delta = 1e-05; public: source.csv\n"
         "hdp-fast: interrupted: model.json is not written; "
         "of the budget epsilon = 4 and delta = 1e-05 are spent, "
         "before this run epsilon = 0 and delta = 0\n"
@@ -383,3 +385,35 @@ def test_help_says_what_is_protected(capsys):
         assert part in text
     for part in ("--epsilon inf nobody is", "--predict is not protected", "no row is longer"):
         assert part in text
+
+
+@pytest.mark.parametrize("privacy", [PRIVATE, NOBODY])
+@pytest.mark.parametrize(("rule", "kind"), [({"above": 1e6}, "no"), ({"above": -1e6}, "every")])
+def test_a_public_source_of_one_label_is_refused(capsys, folder, privacy, rule, kind):
+    (folder / "schema.json").write_text(schema_text(rule))
+    line = refused(capsys, *privacy)
+    assert f"column 'price' of SOURCE makes {kind} row a positive one" in line
+
+
+def test_a_private_source_of_one_label_is_not_told(capsys, folder):
+    (folder / "schema.json").write_text(schema_text({"above": 1e6}))
+    run(capsys, *PRIVATE, "--private", "source")
+
+
+def test_predictions_are_printed_and_tables_are_read_from_a_pipe(capsys, folder, monkeypatch):
+    run(capsys, *NOBODY, "--predict", "third.csv", "--predictions", "old.csv")
+    piped = io.TextIOWrapper(io.BytesIO((folder / "target.csv").read_bytes()))
+    monkeypatch.setattr("sys.stdin", piped)
+    argv = [*NOBODY, "--predict", "third.csv", "--predictions", "-", "--output", "model.json"]
+    assert main(command(*argv, target="-")) == 0
+    assert capsys.readouterr().out.encode() == (folder / "old.csv").read_bytes()
+    assert "coefficients" in json.loads((folder / "model.json").read_text())
+    assert "--output FILE" in refused(capsys, *argv[:-2])
+    assert "--predictions - must go" in refused(capsys, *argv[:-2], "--output", "-")
+    assert not (folder / "-").exists()
+
+
+def test_an_output_of_a_dash_is_printed_as_json(capsys, folder):
+    assert main(command(*NOBODY, "--output", "-")) == 0
+    assert "coefficients" in json.loads(capsys.readouterr().out)
+    assert not (folder / "-").exists()

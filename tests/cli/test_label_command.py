@@ -489,6 +489,7 @@ def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert time.monotonic() - start < 1
     assert process.returncode == 130
     assert error == (
+        "hdp-fast: protected: private.csv, epsilon = 20, delta = 0.001; public: public.csv\n"
         "hdp-fast: interrupted: public.labeled.csv is not written; "
         "of the budget epsilon = 20 and delta = 0.001 are spent, "
         "before this run epsilon = 0 and delta = 0\n"

@@ -55,7 +55,7 @@ def process(*argv, **options):
 
 def ask(capsys, *argv, path="question.json"):
     """Makes a question's file."""
-    printed(capsys, "question", *argv, "--output", path)
+    printed(capsys, "question", *argv, "--output", path, "--force")
     return Question.from_json(Path(path).read_text())
 
 
@@ -625,7 +625,7 @@ def test_merged_collections_are_the_one_of_all_lines(capsys, monkeypatch):
     expected = question.randomizer.aggregate([json.loads(line)["report"] for line in lines])
     assert list(results[0]["frequencies"].values()) == expected.frequencies().tolist()
     # In place, and merged with itself: all duplicates.
-    again = ["--merge", "a.npz", "--merge", "a.npz", "--aggregate", "a.npz"]
+    again = ["--merge", "a.npz", "--merge", "a.npz", "--aggregate", "a.npz", "--force"]
     assert found(capsys, "collect", *again, "--question", "question.json")["accepted"] == 90
 
 

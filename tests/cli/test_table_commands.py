@@ -233,3 +233,46 @@ def test_the_plan_counts_agents_as_the_run_does(folder):
         output="smallest",
     )
     assert table_commands._count_agents(arguments) == plan.N
+
+
+@pytest.fixture
+def public(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "30,own,<=50K\n50,rent,>50K\n40,own,<=50K\n20,rent,<=50K\n" * 5
+    (tmp_path / "pub.csv").write_text(f"age,home,income\n{rows}")
+    return ["schema", "pub.csv", "--label"]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["income", "--positive", ">50k"], ["positive = '>50k'", "did you mean '>50K'?"]),
+        (["income", "--positive", ">50K", "--positive", "x"], ["positive = 'x'", "never holds"]),
+        (["home", "--positive", "owm"], ["did you mean 'own'?"]),
+        (["home", "--positive", "own", "--positive", "rent"], ["every row has label 1"]),
+        (["income", "--above", "5"], ["'income'", "no numbers", "'<=50K'"]),
+        (["income", "--label-bounds", "0", "1"], ["'income'", "no numbers"]),
+        (["age", "--above", "1000"], ["above = 1000", "20 to 50", "no row has label 1"]),
+        (["age", "--above", "3"], ["above = 3", "20 to 50", "every row has label 1"]),
+        (["age", "--label-bounds", "60", "90"], ["bounds = (60.0, 90.0)", "20 to 50"]),
+        (["age", "--label-bounds", "-1e308", "1e308"], ["their difference finite"]),
+        (["age", "--label-bounds", "90", "17"], ["must be below high"]),
+    ],
+)
+def test_a_label_that_the_public_file_belies_is_refused(capsys, public, options, parts):
+    line = fails(capsys, *public, *options, "--output", "made.json")
+    for part in parts:
+        assert part in line
+    assert not Path("made.json").exists()
+
+
+def test_the_share_of_label_1_is_said(capsys, public):
+    argv = [*public, "income", "--positive", ">50K"]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert Schema.from_json(out).label.positive == (">50K",)
+    assert err == "hdp-fast: label 'income' is 1 in 25.0% of the 20 rows of pub.csv\n"
+    assert main([*argv, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*public, "due", "--positive", "any", "--unlabeled"]) == 0
+    assert capsys.readouterr().err == ""

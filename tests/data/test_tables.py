@@ -1,6 +1,7 @@
 """Tables and schemas: what is read, what becomes a feature, and what is never said of a value."""
 
 import gzip
+import io
 import json
 import logging
 import os
@@ -61,9 +62,12 @@ def test_csv_in_chunks(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("", ParameterError, "line 1 .* must name every column"),
-        ("a,a\n1,2\n", ParameterError, "each differently"),
-        ("a,\n1,2\n", ParameterError, "must name every column"),
+        ("", ParameterError, "bad.csv is empty: line 1 must name every column"),
+        ("\n1,2\n", ParameterError, "line 1 of .*bad.csv is empty"),
+        ("a,a\n1,2\n", ParameterError, "each differently: columns 1 and 2 have one name$"),
+        ("a,\n1,2\n", ParameterError, "must name every column, .*: column 2 has no name$"),
+        ("7,secret,7\n1,2,3\n", ParameterError, "columns 1 and 3 .*; is there no header?"),
+        ("a;b\n1,5;secret\n", ShapeError, "1 values, 2 found: did you mean --delimiter ';'"),
         ("a,b\n", ShapeError, "at least one row"),
         ("a,b\n1,2\nsecret,2,3\n", ShapeError, "line 3 .* must have 2 values, 3 found"),
         ('a,b\n1,"secret\n', ParameterError, "separated by commas"),
@@ -78,7 +82,7 @@ def test_bad_csv(tmp_path, text, error, message):
 
 
 def test_unreadable_files(tmp_path, csv):
-    for name, message in (("none.csv", "No such file"), ("table.txt", "must end in .csv")):
+    for name, message in (("none.csv", "No such file"), ("table.xls", "must end in .csv")):
         with pytest.raises(ParameterError, match=message):
             read_table(tmp_path / name)
     (tmp_path / "text.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
@@ -89,6 +93,71 @@ def test_unreadable_files(tmp_path, csv):
         (tmp_path / "bad.csv.gz").write_bytes(content)
         with pytest.raises(ParameterError, match="can't read"):
             read_table(tmp_path / "bad.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "sign", "delimiter"),
+    [
+        ("t.CSV", ",", None),
+        ("t.tsv", "\t", None),
+        ("t.TSV.GZ", "\t", None),
+        ("t.txt", "|", "|"),
+        ("t.Csv.gz", ";", ";"),
+        ("t.tsv", ",", ","),
+    ],
+)
+def test_texts_by_their_names_and_delimiters(tmp_path, name, sign, delimiter):
+    content = sign.join(["age", "home"]) + "\n" + sign.join(["40", f'"a{sign}b"']) + "\n"
+    path = tmp_path / name
+    packed = gzip.compress(content.encode()) if name.lower().endswith("gz") else content.encode()
+    path.write_bytes(packed)
+    table = read_table(path, delimiter=delimiter)
+    assert cells(table, "age") + cells(table, "home") == ["40", f"a{sign}b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter", "message"),
+    [
+        ("t.txt", None, r"delimiter must be given for .*t\.txt"),
+        ("t.csv", ";;", "';;', but it must be one character"),
+        ("t.csv", "", "one character"),
+        ("t.csv", "a", "one character"),
+        ("t.csv", '"', "one character"),
+        ("t.npz", ";", "must not go with a"),
+    ],
+)
+def test_delimiters_that_cannot_be(tmp_path, name, delimiter, message):
+    with pytest.raises(ParameterError, match=message):
+        read_table(tmp_path / name, delimiter=delimiter)
+
+
+def test_the_standard_input_is_a_table(monkeypatch):
+    def give(content):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    give("\ufeffage;home\r\n40;own\r\n".encode())
+    assert cells(read_table("-", delimiter=";"), "home") == ["own"]
+    give(b"")
+    with pytest.raises(ParameterError, match="the standard input is empty"):
+        read_table("-")
+    give(b"age\n\xff\n")
+    with pytest.raises(ParameterError, match=r"can't read the standard input: .*UTF-8"):
+        read_table("-")
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ParameterError, match="the standard input is closed"):
+        read_table("-")
+
+
+def test_a_missing_column_names_the_file_and_a_guess_where_it_may(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Age,home\n1,2\n")
+    with pytest.raises(ParameterError, match=r"2 columns that .*t\.csv names$"):
+        read_table(path).select(np.array([0])).column("age")
+    with pytest.raises(ParameterError, match=r"t\.csv names: did you mean 'Age'\?"):
+        read_table(path, public=True).select(np.array([0])).column("age")
+    path.write_text("age;home\n1;2\n")
+    with pytest.raises(ParameterError, match=r"1 column that .*: did you mean --delimiter ';'\?"):
+        read_table(path).column("age")
 
 
 def test_npz(tmp_path):

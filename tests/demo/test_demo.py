@@ -137,7 +137,6 @@ def test_picture_needs_matplotlib_only_for_itself(source, tmp_path, monkeypatch)
     [
         (["--bit", "32"], "bit must be"),
         (["--max-blocks", "0"], "max_blocks must be"),
-        (["--max-blocks", "100"], "training blocks must"),
         (["--seed", "-1"], "seed must be"),
         (["--epsilon", "nan"], "epsilon"),
         (["--alpha", "0"], "alpha"),
@@ -150,6 +149,12 @@ def test_bad_options(source, tmp_path, capsys, options, message):
     error = capsys.readouterr().err
     assert error.startswith("hdp-fast: error: ")
     assert message in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_few_blocks_are_refused(source, tmp_path, capsys):
+    assert main(["demo", str(source), "--output", str(tmp_path), "--max-blocks", "100"]) == 3
+    assert "training blocks must" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

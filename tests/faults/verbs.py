@@ -101,7 +101,7 @@ def _label(inputs, folder):
     options += ["--schema", inputs / "binary.json", "--estimator", "naive-bayes"]
     options += ["--save", folder / "kept", "--output", folder / "out.csv"]
     tables = [inputs / "source.csv", inputs / "public.csv"]
-    return ["label", *tables, *options, "--budget", inputs / "ledger"]
+    return ["--quiet", "label", *tables, *options, "--budget", inputs / "ledger"]
 
 
 def _after_label(inputs, folder, first, again):
@@ -126,9 +126,9 @@ def _transfer(inputs, folder):
     options = ["--schema", inputs / "binary.json", "--agents-epsilon", 2, "--kappa", 0.5]
     options += ["--eta", 0.8, "--rounds", 3, "--epsilon", 1, "--delta", 1e-5, "--alpha", 0.2]
     options += ["--schedule", "every", "--choose", "smallest", "--json"]
-    options += ["--checkpoint", folder / "run", "--output", folder / "result.json"]
+    options += ["--checkpoint", folder / "run", "--output", folder / "result.json", "--force"]
     tables = [inputs / "source.csv", inputs / "target.csv"]
-    return ["transfer", *tables, *options, "--budget", inputs / "ledger"]
+    return ["--quiet", "transfer", *tables, *options, "--budget", inputs / "ledger"]
 
 
 def _after_transfer(inputs, folder, first, again):
@@ -164,7 +164,7 @@ def _adapt(inputs, folder):
     options = ["--epsilon", 4, "--delta", 1e-5, "--schema", inputs / "number.json", "--steps", 5]
     options += ["--output", folder / "model.json", "--predict", inputs / "public.csv", "--json"]
     options += ["--predictions", folder / "out.csv", "--budget", inputs / "ledger"]
-    return ["adapt", inputs / "source.csv", inputs / "public.csv", *options]
+    return ["--quiet", "adapt", inputs / "source.csv", inputs / "public.csv", *options]
 
 
 def _after_adapt(inputs, folder, first, again):

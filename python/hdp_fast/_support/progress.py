@@ -8,8 +8,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
+
+_hidden = ContextVar("hidden", default=False)
 
 
 class NoBar:
@@ -26,10 +30,21 @@ class NoBar:
         return nullcontext()
 
 
+@contextmanager
+def hide() -> Iterator[None]:
+    """No bar can be shown inside."""
+    token = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
+
+
 def can_show() -> bool:
     """Whether a bar can be shown: the error stream is a terminal, and tqdm is installed."""
     return (
-        sys.stderr is not None
+        not _hidden.get()
+        and sys.stderr is not None
         and sys.stderr.isatty()
         and importlib.util.find_spec("tqdm") is not None
     )

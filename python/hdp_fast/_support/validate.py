@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import operator
@@ -39,6 +40,13 @@ def shorten(value: object) -> str:
 def refuse(name: str, value: object, rule: str) -> NoReturn:
     """Raise the one error of an argument: its name, its value, and the rule that it breaks."""
     raise ParameterError(f"{name} = {shorten(value)}, but {rule}") from None
+
+
+def guess(word: str, known: Iterable[str]) -> str:
+    """A question that names the public word most like another one, or nothing."""
+    folded = {text.casefold(): text for text in known}
+    near = difflib.get_close_matches(word.casefold(), folded, 1)
+    return f": did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def one_of(name: str, value: T, allowed: Iterable[str]) -> T:

@@ -6,11 +6,14 @@ import argparse
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
+from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
 from ..adaptation.coefficients import coefficient_table
@@ -19,12 +22,23 @@ from ..adaptation.nonconvex import NonConvexAdaptation
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Label, Schema
-from ..data.table import Table, read_table
+from ..data.table import TEXTS, Table, suffix_of
 from ..exceptions import ParameterError
-from .appended_column import Append, appender, suffix_of
-from .output import check_new, record_of, show, spent
+from .appended_column import Append, appender
+from .output import (
+    Watch,
+    check_outputs,
+    is_standard,
+    record_of,
+    say,
+    say_protected,
+    settle_output,
+    show,
+    spent,
+)
 from .scaled_features import ScaledFeatures
-from .table_commands import FILE_HELP, read_schema
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read, sign_of
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many: records that fit badly weigh less, and those of
@@ -61,11 +75,12 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
     add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
-    add("--predictions", type=Path, metavar="OUT", help="new, in FILE's format [FILE.predicted...]")
-    add("--output", type=Path, metavar="FILE", help="new, JSON: the predictor and its record")
+    add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
+    add("--output", type=Path, metavar="FILE", help="JSON: the predictor and its record")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
     add("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
     parser.set_defaults(command=_adapt)
 
 
@@ -79,7 +94,7 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 class _Places(NamedTuple):
-    """The files that results are written to, all of them new, since old ones may be paid for."""
+    """The files that results are written to."""
 
     output: Path | None
     predictions: Path | None
@@ -87,12 +102,6 @@ class _Places(NamedTuple):
     def as_strings(self) -> dict[str, str | None]:
         """The names of the files, for the summary."""
         return {name: path and str(path) for name, path in self._asdict().items()}
-
-    def describe(self) -> list[str]:
-        """Which of the files are written, in words."""
-        paths = [path for path in self if path is not None]
-        parts = [f"{path} is {'' if path.exists() else 'not '}written" for path in paths]
-        return parts or ["nothing is written"]
 
 
 class _PredictionRequest(NamedTuple):
@@ -107,21 +116,40 @@ def _adapt(arguments: argparse.Namespace) -> None:
     learner = _make_learner(arguments)
     places = _validate_places(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before = spent(budget)
+    before, watch = spent(budget), Watch(places)
     features = ScaledFeatures(_read_label_schema(arguments))
-    request = None if arguments.predict is None else _read_request(arguments.predict, features)
+    request = None if arguments.predict is None else _read_request(arguments, features)
     try:
         data = [
             *_read_records(arguments, "source", features),
             *_read_records(arguments, "target", features),
         ]
+        _say_roles(arguments, [len(rows) for rows in data[::2]])
         learner.set_params(budget=budget).fit(*data)
         _deliver(arguments, places, learner, features, request)
     except KeyboardInterrupt:
-        parts = places.describe()
+        parts = watch.describe() or ["nothing is written"]
         if budget is not None:
             parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
         raise KeyboardInterrupt("; ".join(parts)) from None
+
+
+def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
+    """Which file is protected, and a note if it is the larger one, where records cost nothing."""
+    files_by_role = dict(
+        zip(("source", "target"), (arguments.source, arguments.target), strict=True)
+    )
+    public, protected = list(files_by_role.values()), {}
+    if _protects(arguments):
+        path = files_by_role[arguments.private]
+        protected = {path: (arguments.epsilon, arguments.delta)}
+        public.remove(path)
+    if arguments.predict is not None:
+        public.append(arguments.predict)
+    say_protected(arguments, protected, public)
+    if protected and arguments.private == "target" and rows[1] > rows[0]:
+        counts = f"SOURCE has {rows[0]:,} rows, and is public, while TARGET has {rows[1]:,}"
+        note(f"{counts} and is protected: are the two swapped, or is --private source meant?")
 
 
 def _make_learner(arguments: argparse.Namespace) -> _Learner:
@@ -133,6 +161,10 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
     parameters |= {name: getattr(arguments, name) for name in ("radius", "alpha", "private")}
     parameters |= {"random_state": arguments.seed}
     if _protects(arguments):
+        for name in ("epsilon", "delta"):
+            if getattr(arguments, name) is None:
+                rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
+                raise ParameterError(f"--{name} must be given: {rule}")
         parameters |= {"epsilon": positive("--epsilon", arguments.epsilon)}
         return kind(delta=probability("--delta", arguments.delta), **parameters)
     for name in ("delta", "budget"):
@@ -153,12 +185,20 @@ def _validate_places(arguments: argparse.Namespace) -> _Places:
         suffix = suffix_of(request)
         stem = request.name.removesuffix(suffix)
         predictions = predictions or request.with_name(f"{stem}.predicted{suffix}")
-        if not predictions.name.endswith(suffix):
+        if is_standard(predictions):
+            if suffix.lower() not in TEXTS:
+                refuse("--predictions", "-", f"{suffix} files cannot be printed")
+        elif not predictions.name.lower().endswith(suffix.lower()):
             refuse("--predictions", str(predictions), f"it must end in {suffix}, as FILE does")
     elif predictions is not None:
         raise ParameterError("--predictions must go with --predict")
+    settle_output(arguments)
     places = _Places(arguments.output, predictions)
-    check_new(places)
+    if is_standard(predictions):
+        if arguments.output is None:
+            raise ParameterError("--predictions - must go with --output FILE, for the predictor")
+        places = _Places(arguments.output, None)
+    check_outputs(arguments, places)
     return places
 
 
@@ -175,33 +215,42 @@ def _read_label_schema(arguments: argparse.Namespace) -> Schema:
     return schema
 
 
-def _read_request(path: Path, features: ScaledFeatures) -> _PredictionRequest:
-    table, label = read_table(path), features.schema.label.column
+def _read_request(arguments: argparse.Namespace, features: ScaledFeatures) -> _PredictionRequest:
+    path, label = arguments.predict, features.schema.label.column
+    table = read(path, arguments, public=True)
     column = label if label not in table.columns else f"{label}_predicted"
     if column in table.columns:
         raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
-    return _PredictionRequest(features.rows(table), column, appender(path, column))
+    return _PredictionRequest(
+        features.rows(table), column, appender(path, column, sign_of(arguments))
+    )
 
 
 def _read_records(
     arguments: argparse.Namespace, domain: str, features: ScaledFeatures
 ) -> tuple[Floats, NDArray[Any]]:
-    table = read_table(getattr(arguments, domain))
-    if arguments.private != domain or not _protects(arguments):
-        _check_labels(table, domain, features.schema.label)
+    public = arguments.private != domain or not _protects(arguments)
+    table = read(getattr(arguments, domain), arguments, public=public)
     labels = features.schema.float_labels(table)
+    if public:
+        _check_labels(table, domain, features.schema.label, labels)
     return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
 
 
-def _check_labels(table: Table, domain: str, label: Label) -> None:
-    """Refuse public labels beyond their bounds: nobody is protected by keeping quiet about them."""
+def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> None:
+    """Refuse public labels that are beyond their bounds, or all alike: nobody is protected here."""
+    where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
+        if domain == "source" and len(np.unique(labels)) == 1:
+            kind = "every" if labels[0] > 0 else "no"
+            rule = f"the schema's label, {json.dumps(label._json())}, must tell its rows apart"
+            raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
         return
     low, high = label.bounds
     numbers = table.column(label.column).numbers()
     if not ((low <= numbers) & (numbers <= high)).all():
-        labels = f"column {label.column!r} of {domain.upper()} holds others"
-        raise ParameterError(f"{labels}, but public labels must be numbers in [{low:g}, {high:g}]")
+        rule = f"public labels must be numbers in [{low:g}, {high:g}]"
+        raise ParameterError(f"{where} holds others, but {rule}")
 
 
 def _deliver(
@@ -218,12 +267,20 @@ def _deliver(
         if places.output is not None:
             files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
             written = places.output
-        if places.predictions is not None and request is not None:
+        if request is not None:
             labels = features.labels(learner.scores(request.rows))
-            files.write_atomically(places.predictions, request.append(labels))
+            _write_predictions(places, request.append(labels), written)
     finally:
         # It is paid for: a full disk must not take it along.
-        show(summary if arguments.json else _tabulate(summary), arguments.json, written)
+        if written is None or not is_standard(arguments.predictions):
+            show(summary if arguments.json else _tabulate(summary), arguments.json, written)
+
+
+def _write_predictions(places: _Places, table: bytes, written: Path | None) -> None:
+    if places.predictions is not None:
+        files.write_atomically(places.predictions, table)
+    else:
+        say(table.decode().removesuffix("\n"), f"; the predictor is in {written}")
 
 
 def _tabulate(summary: dict[str, Any]) -> dict[str, Any]:

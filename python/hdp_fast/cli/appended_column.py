@@ -15,27 +15,14 @@ import numpy as np
 
 from .._support.validate import refuse
 from ..data.reading import read_safely
-from ..exceptions import ParameterError
+from ..data.table import delimiter_of, suffix_of
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
 Values = Sequence[str] | Sequence[float]
 Append = Callable[[Values], bytes]
 
-SUFFIXES = (".csv.gz", ".csv", ".npz", ".parquet")
 
-
-def suffix_of(path: Path) -> str:
-    """Which of the formats a file name ends in.
-
-    Raises: ParameterError.
-    """
-    for suffix in SUFFIXES:
-        if path.name.endswith(suffix):
-            return suffix
-    raise ParameterError(f"data file must end in .csv, .csv.gz, .npz or .parquet, got {path}")
-
-
-def appender(path: Path, name: str) -> Append:
+def appender(path: Path, name: str, delimiter: str | None = None) -> Append:
     """Read a file that read_table could read, to give it a column of this new name later.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
@@ -43,25 +30,31 @@ def appender(path: Path, name: str) -> Append:
 
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
-    suffix = suffix_of(path)
+    suffix = suffix_of(path).lower()
     with read_safely(path, f"{suffix} file"):
-        return _APPENDERS[suffix](path.read_bytes(), name)
+        content = path.read_bytes()
+        if suffix == ".npz":
+            return _to_arrays(content, name)
+        if suffix == ".parquet":
+            return _to_parquet(content, name)
+        to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
+        return to_text(content, name, delimiter_of(path, delimiter))
 
 
-def _to_text(content: bytes, name: str) -> Append:
-    records = list(_records(content.decode("utf-8-sig")))
+def _to_text(content: bytes, name: str, delimiter: str) -> Append:
+    records = list(_records(content.decode("utf-8-sig"), delimiter))
 
     def append(values: Values) -> bytes:
         fields = iter([name, *values])
         return "".join(
-            _append_field(record, next(fields, "")) if filled else record
+            _append_field(record, next(fields, ""), delimiter) if filled else record
             for record, filled in records
         ).encode()
 
     return append
 
 
-def _records(text: str) -> Iterator[tuple[str, bool]]:
+def _records(text: str, delimiter: str) -> Iterator[tuple[str, bool]]:
     """Each record as it stands, line breaks and all, and whether there is anything in it."""
     lines: list[str] = []
 
@@ -70,21 +63,21 @@ def _records(text: str) -> Iterator[tuple[str, bool]]:
             lines.append(line)
             yield line
 
-    for fields in csv.reader(note_lines(), strict=True):
+    for fields in csv.reader(note_lines(), strict=True, delimiter=delimiter):
         yield "".join(lines), bool(fields)
         lines.clear()
 
 
-def _append_field(record: str, field: str | float) -> str:
+def _append_field(record: str, field: str | float, delimiter: str) -> str:
     body = record.rstrip("\r\n")
-    # The empty field before it makes the comma; alone, an empty one would be quoted.
+    # The empty field before it makes the delimiter; alone, an empty one would be quoted.
     quoted = io.StringIO()
-    csv.writer(quoted, lineterminator="").writerow(["", field])
+    csv.writer(quoted, lineterminator="", delimiter=delimiter).writerow(["", field])
     return body + quoted.getvalue() + record[len(body) :]
 
 
-def _to_packed_text(content: bytes, name: str) -> Append:
-    append = _to_text(gzip.decompress(content), name)
+def _to_packed_text(content: bytes, name: str, delimiter: str) -> Append:
+    append = _to_text(gzip.decompress(content), name, delimiter)
     return lambda values: gzip.compress(append(values), mtime=0)
 
 
@@ -116,11 +109,3 @@ def _to_parquet(content: bytes, name: str) -> Append:
         return whole.getvalue()
 
     return append
-
-
-_APPENDERS: dict[str, Callable[[bytes, str], Append]] = {
-    ".csv": _to_text,
-    ".csv.gz": _to_packed_text,
-    ".npz": _to_arrays,
-    ".parquet": _to_parquet,
-}

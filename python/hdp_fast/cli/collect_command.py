@@ -23,7 +23,7 @@ from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
 from .exit_codes import ExitCode
-from .output import check_output, deliver, record_of, say
+from .output import check_output, check_outputs, deliver, record_of, say, settle_output
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -225,8 +225,8 @@ def _standard_input() -> IO[bytes]:
 
 def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     probability("--beta", arguments.beta)
-    check_output(arguments)
-    _check_aggregate(arguments.aggregate)
+    settle_output(arguments)
+    check_outputs(arguments, [arguments.output, _check_aggregate(arguments.aggregate)])
     question = read_question(arguments.question)
     collection = Collection(question)
     try:
@@ -264,11 +264,10 @@ def _describe_failure(collection: Collection) -> str:
     return f"0 of {counts['lines']:,} lines were accepted ({refused}): {helps}"
 
 
-def _check_aggregate(path: Path | None) -> None:
-    if path is not None:
-        if path.suffix != ".npz":
-            refuse("--aggregate", str(path), "it must end in .npz")
-        files.check_writable(path)
+def _check_aggregate(path: Path | None) -> Path | None:
+    if path is not None and path.suffix != ".npz":
+        refuse("--aggregate", str(path), "it must end in .npz")
+    return path
 
 
 def _read(collection: Collection, arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The command line: hdp-fast demo, parity, schema, transfer, label, adapt, local, budget, bench."""
+"""The command line: hdp-fast and its verbs."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .. import bench, local, parity
 from .._core import __version__
+from .._support import progress
 from ..budget.account import Budget
 from ..data import files
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import adapt_command, label_command, local_command, table_commands
-from .exit_codes import ExitCode, code_of, collect_notes, describe_defect
-from .output import check_output, deliver, record_of, say, show, silence
+from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
+from .output import (
+    check_output,
+    check_outputs,
+    complain,
+    deliver,
+    record_of,
+    say,
+    say_protected,
+    show,
+)
+from .parser import Parser, make_manners
 
 _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
     "or .csv (the last column is the label)"
 )
 
+_Result = parity.ParityResult | parity.ParityTransferResult
 # None stands for DONE.
 Command = Callable[[argparse.Namespace], ExitCode | None]
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a wrong command line like any other wrong input: in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ParameterError(message)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Prints help and versions like any result: argparse would hide that it could not."""
-        say(message.removesuffix("\n"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,56 +53,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     Cost: the command's.
     Source: none.
     """
+    manners = make_manners()
     with collect_notes() as notes:
-        code = _run_safely(argv)
+        code = _run_safely(argv, manners)
     for note in notes:
-        _complain(f"note: {note}")
-    strict = "--strict" in (sys.argv[1:] if argv is None else argv)
-    return ExitCode.NOTHING_USEFUL if notes and strict and code == ExitCode.DONE else code
+        complain(f"note: {note}")
+    failed = notes and manners.strict and code == ExitCode.DONE
+    return ExitCode.NOTHING_USEFUL if failed else code
 
 
-def _run_safely(argv: Sequence[str] | None) -> ExitCode:
+def _run_safely(argv: Sequence[str] | None, manners: argparse.Namespace) -> ExitCode:
     try:
-        return _run(argv)
+        return _run(argv, manners)
     except MemoryError as error:
-        _complain("error: data must fit into memory")
+        complain("error: data must fit into memory")
         return code_of(error)
     except BrokenPipeError:
         # Whoever read our output has had enough.
         return ExitCode.DONE
     except (HdpFastError, ImportError, OSError) as error:
         # An ImportError names the extra to install.
-        _complain(f"error: {error}")
+        complain(f"error: {error}")
         return code_of(error)
     except KeyboardInterrupt as interrupt:
         spent = f": {interrupt}" if interrupt.args else ""
-        _complain(f"interrupted{spent}")
+        complain(f"interrupted{spent}")
         return ExitCode.INTERRUPTED
     except Exception as error:
-        _complain(f"error: {describe_defect(error)}")
+        complain(f"error: {describe_defect(error)}")
         return code_of(error)
 
 
-def _run(argv: Sequence[str] | None) -> ExitCode:
-    arguments = _parser().parse_args(argv)
+def _run(argv: Sequence[str] | None, manners: argparse.Namespace) -> ExitCode:
+    arguments = _parser().parse_args(argv, manners)
     if sys.stdout is None and getattr(arguments, "output", None) is None:
         # Before the run: a result that nobody sees would cost as much.
         raise ParameterError("the standard output is closed, but results are printed there")
     command: Command = arguments.command
-    return command(arguments) or ExitCode.DONE
-
-
-def _complain(text: str) -> None:
-    """One line on the error stream, where there is one."""
-    try:
-        if sys.stderr is not None:
-            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
-    except OSError:
-        silence(sys.stderr)
+    with progress.hide() if arguments.quiet else nullcontext():
+        return command(arguments) or ExitCode.DONE
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="hdp-fast", description="Learning under differential privacy.")
+    parser = Parser(
+        prog="hdp-fast",
+        description="Learning under differential privacy.",
+        epilog=f"exit codes:\n{describe_codes()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
@@ -116,6 +116,11 @@ def _parser() -> argparse.ArgumentParser:
     local_command.add_local(commands.add_parser("local", help="ask people who trust nobody"))
     _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
     _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
+    version = commands.add_parser("version", help="say which version this is")
+    version.set_defaults(command=lambda arguments: say(f"hdp-fast {__version__}"))
+    explain = commands.add_parser("help", help="explain a command")
+    explain.add_argument("verb", nargs="*", metavar="COMMAND", help="such as parity learn")
+    explain.set_defaults(command=_help)
     return parser
 
 
@@ -187,10 +192,18 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_bench)
 
 
-def _demo(arguments: argparse.Namespace) -> None:
+def _help(arguments: argparse.Namespace) -> None:
+    # Its own --help ends Python.
+    with suppress(SystemExit):
+        _parser().parse_args([*arguments.verb, "--help"])
+
+
+def _demo(arguments: argparse.Namespace) -> ExitCode:
+    check_outputs(arguments, stages.output_paths(arguments.output))
     names = [option.name for option in dataclasses.fields(stages.Options)]
     options = {name: getattr(arguments, name) for name in names}
-    stages.run(stages.Options(**{**options, "paths": tuple(arguments.paths)}), say)
+    report = stages.run(stages.Options(**{**options, "paths": tuple(arguments.paths)}), say)
+    return ExitCode.DONE if report["released"] else ExitCode.NOTHING_USEFUL
 
 
 def _bench(arguments: argparse.Namespace) -> None:
@@ -215,10 +228,11 @@ def _plan(arguments: argparse.Namespace) -> None:
     show(dataclasses.asdict(plan), arguments.json)
 
 
-def _learn(arguments: argparse.Namespace) -> None:
+def _learn(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    say_protected(arguments, {arguments.data: (arguments.epsilon, None)})
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
@@ -229,16 +243,19 @@ def _learn(arguments: argparse.Namespace) -> None:
         "record": record_of(result.record),
     }
     deliver(summary, arguments)
+    return _outcome(result)
 
 
-def _transfer(arguments: argparse.Namespace) -> None:
+def _transfer(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
     examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
-    label = arguments.label if arguments.agents.suffix == ".csv" else None
+    label = arguments.label if arguments.agents.suffix.lower() == ".csv" else None
     if arguments.agents_labels is not None:
         label = None
     target = files.read_examples(arguments.agents, labels=arguments.agents_labels, label=label)
+    agents = arguments.agents, (arguments.agents_epsilon, None)
+    say_protected(arguments, dict([(arguments.data, (arguments.epsilon, None)), agents]))
     result = parity.transfer(
         examples.X,
         examples.y,
@@ -256,13 +273,18 @@ def _transfer(arguments: argparse.Namespace) -> None:
         "agents_record": record_of(result.agents_record),
     }
     deliver(summary, arguments)
+    return _outcome(result)
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("epsilon", "beta", "method", "neighbors")}
 
 
-def _hypothesis(result: parity.ParityResult | parity.ParityTransferResult) -> dict[str, Any]:
+def _outcome(result: _Result) -> ExitCode:
+    return ExitCode.DONE if result.released else ExitCode.NOTHING_USEFUL
+
+
+def _hypothesis(result: _Result) -> dict[str, Any]:
     """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
     mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
     return {"released": result.released, "mask": mask, "intercept": result.intercept}

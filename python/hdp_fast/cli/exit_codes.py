@@ -37,6 +37,21 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+_MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.NOTHING_USEFUL: "it ran, but released nothing useful; or --strict and a note",
+    ExitCode.BAD_INPUT: "an argument or a file is wrong, or cannot be written",
+    ExitCode.REFUSED: "refused by the budget, or by too few records or agents; nothing was spent",
+    ExitCode.UNEXPECTED: "a defect of hdp-fast; please report its one line, which holds no values",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the line says what was spent and written",
+}
+
+
+def describe_codes() -> str:
+    """One line for each exit code."""
+    return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in _MEANINGS.items())
+
+
 def code_of(error: BaseException) -> ExitCode:
     """The exit code of an error."""
     if isinstance(error, BudgetExceeded | InsufficientSamples | AgentsExhausted):

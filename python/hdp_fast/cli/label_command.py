@@ -18,7 +18,7 @@ from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Ignore, Schema
-from ..data.table import Table, read_table
+from ..data.table import Table, suffix_of
 from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
@@ -28,10 +28,19 @@ from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
-from .appended_column import Append, appender, suffix_of
+from .appended_column import Append, appender
 from .exit_codes import ExitCode
-from .output import check_new, record_of, show, spent
-from .table_commands import FILE_HELP, read_schema
+from .output import (
+    Watch,
+    check_outputs,
+    note_swapped,
+    record_of,
+    say_protected,
+    show,
+    spent,
+)
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read, sign_of
 
 _TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
 PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
@@ -68,6 +77,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
+    add_delimiter(parser)
     add("--plan", action="store_true", help="print what members are needed and worth, and stop")
     add(
         "--suggest",
@@ -98,7 +108,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where results go, all of them new files: what is there has been paid for."""
+    """Where results go."""
 
     output: Path
     record: Path
@@ -146,7 +156,7 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     places = _places(arguments)
     estimators.check_name(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before = spent(budget)
+    before, watch = spent(budget), Watch([places.output])
     task = _read_task(arguments)
     labeler = _labeler(arguments, task)
     if arguments.plan:
@@ -155,6 +165,8 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     if arguments.suggest:
         _suggest(labeler, arguments, task)
         return None
+    privacy = arguments.epsilon, arguments.delta
+    say_protected(arguments, {arguments.private: privacy}, [arguments.public])
     try:
         is_new = not hasattr(labeler, "members_")
         if is_new:
@@ -164,7 +176,7 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
         _deliver(places, task, labeler, result, arguments.json)
         return None if result.shares else ExitCode.NOTHING_USEFUL
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_cost(places, arguments, before, spent(budget))) from None
+        raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
 
 
 def _show_plan(labeler: PrivateLabeler, arguments: argparse.Namespace) -> None:
@@ -179,7 +191,8 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task
     """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
-    private, public = read_table(arguments.private), read_table(arguments.public)
+    private = read(arguments.private, arguments)
+    public = read(arguments.public, arguments, public=True)
     result = suggest(
         estimators.estimator(arguments.estimator),
         task.points,
@@ -207,16 +220,16 @@ def _places(arguments: argparse.Namespace) -> _Places:
     record = arguments.record or output.with_name(f"{output.name}.json")
     places = _Places(output, record, arguments.plot)
     if not (arguments.plan or arguments.suggest):
-        _check_new(places, arguments.save)
+        _check_new(places, arguments)
     return places
 
 
-def _check_new(places: _Places, save: Path | None) -> None:
-    new = [places.output, places.record, places.plot]
+def _check_new(places: _Places, arguments: argparse.Namespace) -> None:
+    new, save = [places.output, places.record, places.plot], arguments.save
     if save is not None and not save.exists():
         require_free(save)
         new.append(save)
-    check_new(new)
+    check_outputs(arguments, new)
     if places.plot is not None:
         plotting.require()
 
@@ -234,11 +247,11 @@ def _read_task(arguments: argparse.Namespace) -> _Task:
         classes = [text.strip() for text in classes]
         if "" in classes:
             refuse("--classes", arguments.classes, "it must be texts with commas between")
-    table = read_table(arguments.public)
+    table = read(arguments.public, arguments, public=True)
     column = label if label not in table.columns else f"{label}_private"
     if column in table.columns:
         raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
-    append = appender(arguments.public, column)
+    append = appender(arguments.public, column, sign_of(arguments))
     return _Task(schema, classes, label, column, schema.floats(table), append)
 
 
@@ -277,7 +290,9 @@ def _train(
     labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task, budget: Budget | None
 ) -> None:
     plan = labeler.plan()
-    private = read_table(arguments.private)
+    private = read(arguments.private, arguments)
+    if task.column != task.label:
+        note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
     ids = None
     if arguments.ids is not None:
         column = private.column(arguments.ids)
@@ -361,10 +376,9 @@ def _summarize_plan(plan: VotePlan, members: int) -> dict[str, Any]:
     }
 
 
-def _cost(places: _Places, arguments: argparse.Namespace, before: str, after: str) -> str:
+def _cost(watch: Watch, arguments: argparse.Namespace, before: str, after: str) -> str:
     """What an interrupted run leaves behind, in words."""
-    written = "written" if places.output.exists() else "not written"
-    parts = [f"{places.output} is {written}"]
+    parts = watch.describe()
     if after:
         parts.append(f"of the budget {after} are spent, before this run {before}")
     if arguments.save is not None and arguments.save.exists():

@@ -12,7 +12,7 @@ from .. import local
 from .._support.random_state import check_random_state
 from .._support.validate import probability
 from ..collection.questions import Question
-from ..data.table import Column, read_table
+from ..data.table import Column
 from ..exceptions import ParameterError, ShapeError
 from .collect_command import (
     add_collect,
@@ -25,7 +25,7 @@ from .collect_command import (
     mean_of,
 )
 from .output import check_output, deliver, record_of
-from .table_commands import FILE_HELP
+from .tables import FILE_HELP, add_delimiter, read
 
 _ESTIMATE_TEXT = """Estimate the mean of a column from randomized reports. A simulation: each row of
 VALUES plays an agent, who reports its number once, randomized. Privacy: each row is protected by
@@ -72,6 +72,7 @@ def _add_frequency(parser: argparse.ArgumentParser) -> None:
 def _add_values(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("values", type=Path, metavar="VALUES", help=FILE_HELP)
     parser.add_argument("--column", metavar="NAME", help="which one, if there are several")
+    add_delimiter(parser)
 
 
 def _add_masked_parity(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +125,7 @@ def _reports(question: Question, arguments: argparse.Namespace) -> Any:
 
 
 def _column(arguments: argparse.Namespace) -> Column:
-    table = read_table(arguments.values)
+    table = read(arguments.values, arguments)
     if arguments.column is not None:
         return table.column(arguments.column)
     if len(table.columns) > 1:

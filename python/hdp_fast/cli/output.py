@@ -7,10 +7,11 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
 from ..exceptions import ParameterError
@@ -22,25 +23,93 @@ def record_of(record: PrivacyRecord | None) -> Any:
     return None if record is None else json.loads(record.to_json())
 
 
+def is_standard(path: Path | None) -> bool:
+    """Whether a file is -, the standard output."""
+    return path is not None and str(path) == "-"
+
+
+def settle_output(arguments: argparse.Namespace) -> None:
+    """Make an --output of - what it means for a result: JSON that is printed."""
+    if is_standard(arguments.output):
+        arguments.output, arguments.json = None, True
+
+
 def check_output(arguments: argparse.Namespace) -> None:
-    """Refuse an output that can't be written.
+    """Settle an --output, and refuse it as check_outputs does."""
+    settle_output(arguments)
+    check_outputs(arguments, [arguments.output])
 
-    Before the run: a private result that can't be written has spent its epsilon all the same.
+
+def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -> None:
+    """Refuse outputs that can't be written, that are inputs, or that are there without --force.
+
+    Before the run: a private result that can't be written has spent its epsilon all the same, and
+    one that is there has been paid for.
     """
-    if arguments.output is not None:
-        files.check_writable(arguments.output)
-
-
-def check_new(paths: Iterable[Path | None]) -> None:
-    """Refuse outputs that can't be written, and those that are there: they have been paid for."""
-    taken: set[Path] = set()
-    for path in paths:
-        if path is None:
-            continue
+    outputs = [path for path in paths if path is not None]
+    others = [path for path in vars(arguments).values() if isinstance(path, Path)]
+    others = [path for path in others if not any(path is output for output in outputs)]
+    taken = {os.path.realpath(path) for path in others}
+    for path in outputs:
+        if is_standard(path):
+            raise ParameterError("output must be a file here, got -, the standard output")
         files.check_writable(path)
-        if path.exists() or path in taken:
-            raise ParameterError(f"each output must be a new file of its own, got {path}")
-        taken.add(path)
+        if path.exists() and not arguments.force:
+            text = f"each output must be a new file of its own, got {path}"
+            raise ParameterError(f"{text}, which is there: --force replaces it")
+        if os.path.realpath(path) in taken:
+            text = f"each output must be a new file of its own, got {path}"
+            raise ParameterError(f"{text}, which stands for another file of this command, too")
+        taken.add(os.path.realpath(path))
+
+
+class Watch:
+    """Tells of files which of them have been written since it was made, replaced ones included."""
+
+    def __init__(self, paths: Iterable[Path | None]) -> None:
+        """Note what is there."""
+        self._before = {path: _inode(path) for path in paths if path is not None}
+
+    def describe(self) -> list[str]:
+        """Which of the files are written, in words."""
+        return [
+            f"{path} is {'not ' if _inode(path) in (None, before) else ''}written"
+            for path, before in self._before.items()
+        ]
+
+
+def _inode(path: Path) -> int | None:
+    """Another one after a file was replaced as a whole."""
+    return path.stat().st_ino if path.exists() else None
+
+
+def say_protected(
+    arguments: argparse.Namespace,
+    protected: Mapping[Path, tuple[float, float | None]],
+    public: Sequence[Path] = (),
+) -> None:
+    """The first line of a command's output: which files are protected, by what, and which are not.
+
+    protected: epsilon, and delta unless it is 0, by the file; public: all other tables. It is said
+    before anything is spent, so that whoever mixed them up can still stop it.
+    """
+    parts = [
+        f"{path}, epsilon = {epsilon:g}" + ("" if delta is None else f", delta = {delta:g}")
+        for path, (epsilon, delta) in protected.items()
+    ]
+    text = "protected: " + ("; ".join(parts) or "nothing")
+    inform(arguments, text + ("; public: " + ", ".join(map(str, public)) if public else ""))
+    private = {os.path.realpath(path) for path in protected}
+    for path in public:
+        if os.path.realpath(path) in private and not is_standard(path):
+            note(f"{path} is protected and public at once: what is written of it is not protected")
+
+
+def note_swapped(protected: Path, rows: int, public: Path, public_rows: int) -> None:
+    """Note that the larger of two labeled files is the public one, which is rarely meant."""
+    if public_rows > rows:
+        sizes = f"{public} has {public_rows:,} rows and labels, and is public, while {protected}"
+        note(f"{sizes}, which is protected, has {rows:,}: are the two swapped?")
 
 
 def spent(budget: Budget | None) -> str:
@@ -105,6 +174,21 @@ def say(text: str, fate: str = "") -> None:
             raise
         fault = error.strerror or "it cannot be written"
     raise ParameterError(f"can't write to the standard output: {fault}{fate}")
+
+
+def complain(text: str) -> None:
+    """One line on the error stream, where there is one."""
+    try:
+        if sys.stderr is not None:
+            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def inform(arguments: argparse.Namespace, text: str) -> None:
+    """One line beside the result, on the error stream, unless --quiet."""
+    if not arguments.quiet:
+        complain(text)
 
 
 def silence(stream: TextIO | None) -> None:

@@ -15,15 +15,15 @@ from ..budget.account import Budget
 from ..data import files
 from ..data.reading import parse_file
 from ..data.schema import Label, Schema
-from ..data.table import Table, read_table
+from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
 from ..weights import DenseWeights
 from .logistic import LogisticLearner
-from .output import check_output, deliver, record_of, say
+from .output import check_output, deliver, inform, record_of, say, say_protected
+from .tables import FILE_HELP, add_delimiter, read
 
-FILE_HELP = "a table: .csv, .csv.gz, .npz or .parquet, with named columns"
 _SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
 The file must be PUBLIC: all of this is read off it, unprotected. Of private data, write the schema
 by hand, from a codebook or from what everybody knows."""
@@ -49,6 +49,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
     parser.add_argument("--unlabeled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
+    add_delimiter(parser)
     parser.set_defaults(command=_schema)
 
 
@@ -75,6 +76,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
     parser.set_defaults(command=_transfer)
 
 
@@ -100,9 +102,13 @@ def _schema(arguments: argparse.Namespace) -> None:
         bounds=arguments.label_bounds,
     )
     check_output(arguments)
-    table = read_table(arguments.public)
+    table = read(arguments.public, arguments, public=True)
     labeled = not arguments.unlabeled
     schema = Schema.from_public(table, label, cuts=arguments.cuts, labeled=labeled)
+    if labeled and label.bounds is None:
+        share = schema.labels(table).mean()
+        rows = f"of the {table.rows:,} rows of {arguments.public}"
+        inform(arguments, f"label {label.column!r} is 1 in {share:.1%} {rows}")
     text = schema.to_json()
     if arguments.output is None:
         say(text)
@@ -116,14 +122,23 @@ def _transfer(arguments: argparse.Namespace) -> None:
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     schema = _schema_of(arguments)
     run = _run(arguments, schema)
-    source, target = read_table(arguments.source), read_table(arguments.target)
+    source, target = (read(path, arguments) for path in (arguments.source, arguments.target))
     agents = _agents(target, schema, arguments)
     if needed > agents.remaining:
         count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
         raise AgentsExhausted(f"{count}: fewer --rounds or --schedule final need fewer")
     X, y = _records(source, schema, arguments)
+    _say_protected(arguments)
     run.fit(X, y, agents, budget=budget)
     deliver(_summary(run.result_, schema), arguments)
+
+
+def _say_protected(arguments: argparse.Namespace) -> None:
+    agents = {arguments.target: (arguments.agents_epsilon, None)}
+    if arguments.non_private:
+        say_protected(arguments, agents, [arguments.source])
+    else:
+        say_protected(arguments, {arguments.source: (arguments.epsilon, arguments.delta), **agents})
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:

@@ -63,9 +63,10 @@ def read_examples(
     source = Path(path)
     if labels is not None and label is not None:
         raise ParameterError("labels and label must not both be given")
-    if label is not None and source.suffix != ".csv":
+    suffix = source.suffix.lower()
+    if label is not None and suffix != ".csv":
         raise ParameterError(f"label must go with a .csv file, got label {label!r} for {source}")
-    read = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}.get(source.suffix)
+    read = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}.get(suffix)
     if read is None:
         raise ParameterError(f"data file must end in .npy, .npz or .csv, got {source}")
     X, y = read(source, labels is not None, label)
@@ -91,9 +92,10 @@ def read_labels(path: str | os.PathLike[str]) -> Array:
     Source: as read_examples.
     """
     source = Path(path)
-    if source.suffix == ".npy":
+    suffix = source.suffix.lower()
+    if suffix == ".npy":
         values = _load_bits(source)
-    elif source.suffix == ".csv":
+    elif suffix == ".csv":
         values = _read_csv_matrix(source)[1]
     else:
         raise ParameterError(f"labels file must end in .npy or .csv, got {source}")
@@ -247,6 +249,8 @@ def _read_lines(handle: IO[str], path: Path) -> Iterator[str]:
 def _parse_csv_header(first: str, path: Path) -> list[str] | None:
     fields = [field.strip().strip('"') for field in first.split(",")]
     numeric = [_is_number(field) for field in fields]
+    if not first:
+        raise ShapeError(f"{path} is empty: it must have at least one row of values")
     if not first.strip():
         raise ShapeError(f"{path} must not start with an empty line")
     if all(numeric):

@@ -85,7 +85,7 @@ def open_arrays(path: Path) -> Iterator[Any]:
     with handle:
         with read_safely(path, kind), _silence():
             loaded = np.load(handle, allow_pickle=False)
-        if isinstance(loaded, np.ndarray) != (path.suffix == ".npy"):
+        if isinstance(loaded, np.ndarray) != (path.suffix.lower() == ".npy"):
             raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
         yield check_stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
 

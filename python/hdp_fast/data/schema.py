@@ -20,6 +20,7 @@ from .._support.validate import (
     distinct_texts,
     finite_number,
     from_json,
+    guess,
     interval,
     nonnegative_int,
     ordered_pair,
@@ -336,16 +337,18 @@ class Schema:
         shares of the rows. A column of at most 64 texts gets them as categories. Constant columns
         and those of more texts are ignored. label: its column is no feature. cuts: how many cut
         points at most, at least 1. labeled: whether the table must have the label's column, of
-        which a misspelt name would make a feature.
+        which a misspelt name would make a feature; there must then be rows of label 1 and others,
+        or numbers between the label's bounds.
 
-        Raises: ParameterError when no column can be a feature or the label's is missing.
+        Raises: ParameterError when no column can be a feature, the label's is missing, or what the
+            label says of it holds of no row, or of every row.
         Cost: O(m log m) for each column.
         Source: none.
         """
         if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
         if labeled:
-            table.column(label.column)
+            _check_label(label, table.column(label.column))
         features = {name: c for name, c in table.columns.items() if name != label.column}
         return cls(label, {name: _guess(column, cuts) for name, column in features.items()})
 
@@ -356,6 +359,44 @@ class Schema:
 def _cuts_of(kind: Category | Number) -> Sequence[float | None]:
     """The cut of each bit; None for those of a category."""
     return kind.cuts if isinstance(kind, Number) else [None] * len(kind.values)
+
+
+def _check_label(label: Label, column: Column) -> None:
+    """Refuses a rule that tells no rows of a public column apart; its values may be shown."""
+    where = f"column {label.column!r} of the public table"
+    if label.positive is not None:
+        for value in label.positive:
+            if value not in column.texts:
+                refuse("positive", value, f"{where} never holds it{guess(value, column.texts)}")
+    else:
+        where = f"{where} holds {_describe_numbers(label, column)}"
+    if label.bounds is not None:
+        numbers = column.numbers()
+        if not ((label.bounds[0] <= numbers) & (numbers <= label.bounds[1])).any():
+            refuse("bounds", label.bounds, where)
+        return
+    kinds = set(label._bits(column)[np.unique(column.codes)].tolist())
+    if len(kinds) == 1:
+        name = "positive" if label.positive else "above"
+        refuse(
+            name,
+            getattr(label, name),
+            f"{where}, so that {'every' if 1 in kinds else 'no'} row has label 1",
+        )
+
+
+def _describe_numbers(label: Label, column: Column) -> str:
+    """Which numbers a public column holds.
+
+    Raises: ParameterError when there are none.
+    """
+    numbers = column.numbers()
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        rule = f"column {label.column!r} of the public table holds no numbers"
+        text = next(filter(None, column.texts), "")
+        raise ParameterError(f"{rule}, but texts such as {shorten(text)}: name them as positive")
+    return f"numbers from {numbers.min():g} to {numbers.max():g}"
 
 
 def _make_column(name: str, kind: str, **fields: Any) -> Category | Number | Ignore:

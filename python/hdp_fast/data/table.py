@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib
+import io
 import math
 import os
+import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import refuse
+from .._support.validate import guess, refuse
 from ..exceptions import ParameterError, ShapeError
 from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
 
@@ -29,6 +31,9 @@ from .reading import count_declared, open_arrays, read_member, read_safely, rese
 _CHUNK_ROWS = 1 << 14
 # Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
 _WHOLE = 1 << 53
+TEXTS = (".csv", ".tsv", ".txt")
+_SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet")
+_DELIMITERS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +67,14 @@ class Table:
     Attributes:
         columns: the columns by name, all of one length.
         rows: how many rows there are.
+        name: what errors call it, such as its file.
+        public: whether errors may show the names of its columns.
     """
 
     columns: dict[str, Column]
     rows: int
+    name: str = "the table"
+    public: bool = False
 
     def column(self, name: str) -> Column:
         """The column of this name.
@@ -78,11 +87,11 @@ class Table:
         """
         if name not in self.columns:
             # Their names stay unsaid: the first line of a file without a header is somebody's.
-            refuse(
-                "column",
-                name,
-                f"it must be one of the {len(self.columns)} columns that the table names",
-            )
+            meant = guess(name, self.columns) if self.public else ""
+            meant = _guess_delimiter(list(self.columns)) or meant
+            plural = "s" * (len(self.columns) != 1)
+            count = f"{len(self.columns)} column{plural} that {self.name} names"
+            refuse("column", name, f"it must be one of the {count}{meant}")
         return self.columns[name]
 
     def select(self, rows: NDArray[Any]) -> Table:
@@ -95,16 +104,22 @@ class Table:
         Source: none.
         """
         some = {name: Column(c.texts, c.codes[rows]) for name, c in self.columns.items()}
-        return Table(some, int(np.arange(self.rows)[rows].size))
+        return Table(some, int(np.arange(self.rows)[rows].size), self.name, self.public)
 
 
-def read_table(path: str | os.PathLike[str]) -> Table:
+def read_table(
+    path: str | os.PathLike[str], *, delimiter: str | None = None, public: bool = False
+) -> Table:
     """Read a table from a file.
 
-    path: .csv or .csv.gz (UTF-8, names in the first line, quotes as in RFC 4180), .npz (each vector
-    a column, each matrix X the columns X0, X1, ...) or .parquet (needs pyarrow).
-    Pickled objects are never loaded. An error never shows the content of a cell, nor the name of a
-    column that the file holds.
+    path: .csv, .tsv or .txt, also with .gz (UTF-8, names in the first line, quotes as in RFC 4180),
+    .npz (each vector a column, each matrix X the columns X0, X1, ...) or .parquet (needs pyarrow),
+    in small letters or capitals; - is the standard input, which is read as .csv.
+    delimiter: one character between the values of a text; "," if None, a tab in .tsv, and needed
+    for .txt.
+    public: whether errors may show the names of its columns.
+    Pickled objects are never loaded. An error never shows the content of a cell, nor, unless the
+    table is public, the name of a column that the file holds.
 
     Raises: ParameterError for an unreadable file, ShapeError for rows that differ in length,
         ImportError naming the extra when pyarrow is needed and missing.
@@ -112,18 +127,59 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     Source: RFC 4180; the format of numpy.savez; Apache Parquet.
     """
     source = Path(path)
-    for suffixes, read in _READERS.items():
-        if source.name.endswith(suffixes):
-            columns = read(source)
-            break
-    else:
-        raise ParameterError(f"data file must end in .csv, .csv.gz, .npz or .parquet, got {source}")
+    name = "the standard input" if str(path) == "-" else str(path)
+    columns = _read_columns(source, delimiter)
     lengths = {column.codes.size for column in columns.values()}
     if len(lengths) > 1:
-        raise ShapeError(f"columns of {source} must be of one length, got {sorted(lengths)}")
+        raise ShapeError(f"columns of {name} must be of one length, got {sorted(lengths)}")
     if not lengths or lengths == {0}:
-        raise ShapeError(f"{source} must have a column and at least one row of values")
-    return Table(columns, lengths.pop())
+        raise ShapeError(f"{name} must have a column and at least one row of values")
+    return Table(columns, lengths.pop(), name, public)
+
+
+def _read_columns(path: Path, delimiter: str | None) -> dict[str, Column]:
+    suffix = ".csv" if str(path) == "-" else suffix_of(path).lower()
+    read = {".npz": _read_npz, ".parquet": _read_parquet}.get(suffix)
+    if read is None:
+        return _read_text(path, delimiter_of(path, delimiter))
+    if delimiter is not None:
+        refuse("delimiter", delimiter, f"it must not go with a {suffix} file")
+    return read(path)
+
+
+def suffix_of(path: Path) -> str:
+    """Which of the formats a file name ends in, in the letters that it has.
+
+    path: the file, which need not be there.
+
+    Raises: ParameterError for another one.
+    Cost: constant.
+    Source: none.
+    """
+    for suffix in _SUFFIXES:
+        if path.name.lower().endswith(suffix):
+            return path.name[-len(suffix) :]
+    rule = ".csv, .tsv or .txt, also with .gz, or .npz or .parquet"
+    raise ParameterError(f"data file must end in {rule}, got {path}")
+
+
+def delimiter_of(path: Path, delimiter: str | None = None) -> str:
+    """What stands between the values of a file of text.
+
+    path: a file whose suffix is one of a text; delimiter: one character, or None.
+
+    Raises: ParameterError for what cannot stand between values, and where nobody knows it.
+    Cost: constant.
+    Source: none.
+    """
+    if delimiter is None:
+        stem = path.name.lower().removesuffix(".gz")
+        if stem.endswith(".txt"):
+            raise ParameterError(f"delimiter must be given for {path}, such as ';' or a tab")
+        return "\t" if stem.endswith(".tsv") else ","
+    if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
+        refuse("delimiter", delimiter, "it must be one character, and no letter, digit or quote")
+    return delimiter
 
 
 class _ColumnBuilder:
@@ -162,37 +218,71 @@ def _to_number(text: str) -> float:
         return math.nan
 
 
-def _read_csv(path: Path) -> dict[str, Column]:
-    with read_safely(path, "table separated by commas, in UTF-8"), _open_text(path) as handle:
-        return _read_csv_columns(handle, path)
+def _read_text(path: Path, delimiter: str) -> dict[str, Column]:
+    kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
+    name = "the standard input" if str(path) == "-" else str(path)
+    with read_safely(name, f"table separated by {kind}, in UTF-8"), _open_text(path) as handle:
+        return _read_text_columns(handle, name, delimiter)
 
 
 def _open_text(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise ParameterError("the standard input is closed, but it must be read")
+        return io.StringIO(sys.stdin.buffer.read().decode("utf-8-sig"), newline="")
+    if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _read_csv_columns(handle: IO[str], path: Path) -> dict[str, Column]:
-    reader = csv.reader(handle, strict=True)
-    names = [name.strip() for name in next(reader, [])]
-    if len(set(names)) != len(names) or "" in names or not names:
-        raise ParameterError(f"line 1 of {path} must name every column, each differently")
+def _read_text_columns(handle: IO[str], name: str, delimiter: str) -> dict[str, Column]:
+    reader = csv.reader(handle, strict=True, delimiter=delimiter)
+    names = _read_names(reader, name)
     builders = [_ColumnBuilder() for _ in names]
-    rows = _read_csv_rows(reader, len(names), path)
+    rows = _read_text_rows(reader, names, name)
     while chunk := list(islice(rows, _CHUNK_ROWS)):
         for builder, texts in zip(builders, zip(*chunk, strict=True), strict=True):
             builder.extend(texts)
     return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
 
 
-def _read_csv_rows(reader: Any, width: int, path: Path) -> Iterator[list[str]]:
+def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:
+    """The names of the columns; which of them are wrong is told by their places alone."""
+    line = next(reader, None)
+    if line is None:
+        raise ParameterError(f"{name} is empty: line 1 must name every column")
+    names = [text.strip() for text in line]
+    if not any(names):
+        raise ParameterError(f"line 1 of {name} is empty: it must name every column")
+    for place, text in enumerate(names, start=1):
+        fault = "" if text else f"column {place} has no name"
+        if text and names.index(text) < place - 1:
+            fault = f"columns {names.index(text) + 1} and {place} have one name"
+        if fault:
+            missing = "; is there no header?" if _look_like_values(names) else ""
+            rule = "must name every column, each differently"
+            raise ParameterError(f"line 1 of {name} {rule}: {fault}{missing}")
+    return names
+
+
+def _look_like_values(names: Iterable[str]) -> bool:
+    return not all(math.isnan(_to_number(name)) for name in names)
+
+
+def _guess_delimiter(names: Sequence[str]) -> str:
+    """A question, where all names have become one."""
+    inside = [sign for sign in _DELIMITERS if sign in names[0]] if len(names) == 1 else []
+    return f": did you mean --delimiter {inside[0]!r}?" if inside else ""
+
+
+def _read_text_rows(reader: Any, names: Sequence[str], name: str) -> Iterator[list[str]]:
+    width = len(names)
     for row in reader:
         if len(row) == width:
             yield row
         elif row:
-            text = f"must have {width} values, {len(row)} found"
-            raise ShapeError(f"line {reader.line_num} of {path} {text}")
+            text = f"must have {width} values, {len(row)} found{_guess_delimiter(names)}"
+            raise ShapeError(f"line {reader.line_num} of {name} {text}")
 
 
 def _read_npz(path: Path) -> dict[str, Column]:
@@ -234,6 +324,3 @@ def _read_parquet(path: Path) -> dict[str, Column]:
             for builder, column in zip(builders, batch.columns, strict=True):
                 builder.extend(map(_to_text, column.to_pylist()))
         return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
-
-
-_READERS = {(".csv", ".csv.gz"): _read_csv, (".npz",): _read_npz, (".parquet",): _read_parquet}

@@ -141,7 +141,7 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
     Source: Kasiviswanathan et al., What Can We Learn Privately?, Section 4.
     """
     _check(options)
-    json_path, png_path = (options.output / f"hdp_fast_demo.{kind}" for kind in ("json", "png"))
+    json_path, png_path = output_paths(options.output)
     files.check_writable(json_path)
     files.check_writable(png_path)
     stages = _Stages(print_line)
@@ -150,6 +150,11 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
     _print_outcome(report, print_line)
     _write(report, json_path, png_path, print_line)
     return report
+
+
+def output_paths(folder: Path) -> tuple[Path, Path]:
+    """Where the report and its picture are written."""
+    return folder / "hdp_fast_demo.json", folder / "hdp_fast_demo.png"
 
 
 def _check(options: Options) -> None:

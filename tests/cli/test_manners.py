@@ -1,0 +1,386 @@
+"""What every verb of the command line shares: its options, its exit codes, its one line."""
+
+import argparse
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+from command_line import fails
+
+from hdp_fast import exceptions
+from hdp_fast._support.notes import note
+from hdp_fast.cli import command_line, main
+from hdp_fast.cli.exit_codes import ExitCode
+from hdp_fast.cli.output import Watch
+from hdp_fast.data import files
+
+SCHEMA = ("--schema", "s.json")
+PLAN = ("parity", "plan", "--d", "3", "--alpha", ".1", "--epsilon", "1")
+# The least that each verb must be told.
+VERBS = {
+    ("demo",): (),
+    ("parity", "plan"): PLAN[2:],
+    ("parity", "learn"): ("x.csv", "--epsilon", "1"),
+    ("parity", "transfer"): (
+        *("x.csv", "--agents", "y.csv", "--agents-epsilon", "1"),
+        *("--alpha", ".1", "--epsilon", "1"),
+    ),
+    ("schema",): ("x.csv", "--label", "y", "--above", "1"),
+    ("transfer",): (
+        *("x.csv", "y.csv", *SCHEMA, "--agents-epsilon", "1", "--alpha", ".1", "--epsilon", "1"),
+        *("--delta", "1e-6", "--kappa", ".1", "--eta", "1", "--rounds", "3"),
+    ),
+    ("label",): (
+        *("x.csv", "y.csv", *SCHEMA, "--estimator", "tree"),
+        *("--epsilon", "1", "--delta", "1e-6"),
+    ),
+    ("adapt",): ("x.csv", "y.csv", *SCHEMA, "--epsilon", "1", "--delta", "1e-6"),
+    ("local", "estimate"): ("x.csv", "--low", "0", "--high", "1", "--epsilon", "1"),
+    ("local", "frequency"): ("x.csv", "--k", "3", "--epsilon", "1"),
+    ("local", "masked-parity"): ("--d", "8", "--epsilon", "1"),
+    ("local", "question", "mean"): ("pay", "--low", "0", "--high", "1", "--epsilon", "1"),
+    ("local", "question", "frequency"): ("pay", "--k", "3", "--epsilon", "1"),
+    ("local", "randomize"): ("1", "--question", "q.json"),
+    ("local", "collect"): ("--question", "q.json"),
+    ("budget",): ("ledger",),
+    ("bench",): (),
+    ("version",): (),
+    ("help",): (),
+}
+each_verb = pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+
+
+def leaves(parser, names=()):
+    """The parser of each verb, by its name."""
+    parts = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not parts:
+        yield names, parser
+    for name, below in parts[0].choices.items() if parts else ():
+        yield from leaves(below, (*names, name))
+
+
+@pytest.fixture
+def acting(monkeypatch):
+    """Lets every verb do something else."""
+    build = command_line._parser
+
+    def let(act):
+        def made():
+            parser = build()
+            for _, verb in leaves(parser):
+                verb.set_defaults(command=lambda _arguments: act())
+            return parser
+
+        monkeypatch.setattr(command_line, "_parser", made)
+
+    return let
+
+
+def test_every_verb_is_among_them():
+    assert set(VERBS) == {names for names, _ in leaves(command_line._parser())}
+
+
+@each_verb
+@pytest.mark.parametrize("option", ["--strict", "--quiet", "--force"])
+def test_shared_options_stand_before_and_after_every_verb(verb, option):
+    for argv in ([option, *verb, *VERBS[verb]], [*verb, *VERBS[verb], option]):
+        arguments = command_line._parser().parse_args(argv, command_line.make_manners())
+        assert vars(arguments)[option.removeprefix("--")] is True
+    bare = command_line._parser().parse_args([*verb, *VERBS[verb]], command_line.make_manners())
+    assert not any(getattr(bare, name) for name in ("strict", "quiet", "force"))
+
+
+@each_verb
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (exceptions.ParameterError("it is wrong"), 2),
+        (exceptions.ShapeError("it is wrong"), 2),
+        (OSError(28, "no space left"), 2),
+        (ImportError("it is missing"), 2),
+        (exceptions.BudgetExceeded("it is spent"), 3),
+        (exceptions.InsufficientSamples("they are few"), 3),
+        (exceptions.AgentsExhausted("they are few"), 3),
+        (KeyError("SECRET"), 70),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_errors_of_every_verb_have_one_line_and_a_code(capsys, acting, verb, error, code):
+    def fail():
+        raise error
+
+    acting(fail)
+    line = fails(capsys, *verb, *VERBS[verb], code=code)
+    assert "SECRET" not in line
+    assert ("please report it" in line) == (code == 70)
+
+
+@each_verb
+def test_ctrl_c_in_every_verb(capsys, acting, verb):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    acting(interrupt)
+    assert main([*verb, *VERBS[verb]]) == 130
+    assert capsys.readouterr() == ("", "hdp-fast: interrupted\n")
+
+
+@each_verb
+def test_a_note_is_a_failure_where_it_must_be(capsys, acting, verb):
+    acting(lambda: note("It is of no use."))
+    for argv, code in (([], 0), (["--strict"], 1), (["--quiet"], 0)):
+        assert main([*argv, *verb, *VERBS[verb]]) == code
+        assert main([*verb, *VERBS[verb], *argv]) == code
+        assert capsys.readouterr().err == "hdp-fast: note: It is of no use.\n" * 2
+    acting(lambda: ExitCode.NOTHING_USEFUL)
+    assert main([*verb, *VERBS[verb]]) == 1
+
+
+def test_help_tells_the_exit_codes(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert [code for code in ExitCode if f"\n  {code:>3}  " in text] == list(ExitCode)
+
+
+@pytest.mark.parametrize("verb", ["learn", "transfer"])
+def test_a_parity_that_is_not_released_is_nothing_useful(capsys, tmp_path, verb):
+    rng = np.random.default_rng(1)
+    path = tmp_path / "noise.npz"
+    np.savez(path, X=rng.integers(2, size=(400, 6)), y=rng.integers(2, size=400))
+    argv = ["parity", verb, str(path), "--epsilon", "1", "--json"]
+    if verb == "transfer":
+        argv += ["--agents", str(path), "--agents-epsilon", "4", "--alpha", ".4"]
+    assert main(argv) == 1
+    assert json.loads(capsys.readouterr().out)["released"] is False
+
+
+def test_quiet_hides_bars(monkeypatch, acting, capsys):
+    shown = []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    acting(lambda: shown.append(command_line.progress.can_show()))
+    assert main(PLAN) == main(["--quiet", *PLAN]) == 0
+    assert shown == [True, False]
+
+
+# Where each verb writes: its arguments, and the file.
+OUTPUTS = [
+    (verb, ("--output",), "out.json")
+    for verb in VERBS
+    if verb
+    not in (
+        ("demo",),
+        ("parity", "plan"),
+        ("label",),
+        ("local", "randomize"),
+        ("budget",),
+        ("bench",),
+        ("version",),
+        ("help",),
+    )
+]
+OUTPUTS += [
+    (("demo",), (), "hdp_fast_demo.json"),
+    (("demo",), (), "hdp_fast_demo.png"),
+    (("label",), (), "y.labeled.csv"),
+    (("label",), ("--output",), "out.csv"),
+    (("label",), ("--record",), "out.json"),
+    (("label",), ("--plot",), "out.png"),
+    (("adapt",), ("--predict", "z.csv"), "z.predicted.csv"),
+    (("adapt",), ("--predict", "z.csv", "--predictions"), "out.csv"),
+    (("local", "collect"), ("--aggregate",), "out.npz"),
+]
+
+
+@pytest.mark.parametrize(("verb", "option", "name"), OUTPUTS)
+def test_no_verb_replaces_a_file_by_itself(capsys, tmp_path, monkeypatch, verb, option, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("old")
+    named = [name] if option and option[-1].startswith("--") else []
+    line = fails(capsys, *verb, *VERBS[verb], *option, *named)
+    assert f"got {name}, which is there: --force replaces it" in line
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "old"
+
+
+def test_force_replaces_outputs_and_nothing_else(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("y,z\n1,2\n3,1\n")
+    for verb in (("schema",), ("local", "question", "mean")):
+        (tmp_path / "out.json").write_text("old")
+        assert main([*verb, *VERBS[verb], "--output", "out.json", "--force"]) == 0
+        assert "hdp_fast" in (tmp_path / "out.json").read_text()
+    capsys.readouterr()
+    line = fails(capsys, "schema", *VERBS["schema",], "--output", "x.csv", "--force")
+    assert "another file of this command" in line
+    assert main(["budget", "ledger", "--epsilon", "1"]) == 0
+    capsys.readouterr()
+    assert "1.0" in fails(capsys, "budget", "ledger", "--epsilon", "2", "--force")
+
+
+def test_a_replaced_file_is_known_from_an_old_one(tmp_path):
+    old, new, replaced = (tmp_path / name for name in ("old", "new", "replaced"))
+    for path in (old, replaced):
+        files.write_atomically(path, b"old")
+    watch = Watch([old, new, replaced, None])
+    for path in (new, replaced):
+        files.write_atomically(path, b"new")
+    assert watch.describe() == [
+        f"{old} is not written",
+        f"{new} is written",
+        f"{replaced} is written",
+    ]
+
+
+@pytest.mark.parametrize("verb", [["version"], ["help", "version"]])
+def test_what_needs_no_arguments(capsys, verb):
+    assert main(verb) == 0
+    assert "version" in capsys.readouterr().out or verb == ["version"]
+
+
+@pytest.mark.parametrize("verb", [(), ("parity",), *VERBS], ids=" ".join)
+def test_help_is_a_verb(capsys, verb):
+    assert main(["help", *verb]) == 0
+    helped = capsys.readouterr()
+    with pytest.raises(SystemExit) as stopped:
+        main([*verb, "--help"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr() == helped
+    assert helped.out.startswith(" ".join(["usage: hdp-fast", *verb]))
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["shema"], "schema"),
+        (["help", "lable"], "label"),
+        (["parity", "lern"], "learn"),
+        (["local", "question", "means"], "mean"),
+        ([*PLAN, "--method", "Loop"], "loop"),
+    ],
+)
+def test_a_slip_is_met_with_a_guess(capsys, argv, meant):
+    line = fails(capsys, *argv)
+    assert f"did you mean {meant!r}?" in line
+    assert "did you mean" not in fails(capsys, "xyzzy")
+
+
+def test_whole_numbers_may_be_written_as_powers(capsys):
+    outs = []
+    for d in ("10000", "1e4", "1.0e4"):
+        assert main(["parity", "plan", "--d", d, *PLAN[4:]]) == 0
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1] == outs[2]
+    for d in ("1.5", "1e-4", "nan", "inf", "x", "1e30"):
+        assert "--d: invalid" in fails(capsys, "parity", "plan", "--d", d, *PLAN[4:])
+
+
+def test_tables_of_other_delimiters(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("y;z\n1;2\n3;1\n")
+    asked = ["schema", "x.csv", "--label", "y", "--above", "1", "--quiet"]
+    assert "x.csv names: did you mean --delimiter ';'?" in fails(capsys, *asked)
+    assert main([*asked, "--delimiter", ";"]) == 0
+    expected = capsys.readouterr().out
+    (tmp_path / "x.txt").write_text("y\tz\n1\t2\n3\t1\n")
+    asked[1] = "x.txt"
+    assert "--delimiter" in fails(capsys, *asked).replace("delimiter must", "--delimiter must")
+    for sign in ("\t", "\\t", "tab"):
+        assert main([*asked, "--delimiter", sign]) == 0
+        assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"y,z\n1,2\n3,1\n")))
+    assert main(["schema", "-", *asked[2:]]) == 0
+    assert capsys.readouterr().out == expected
+    assert "did you mean 'y'?" in fails(
+        capsys, "schema", "x.csv", "--delimiter", ";", "--label", "Y", "--above", "1"
+    )
+
+
+def protection(capsys, *argv):
+    """The first line of a command, which must go well."""
+    assert main([*argv, "--json"]) in (0, 1)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert main([*argv, "--json", "--quiet", "--force"]) in (0, 1)
+    assert capsys.readouterr().err.splitlines() == others
+    return first.removeprefix("hdp-fast: "), "\n".join(others)
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """A table, a smaller one, and their schema."""
+    monkeypatch.chdir(tmp_path)
+    for name, n in (("large.csv", 4000), ("small.csv", 100)):
+        lines = [f"{age},{age > 50:d}" for age in np.random.default_rng(n).integers(0, 100, n)]
+        (tmp_path / name).write_text("\n".join(["age,buys", *lines, ""]))
+    schema = ["schema", "large.csv", "--label", "buys", "--positive", "1", "--quiet"]
+    assert main([*schema, "--output", "s.json"]) == 0
+
+
+def test_adapt_says_which_file_is_protected(capsys, tables):
+    private = ("--epsilon", "4", "--delta", "1e-6", "--steps", "5")
+    argv = ["adapt", "large.csv", "small.csv", *SCHEMA]
+    line, notes = protection(capsys, *argv, *private, "--predict", "small.csv")
+    files = "public: large.csv, small.csv"
+    assert line == f"protected: small.csv, epsilon = 4, delta = 1e-06; {files}"
+    assert notes.endswith(
+        "small.csv is protected and public at once: what is written of it is not protected"
+    )
+    line, notes = protection(capsys, *argv, *private, "--private", "source")
+    assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, *argv, "--epsilon", "inf")
+    assert line == "protected: nothing; public: large.csv, small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, "adapt", "small.csv", "large.csv", *SCHEMA, *private)
+    assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
+    assert "TARGET has 4,000 and is protected: are the two swapped" in notes
+
+
+def test_transfer_says_which_files_are_protected(capsys, tables):
+    argv = ["transfer", "small.csv", "large.csv", *SCHEMA, "--agents-epsilon", "2"]
+    argv += ["--alpha", ".15", "--kappa", ".5", "--eta", ".5", "--rounds", "2"]
+    argv += ["--schedule", "final"]
+    line, _ = protection(capsys, *argv, "--epsilon", "1", "--delta", "1e-6")
+    assert line == "protected: small.csv, epsilon = 1, delta = 1e-06; large.csv, epsilon = 2"
+    pytest.importorskip("sklearn")
+    line, _ = protection(capsys, *argv, "--non-private")
+    assert line == "protected: large.csv, epsilon = 2; public: small.csv"
+
+
+def test_label_says_which_file_is_protected(capsys, tables):
+    pytest.importorskip("sklearn")
+    argv = [*SCHEMA, "--estimator", "naive-bayes", "--epsilon", "20", "--delta", "1e-6"]
+    argv += ["--members", "20"]
+    line, notes = protection(capsys, "label", "large.csv", "small.csv", *argv)
+    assert line == "protected: large.csv, epsilon = 20, delta = 1e-06; public: small.csv"
+    assert "swapped" not in notes
+    line, notes = protection(capsys, "label", "small.csv", "large.csv", *argv)
+    assert line == "protected: small.csv, epsilon = 20, delta = 1e-06; public: large.csv"
+    assert "large.csv has 4,000 rows and labels, and is public, while small.csv" in notes
+    argv += ["--output", "both.csv"]
+    line, notes = protection(capsys, "label", "large.csv", "large.csv", *argv)
+    assert "large.csv is protected and public at once" in notes
+
+
+def test_parity_says_which_files_are_protected(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(1).integers(2, size=(2000, 6))
+    for name in ("x.npz", "y.npz"):
+        np.savez(name, X=X, y=X[:, 1])
+    line, _ = protection(capsys, "parity", "learn", "x.npz", "--epsilon", "1")
+    assert line == "protected: x.npz, epsilon = 1"
+    argv = ["--agents", "y.npz", "--agents-epsilon", "2", "--alpha", ".3", "--epsilon", "1"]
+    line, _ = protection(capsys, "parity", "transfer", "x.npz", *argv)
+    assert line == "protected: x.npz, epsilon = 1; y.npz, epsilon = 2"
+
+
+def test_an_output_of_a_dash_is_the_standard_output(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("local", "question", "mean", *VERBS["local", "question", "mean"])
+    assert main(asked) == main([*asked, "--output", "-"]) == 0
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] * 2 == out
+    assert list(tmp_path.iterdir()) == []
