@@ -304,7 +304,9 @@ def protection(capsys, *argv):
     assert main([*argv, "--json"]) in (0, 1)
     first, *others = capsys.readouterr().err.splitlines()
     assert main([*argv, "--json", "--quiet", "--force"]) in (0, 1)
-    assert capsys.readouterr().err.splitlines() == others
+    # Notes hold released numbers, which differ from run to run; they stay, the rest is silent.
+    quiet = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("hdp-fast: note: ") for line in quiet)
     return first.removeprefix("hdp-fast: "), "\n".join(others)
 
 
