@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import adaptation
-from hdp_fast.adaptation.coefficients import coefficient_table
+from hdp_fast.adaptation.utility import coefficient_table
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import UtilityWarning
 

@@ -1,7 +1,8 @@
-"""What is said of a fit that is of little use: from public records and released numbers alone."""
+"""What a fit is worth and holds, in words: from public records and released numbers alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,15 @@ def _compare_with_constant(
     classes = labels > 0 if loss == "logistic" else labels
     _, counts = np.unique(classes, return_counts=True)
     return float((predictions != classes).mean()), 1 - float(counts.max()) / len(labels)
+
+
+def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
+    """A line for each coefficient, the largest first: its name, and four digits of it.
+
+    names, coef: as many of each.
+    """
+    rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
+    texts = [(name, f"{value:.4g}") for name, value in rows]
+    width = max((len(name) for name, _ in texts), default=0)
+    digits = max((len(text) for _, text in texts), default=0)
+    return "\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
-from ..adaptation.coefficients import coefficient_table
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
+from ..adaptation.utility import coefficient_table
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Label, Schema
