@@ -20,12 +20,13 @@ def own(X, y):
 
 
 def together():
-    """Members who all repeat what the fifth of them heard: one record changes all votes."""
-    heard = []
+    """Members who all repeat what the fifth record says: one record changes all votes."""
+    heard = {}
 
     def learner(X, y):
-        heard.append(int(y[0]))
-        return lambda Q: np.full(len(Q), heard[MEMBERS // 2])
+        # By record, not in turn: the learner is also tried on public rows.
+        heard[X[0, 0]] = int(y[0])
+        return lambda Q: np.full(len(Q), heard.get(MEMBERS // 2, 0))
 
     return learner
 
