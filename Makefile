@@ -78,6 +78,7 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
 	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done
 	@for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done
+	$(BIN)/python docs/run_docstrings.py
 	$(BIN)/python docs/run_blocks.py $(DOCUMENTS)
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it

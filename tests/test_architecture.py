@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import inspect
 import pkgutil
 import re
 import sys
@@ -10,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from docstrings import public_objects
 from structure import PACKAGE, REFERENCE, circle, modules_of, shown_at_the_top, targets
 
 import hdp_fast
@@ -41,7 +41,6 @@ PYTHON_LAYERS = [
     {"__main__"},
 ]
 MOST_NAMES_AT_THE_TOP = 32
-SECTIONS = ("Raises:", "Cost:", "Source:")
 # Who takes one of these draws or spends: its docstring states a guarantee.
 PRIVATE_PARAMETERS = {"random_state", "budget"}
 
@@ -210,45 +209,19 @@ def test_layers_stand_in_one_order():
 
 # Docstrings --------------------------------------------------------------------------------------
 
-
-def public_callables():
-    for module in hdp_fast.__all__:
-        space = getattr(hdp_fast, module)
-        for name in getattr(space, "__all__", ()):
-            value = getattr(space, name)
-            if callable(value):
-                yield f"{module}.{name}", value
-            if inspect.isclass(value):
-                yield from methods(f"{module}.{name}", value)
+PUBLIC = {documented.path: documented for documented in public_objects()}
 
 
-def methods(prefix, kind):
-    for name, value in vars(kind).items():
-        plain = getattr(value, "__func__", value)
-        if not name.startswith("_") and inspect.isroutine(plain):
-            yield f"{prefix}.{name}", plain
+@pytest.mark.parametrize("path", PUBLIC)
+def test_a_generator_reads_every_public_docstring(path):
+    assert list(PUBLIC[path].missing()) == []
 
 
-def parameters(value):
-    try:
-        return set(inspect.signature(value).parameters)
-    except (TypeError, ValueError):
-        return set()
-
-
-PUBLIC = dict(public_callables())
-
-
-@pytest.mark.parametrize(("name", "value"), PUBLIC.items(), ids=PUBLIC)
-def test_public_docstrings_have_their_sections(name, value):
-    text = inspect.getdoc(value) or ""
-    assert text, f"{name} has no docstring"
-    if inspect.isclass(value):
-        assert "Attributes:" in text or "Guarantee:" in text or name.startswith("gf2.")
-        return
-    draws = bool(PRIVATE_PARAMETERS & parameters(value)) and not name.endswith(".record")
-    assert not draws or "Guarantee:" in text, f"{name} says nothing of its guarantee"
-    assert [section for section in SECTIONS if section not in text] == [], name
+@pytest.mark.parametrize("path", PUBLIC)
+def test_what_draws_or_spends_states_a_guarantee(path):
+    documented = PUBLIC[path]
+    draws = PRIVATE_PARAMETERS & set(documented.parameters)
+    assert not draws or path.endswith(".record") or "Guarantee" in documented.sections
 
 
 def test_every_module_says_what_it_is_for():
