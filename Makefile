@@ -26,7 +26,7 @@ MIXTURES ?= 100000
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
 EXAMPLES := $(sort $(wildcard examples/*.py))
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
-DOCUMENTS := README.md $(sort $(wildcard docs/*.md))
+DOCUMENTS := README.md $(sort $(wildcard docs/*.md docs/*/*.md))
 
 # The requirements of the extras named in $(1), read from pyproject.toml so that they are written down once.
 extras = $(BIN)/python -c 'import sys, tomllib; \
@@ -36,7 +36,7 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
 # A worker for each core: threads of linear algebra would only wait for each other's turn.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test lint bench stat faults mixtures papers docs wheel ci toolchain develop clean
+.PHONY: help demo test lint bench stat faults mixtures papers docs browse wheel ci toolchain develop clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -75,11 +75,15 @@ papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
 
-docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
+docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done
 	@for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done
-	$(BIN)/python docs/run_docstrings.py
-	$(BIN)/python docs/run_blocks.py $(DOCUMENTS)
+	$(BIN)/python docs/tools/run_docstrings.py
+	$(BIN)/python docs/tools/run_blocks.py $(DOCUMENTS)
+	$(BIN)/mkdocs build --quiet --strict
+
+browse: docs $(STAMPS)/browse ## read every page of site/ in headless Chromium; pictures in build/screenshots
+	$(BIN)/python docs/tools/browse.py
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
 	rm -rf dist build/wheel-env build/sdist-env
@@ -97,7 +101,7 @@ ci: lint test stat wheel docs ## everything that must hold before a change lands
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) build dist target python/hdp_fast/_core*.so
+	rm -rf $(VENV) build dist site target python/hdp_fast/_core*.so
 
 # Set-up ------------------------------------------------------------------------------------------
 
@@ -132,7 +136,12 @@ $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
 	$(PIP) --requirement $(STAMPS)/bench.txt
 	@touch $@
 
+$(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
+	@$(call extras,browse) > $(STAMPS)/browse.txt
+	$(PIP) --requirement $(STAMPS)/browse.txt
+	@touch $@
+
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
-	@$(call extras,dev plot progress) > $(STAMPS)/dev.txt
+	@$(call extras,dev docs plot progress) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
 	@touch $@

@@ -1,7 +1,8 @@
 """Runs every fenced block marked `python` in the Markdown files named on the command line.
 
-The blocks of one file share a namespace, in order, as a reader would type them; they run in an
-empty working directory. The first error stops the run and shows the file's own line numbers.
+The blocks of a page share a namespace, in order, as a reader would type them; those of the README
+stand alone, each for another reader. They run in an empty working directory. The first error stops
+the run and shows the file's own line numbers.
 """
 
 import os
@@ -13,6 +14,8 @@ import types
 import warnings
 from pathlib import Path
 
+# Every block of this file has a namespace of its own.
+ALONE = "README.md"
 FENCE = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,14 +25,21 @@ def blocks(text: str) -> list[str]:
 
 
 def run(path: Path) -> int:
-    """Executes the blocks of one file in one namespace and returns their number."""
-    found = blocks(path.read_text(encoding="utf-8"))
-    # A module that is registered, so that dataclasses and pickle find what a block defines.
+    """Executes the blocks of one file and returns their number."""
+    sources = blocks(path.read_text(encoding="utf-8"))
+    module = namespace(path)
+    for source in sources:
+        if path.name == ALONE:
+            module = namespace(path)
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    return len(sources)
+
+
+def namespace(path: Path) -> types.ModuleType:
+    """A new module that is registered, so that dataclasses and pickle find what a block defines."""
     module = types.ModuleType(f"document_{path.stem}")
     sys.modules[module.__name__] = module
-    for source in found:
-        exec(compile(source, str(path), "exec"), module.__dict__)
-    return len(found)
+    return module
 
 
 def main(names: list[str]) -> None:
@@ -41,7 +51,8 @@ def main(names: list[str]) -> None:
             os.chdir(folder)
             start = time.perf_counter()
             count = run(path)
-            print(f"{path.name}: {count} python blocks ran in {time.perf_counter() - start:.1f} s")
+            if count:
+                print(f"{path}: {count} python blocks ran in {time.perf_counter() - start:.1f} s")
             os.chdir(path.parent)
 
 

@@ -1,6 +1,6 @@
 """Runs the examples of all public docstrings and compares what they print.
 
-python docs/run_docstrings.py [ROOM ...] [--slowest 10]
+python docs/tools/run_docstrings.py [ROOM ...] [--slowest 10]
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from docstrings import Documented, public_objects
 

@@ -1,0 +1,112 @@
+"""Opens every page of the built site in headless Chromium, as a reader would, wide and narrow.
+
+python docs/tools/browse.py [SITE] [--screenshots build/screenshots]
+
+It fails at a message of the console, a request that leaves the folder, a link or an anchor inside
+the site that leads nowhere, a page wider than a narrow screen, and a search that does not find a
+word of the glossary. It needs the extra `browse` and Chromium (Debian: apt-get install chromium).
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlparse
+
+from playwright.sync_api import Browser, sync_playwright
+
+WIDE, NARROW = (1280, 900), (390, 844)
+WORD = "kappa"
+LINKS = "Array.from(document.querySelectorAll('a[href]'), link => link.href)"
+ANCHORS = "Array.from(document.querySelectorAll('[id]'), part => part.id)"
+OVERFLOW = "document.scrollingElement.scrollWidth - window.innerWidth"
+
+
+class Reader:
+    """Opens pages and keeps what went wrong."""
+
+    def __init__(self, browser: Browser, site: Path, screenshots: Path):
+        self.site, self.screenshots, self.problems = site, screenshots, list[str]()
+        self.anchors, self.links = dict[Path, set[str]](), list[tuple[Path, Path, str]]()
+        self.page = browser.new_page()
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self._note(f"error: {error}"))
+        self.page.on("request", self._watch)
+
+    def read(self, path: Path) -> None:
+        """Opens a page on both screens and keeps its links, anchors and pictures."""
+        self.path = path
+        for name, (width, height) in (("wide", WIDE), ("narrow", NARROW)):
+            self.page.set_viewport_size({"width": width, "height": height})
+            self.page.goto(path.as_uri())
+            picture = self.screenshots / name / path.relative_to(self.site).with_suffix(".png")
+            self.page.screenshot(path=picture)
+            if self.page.evaluate(OVERFLOW) > 1:
+                self._note(f"wider than {width} pixels")
+        self.anchors[path] = {"", "__top", *self.page.evaluate(ANCHORS)}
+        for link in self.page.evaluate(LINKS):
+            address, anchor = urldefrag(link)
+            if urlparse(address).scheme == "file":
+                self.links.append((path, Path(unquote(urlparse(address).path)), unquote(anchor)))
+
+    def check_links(self) -> None:
+        """Follows the links between pages, once all of them are known."""
+        for source, target, anchor in self.links:
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists():
+                self.problems.append(f"{source}: leads to {target}, which is not there")
+            elif target in self.anchors and anchor not in self.anchors[target]:
+                self.problems.append(f"{source}: {target} has no #{anchor}")
+
+    def search(self, word: str) -> int:
+        """How many results the site's own search has for a word."""
+        self.path = self.site / "index.html"
+        self.page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+        self.page.goto(self.path.as_uri())
+        self.page.click("input.md-search__input")
+        self.page.keyboard.type(word)
+        self.page.wait_for_selector(".md-search-result__item", timeout=60_000)
+        self.page.screenshot(path=self.screenshots / "search.png")
+        return self.page.locator(".md-search-result__item").count()
+
+    def _hear(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self._note(f"console: {message.text}")
+
+    def _watch(self, request: Any) -> None:
+        if urlparse(request.url).scheme not in ("file", "data", "blob"):
+            self._note(f"asks for {request.url}")
+
+    def _note(self, words: str) -> None:
+        self.problems.append(f"{self.path}: {words}")
+
+
+def main(site: Path, screenshots: Path) -> int:
+    """Reads the whole site and says what is wrong with it."""
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    if executable is None:
+        print("error: no Chromium: apt-get install chromium", file=sys.stderr)
+        return 2
+    pages = sorted(path for path in site.rglob("*.html") if path.name != "404.html")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        reader = Reader(browser, site, screenshots)
+        for path in pages:
+            reader.read(path)
+        reader.check_links()
+        results = reader.search(WORD)
+    for problem in sorted(set(reader.problems)):
+        print(problem)
+    links = len(reader.links)
+    print(f"{len(pages)} pages, {links} links, {results} results for {WORD!r}, "
+          f"{len(set(reader.problems))} problems; pictures in {screenshots}")  # fmt: skip
+    return 1 if reader.problems or not results else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", nargs="?", default="site", type=Path)
+    parser.add_argument("--screenshots", default="build/screenshots", type=Path)
+    options = parser.parse_args()
+    sys.exit(main(options.site.resolve(strict=True), options.screenshots))
