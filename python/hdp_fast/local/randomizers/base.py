@@ -300,8 +300,7 @@ def validate_epsilon(value: Any) -> float:
 
 
 def cap_epsilon(epsilon: float) -> float:
-    """The epsilon that sets the law: beyond 60, probabilities in multiples of 2**-64 stay the
-    same."""
+    """Returns the epsilon that sets the law: above 60, no multiple of 2**-64 changes."""
     return min(epsilon, _MOST_EPSILON)
 
 
