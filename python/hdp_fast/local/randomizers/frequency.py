@@ -21,11 +21,12 @@ from .aggregates import Aggregate
 from .base import TWO_64, Randomizer, Reports, cap_epsilon, validate_epsilon
 from .concentration import Deviation, half_width
 
-# The events with which an interval for one value fails, each of probability exp(-L). Known bounds:
-# the estimate is too large, or too small, beyond the least of widths that are fixed before any
-# report is seen. Empirical Bernstein (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L):
-# Bernstein's inequality fails on either side, or the sample deviation is too small (Theorem 10),
-# which serves both sides.
+# The interval of one category fails when one of a few events happens, each of probability exp(-L).
+# With the known bounds there are two: the estimate is too large, or too small, by more than the
+# least of several widths, all fixed before any report is seen. With the empirical Bernstein bound
+# (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L) there are three: Bernstein's
+# inequality fails on either side, or the sample deviation is too small (Theorem 10), which serves
+# both sides.
 _KNOWN_EVENTS, _EMPIRICAL_EVENTS = 2, 3
 
 _MOST_VALUES = 1 << 24
@@ -72,8 +73,8 @@ class FrequencyAggregate(Aggregate):
         known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
             return known
-        # The sample variance is at most n / (n - 1) times the mean of squares: hence n - 1 where
-        # Theorem 11 has n.
+        # The sample variance is at most n / (n - 1) times the mean of squares. This is why n - 1
+        # stands where Theorem 11 has n.
         span, log_odds = self._randomizer._span(), self._log_odds(_EMPIRICAL_EVENTS, failure)
         square = self._randomizer._largest_square(self._total, reports)
         deviation = math.sqrt(2 * square * log_odds / (reports - 1))
@@ -254,7 +255,7 @@ class HadamardResponse(FrequencyRandomizer):
         ideal = min(max(1, math.floor(advantage / 2)), self.k)
         pair = (ideal, min(ideal + 1, self.k))
         blocks = min(pair, key=lambda blocks: (advantage + 2 * blocks) ** 2 / blocks)
-        # Row 0 tells nothing: it is 1 in every column.
+        # Row 0 stands for no category, since it is 1 in every column.
         return blocks, (-(-self.k // blocks)).bit_length()
 
     @property
@@ -295,7 +296,7 @@ class HadamardResponse(FrequencyRandomizer):
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
         blocks, log2_size = self._sizes
         sums = hadamard_transform(counts.reshape(blocks, 1 << log2_size))
-        # Value x stands for row 1 + x // blocks of block x % blocks.
+        # Category x stands for row 1 + x // blocks of block x % blocks.
         return sums.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
 
     def _span(self) -> float:
@@ -304,12 +305,13 @@ class HadamardResponse(FrequencyRandomizer):
     def _variance(self, value: Any) -> float:
         blocks = self._sizes[0]
         same = len(range(int(value) % blocks, self.k, blocks))
-        # In the value's block every column contributes, elsewhere the share of any column does.
+        # A report contributes to the estimates of its column's block: to those of the value's own
+        # block it does so with the keep probability more often than to the others.
         total = same * self._keep_probability + self.k * 2 * self._rest
         return float((total / self._keep_probability**2 - 1) / self.k)
 
     def _worst_variance(self) -> float:
-        # The first block holds the most values.
+        # The first block holds the most categories.
         return self._variance(0)
 
     def _worst_deviation(self) -> tuple[float, float]:

@@ -131,7 +131,7 @@ def _validate_bounds(value: Any) -> Bounds:
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
     low, high = number("bounds", low), number("bounds", high)
-    # The width must not overflow, nor may a quotient by it.
+    # Neither the width nor its reciprocal may overflow.
     if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
         refuse("bounds", value, "it must be (low, high), both finite, and low < high")
     return low, high
