@@ -34,14 +34,15 @@ class Agents(AgentPool):
 
     Args:
         X: Features, one row for each agent: an array of shape (N, d), or a BitMatrix.
-        y: Labels 0 and 1 of shape (N,).
+        y: Labels 0 and 1 of shape (N,), bool or of an integer dtype.
         epsilon: Privacy parameter of each answer, a finite number above 0.
         delta: A number in [0, 1). It is accepted and not used, since the answers are pure.
 
     Raises:
         ShapeError: X has not two dimensions, y has not one, or their lengths differ.
-        ParameterError: y holds something else than 0 and 1; delta is out of range; epsilon is not
-            finite and above 0, or so small that the answers would be nothing but noise.
+        ParameterError: y is not of an integer dtype or has entries other than 0 and 1; delta is out
+            of range; epsilon is not finite and above 0, or so small that the answers would be
+            nothing but noise.
 
     Guarantee:
         Each answer is pure epsilon-DP with respect to the agent's record, against everybody, the
@@ -54,7 +55,7 @@ class Agents(AgentPool):
         >>> import numpy as np
         >>> from hdp_fast import local
         >>> y = np.arange(10_000) % 10 < 3  # 30 percent say yes
-        >>> agents = local.Agents(np.zeros((10_000, 1)), y.astype(int), epsilon=1.0)
+        >>> agents = local.Agents(np.zeros((10_000, 1)), y, epsilon=1.0)
         >>> answers = agents.ask(lambda X, y: y, 10_000)
         >>> estimate = local.estimate_mean(answers, beta=1e-6, epsilon=agents.epsilon)
         >>> bool(abs(estimate.value - 0.3) < 0.1), agents.remaining
