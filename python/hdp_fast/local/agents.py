@@ -74,12 +74,12 @@ class Agents(AgentPool):
         super().__init__(len(labels), epsilon)
         self._d = int(records.shape[1])
 
-        # Records live in these two functions alone: whoever holds the object has answers, no more.
+        # The records live in these three functions alone: whoever holds the object gets answers.
         def respond(
             question: QuestionFunction, part: slice, share: float, random_state: RandomState
         ) -> Bits:
             count, share = part.stop - part.start, min(share, epsilon)
-            # A copy, since the base of a view would be the records of all agents.
+            # A copy is needed: the base of a view would be the records of all agents.
             X = records[part]
             features = X if isinstance(X, BitMatrix) else freeze(X.copy())
             with silence():

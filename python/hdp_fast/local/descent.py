@@ -168,7 +168,7 @@ def _answer_probabilities(
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)
-    # The kernel takes a row of no finite norm for zero.
+    # The kernel takes a row whose norm is not finite as zero.
     entries = np.where(np.isfinite(squares)[:, None], rows.entries, 0)
     norms = np.sqrt(np.where(np.isfinite(squares), squares, 0))
     lengths = np.abs(slopes) * np.minimum(norms, learner.norm_bound)

@@ -22,7 +22,7 @@ from .oracles import Losses, check_query, validate_sample
 # Losses are rounded to multiples of 1 / STEPS, so that sums are integers.
 STEPS = 1 << 30
 _MOST_RECORDS = 1 << 32
-# Noise has to stay where integer draws are exact.
+# The scale of the noise must stay where integer draws are exact.
 _LARGEST_RATIO = 1 << 19
 
 
@@ -62,7 +62,7 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
         raise ParameterError(f"tau = {tau}, but it must be above 2**-30, the grid of the answers")
     sampling = math.sqrt((math.log(4 * count) - math.log(failure)) / 2)
     noise = count * (math.log(2 * count) - math.log(failure)) / total
-    # The positive root of noise x**2 + sampling x = tau, in the form that cancels nothing.
+    # The positive root of noise x**2 + sampling x = left, in the form without cancellation.
     left = width - 1 / STEPS
     root = 2 * left / (sampling + math.sqrt(sampling**2 + 4 * noise * left))
     return math.ceil(1 / root**2)
@@ -138,7 +138,7 @@ class CuratorOracle(SingleUseSession):
         check_random_state(random_state)
         super().__init__(_record(self._epsilon, random_state), random_state, budget)
 
-        # Records live in this function alone: whoever holds the object has answers, no more.
+        # The records live in this function alone: whoever holds the object gets answers.
         def add_up(g: Losses) -> int:
             with silence():
                 values = losses("g(X, y)", g(records, labels), len(labels))

@@ -29,11 +29,11 @@ from .oracles import SQOracle, ask_together, check_oracle
 
 Values = Callable[[Any, Bits], ArrayLike]
 
-# Candidates are held in memory: this many take a gigabyte.
+# Candidates are held in memory: this number takes a gigabyte.
 MOST_CANDIDATES = 1 << 25
 # Tolerances shrink with exp(-2 epsilon); beyond this they would drown in rounding.
 MOST_EPSILON = 16
-# Of the failure probability, 0.93 is for the answers' errors, this for too few candidates.
+# This part of the failure probability is for too few candidates, 0.93 for errors in answers.
 _CANDIDATES_SHARE = 0.07
 
 
@@ -178,7 +178,7 @@ def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
     """The tolerance of a query, and the relative error of a probability that it allows."""
     phi = min(1 / 3, 1.8 * share)
     tau = phi * math.exp(-2 * epsilon) / -math.expm1(-2 * epsilon)
-    # An oracle needs no records for an error of 1/2.
+    # An oracle can answer within 1/2 without any record.
     return (tau, phi) if tau <= 0.5 else (0.5, math.expm1(2 * epsilon) / 2)
 
 
@@ -367,7 +367,7 @@ class LikelihoodRatio:
         logs = np.add.reduce([part(X, y) for part in self.parts])
         least = math.exp(-2 * self.epsilon)
         scaled: Floats = (np.exp(logs - self.epsilon) - least) / (1 - least)
-        # Probabilities are rounded, and so may the ratio be, out of its range.
+        # Probabilities are rounded, and rounding can carry the ratio out of its range.
         return np.clip(scaled, 0.0, 1.0)
 
     def mean(self, answer: float) -> float:

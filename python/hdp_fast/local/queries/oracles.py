@@ -19,7 +19,7 @@ from ...gf2 import BitMatrix
 
 Losses = Callable[[Any, Bits], ArrayLike]
 
-# Digits of a float that a query may ask for: products with powers of two below are exact.
+# The most digits that a query may ask for: up to here products with powers of two are exact.
 _MOST_DIGITS = 40
 
 
