@@ -88,8 +88,8 @@ class VotingResult(HypothesisResult):
             The VotingResult.
 
         Raises:
-            ParameterError: text is not such an object, or its hypothesis has another index in this
-                class.
+            ParameterError: text is not such an object, hypotheses is not a class of hypotheses, or
+                the hypothesis has another index in this class.
         """
         check_class("hypotheses", hypotheses)
 
