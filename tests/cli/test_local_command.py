@@ -19,6 +19,7 @@ from hdp_fast import local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question
 from hdp_fast.collection.reports import REASONS, Collection
+from hdp_fast.exceptions import ParameterError
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
@@ -473,6 +474,13 @@ def collection(question, lines):
     made.read(io.BytesIO(b"\n".join(content) + b"\n"), heard.append)
     assert sum(heard) == sum(map(len, content)) + len(content)
     return made
+
+
+def test_collections_about_different_questions_are_not_merged():
+    ages = Question("age", local.BinaryResponse(1.0, bounds=(0, 100)))
+    heights = Question("height", local.BinaryResponse(1.0, bounds=(0, 100)))
+    with pytest.raises(ParameterError, match=r"other = 'height', .* about one question"):
+        Collection(ages).merge(Collection(heights))
 
 
 @pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])

@@ -247,6 +247,13 @@ def test_agents_cannot_be_pickled(protocol):
         pickle.dumps(numbered(6), protocol)
 
 
+def test_only_a_hypothesis_is_sent_to_remote_agents():
+    agents = local.RemoteAgents(lambda hypothesis, k: [0] * k, epsilon=1.0, count=5)
+    with pytest.raises(ParameterError, match=r"learned = .* must have an attribute hypothesis"):
+        agents.test(lambda X: X[:, 0], 2)
+    assert agents.remaining == 5
+
+
 def test_racing_threads_never_reach_the_same_agent():
     agents, asked, refused = numbered(4000), [], []
 

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from .._support.validate import refuse
 from ..data.reading import open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
@@ -154,9 +155,14 @@ class Collection:
         """Adds another collection, whose lines count as read after the lines of this one.
 
         Args:
-            other: A collection about the same question. This is not checked here; read_collection
-                refuses a file about another question.
+            other: A collection about the same question.
+
+        Raises:
+            ParameterError: other is about another question.
         """
+        if other._question != self._question:
+            rule = "collections are merged only if they are about one question"
+            refuse("other", other._question.id, rule)
         before = self.accepted + other.accepted
         self._reports = {**other._reports, **self._reports}
         for reason, count in other._refused.items():

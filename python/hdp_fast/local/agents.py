@@ -49,7 +49,7 @@ class Agents(AgentPool):
         curator included. The coins are exact.
 
     Source:
-        Warner 1965; Kohen and Sheffet 2022, Section 3.
+        Warner 1965; Kohen and Sheffet 2022, Section 2.
 
     Examples:
         >>> import numpy as np

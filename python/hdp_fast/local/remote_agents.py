@@ -42,7 +42,7 @@ class RemoteAgents(AgentPool):
         epsilon. This side cannot check whether they do.
 
     Source:
-        Warner 1965; Kohen and Sheffet 2022, Section 3.
+        Warner 1965; Kohen and Sheffet 2022, Section 2.
 
     Examples:
         >>> import numpy as np
@@ -94,6 +94,8 @@ class RemoteAgents(AgentPool):
             Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
+        if not hasattr(learned, "hypothesis"):
+            refuse("learned", learned, "it must have an attribute hypothesis, to be sent as JSON")
         text = _to_json(learned.hypothesis)
         self._reserve(count)
         answers = bits("what ask returned", self._ask(text, count) if count else [])

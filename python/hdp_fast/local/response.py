@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 from ..record import PrivacyRecord, rng_of
 
 _SOURCE = (
-    "Warner 1965; Kohen and Sheffet 2022, Section 3 (binary randomized response for their Gaussian)"
+    "Warner 1965; Kohen and Sheffet 2022, Section 2 (binary randomized response for their Gaussian)"
 )
 
 

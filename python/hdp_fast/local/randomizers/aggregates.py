@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.uncopyable import Turnstile
 from ..._support.validate import array, from_json, nonnegative_int
 from ...exceptions import ParameterError, ShapeError
 from .base import make_randomizer
@@ -38,6 +39,10 @@ class Estimate(NamedTuple):
     high: float
 
 
+# One for all aggregates, which pickle: another thread may run while numpy adds long arrays.
+_ADDING = Turnstile("aggregate")
+
+
 class Aggregate(ABC):
     """The sum of reports of one randomizer, empty until some are added.
 
@@ -45,9 +50,8 @@ class Aggregate(ABC):
     grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, however many
     they are. An aggregate pickles, and compares equal to one of the same randomizer and state.
 
-    `Randomizer.aggregate` makes one: a MeanAggregate or a FrequencyAggregate. Two threads must not
-    add reports to the same aggregate at once, since counts could get lost; give each thread an
-    aggregate of its own and add those up.
+    `Randomizer.aggregate` makes one: a MeanAggregate or a FrequencyAggregate. Threads may add
+    reports to the same aggregate.
 
     Args:
         randomizer: The one that makes the reports.
@@ -103,9 +107,8 @@ class Aggregate(ABC):
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
         parts = (added[i : i + _CHUNK] for i in range(0, added.size, _CHUNK))
         total = sum(map(self._count, parts), start=self._empty())
-        # No other thread comes between reading and writing a sum, a Python integer. It may come
-        # while numpy adds long arrays of counts.
-        self._total, self._reports = self._total + total, self._reports + added.size
+        with _ADDING.hold():
+            self._total, self._reports = self._total + total, self._reports + added.size
         return self
 
     def to_json(self) -> str:
