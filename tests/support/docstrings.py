@@ -26,6 +26,7 @@ OWN_SECTIONS = ("Guarantee", "Cost", "Source")
 _SECTION = re.compile(
     r"^(Guarantee|Cost|Source|Raises|Returns|Args|Attributes|Examples?):(.*)$", re.M
 )
+_CODE = re.compile(r"`[^`]*`")
 # Where a section says nothing it is left out.
 _EMPTY = re.compile(r"^(none|nothing|constant|as (the |its )?\S+)\.?$", re.I)
 
@@ -109,6 +110,8 @@ class Documented:
             body = getattr(self.sections.get(title), "contents", "")
             if _EMPTY.match(body.strip()):
                 yield f"{title} says nothing: leave it out"
+        if "**" in _CODE.sub("", self.text.partition("Examples:")[0]):
+            yield "** outside of `code` turns bold"
         if self.owner is None and "examples" not in self.sections:
             yield "no Examples"
 

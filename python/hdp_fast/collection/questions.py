@@ -289,7 +289,7 @@ def frequency_question(
         epsilon: Privacy parameter of each report, at least 1e-9.
         categories: The texts of the categories with commas between them. None means that the values
             are integers.
-        k: Number of categories, 2 to 2**24, where categories is None; the values are 0 to k - 1.
+        k: Number of categories, 2 to `2**24`, where categories is None; the values are 0 to k - 1.
 
     Returns:
         The Question.

@@ -196,7 +196,7 @@ def masked_parity_domain(d: int) -> Bits:
         d: Number of bits of x, a power of two from 2 to 16.
 
     Returns:
-        The examples, uint8 of shape (2 d 2**d, d + log2(d) + 1).
+        The examples, uint8 of shape (2 d `2**d`, d + log2(d) + 1).
 
     Raises:
         ParameterError: d is not such a power of two.

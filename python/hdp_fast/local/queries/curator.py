@@ -30,9 +30,9 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
     """Counts the records that a curator needs to answer statistical queries to within tau.
 
     Args:
-        tau: Tolerance, above 2**-30 and below 1.
+        tau: Tolerance, above `2**-30` and below 1.
         beta: Failure probability of all queries together, in (0, 1).
-        queries: Number of queries t, at least 1, below `2**19 epsilon` and at most 2**40.
+        queries: Number of queries t, at least 1, below `2**19 epsilon` and at most `2**40`.
         epsilon: Privacy parameter of all answers together, above 0.
 
     Returns:
@@ -71,18 +71,18 @@ def records_needed(*, tau: float, beta: float, queries: int, epsilon: float) -> 
 class CuratorOracle(SingleUseSession):
     """Statistical queries answered by a curator from all records, with noise in each answer.
 
-    The loss of each record is rounded to a multiple of 2**-30. Discrete Laplace noise of scale
+    The loss of each record is rounded to a multiple of `2**-30`. Discrete Laplace noise of scale
     `queries 2**30 / epsilon` is added to the sum of these integers, and the answer is the mean that
     follows, clipped to [0, 1]. A copy of the object is the very same object, pickling raises, and
     so does a query in a forked child.
 
     Args:
-        X: Features of shape (n, d), an array or a BitMatrix, n from 1 to 2**32 - 1. The queries may
-            put further conditions on the entries.
+        X: Features of shape (n, d), an array or a BitMatrix, n from 1 to `2**32` - 1. The queries
+            may put further conditions on the entries.
         y: Labels 0 and 1 of shape (n,), bool or of an integer dtype.
         epsilon: Privacy parameter of all answers together, above 0.
         queries: Number t of queries that may be asked, at least 1, below `2**19 epsilon` and at
-            most 2**40.
+            most `2**40`.
         beta: Probability with which any answer may be further than its tau from its mean, in (0,
             1).
         budget: Charged epsilon once, when the object is made.
@@ -158,7 +158,7 @@ class CuratorOracle(SingleUseSession):
             g: The query. It is called with the features and labels of all records, which it cannot
                 change, and runs in silence. It returns a loss in [0, 1] for each record, shape
                 (n,). A loss out of range is clipped; what is not finite counts as 1.
-            tau: Tolerance, above 2**-30.
+            tau: Tolerance, above `2**-30`.
 
         Returns:
             The answer, a number in [0, 1].

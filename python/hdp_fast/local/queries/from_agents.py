@@ -35,7 +35,7 @@ def agents_per_query(
         tau: Tolerance, above 0 and below `2 bound`.
         beta: Probability with which any of the answers may be further than tau from its mean, in
             (0, 1).
-        queries: Number of queries t, from 1 to 2**40.
+        queries: Number of queries t, from 1 to `2**40`.
         epsilon: Privacy parameter of each agent's answer, above 0.
         bound: Half the range of the queries' values: b for values in [-b, b], and 1/2 for values in
             [0, 1].
@@ -75,7 +75,7 @@ class LocalSQOracle(Uncopyable):
 
     Args:
         agents: Simulated agents. They are asked in their order, which must tell nothing about them.
-        queries: Number t of queries that may be asked, from 1 to 2**40.
+        queries: Number t of queries that may be asked, from 1 to `2**40`.
         beta: Probability with which any of the answers may be further than its tau from its mean,
             in (0, 1).
         random_state: None draws from the operating system. An int or a numpy Generator makes a

@@ -135,7 +135,7 @@ def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> Si
     Args:
         epsilon: Privacy parameter of the randomizer, above 0 and at most 16.
         beta: Statistical distance allowed for all reports together, in (0, 1).
-        applications: Number t of reports, at least 1. All of them together may take at most 2**25
+        applications: Number t of reports, at least 1. All of them together may take at most `2**25`
             candidates.
 
     Returns:
@@ -297,7 +297,7 @@ def simulate_local(
         chooses it who knows all queries before it. Then the joint law of the reports differs by at
         most beta, in total variation, from that of the randomizer on entries drawn independently.
         It differs by at most 2 beta where the adversary also knows the later queries (proved,
-        except for 2**-53 in each probability).
+        except for `2**-53` in each probability).
 
         The reports are as private as the oracle's answers.
 

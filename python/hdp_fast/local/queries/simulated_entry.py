@@ -48,7 +48,7 @@ class SimulatedEntry:
         Suppose that every answer lies within its tau, and that an adversary chooses it who knows
         what came before. Then the joint law of all `applications` reports differs by at most beta,
         in total variation, from that of the randomizers applied to entries drawn independently
-        (proved, except for 2**-53 in each probability).
+        (proved, except for `2**-53` in each probability).
 
         The reports are as private as the oracle's answers.
 

@@ -300,7 +300,7 @@ def validate_epsilon(value: Any) -> float:
 
 
 def cap_epsilon(epsilon: float) -> float:
-    """Returns the epsilon that sets the law: above 60, no multiple of 2**-64 changes."""
+    """Returns the epsilon that sets the law: above 60, no multiple of `2**-64` changes."""
     return min(epsilon, _MOST_EPSILON)
 
 

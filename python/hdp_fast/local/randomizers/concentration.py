@@ -14,7 +14,7 @@ TOO_MANY = f"need more than {MOST_AGENTS:.0e} agents, but be larger"
 
 
 class Deviation(NamedTuple):
-    """A sub-gamma bound: ln E exp(x (X - E X)) <= variance x**2 / (2 (1 - scale |x|)).
+    """A sub-gamma bound: ln E exp(x (X - E X)) <= variance `x**2` / (2 (1 - scale |x|)).
 
     It holds for x of either sign with scale |x| < 1. Hoeffding's inequality has scale 0 and a
     quarter of the range squared as the variance. Bernstein's has the variance itself, and as scale
@@ -47,6 +47,6 @@ def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -
 
 
 def _root(deviation: Deviation, alpha: float) -> float:
-    """Returns the y that solves sqrt(2 variance) y + scale y**2 = alpha."""
+    """Returns the y that solves sqrt(2 variance) y + scale `y**2` = alpha."""
     linear = 2 * deviation.variance
     return 2 * alpha / (math.sqrt(linear) + math.sqrt(linear + 4 * deviation.scale * alpha))

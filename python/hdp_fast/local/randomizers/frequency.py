@@ -187,12 +187,12 @@ class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
 class KaryResponse(FrequencyRandomizer):
     """k-ary randomized response: the truth with some probability, otherwise a uniform answer.
 
-    The report is one of the k categories. The true one is up to e**epsilon times as likely as any
+    The report is one of the k categories. The true one is up to `e**epsilon` times as likely as any
     other one. This randomizer suits few categories: HadamardResponse has the smaller variance from
     about k = 6, 7, 12, 41, 116 and 329 on, for epsilon = 0.25, 0.5, 1, 2, 3 and 4.
 
     Attributes:
-        k: Number of categories, an integer from 2 to 2**24.
+        k: Number of categories, an integer from 2 to `2**24`.
         epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
 
     Raises:
@@ -277,7 +277,7 @@ class HadamardResponse(FrequencyRandomizer):
     """Hadamard response: a frequency oracle whose report is one small integer, whatever k is.
 
     A report is a column of one of B Hadamard matrices of order b, the blocks. A category stands for
-    a row of one block. The columns in which that row is 1 are up to e**epsilon times as likely as
+    a row of one block. The columns in which that row is 1 are up to `e**epsilon` times as likely as
     all others. One fast Walsh-Hadamard transform for each block gives all k estimates.
 
     Optimal unary encoding has the smaller variance for a rare category,
@@ -288,7 +288,7 @@ class HadamardResponse(FrequencyRandomizer):
     that of unary encoding for epsilon = 0.25, 0.5, 1, 2 and 4, and at most twice as much beyond.
 
     Attributes:
-        k: Number of categories, an integer from 2 to 2**24.
+        k: Number of categories, an integer from 2 to `2**24`.
         epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
 
     Raises:

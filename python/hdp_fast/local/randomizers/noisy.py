@@ -170,7 +170,7 @@ class GaussianRandomizer(_Noisy):
     Attributes:
         epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
         delta: Privacy parameter of one report, in [1e-200, 1). Epsilon and delta must not be so
-            small that the standard deviation of the noise exceeds 2**16 times the width of the
+            small that the standard deviation of the noise exceeds `2**16` times the width of the
             range.
         bounds: The range (low, high) of the values, both finite, low < high.
         calibration: "exact" takes the least noise that suffices. "printed" takes the noise of

@@ -29,11 +29,11 @@ _FINEST_WINDOW = 44
 class Piecewise(MeanRandomizer):
     """The piecewise mechanism: a cell of a line, likelier in a window around the number.
 
-    The number is rounded, at random and without bias, to a grid of 2**m steps over its range. A
-    window of L cells starts at the grid point. The report is one of 2**m + L cells, and each cell
-    of the window is up to e**epsilon times as likely as each of the 2**m others. L is chosen from
-    256 to 512 so that `L / 2**m` is about `e**(-epsilon / 2)`. Beyond epsilon = 50 it is smaller,
-    since m is at most 44.
+    The number is rounded, at random and without bias, to a grid of `2**m` steps over its range. A
+    window of L cells starts at the grid point. The report is one of `2**m` + L cells, and each cell
+    of the window is up to `e**epsilon` times as likely as each of the `2**m` others. L is chosen
+    from 256 to 512 so that `L / 2**m` is about `e**(-epsilon / 2)`. Beyond epsilon = 50 it is
+    smaller, since m is at most 44.
 
     From epsilon = 1.3 on the largest variance is below that of BinaryResponse. About numbers near
     an end of the range BinaryResponse has the smaller variance even then.
@@ -140,5 +140,5 @@ class Piecewise(MeanRandomizer):
 
 
 def _powers_below(end: int, power: int) -> int:
-    """Sums x or x**2 over 0 <= x < end."""
+    """Sums x or `x**2` over 0 <= x < end."""
     return (end - 1) * end // 2 if power == 1 else (end - 1) * end * (2 * end - 1) // 6
