@@ -18,7 +18,6 @@ from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
-from ..adaptation.utility import coefficient_table
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Label, Schema
@@ -28,6 +27,7 @@ from .appended_column import Append, appender
 from .output import (
     Watch,
     check_outputs,
+    coefficient_table,
     is_standard,
     record_of,
     say,

@@ -151,6 +151,18 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
     say(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)), fate)
 
 
+def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
+    """A line for each coefficient, the largest first: its name, and four digits of it.
+
+    names, coef: as many of each.
+    """
+    rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
+    texts = [(name, f"{value:.4g}") for name, value in rows]
+    width = max((len(name) for name, _ in texts), default=0)
+    digits = max((len(text) for _, text in texts), default=0)
+    return "\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts)
+
+
 def say(text: str, fate: str = "") -> None:
     """Print a text, at once: what cannot be printed is told here and not when Python ends.
 
