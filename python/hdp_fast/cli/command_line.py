@@ -25,7 +25,6 @@ from .output import (
     check_outputs,
     complain,
     deliver,
-    record_of,
     say,
     say_protected,
     show,
@@ -236,13 +235,7 @@ def _learn(arguments: argparse.Namespace) -> ExitCode:
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
-    summary = {
-        **_hypothesis(result),
-        "alpha": result.alpha,
-        "promise": result.summary,
-        "record": record_of(result.record),
-    }
-    deliver(summary, arguments)
+    deliver(json.loads(result.to_json()), arguments)
     return _outcome(result)
 
 
@@ -265,14 +258,7 @@ def _transfer(arguments: argparse.Namespace) -> ExitCode:
         budget=budget,
         **_mechanism(arguments),
     )
-    summary = {
-        **_hypothesis(result),
-        "target_error": result.target_error,
-        "interval": None if result.interval is None else [float(end) for end in result.interval],
-        "record": record_of(result.record),
-        "agents_record": record_of(result.agents_record),
-    }
-    deliver(summary, arguments)
+    deliver(json.loads(result.to_json()), arguments)
     return _outcome(result)
 
 
@@ -282,9 +268,3 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(result: _Result) -> ExitCode:
     return ExitCode.DONE if result.released else ExitCode.NOTHING_USEFUL
-
-
-def _hypothesis(result: _Result) -> dict[str, Any]:
-    """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
-    mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
-    return {"released": result.released, "mask": mask, "intercept": result.intercept}

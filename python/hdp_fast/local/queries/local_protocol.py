@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.json_text import JsonObject
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
 from ..._support.validate import (
-    from_json,
     integers,
     nonnegative_int,
     number,
@@ -146,7 +144,7 @@ def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult:
+class SimulationResult(JsonObject):
     """Reports of local randomizers, made from answers to statistical queries.
 
     Attributes:
@@ -161,36 +159,8 @@ class SimulationResult:
     iterations: Integers
     plan: SimulationPlan
 
-    def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads.
-
-        Raises: nothing.
-        Cost: O(applications).
-        Source: none.
-        """
-        return json.dumps(
-            {
-                "reports": self.reports.tolist(),
-                "queries": self.queries,
-                "iterations": self.iterations.tolist(),
-                "plan": dataclasses.asdict(self.plan),
-            }
-        )
-
     @classmethod
-    def from_json(cls, text: str) -> SimulationResult:
-        """The result that to_json wrote.
-
-        text: a JSON object.
-
-        Raises: ParameterError when it is not one.
-        Cost: O(applications).
-        Source: none.
-        """
-        return from_json("text", text, "SimulationResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> SimulationResult:
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
         plan = SimulationPlan(**fields["plan"])
         reports, iterations = (
             integers(name, fields[name], np.int64) for name in ("reports", "iterations")
