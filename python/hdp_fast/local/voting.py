@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import (
@@ -29,6 +30,9 @@ from .randomizers.aggregates import Estimate
 from .randomizers.concentration import MOST_AGENTS, TOO_MANY
 from .remote_agents import RemoteAgents
 from .response import advantage
+
+# The error above the least of the plan that is offered where nothing can be promised.
+_TYPICAL_ALPHA = 0.1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,7 +140,8 @@ def learn_by_votes(
     about each hypothesis, so that their order must tell nothing about them.
 
     hypotheses: a class of hdp_fast.learners. agents: at least one a hypothesis, votes_needed() for
-    a promise. beta: probability with which any hypothesis' interval may miss its error.
+    a promise (a warning tells where they are too few for any, and how many would promise .1).
+    beta: probability with which any hypothesis' interval may miss its error.
     random_state: as randomized_response; not used by RemoteAgents.
 
     Guarantee: pure agents.epsilon-DP, locally, for each agent.
@@ -146,6 +151,7 @@ def learn_by_votes(
     Source: Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
     """
     _check_voting(hypotheses, agents)
+    _note_few_agents(len(hypotheses), agents, probability("beta", beta))
     failure = probability("beta", beta) / len(hypotheses)
     rng = make_stream(random_state)
     count = agents.remaining
@@ -165,6 +171,25 @@ def learn_by_votes(
         count,
         agents.record(random_state),
     )
+
+
+def _note_few_agents(size: int, agents: Agents | RemoteAgents, beta: float) -> None:
+    """Say that so few agents promise nothing, and how many would."""
+    if agents.remaining >= _votes_needed(size, 0.5, beta, agents.epsilon):
+        return
+    needed = _votes_needed(size, _TYPICAL_ALPHA, beta, agents.epsilon)
+    wanted = f"{needed:,}" if math.isfinite(needed) else f"more than {MOST_AGENTS:.0e}"
+    have = f"agents = {agents.remaining:,} left for {size:,} hypotheses"
+    promise = "no error less than 1/2 above the least is promised"
+    note(f"{have}: {promise}; one {_TYPICAL_ALPHA} above it needs {wanted} (votes_needed)")
+
+
+def _votes_needed(size: int, alpha: float, beta: float, epsilon: float) -> float:
+    """As votes_needed; infinity where no number that it knows will do."""
+    try:
+        return votes_needed(size, alpha=alpha, beta=beta, epsilon=epsilon)
+    except ParameterError:
+        return math.inf
 
 
 def _check_voting(hypotheses: Any, agents: Any) -> None:
