@@ -191,6 +191,8 @@ OUTPUTS += [
     (("label",), ("--plot",), "out.png"),
     (("adapt",), ("--predict", "z.csv"), "z.predicted.csv"),
     (("adapt",), ("--predict", "z.csv", "--predictions"), "out.csv"),
+    (("transfer",), ("--predict", "z.csv"), "z.predicted.csv"),
+    (("transfer",), ("--predict", "z.csv", "--predictions"), "out.csv"),
     (("local", "collect"), ("--aggregate",), "out.npz"),
 ]
 
