@@ -428,3 +428,16 @@ def test_coefficients_as_a_table():
         "pay, yearly    -2e-07",
     ]
     assert coefficient_table([], []) == ""
+
+
+def test_coefficients_are_drawn(capsys, folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+    model = run(capsys, *NOBODY, "--plot", "model.png")
+    assert model["plot"] == "model.png"
+    assert (folder / "model.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["budget", "ledger", "--epsilon", "5", "--delta", "1e-3"]) == 0
+    capsys.readouterr()
+    line = refused(capsys, *PRIVATE, "--budget", "ledger", "--plot", "other.png")
+    assert "pip install hdp-fast[plot]" in line
+    assert Budget.open("ledger").spent == (0, 0)

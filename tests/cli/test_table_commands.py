@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,15 @@ def test_a_transfer_predicts_a_public_table(capsys, folder, more):
     assert len(out.splitlines()) == 901
     assert json.loads((folder / "made.json").read_text())["column"] == "buys_predicted"
     assert "public.csv" in error.partition("public: ")[2]
+
+
+def test_the_tests_of_a_transfer_are_drawn(capsys, folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+    assert run(capsys, *PRIVATE, "--plot", "tests.png")["plot"] == "tests.png"
+    assert (folder / "tests.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    command = ["transfer", "none.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
+    assert "pip install hdp-fast[plot]" in fails(capsys, *command, "--plot", "other.png")
 
 
 def test_predictions_that_cannot_be_kept_are_refused_before_the_run(capsys, folder):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import plotting
 from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import positive, probability
@@ -22,7 +23,7 @@ from ..budget.account import Budget
 from ..data.schema import Label, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
-from .output import Watch, coefficient_table, record_of, say_protected, spent
+from .output import Watch, add_plot, coefficient_table, record_of, say_protected, spent
 from .predictions import add_predict, deliver_predictor, place_results, read_request
 from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
@@ -63,6 +64,7 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
     add_predict(parser)
+    add_plot(parser, "the coefficients, all columns scaled alike,")
     add("--output", type=Path, metavar="FILE", help="JSON: the predictor and its record")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
@@ -101,6 +103,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
             summary,
             request,
             lambda rows: features.labels(learner.scores(rows)),
+            lambda: plotting.adaptation(learner, [*features.schema.float_names, "constant"]),
             _tabulate(summary["coefficients"]),
         )
     except KeyboardInterrupt:

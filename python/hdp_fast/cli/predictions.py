@@ -34,6 +34,7 @@ class Places(NamedTuple):
 
     output: Path | None
     predictions: Path | None
+    plot: Path | None
 
     def as_strings(self) -> dict[str, str | None]:
         """The names of the files, for the summary."""
@@ -49,17 +50,17 @@ class Request(NamedTuple):
 
 
 def place_results(arguments: argparse.Namespace) -> Places:
-    """Where --output and --predictions go.
+    """Where --output, --predictions and --plot go.
 
-    Raises: ParameterError before anything is paid for that could not be kept.
+    Raises: ParameterError, ImportError before anything is paid for that could not be kept.
     """
     predictions = _place_predictions(arguments)
     settle_output(arguments)
-    places = Places(arguments.output, predictions)
+    places = Places(arguments.output, predictions, arguments.plot)
     if is_standard(predictions):
         if arguments.output is None:
             raise ParameterError("--predictions - must go with --output FILE, for the predictor")
-        places = Places(arguments.output, None)
+        places = places._replace(predictions=None)
     check_outputs(arguments, places)
     return places
 
@@ -104,9 +105,10 @@ def deliver_predictor(
     summary: dict[str, Any],
     request: Request | None,
     predict: Callable[[Any], Values],
+    draw: Callable[[], bytes],
     words: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the summary to its file, then the predictions to theirs, and print the summary.
+    """Write the summary, then the predictions and the figure to their files; print the summary.
 
     Where the predictions are printed the summary is not: then it has a file. words: entries of the
     summary as people read them.
@@ -122,6 +124,8 @@ def deliver_predictor(
             written = places.output
         if request is not None:
             _write_predictions(places, request.append(predict(request.rows)), written)
+        if places.plot is not None:
+            files.write_atomically(places.plot, draw())
     finally:
         # It is paid for: a full disk must not take it along.
         if written is None or not is_standard(arguments.predictions):

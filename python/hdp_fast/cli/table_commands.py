@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import local, transfer
+from .. import local, plotting, transfer
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
@@ -21,7 +21,7 @@ from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
 from ..weights import DenseWeights
 from .logistic import LogisticLearner
-from .output import check_output, inform, record_of, say, say_protected
+from .output import add_plot, check_output, inform, record_of, say, say_protected
 from .predictions import Features, add_predict, deliver_predictor, place_results, read_request
 from .tables import FILE_HELP, add_delimiter, read
 
@@ -75,6 +75,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--draws", type=int, help="records for each round, with --non-private")
     _add_choices(parser)
     add_predict(parser)
+    add_plot(parser, "the error of every test")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="go on where a run died")
     parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
@@ -136,7 +137,14 @@ def _transfer(arguments: argparse.Namespace) -> None:
     _say_protected(arguments)
     run.fit(X, y, agents, budget=budget)
     summary = _summary(run.result_, schema)
-    deliver_predictor(arguments, places, summary, request, lambda rows: run.predict(rows).tolist())
+    deliver_predictor(
+        arguments,
+        places,
+        summary,
+        request,
+        lambda rows: run.predict(rows).tolist(),
+        lambda: plotting.transfer(run.result_),
+    )
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
