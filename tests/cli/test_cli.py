@@ -1,5 +1,7 @@
 """The command line: what it reads, prints and writes, and one clear line for every bad input."""
 
+import gzip
+import io
 import json
 import os
 import subprocess
@@ -149,6 +151,39 @@ def test_learn_from_csv_as_text(capsys, tmp_path, examples):
     assert ("bottom" in out) == (code == 1)
 
 
+@pytest.mark.parametrize("delimiter", [";", "tab", " "])
+def test_learn_from_a_text_with_another_delimiter(capsys, tmp_path, examples, delimiter):
+    path = write_csv(tmp_path / "data.txt", *examples, "a,b,c,d,e,f,label")
+    path.write_text(path.read_text().replace(",", "\t" if delimiter == "tab" else delimiter))
+    learn = ["parity", "learn", path, "--epsilon", EPSILON]
+    assert "delimiter must be given" in fails(capsys, *learn)
+    result = released(capsys, *learn, "--delimiter", delimiter, "--label", "label")
+    assert result["mask"] == "".join(map(str, MASK))
+
+
+def test_learn_from_the_standard_input_and_from_gzip(capsys, tmp_path, examples, monkeypatch):
+    path = write_csv(tmp_path / "data.csv", *examples)
+    with gzip.open(tmp_path / "data.csv.gz", "wb") as handle:
+        handle.write(path.read_bytes())
+    learn = ["parity", "learn", tmp_path / "data.csv.gz", "--epsilon", EPSILON]
+    assert released(capsys, *learn)["mask"] == "".join(map(str, MASK))
+    source = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+    monkeypatch.setattr("sys.stdin", source)
+    # Nothing released leaves nothing to read again.
+    assert main(["parity", "learn", "-", "--epsilon", "50", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mask"] == "".join(map(str, MASK))
+
+
+@pytest.mark.parametrize("header", ["", "a;b\n"])
+def test_another_delimiter_is_guessed(capsys, tmp_path, header):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{header}1;0\n0;1\n")
+    line = fails(capsys, "parity", "learn", path, "--epsilon", "1")
+    assert "did you mean --delimiter ';'?" in line
+    rule = ["--epsilon", "1", "--delimiter", ";", "--labels", path]
+    assert "must not go with a .npz file" in fails(capsys, "parity", "learn", "x.npz", *rule)
+
+
 def test_transfer(capsys, npz, tmp_path, examples):
     rng = np.random.default_rng(2)
     X = np.repeat(rng.integers(2, size=(4_000, D), dtype=np.uint8), 2, axis=0)
@@ -268,7 +303,7 @@ def test_csv_that_is_no_text(tmp_path):
 
 def test_unknown_and_missing_files(capsys, tmp_path, npz):
     learn = ["parity", "learn"]
-    assert "must end in" in fails(capsys, *learn, tmp_path / "data.txt", "--epsilon", "1")
+    assert "must end in" in fails(capsys, *learn, tmp_path / "data.dat", "--epsilon", "1")
     for suffix in ("npy", "npz", "csv"):
         path = tmp_path / f"missing.{suffix}"
         labels = ["--labels", npz] if suffix == "npy" else []

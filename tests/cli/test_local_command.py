@@ -509,6 +509,38 @@ def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     assert twice == made | {"lines": 1200, "duplicates": 600}
 
 
+PNG = b"\x89PNG"
+
+
+@pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
+def test_estimates_are_drawn(capsys, monkeypatch, options):
+    pytest.importorskip("matplotlib")
+    ask(capsys, *options)
+    values = ["0", "60"] if options is MEAN else ["red", "green"]
+    Path("lines").write_text("\n".join(answers(capsys, monkeypatch, values * 20)))
+    collect = ["collect", "lines", "--question", "question.json"]
+    simulate = ["estimate" if options is MEAN else "frequency", "values.csv", *options[2:]]
+    Path("values.csv").write_text("\n".join(["answer", *values * 20]))
+    for name, argv in {"collected.png": collect, "simulated.png": simulate}.items():
+        made = found(capsys, *argv, "--plot", name)
+        assert "plot" not in made
+        assert Path(name).read_bytes().startswith(PNG)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "matplotlib.figure", None)
+            line = fails(capsys, "local", *argv, "--plot", "missing.png")
+        assert "pip install hdp-fast[plot]" in line
+        assert not Path("missing.png").exists()
+
+
+def test_nothing_collected_is_not_drawn(capsys):
+    pytest.importorskip("matplotlib")
+    ask(capsys, *COLOURS)
+    Path("lines").write_text("x\n")
+    argv = ["collect", "lines", "--question", "question.json", "--plot", "nothing.png"]
+    assert main(["local", *argv]) == 1
+    assert not Path("nothing.png").exists()
+
+
 def mangled(line):
     """Lines that say no report, by why they are refused."""
     fields = json.loads(line)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .. import plotting
 from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
@@ -34,17 +35,24 @@ def settle_output(arguments: argparse.Namespace) -> None:
         arguments.output, arguments.json = None, True
 
 
+def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option of verbs whose result can be drawn."""
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what} as .png")
+
+
 def check_output(arguments: argparse.Namespace) -> None:
-    """Settle an --output, and refuse it as check_outputs does."""
+    """Settle an --output, and refuse it as check_outputs does, and a --plot with it."""
     settle_output(arguments)
-    check_outputs(arguments, [arguments.output])
+    check_outputs(arguments, [arguments.output, getattr(arguments, "plot", None)])
 
 
 def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -> None:
     """Refuse outputs that can't be written, that are inputs, or that are there without --force.
 
     Before the run: a private result that can't be written has spent its epsilon all the same, and
-    one that is there has been paid for.
+    one that is there has been paid for. So it is with a --plot where nothing can be drawn.
+
+    Raises: ParameterError; ImportError naming the extra for figures.
     """
     outputs = [path for path in paths if path is not None]
     others = [path for path in vars(arguments).values() if isinstance(path, Path)]
@@ -61,6 +69,8 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
             text = f"each output must be a new file of its own, got {path}"
             raise ParameterError(f"{text}, which stands for another file of this command, too")
         taken.add(os.path.realpath(path))
+    if getattr(arguments, "plot", None) is not None:
+        plotting.require()
 
 
 class Watch:
@@ -149,6 +159,18 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
         paid = summary.get("record") is not None
         fate = "; the result has been paid for and is lost" if paid else ""
     say(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)), fate)
+
+
+def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
+    """A line for each coefficient, the largest first: its name, and four digits of it.
+
+    names, coef: as many of each.
+    """
+    rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
+    texts = [(name, f"{value:.4g}") for name, value in rows]
+    width = max((len(name) for name, _ in texts), default=0)
+    digits = max((len(text) for _, text in texts), default=0)
+    return "\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts)
 
 
 def say(text: str, fate: str = "") -> None:

@@ -88,7 +88,7 @@ class Table:
         if name not in self.columns:
             # Their names stay unsaid: the first line of a file without a header is somebody's.
             meant = guess(name, self.columns) if self.public else ""
-            meant = _guess_delimiter(list(self.columns)) or meant
+            meant = guess_delimiter(list(self.columns)) or meant
             plural = "s" * (len(self.columns) != 1)
             count = f"{len(self.columns)} column{plural} that {self.name} names"
             refuse("column", name, f"it must be one of the {count}{meant}")
@@ -127,7 +127,7 @@ def read_table(
     Source: RFC 4180; the format of numpy.savez; Apache Parquet.
     """
     source = Path(path)
-    name = "the standard input" if str(path) == "-" else str(path)
+    name = name_of(source)
     columns = _read_columns(source, delimiter)
     lengths = {column.codes.size for column in columns.values()}
     if len(lengths) > 1:
@@ -220,12 +220,26 @@ def _to_number(text: str) -> float:
 
 def _read_text(path: Path, delimiter: str) -> dict[str, Column]:
     kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
-    name = "the standard input" if str(path) == "-" else str(path)
-    with read_safely(name, f"table separated by {kind}, in UTF-8"), _open_text(path) as handle:
+    name = name_of(path)
+    with read_safely(name, f"table separated by {kind}, in UTF-8"), open_text(path) as handle:
         return _read_text_columns(handle, name, delimiter)
 
 
-def _open_text(path: Path) -> IO[str]:
+def name_of(path: Path) -> str:
+    """What errors call a file."""
+    return "the standard input" if str(path) == "-" else str(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file holds lines of text, by its name; - is the standard input, which does."""
+    return str(path) == "-" or path.name.lower().removesuffix(".gz").endswith(TEXTS)
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a file of text, or the standard input, which is read as a whole.
+
+    Raises: ParameterError where that is closed; what open and gzip raise.
+    """
     if str(path) == "-":
         if sys.stdin is None:
             raise ParameterError("the standard input is closed, but it must be read")
@@ -269,8 +283,8 @@ def _look_like_values(names: Iterable[str]) -> bool:
     return not all(math.isnan(_to_number(name)) for name in names)
 
 
-def _guess_delimiter(names: Sequence[str]) -> str:
-    """A question, where all names have become one."""
+def guess_delimiter(names: Sequence[str]) -> str:
+    """A question, where all values of a line have become one."""
     inside = [sign for sign in _DELIMITERS if sign in names[0]] if len(names) == 1 else []
     return f": did you mean --delimiter {inside[0]!r}?" if inside else ""
 
@@ -281,7 +295,7 @@ def _read_text_rows(reader: Any, names: Sequence[str], name: str) -> Iterator[li
         if len(row) == width:
             yield row
         elif row:
-            text = f"must have {width} values, {len(row)} found{_guess_delimiter(names)}"
+            text = f"must have {width} values, {len(row)} found{guess_delimiter(names)}"
             raise ShapeError(f"line {reader.line_num} of {name} {text}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import (
@@ -29,6 +30,9 @@ from .randomizers.aggregates import Estimate
 from .randomizers.concentration import MOST_AGENTS, TOO_MANY
 from .remote_agents import RemoteAgents
 from .response import advantage
+
+# The error above the least of the plan that is offered where nothing can be promised.
+_TYPICAL_ALPHA = 0.1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -176,7 +180,7 @@ def learn_by_votes(
     Args:
         hypotheses: A class of hdp_fast.learners with at least one hypothesis.
         agents: At least one agent for each hypothesis; votes_needed counts the agents for a
-            promise.
+            promise. A warning tells where they are too few for any, and how many would promise 0.1.
         beta: Probability with which the interval of any hypothesis may miss its error, in (0, 1).
         random_state: None draws the agents' coins from the operating system. An int or a numpy
             Generator makes a reproducible stream for tests, which protects nobody who knows it.
@@ -210,6 +214,7 @@ def learn_by_votes(
         'x0 and x2'
     """
     _check_voting(hypotheses, agents)
+    _note_few_agents(len(hypotheses), agents, probability("beta", beta))
     failure = probability("beta", beta) / len(hypotheses)
     rng = make_stream(random_state)
     count = agents.remaining
@@ -229,6 +234,25 @@ def learn_by_votes(
         count,
         agents.record(random_state),
     )
+
+
+def _note_few_agents(size: int, agents: Agents | RemoteAgents, beta: float) -> None:
+    """Say that so few agents promise nothing, and how many would."""
+    if agents.remaining >= _votes_needed(size, 0.5, beta, agents.epsilon):
+        return
+    needed = _votes_needed(size, _TYPICAL_ALPHA, beta, agents.epsilon)
+    wanted = f"{needed:,}" if math.isfinite(needed) else f"more than {MOST_AGENTS:.0e}"
+    have = f"agents = {agents.remaining:,} left for {size:,} hypotheses"
+    promise = "no error less than 1/2 above the least is promised"
+    note(f"{have}: {promise}; one {_TYPICAL_ALPHA} above it needs {wanted} (votes_needed)")
+
+
+def _votes_needed(size: int, alpha: float, beta: float, epsilon: float) -> float:
+    """As votes_needed; infinity where no number that it knows will do."""
+    try:
+        return votes_needed(size, alpha=alpha, beta=beta, epsilon=epsilon)
+    except ParameterError:
+        return math.inf
 
 
 def _check_voting(hypotheses: Any, agents: Any) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.json_text import JsonObject
 from ..._support.random_state import check_random_state, make_stream
 from ..._support.types import Bits, Integers, RandomState
-from ..._support.validate import from_json, nonnegative_int, probability, refuse
+from ..._support.validate import nonnegative_int, probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
@@ -61,7 +60,7 @@ class MaskedParityNeeds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedParityResult:
+class MaskedParityResult(JsonObject):
     """The result of learn_masked_parity and learn_masked_parity_weakly.
 
     Attributes:
@@ -98,40 +97,19 @@ class MaskedParityResult:
         """
         return self.concept.predict(X)
 
-    def to_json(self) -> str:
-        """Writes the result as JSON, with r as a text, bit by bit.
-
-        Returns:
-            A JSON object, which from_json reads.
-        """
-        concept, record = self.concept, self.agents_record
-        return json.dumps(
-            {
-                "r": "".join(map(str, concept.r.tolist())),
-                "a": concept.a if isinstance(concept, MaskedParity) else None,
-                "queries": self.queries,
-                "agents": self.agents,
-                "agents_record": None if record is None else dataclasses.asdict(record),
-            }
-        )
+    def _to_fields(self) -> dict[str, Any]:
+        """The attributes, r of the concept as a text, bit by bit."""
+        concept = self.concept
+        return {
+            "r": "".join(map(str, concept.r.tolist())),
+            "a": concept.a if isinstance(concept, MaskedParity) else None,
+            "queries": self.queries,
+            "agents": self.agents,
+            "agents_record": self.agents_record,
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> MaskedParityResult:
-        """Reads the result that to_json wrote.
-
-        Args:
-            text: The JSON object.
-
-        Returns:
-            The MaskedParityResult.
-
-        Raises:
-            ParameterError: text is not such an object.
-        """
-        return from_json("text", text, "MaskedParityResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> MaskedParityResult:
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
         r, a, record = np.array([*map(int, fields["r"])]), fields["a"], fields["agents_record"]
         return cls(
             WeakMaskedParity(r) if a is None else MaskedParity(r, a),

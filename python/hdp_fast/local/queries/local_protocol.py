@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.json_text import JsonObject
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
 from ..._support.validate import (
-    from_json,
     integers,
     nonnegative_int,
     number,
@@ -183,7 +181,7 @@ def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult:
+class SimulationResult(JsonObject):
     """The result of simulate_local: reports made from answers to statistical queries.
 
     Attributes:
@@ -206,39 +204,8 @@ class SimulationResult:
     iterations: Integers
     plan: SimulationPlan
 
-    def to_json(self) -> str:
-        """Writes the result as JSON.
-
-        Returns:
-            A JSON object, which from_json reads.
-        """
-        return json.dumps(
-            {
-                "reports": self.reports.tolist(),
-                "queries": self.queries,
-                "iterations": self.iterations.tolist(),
-                "plan": dataclasses.asdict(self.plan),
-            }
-        )
-
     @classmethod
-    def from_json(cls, text: str) -> SimulationResult:
-        """Reads the result that to_json wrote.
-
-        Args:
-            text: The JSON object.
-
-        Returns:
-            The SimulationResult.
-
-        Raises:
-            ParameterError: text is not such an object.
-            ShapeError: reports or iterations have not one entry for each application.
-        """
-        return from_json("text", text, "SimulationResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> SimulationResult:
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
         plan = SimulationPlan(**fields["plan"])
         reports, iterations = (
             integers(name, fields[name], np.int64) for name in ("reports", "iterations")
