@@ -21,9 +21,9 @@ from .reading import open_arrays, read_member, read_safely
 
 Array = NDArray[Any]
 
-# Numbers of a text file held as floats at any time: 32 MB, whatever the size of the file.
+# How many numbers of a text file are held as floats at once: 32 MB, whatever the size of the file.
 _CHUNK_VALUES = 1 << 22
-# A line of a million values, each as long as numbers get, is half as long.
+# Twice the length of a line of a million values, each as long as numbers get.
 _LONGEST_LINE = 1 << 26
 _CSV = "table of 0 and 1 separated by commas, in UTF-8"
 
@@ -33,8 +33,8 @@ class Examples:
     """Labeled examples read from a file.
 
     Attributes:
-        X: the features, a 0/1 array (m, d) or a BitMatrix of that shape.
-        y: the labels, a 0/1 array (m,).
+        X: Features, a 0/1 array (m, d) or a BitMatrix of that shape.
+        y: Labels, a 0/1 array (m,).
     """
 
     X: Array | BitMatrix
@@ -47,18 +47,29 @@ def read_examples(
     labels: str | os.PathLike[str] | None = None,
     label: str | None = None,
 ) -> Examples:
-    """Read features and labels from one file, or from one file each.
+    """Reads features and labels from one file, or from one file each.
 
-    path: .npy (a matrix; needs labels), .npz (arrays X and y, or X_packed and ncols in the layout
-    of packbits(bitorder="little")), or .csv (header optional; the last column is the label).
-    labels: a .npy or .csv file with one column of labels, which then replaces those in path.
-    label: name of the label's column in a .csv file with a header.
     Pickled objects are never loaded.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError for
-        shapes that do not fit together.
-    Cost: O(m d), one copy of the data in memory.
-    Source: the formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
+    Args:
+        path: A .npy file (a matrix; it needs `labels`), a .npz file (arrays X and y, or X_packed
+            and ncols in the layout of packbits(bitorder="little")), or a .csv file (a header is
+            optional, and the last column is the label).
+        labels: A .npy or .csv file with one column of labels, which then replaces those in `path`.
+        label: Name of the label's column in a .csv file with a header.
+
+    Returns:
+        The examples.
+
+    Raises:
+        ParameterError: A file cannot be read, or holds values other than 0 and 1.
+        ShapeError: Shapes do not fit together.
+
+    Cost:
+        O(m d), with one copy of the data in memory.
+
+    Source:
+        The formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
     """
     source = Path(path)
     if labels is not None and label is not None:
@@ -82,14 +93,17 @@ def read_examples(
 
 
 def read_labels(path: str | os.PathLike[str]) -> Array:
-    """Read one column of labels.
+    """Reads one column of labels.
 
-    path: .npy with a vector, or .csv with one column and an optional header. Returns 0/1 (m,).
+    Args:
+        path: A .npy file with a vector, or a .csv file with one column and an optional header.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError when it
-        holds more than one column.
-    Cost: O(m).
-    Source: as read_examples.
+    Returns:
+        A 0/1 array (m,).
+
+    Raises:
+        ParameterError: The file cannot be read, or holds values other than 0 and 1.
+        ShapeError: It holds more than one column.
     """
     source = Path(path)
     suffix = source.suffix.lower()
@@ -107,13 +121,13 @@ def read_labels(path: str | os.PathLike[str]) -> Array:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that write_atomically could not write, before any work is done for it.
+    """Refuses a path that write_atomically could not write, before any work is done for it.
 
-    path: where a file will be written.
+    Args:
+        path: Where a file will be written.
 
-    Raises: ParameterError naming the path and what is wrong with it.
-    Cost: constant.
-    Source: none.
+    Raises:
+        ParameterError: The path cannot be written; the text states why.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -126,13 +140,19 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the whole new one, never a part.
+    """Writes a file so that a reader sees the old content or the whole new one, never a part.
 
-    path: a regular file to create or replace, which keeps its mode; data: its content.
+    The file is written under another name in the same directory and then renamed.
 
-    Raises: ParameterError when it can't be written; the old file is then left as it was.
-    Cost: O(len(data)), synchronized to the disk, and its directory, too.
-    Source: write under another name in the same directory, then rename.
+    Args:
+        path: A regular file to create or replace, which keeps its mode.
+        data: Its content.
+
+    Raises:
+        ParameterError: The file cannot be written. The old one is then left as it was.
+
+    Cost:
+        O(len(data)); the file and its directory are synchronized to the disk.
     """
     check_writable(path)
     try:
@@ -144,7 +164,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def describe_error(error: Exception) -> str:
-    """What an exception says went wrong, in a few words."""
+    """What went wrong, according to an exception, in a few words."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
@@ -154,7 +174,7 @@ def _load_bits(path: Path) -> Array:
 
 
 def _check_bits(values: Array, name: str) -> Array:
-    """Integers pass as they are, for the core checks them; floats must be exactly 0 or 1."""
+    """Floats must be exactly 0 or 1; integers pass as they are, since the core checks them."""
     if values.dtype.kind in "bui":
         return values
     if values.dtype.kind != "f":
@@ -222,7 +242,7 @@ def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, A
 
 
 def _read_csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
-    """The header, where there is one, and all values of a .csv file."""
+    """The header, if there is one, and all values of a .csv file."""
     with read_safely(path, _CSV), path.open(encoding="utf-8-sig") as handle:
         text_lines = _read_lines(handle, path)
         first = next(text_lines, "")
@@ -236,7 +256,7 @@ def _read_csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
 
 
 def _read_lines(handle: IO[str], path: Path) -> Iterator[str]:
-    """The lines of a file, none of which is read without an end."""
+    """The lines of a file, each of bounded length."""
     for number in itertools.count(1):
         line = handle.readline(_LONGEST_LINE)
         if not line:
@@ -292,7 +312,7 @@ def _are_bits(values: Array) -> bool:
 
 
 def _find_csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception:
-    """Find the first line that breaks a rule; only reached when one does."""
+    """Finds the first line that breaks a rule; called only when there is one."""
     for number, text in enumerate(chunk, start=line):
         fields = [field.strip().strip('"') for field in text.split(",")]
         if text.isspace():
@@ -303,6 +323,7 @@ def _find_csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exce
             )
         for column, field in enumerate(fields, start=1):
             if not _is_number(field) or float(field) not in (0, 1):
-                # The place, never the value: a file of other numbers is a private one, too.
+                # The error shows the place, never the value: a file of other numbers may be
+                # private.
                 return ParameterError(f"line {number}, column {column} of {path} must be 0 or 1")
     return ParameterError(f"{path} must be a {_CSV}")
