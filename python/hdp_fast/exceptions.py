@@ -10,12 +10,11 @@ class HdpFastError(Exception):
     value.
 
     Examples:
-        >>> from hdp_fast import accounting, noise
-        >>> from hdp_fast.exceptions import HdpFastError
+        >>> from hdp_fast import accounting, exceptions, noise
         >>> for call in (lambda: noise.bernoulli(2), lambda: accounting.Pure(0.0)):
         ...     try:
         ...         call()
-        ...     except HdpFastError as error:
+        ...     except exceptions.HdpFastError as error:
         ...         print(error)
         p = 2, but a probability must lie in [0, 1]
         epsilon = 0, but it must be a finite number above 0
@@ -57,12 +56,11 @@ class InsufficientSamples(HdpFastError, ValueError):
 
     Examples:
         >>> import numpy as np
-        >>> from hdp_fast import parity
-        >>> from hdp_fast.exceptions import InsufficientSamples
+        >>> from hdp_fast import exceptions, parity
         >>> plan, X = parity.plan(8, alpha=0.1, beta=0.05, epsilon=1), np.eye(8, dtype=np.uint8)
         >>> try:
         ...     parity.learn(X, X[:, 0], epsilon=1.0, plan=plan)
-        ... except InsufficientSamples as error:
+        ... except exceptions.InsufficientSamples as error:
         ...     print(error)
         X has 8 records, but the plan needs 255
     """
@@ -74,13 +72,12 @@ class AgentsExhausted(HdpFastError):
     Bring further agents, or plan for fewer questions.
 
     Examples:
-        >>> from hdp_fast.exceptions import AgentsExhausted
-        >>> from hdp_fast.local import Agents
-        >>> agents = Agents([[0], [1], [1]], [0, 1, 1], epsilon=1.0)
+        >>> from hdp_fast import exceptions, local
+        >>> agents = local.Agents([[0], [1], [1]], [0, 1, 1], epsilon=1.0)
         >>> answers = agents.ask(lambda X, y: y, 2)
         >>> try:
         ...     agents.ask(lambda X, y: y, 2)
-        ... except AgentsExhausted as error:
+        ... except exceptions.AgentsExhausted as error:
         ...     print(error)
         count = 2, but 1 agents are left
     """
@@ -90,14 +87,12 @@ class BudgetExceeded(HdpFastError):
     """A release would spend more privacy than is left; nothing is spent then.
 
     Examples:
-        >>> from hdp_fast import noise
-        >>> from hdp_fast.budget import Budget
-        >>> from hdp_fast.exceptions import BudgetExceeded
-        >>> budget = Budget(1.0)
+        >>> from hdp_fast import budget, exceptions, noise
+        >>> account = budget.Budget(1.0)
         >>> try:
-        ...     noise.permute_and_flip([30, 950], epsilon=2.0, budget=budget)
-        ... except BudgetExceeded:
-        ...     print(budget.remaining.epsilon)
+        ...     noise.permute_and_flip([30, 950], epsilon=2.0, budget=account)
+        ... except exceptions.BudgetExceeded:
+        ...     print(account.remaining.epsilon)
         1.0
     """
 
@@ -109,12 +104,11 @@ class CheckpointError(HdpFastError):
 
     Examples:
         >>> from pathlib import Path
-        >>> from hdp_fast.exceptions import CheckpointError
-        >>> from hdp_fast.labels import PrivateLabeler
+        >>> from hdp_fast import exceptions, labels
         >>> _ = Path("labeler.saved").write_bytes(b"damaged")
         >>> try:
-        ...     PrivateLabeler.load("labeler.saved", trusted=True)
-        ... except CheckpointError as error:
+        ...     labels.PrivateLabeler.load("labeler.saved", trusted=True)
+        ... except exceptions.CheckpointError as error:
         ...     print(error)
         path = '...labeler.saved', but it must be a whole file that save wrote, ...
     """
@@ -129,12 +123,10 @@ class UtilityWarning(UserWarning):
 
     Examples:
         >>> import warnings
-        >>> import numpy as np
         >>> from hdp_fast import parity
-        >>> X = np.eye(8, dtype=np.uint8)
         >>> with warnings.catch_warnings(record=True) as notes:
         ...     warnings.simplefilter("always")
-        ...     result = parity.learn(X, X[:, 0], epsilon=0.1)
+        ...     result = parity.learn([[0, 1], [1, 1]], [1, 0], epsilon=0.1)
         >>> print(notes[0].message)
-        X has 8 records for 8 unknown bits: no error below 1/2 is promised, ...
+        X has 2 records for 2 unknown bits: no error below 1/2 is promised, ...
     """

@@ -217,7 +217,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def renyi_divergence(mechanism: Mechanism, order: float) -> float:
     """Bounds the Renyi divergence of a mechanism between neighbors.
 
-    The bound is infinite for `Approximate`, and where a single run may have losses above 1200.
+    The bound is infinite for `Approximate` with a delta above 1e-50, and where a single run has
+    losses above 1200 with such a probability.
 
     Args:
         mechanism: Any mechanism.

@@ -64,14 +64,13 @@ class Reservation(Uncopyable):
         TypeError: It is pickled.
 
     Examples:
-        >>> from hdp_fast import PrivacyRecord
-        >>> from hdp_fast.budget import Budget
-        >>> record = PrivacyRecord(mechanism="my count", source="Dwork et al. 2006",
+        >>> from hdp_fast import PrivacyRecord, budget
+        >>> record = PrivacyRecord(mechanism="my count", source="Ghosh et al. 2009",
         ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace")
-        >>> budget = Budget(1.0)
-        >>> with budget.reserve(record):
+        >>> account = budget.Budget(1.0)
+        >>> with account.reserve(record):
         ...     pass  # run the mechanism here
-        >>> budget.spent.epsilon, budget.records[0].state
+        >>> account.spent.epsilon, account.records[0].state
         (0.5, 'committed')
     """
 
@@ -492,14 +491,13 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
         Basic composition, Dwork et al. 2006.
 
     Examples:
-        >>> from hdp_fast import PrivacyRecord, noise
-        >>> from hdp_fast.budget import Budget, spend
+        >>> from hdp_fast import PrivacyRecord, budget, noise
         >>> record = PrivacyRecord(mechanism="count", source="Ghosh et al. 2009",
         ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace")
-        >>> budget = Budget(1.0)
-        >>> with spend(budget, record):
+        >>> account = budget.Budget(1.0)
+        >>> with budget.spend(account, record):
         ...     released = 1000 + noise.discrete_laplace(1 / 0.5)
-        >>> budget.remaining.epsilon
+        >>> account.remaining.epsilon
         0.5
     """
     if budget is None:
