@@ -191,8 +191,8 @@ def geometric(
             kind.
 
     Guarantee:
-        The law is exact. Values above 2**63 - 1, of a probability below exp(-8191), become 2**63 -
-        1. One-sided noise is not pure epsilon-DP.
+        The law is exact. Values above 2**63 - 1, of a probability below exp(-8191), become
+        `2**63 - 1`. One-sided noise is not pure epsilon-DP.
 
     Cost:
         One to six words of the random stream for each draw, growing with log(scale).

@@ -57,12 +57,12 @@ def smallest_noise(
         About 25 calls of `delta`.
 
     Examples:
-        >>> from hdp_fast.accounting import GaussianMechanism, smallest_noise
-        >>> def noisy(sigma):
-        ...     return GaussianMechanism(1 / sigma)
-        >>> sigma = smallest_noise(noisy, epsilon=1, delta=1e-6, rounds=100, low=30, high=60)
-        >>> round(sigma, 2)
-        42.25
+        >>> from hdp_fast.accounting import DiscreteLaplace, smallest_noise
+        >>> def count(scale):  # one integer with discrete Laplace noise
+        ...     return DiscreteLaplace(1 / scale, sensitivity=1)
+        >>> scale = smallest_noise(count, epsilon=1, delta=1e-6, rounds=100, low=10, high=100)
+        >>> round(scale, 2)
+        41.65
     """
     least, most = positive("low", low), positive("high", high)
     if not least < most:
@@ -117,9 +117,9 @@ def largest_rate(
     Examples:
         >>> import math
         >>> from hdp_fast.accounting import Pure, largest_rate
-        >>> rate = largest_rate(Pure(0.5), draws=20, rounds=1, epsilon=1, delta=1e-6)
+        >>> rate = largest_rate(Pure(0.5), draws=5, rounds=10, epsilon=1, delta=1e-6)
         >>> math.ceil(1 / rate)  # how many records uniform draws need
-        82
+        39
     """
     holds, times = _test_target(epsilon, delta, accountant), count("rounds", rounds)
 
@@ -155,9 +155,9 @@ def largest_rounds(
         About 2 log2(result) calls of `delta`.
 
     Examples:
-        >>> from hdp_fast.accounting import GaussianMechanism, largest_rounds
-        >>> largest_rounds(GaussianMechanism(0.1), epsilon=1, delta=1e-6)
-        5
+        >>> from hdp_fast.accounting import DiscreteLaplace, largest_rounds
+        >>> largest_rounds(DiscreteLaplace(0.1, 1), epsilon=2, delta=1e-6)  # 20 at delta = 0
+        24
     """
     holds = _test_target(epsilon, delta, accountant)
     if not holds(mechanism, 1):
