@@ -185,8 +185,8 @@ class Budget(_Shared):
         do not go through the budget are not counted.
 
     Cost:
-        Microseconds for each release in memory; about a millisecond and two synchronized writes in
-        a file.
+        About 0.15 ms for each release in memory; a millisecond or two and two synchronized writes
+        in a file.
 
     Source:
         Basic composition of adaptively chosen mechanisms: Dwork et al. 2006; Rogers, Roth, Ullman
