@@ -13,9 +13,9 @@ use crate::scalar::count;
 
 /// A bit-packed matrix over GF(2), made by from_dense or from_packed and never changed.
 ///
-/// The functions of `gf2`, `parity`, `local` and of learners over bits take it in place of a 0/1
-/// matrix. A[i:j] copies rows, len(A) counts them, and A.to_dense() or numpy.asarray(A) unpacks all of
-/// them. It pickles. Memory: shape[0] * ceil(shape[1] / 64) * 8 bytes.
+/// `gf2`, `parity`, `local`, `transfer` and learners over bits take it in place of a 0/1 matrix. A[i:j]
+/// copies rows, len(A) counts them, and A.to_dense() or numpy.asarray(A) unpacks all of them. It
+/// pickles. Memory: shape[0] * ceil(shape[1] / 64) * 8 bytes.
 ///
 /// Raises:
 ///     TypeError: The class is called; only from_dense and from_packed make a matrix.
