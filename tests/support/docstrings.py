@@ -7,6 +7,7 @@ python tests/support/docstrings.py [ROOM ...]
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import importlib
 import inspect
@@ -176,7 +177,9 @@ def _is_own(value: Any, module: str) -> bool:
 
 def _is_constructed(value: type) -> bool:
     """Whether people make its instances, as they do not of errors and protocols."""
-    return not issubclass(value, BaseException) and not getattr(value, "_is_protocol", False)
+    if issubclass(value, (BaseException, enum.Enum)):
+        return False
+    return not getattr(value, "_is_protocol", False)
 
 
 def _raises(value: Any) -> bool:

@@ -147,7 +147,7 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def nonnegative_int(name: str, value: Any) -> int:
-    """The value as an int in [0, 2**63).
+    """The value as an int in [0, `2**63`).
 
     Raises: ParameterError otherwise.
     """

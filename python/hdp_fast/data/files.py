@@ -23,9 +23,9 @@ from .table import delimiter_of, guess_delimiter, is_text, name_of, open_text
 
 Array = NDArray[Any]
 
-# Numbers of a text file held as floats at any time: 32 MB, whatever the size of the file.
+# How many numbers of a text file are held as floats at once: 32 MB, whatever the size of the file.
 _CHUNK_VALUES = 1 << 22
-# A line of a million values, each as long as numbers get, is half as long.
+# Twice the length of a line of a million values, each as long as numbers get.
 _LONGEST_LINE = 1 << 26
 _TEXT_TABLE = "table of 0 and 1, in UTF-8"
 
@@ -35,8 +35,8 @@ class Examples:
     """Labeled examples read from a file.
 
     Attributes:
-        X: the features, a 0/1 array (m, d) or a BitMatrix of that shape.
-        y: the labels, a 0/1 array (m,).
+        X: Features, a 0/1 array (m, d) or a BitMatrix of that shape.
+        y: Labels, a 0/1 array (m,).
     """
 
     X: Array | BitMatrix
@@ -50,19 +50,32 @@ def read_examples(
     label: str | None = None,
     delimiter: str | None = None,
 ) -> Examples:
-    """Read features and labels from one file, or from one file each.
+    """Reads features and labels from one file, or from one file each.
 
-    path: .npy (a matrix; needs labels), .npz (arrays X and y, or X_packed and ncols in the layout
-    of packbits(bitorder="little")), or a text as read_table takes it, but that its header is
-    optional (the last column is the label); - is the standard input.
-    labels: a .npy or .csv file with one column of labels, which then replaces those in path.
-    label: name of the label's column in a text with a header. delimiter: as read_table.
     Pickled objects are never loaded.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError for
-        shapes that do not fit together.
-    Cost: O(m d), one copy of the data in memory.
-    Source: the formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
+    Args:
+        path: A .npy file (a matrix; it needs `labels`), a .npz file (arrays X and y, or X_packed
+            and ncols in the layout of packbits(bitorder="little")), or a text in a format of
+            `read_table`, except that its header is optional (the last column is the label). "-" is
+            the standard input.
+        labels: A .npy file or a text with one column of labels, which then replaces those in
+            `path`.
+        label: Name of the label's column in a text with a header.
+        delimiter: One character between the values of a text, as for `read_table`.
+
+    Returns:
+        The examples.
+
+    Raises:
+        ParameterError: A file cannot be read, or holds values other than 0 and 1.
+        ShapeError: Shapes do not fit together.
+
+    Cost:
+        O(m d), with one copy of the data in memory.
+
+    Source:
+        The formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
     """
     source = Path(path)
     if labels is not None and label is not None:
@@ -80,14 +93,17 @@ def read_examples(
 
 
 def read_labels(path: str | os.PathLike[str]) -> Array:
-    """Read one column of labels.
+    """Reads one column of labels.
 
-    path: .npy with a vector, or .csv with one column and an optional header. Returns 0/1 (m,).
+    Args:
+        path: A .npy file with a vector, or a .csv file with one column and an optional header.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError when it
-        holds more than one column.
-    Cost: O(m).
-    Source: as read_examples.
+    Returns:
+        A 0/1 array (m,).
+
+    Raises:
+        ParameterError: The file cannot be read, or holds values other than 0 and 1.
+        ShapeError: It holds more than one column.
     """
     source = Path(path)
     suffix = source.suffix.lower()
@@ -105,13 +121,13 @@ def read_labels(path: str | os.PathLike[str]) -> Array:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that write_atomically could not write, before any work is done for it.
+    """Refuses a path that write_atomically could not write, before any work is done for it.
 
-    path: where a file will be written.
+    Args:
+        path: Where a file will be written.
 
-    Raises: ParameterError naming the path and what is wrong with it.
-    Cost: constant.
-    Source: none.
+    Raises:
+        ParameterError: The path cannot be written; the text states why.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -124,13 +140,19 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the whole new one, never a part.
+    """Writes a file so that a reader sees the old content or the whole new one, never a part.
 
-    path: a regular file to create or replace, which keeps its mode; data: its content.
+    The file is written under another name in the same directory and then renamed.
 
-    Raises: ParameterError when it can't be written; the old file is then left as it was.
-    Cost: O(len(data)), synchronized to the disk, and its directory, too.
-    Source: write under another name in the same directory, then rename.
+    Args:
+        path: A regular file to create or replace, which keeps its mode.
+        data: Its content.
+
+    Raises:
+        ParameterError: The file cannot be written. The old one is then left as it was.
+
+    Cost:
+        O(len(data)); the file and its directory are synchronized to the disk.
     """
     check_writable(path)
     try:
@@ -142,7 +164,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def describe_error(error: Exception) -> str:
-    """What an exception says went wrong, in a few words."""
+    """What went wrong, according to an exception, in a few words."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
@@ -152,7 +174,7 @@ def _load_bits(path: Path) -> Array:
 
 
 def _check_bits(values: Array, name: str) -> Array:
-    """Integers pass as they are, for the core checks them; floats must be exactly 0 or 1."""
+    """Floats must be exactly 0 or 1; integers pass as they are, since the core checks them."""
     if values.dtype.kind in "bui":
         return values
     if values.dtype.kind != "f":
@@ -239,7 +261,7 @@ def _read_text(
 
 
 def _read_text_matrix(path: Path, delimiter: str) -> tuple[list[str] | None, Bits]:
-    """The header, where there is one, and all values of a file of text."""
+    """The header, if there is one, and all values of a text."""
     name = name_of(path)
     with read_safely(name, _TEXT_TABLE), open_text(path) as handle:
         text_lines = _read_lines(handle, name)
@@ -254,7 +276,7 @@ def _read_text_matrix(path: Path, delimiter: str) -> tuple[list[str] | None, Bit
 
 
 def _read_lines(handle: IO[str], name: str) -> Iterator[str]:
-    """The lines of a file, none of which is read without an end."""
+    """The lines of a file, each of bounded length."""
     for number in itertools.count(1):
         line = handle.readline(_LONGEST_LINE)
         if not line:
@@ -316,7 +338,7 @@ def _are_bits(values: Array) -> bool:
 def _find_text_error(
     chunk: list[str], width: int, line: int, name: str, delimiter: str
 ) -> Exception:
-    """Find the first line that breaks a rule; only reached when one does."""
+    """Finds the first line that breaks a rule; called only when there is one."""
     for number, text in enumerate(chunk, start=line):
         fields = [field.strip().strip('"') for field in text.split(delimiter)]
         if text.isspace():
