@@ -384,8 +384,7 @@ def _add_product(
 
 
 def _tables(rows: Words, bits: int, scratch: _Scratch) -> Words:
-    """All `2**bits` xors of each group of consecutive rows: (64, w) to (64 / bits, `2**bits`,
-    w)."""
+    """All `2**bits` xors of each group of rows: (64, w) to (64 / bits, `2**bits`, w)."""
     width = rows.shape[1]
     groups = rows.reshape(_WORD_BITS // bits, bits, width)
     shape = (groups.shape[0], 1 << bits, width)

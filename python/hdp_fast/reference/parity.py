@@ -399,8 +399,9 @@ def round_up(x: Fraction) -> Fraction:
 
 
 def rounded_bottom(epsilon: Fraction, neighbors: Neighbors) -> Fraction:
-    """The best c of A(c, p), 1 / (exp(epsilon) + 2) or + 1 for "add_remove", rounded up to
-    `2**-64`.
+    """The best c of A(c, p), rounded up to `2**-64`.
+
+    It is 1 / (exp(epsilon) + 2), and 1 / (exp(epsilon) + 1) for "add_remove".
 
     Args: epsilon > 0, a rational (a float is taken at its exact value); neighbors, the relation.
     Guarantee: at least the real number.
