@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import signal
@@ -248,6 +249,67 @@ def test_kept_members_know_the_text_that_a_second_public_file_does_not_hold(caps
 def test_the_text_of_others_is_none_of_the_positive_ones(capsys, folder, text):
     assert "--negative = " in refused(capsys, "--negative", text)
     assert "--negative = 'no'" in refused(capsys, "--negative", "no", "--classes", "a,b")
+
+
+def pipe(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_public_table_goes_through_a_pipe(capsys, folder, monkeypatch):
+    run(capsys, *SEED)
+    argv = ["label", "private.csv", "-", *OPTIONS, *SEED, "--output"]
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv, "-", "--record", "record.json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.encode() == (folder / "public.labeled.csv").read_bytes()
+    assert "hdp-fast: 40 of 40 rows answered; what protects them is in record.json" in shown.err
+    record = json.loads((folder / "record.json").read_text())
+    assert (record["output"], record["record"]["epsilon"]) == ("-", 20)
+    assert "labels" not in record
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv, "x.csv", "--quiet"]) == 0
+    assert (folder / "x.csv").read_bytes() == (folder / "public.labeled.csv").read_bytes()
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv[:-1], "--suggest"]) == 0
+    assert not (folder / "-").exists()
+
+
+def test_labels_that_cannot_be_printed_stand_in_the_record(capsys, folder, monkeypatch):
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, *SEED, "--output", "-"]
+    with monkeypatch.context() as patch, open("/dev/full", "w") as full:
+        patch.setattr(sys, "stdout", full)
+        assert main([*argv, "--record", "record.json"]) == 2
+    line = capsys.readouterr().err
+    assert "can't write to the standard output" in line
+    assert "the labels are in record.json" in line
+    size, _, _ = rows(40, 40)
+    labels = json.loads((folder / "record.json").read_text())["labels"]
+    assert labels == ["yes" if x > 50 else "no" for x in size.round(6)]
+
+
+def test_what_cannot_be_piped_is_refused(capsys, folder, monkeypatch):
+    assert "--output - must go with --record" in refused(capsys, "--output", "-")
+    argv = ["--output", "-", "--record", "record.json"]
+    assert "--json prints the record" in refused(capsys, *argv, "--json")
+    assert "--output must be given" in refused(capsys, public="-")
+    assert "one table" in refused(capsys, *argv, private="-", public="-")
+    np.savez("arrays.npz", size=[1.0], color=["red"])
+    assert ".npz files cannot be printed" in refused(capsys, *argv, public="arrays.npz")
+    pipe(monkeypatch, b"size;color\n1;red\n")
+    assert "did you mean --delimiter ';'" in refused(capsys, *argv, public="-")
+    pipe(monkeypatch, b"size,color\n\xff,red\n")
+    assert "the standard input" in refused(capsys, *argv, public="-")
+
+
+def test_swapped_files_are_told_by_the_column_of_labels(capsys, folder):
+    line = refused(capsys, private="public.csv", public="private.csv")
+    assert "column = 'buys'" in line
+    assert "PRIVATE, public.csv, has none, while PUBLIC, private.csv, has one" in line
+    assert "are the two swapped?" in line
+    (folder / "bare.csv").write_bytes(table_text(9, 9, False).encode())
+    assert "swapped" not in refused(capsys, private="bare.csv")
 
 
 def test_another_label_of_the_private_table(capsys, folder):

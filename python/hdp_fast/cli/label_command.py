@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,24 @@ from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
-from ..data.table import suffix_of
+from ..data.table import Table
 from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
-from ..labels.saved_file import require_free
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
 from .exit_codes import ExitCode
+from .label_places import LabelPlaces, place_results
 from .label_task import LabelTask, read_task
 from .output import (
     Watch,
-    check_outputs,
+    inform,
     note_swapped,
     record_of,
+    say,
     say_protected,
     show,
     spent,
@@ -83,7 +83,12 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="try --members on PUBLIC for PRIVATE's rows, and stop",
     )
-    add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="in PUBLIC's format, - prints it [PUBLIC.labeled...]",
+    )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
     add("--save", type=Path, metavar="FILE", help="keep the members, or go on with those in it")
@@ -105,19 +110,10 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--threshold", type=float, help="gap of gaussian that is clear, in sigmas [1]")
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where results go."""
-
-    output: Path
-    record: Path
-    plot: Path | None
-
-
 def _label(arguments: argparse.Namespace) -> ExitCode | None:
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
-    places = _places(arguments)
+    places = place_results(arguments)
     estimators.check_name(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
@@ -137,7 +133,7 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
             _train(labeler, arguments, task, budget)
         # A new one has been tried on these points before it was trained.
         result = labeler.label(task.points, progress=progress.can_show(), preflight=not is_new)
-        _deliver(places, task, labeler, result, arguments.json)
+        _deliver(places, task, labeler, result, arguments)
         return None if result.shares else ExitCode.NOTHING_USEFUL
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
@@ -156,7 +152,7 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
     private = read(arguments.private, arguments)
-    public = read(arguments.public, arguments, public=True)
+    public = task.public
     result = suggest(
         estimators.estimator(arguments.estimator),
         task.points,
@@ -169,33 +165,6 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
         accuracy, flip = one["accuracy"], one["flip_probability"]
         summary[f"members {one['members']}"] = f"accuracy {accuracy:.3f}, flipped {flip:.3f}"
     show(summary, arguments.json)
-
-
-def _places(arguments: argparse.Namespace) -> _Places:
-    """Where results go, checked before answers are paid for that could not be kept.
-
-    Raises: ParameterError, ImportError.
-    """
-    suffix = suffix_of(arguments.public)
-    stem = arguments.public.name.removesuffix(suffix)
-    output = arguments.output or arguments.public.with_name(f"{stem}.labeled{suffix}")
-    if not output.name.endswith(suffix):
-        refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
-    record = arguments.record or output.with_name(f"{output.name}.json")
-    places = _Places(output, record, arguments.plot)
-    if not (arguments.plan or arguments.suggest):
-        _check_new(places, arguments)
-    return places
-
-
-def _check_new(places: _Places, arguments: argparse.Namespace) -> None:
-    new, save = [places.output, places.record, places.plot], arguments.save
-    if save is not None and not save.exists():
-        require_free(save)
-        new.append(save)
-    check_outputs(arguments, new)
-    if places.plot is not None:
-        plotting.require()
 
 
 def _labeler(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
@@ -245,6 +214,7 @@ def _train(
     plan = labeler.plan()
     private = read(arguments.private, arguments)
     if task.column != task.label:
+        _refuse_swapped(arguments, task, private)
         note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
     ids = None
     if arguments.ids is not None:
@@ -269,32 +239,65 @@ def _train(
         labeler.save(arguments.save)
 
 
+def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
+    """Raises: ParameterError where the label stands in the other file."""
+    if task.label not in private.columns:
+        files = f"PRIVATE, {arguments.private}, has none, while PUBLIC, {arguments.public}, has one"
+        refuse("column", task.label, f"{files}: are the two swapped?")
+
+
 def _deliver(
-    places: _Places, task: LabelTask, labeler: PrivateLabeler, result: LabelResult, as_json: bool
+    places: LabelPlaces,
+    task: LabelTask,
+    labeler: PrivateLabeler,
+    result: LabelResult,
+    arguments: argparse.Namespace,
 ) -> None:
     summary = _summarize(places, task, labeler, result)
     texts = [*result.labels.tolist(), *[""] * (len(task.points) - len(result.labels))]
+    if places.output is None:
+        _print(places, task.append(texts).decode(), summary, result, texts)
+        rows = f"{summary['answered']:,} of {summary['rows']:,} rows answered"
+        inform(arguments, f"{rows}; what protects them is in {places.record}")
+        return
     try:
         files.write_atomically(places.output, task.append(texts))
-        text = json.dumps(summary, indent=2) + "\n"
-        files.write_atomically(places.record, text.encode())
-        if places.plot is not None:
-            files.write_atomically(places.plot, plotting.labels(result))
+        _write_beside(places, summary, result)
     except ParameterError:
         # They are paid for: a full disk must not take them along.
         summary["labels"] = texts
         raise
     finally:
-        show(summary, as_json, None if "labels" in summary else places.output)
+        show(summary, arguments.json, None if "labels" in summary else places.output)
+
+
+def _print(
+    places: LabelPlaces, table: str, summary: dict[str, Any], result: LabelResult, texts: list[str]
+) -> None:
+    """Print the labeled table; if that fails, the labels are kept beside the record."""
+    try:
+        say(table.removesuffix("\n"), f"; the labels are in {places.record}")
+    except (ParameterError, BrokenPipeError):
+        summary["labels"] = texts
+        raise
+    finally:
+        _write_beside(places, summary, result)
+
+
+def _write_beside(places: LabelPlaces, summary: dict[str, Any], result: LabelResult) -> None:
+    text = json.dumps(summary, indent=2) + "\n"
+    files.write_atomically(places.record, text.encode())
+    if places.plot is not None:
+        files.write_atomically(places.plot, plotting.labels(result))
 
 
 def _summarize(
-    places: _Places, task: LabelTask, labeler: PrivateLabeler, result: LabelResult
+    places: LabelPlaces, task: LabelTask, labeler: PrivateLabeler, result: LabelResult
 ) -> dict[str, Any]:
     bottoms = int(np.count_nonzero(result.is_bottom))
     kept = f"column {task.label!r} of PUBLIC is kept, and was not used"
     return {
-        "output": str(places.output),
+        "output": str(places.output or "-"),
         "column": task.column,
         "note": None if task.column == task.label else kept,
         "rows": len(task.points),

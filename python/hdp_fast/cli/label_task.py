@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +15,7 @@ from ..data.schema import Ignore, Label, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .appended_column import Append, appender
+from .output import is_standard
 from .table_commands import read_schema
 from .tables import read, sign_of
 
@@ -31,7 +34,7 @@ class LabelTask:
         texts: what the schema's rule makes of a row, the text of a negative one first.
         label: the column of PRIVATE that holds them.
         column: the column they are written to, which PUBLIC lacks.
-        points: the features of PUBLIC.
+        public: PUBLIC, and points: its features.
         append: makes the labeled file of texts.
     """
 
@@ -40,6 +43,7 @@ class LabelTask:
     texts: tuple[str, str]
     label: str
     column: str
+    public: Table
     points: NDArray[np.float64]
     append: Append
 
@@ -77,13 +81,31 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
         classes = [text.strip() for text in classes]
         if "" in classes:
             refuse("--classes", arguments.classes, "it must be texts with commas between")
-    table = read(arguments.public, arguments, public=True)
+    table, content = _read_public(arguments)
     column = label if label not in table.columns else f"{label}_private"
     if column in table.columns:
         raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
-    append = appender(arguments.public, column, sign_of(arguments))
+    append = appender(arguments.public, column, sign_of(arguments), content)
     texts = _texts_of(schema.label, table, arguments.negative)
-    return LabelTask(schema, classes, texts, label, column, schema.floats(table), append)
+    return LabelTask(schema, classes, texts, label, column, table, schema.floats(table), append)
+
+
+def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
+    """PUBLIC, and what the standard input held if it is that, which can be read once.
+
+    Raises: ParameterError.
+    """
+    if not is_standard(arguments.public) or sys.stdin is None:
+        return read(arguments.public, arguments, public=True), None
+    if is_standard(arguments.private):
+        raise ParameterError("PRIVATE and PUBLIC are -, but the standard input holds one table")
+    stdin = sys.stdin
+    content = stdin.buffer.read()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(content))
+    try:
+        return read(arguments.public, arguments, public=True), content
+    finally:
+        sys.stdin = stdin
 
 
 def _texts_of(label: Label, public: Table, negative: str | None) -> tuple[str, str]:
