@@ -555,6 +555,15 @@ def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
         assert ("/60 " in capsys.readouterr().err) == terminal
 
 
+def test_suggestions_show_how_far_they_are_too(capsys, folder, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, "--suggest"]
+    for more in ([], ["--quiet"]):
+        assert main([*argv, *more]) == 0
+        assert ("member" in capsys.readouterr().err) == (not more)
+
+
 def test_answers_that_cannot_be_written_are_printed(capsys, folder, monkeypatch):
     def full(path, content):
         raise files.ParameterError("output can't be written: no space left")

@@ -158,6 +158,7 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
         task.points,
         task.labels(public) if task.label in public.columns else None,
         n=private.rows,
+        progress=progress.can_show(),
         **{name: getattr(labeler, name) for name in _SUGGESTED},
     )
     summary = dataclasses.asdict(result) | {"rows": private.rows}
