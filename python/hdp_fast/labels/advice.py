@@ -98,9 +98,9 @@ def suggest(
     answers. More members see fewer rows each, fewer are flipped more often.
 
     Measured on 1,000 and 2,000 public rows like the private ones, accuracy was within .06 of the
-    mean of real labelers for vote and gaussian tables, and within .1 for hazard tables, where one
-    real labeler differs from the next by as much, as it ends sooner or later. With 400 public
-    rows it was within .1. Public rows that are unlike the private ones mislead.
+    mean of real labelers for vote and gaussian tables, and within .15 for hazard tables, where one
+    real labeler differs from the next by .1, as it ends sooner or later. With 400 public rows it
+    was within .1 for the first two. Public rows that are unlike the private ones mislead.
 
     Guarantee: none is needed: no private record is used, only how many there are.
     Raises: ShapeError, ParameterError; InsufficientSamples for fewer than 8 public rows, or fewer
