@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,7 @@ class Question:
         or the nearer end of the integers; require_categories refuses it on a device.
 
         Raises: ParameterError, which does not show it, for a text that is not the number it must
-            be.
+            be, nan among them.
         """
         if self.categories is not None:
             places = {text: place for place, text in enumerate(self.categories)}
@@ -208,10 +210,11 @@ def frequency_question(
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError("a value is no number, but all must be") from None
+    with suppress(ValueError):
+        number = float(text)
+        if not math.isnan(number):
+            return number
+    raise ParameterError("a value is no number, but all must be")
 
 
 def _integer(text: str) -> int:
