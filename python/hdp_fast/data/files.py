@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
+from .._support.notes import note
 from .._support.types import Bits
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
@@ -26,6 +27,8 @@ _CHUNK_VALUES = 1 << 22
 # A line of a million values, each as long as numbers get, is half as long.
 _LONGEST_LINE = 1 << 26
 _CSV = "table of 0 and 1 separated by commas, in UTF-8"
+# What a column of labels is usually called.
+_LABEL_NAMES = ("label", "labels", "y", "target", "class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +213,11 @@ def _read_packed(archive: Any, path: Path) -> BitMatrix:
 def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, Array | None]:
     header, values = _read_csv_matrix(path)
     if has_labels:
+        if header is not None and header[-1].lower() in _LABEL_NAMES:
+            rows = f"{path} ends in a column that is named like a label"
+            note(
+                f"{rows}, and is taken for a feature beside the other labels: leave it or them out"
+            )
         return values, None
     column = values.shape[1] - 1
     if label is not None:

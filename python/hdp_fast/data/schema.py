@@ -35,6 +35,7 @@ from .table import Column, Table
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # A public column of texts with more distinct ones holds names or free text, not categories.
 _MOST_VALUES = 64
+_WRITER = "hdp-fast schema (Schema.to_json)"
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ class Schema:
         Cost: that of the text.
         Source: none.
         """
-        return from_json("schema", text, "Schema.to_json", cls._from_fields)
+        return from_json("schema", text, _WRITER, cls._from_fields)
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Schema:
@@ -323,7 +324,7 @@ class Schema:
         except ParameterError as error:
             raise ParameterError(f"schema: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            rule = "it must be what Schema.to_json wrote"
+            rule = f"it must be what {_WRITER} wrote"
             raise ParameterError(f"schema: {type(error).__name__}: {error}, but {rule}") from None
         return cls(label, columns)
 
