@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.random_state import rehearse
 from .._support.turns import Turn
 from .._support.validate import positive_int
 from ..data import records
@@ -205,7 +206,8 @@ class _Trial:
             # As many bottoms as the points' share of the queries.
             allowed = max(1, round(table.max_unstable * len(counts) / table.queries))
             options["used_bottoms"] = table.max_unstable - allowed
-        answers = np.asarray(table.session(random_state=rng, **options).answer(counts))
+        with rehearse():
+            answers = np.asarray(table.session(random_state=rng, **options).answer(counts))
         return float((answers == codes[: len(answers)]).sum() / len(codes))
 
     def _points(self) -> NDArray[Any]:
