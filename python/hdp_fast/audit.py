@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._support import progress as progress_module
+from ._support.notes import note
 from ._support.validate import nonnegative_int, probability, refuse
 from .exceptions import ParameterError
 
@@ -115,6 +116,9 @@ def lower_bound(
     if threads is not None and nonnegative_int("threads", threads) < 1:
         refuse("threads", threads, "it must be at least 1")
     bound = _Bound(delta, share)
+    tested = runs if event is not None else runs - runs // 2
+    if bound(tested, tested, 0, tested) == 0:
+        note(f"runs = {runs:,} show no epsilon above 0 at this confidence and delta: more may")
     observe: Callable[[Any], Outcome] = _make_key if event is None else lambda out: bool(event(out))
     workers = threads or _count_processors()
     with progress_module.bar(2 * runs, "run", progress) as bar:

@@ -7,19 +7,25 @@ Nothing here is private. Arrays of 0 and 1 may be bool or of any integer dtype, 
 from __future__ import annotations
 
 import copyreg
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._core import BitMatrix, dot, rank
+from ._core import BitMatrix
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
+from ._support.validate import refuse
+from .exceptions import HdpFastError, ParameterError
 
 __all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Rows of a matrix that are unpacked at a time: 16 MB at 10,000 columns.
 _ROWS = 1600
@@ -90,6 +96,45 @@ class Solution(_core.Solution):
         return _restore_solution, (BitMatrix.from_dense(self.nullspace()), self.x)
 
 
+def _advise(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose errors say how a sparse matrix or a frame becomes an array."""
+    names = tuple(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def advised(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except HdpFastError as error:
+            # To look before would cost every call; each error begins with the argument's name.
+            name = str(error).split(maxsplit=1)[0]
+            value = (dict(zip(names, arguments, strict=False)) | options).get(name)
+            fault = error
+        _refuse_containers(name, value, fault)
+        raise fault
+
+    advised.__module__ = __name__
+    return advised
+
+
+def _refuse_containers(name: str, value: Any, fault: HdpFastError) -> None:
+    if hasattr(value, "toarray"):
+        # numpy takes a sparse matrix for one object.
+        refuse(name, value, f"it must be dense: {name}.toarray()")
+    if (
+        isinstance(fault, ParameterError)
+        and hasattr(value, "to_numpy")
+        and hasattr(value, "astype")
+    ):
+        # A frame: its nullable columns are numbers to itself, and objects to numpy.
+        way = f"{name}.to_numpy('uint8') where no entry is missing"
+        raise ParameterError(f"{fault}: a frame is such an array by {way}")
+
+
+dot = _advise(_core.dot)
+rank = _advise(_core.rank)
+
+
+@_advise
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution:
     """Computes the exact set of solutions of A x = b over GF(2).
 
@@ -165,3 +210,4 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
 # A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
+BitMatrix.from_dense = staticmethod(_advise(BitMatrix.from_dense))  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from command_line import fails
 import hdp_fast
 from hdp_fast import bench
 from hdp_fast.cli import main
+from hdp_fast.cli.output import show
 from hdp_fast.data import files
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 
@@ -214,7 +215,7 @@ def test_budget_is_made_and_shown(capsys, tmp_path):
     assert main(["budget", str(path)]) == 0
     out = capsys.readouterr().out
     assert "remaining" in out
-    assert "records" in out
+    assert "releases" in out
 
 
 def test_learn_and_transfer_spend_from_a_budget(capsys, npz, tmp_path):
@@ -540,3 +541,37 @@ def test_medians_take_turns():
     order.clear()
     bench.medians(actions, repeats=100, seconds=0)
     assert order == ["a", "b"] * 2
+
+
+def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
+    summary = {
+        "released": False,
+        "promise": "noted",
+        "n": 12345,
+        "share": 1 / 3,
+        "limit": {"epsilon": 2.0, "delta": None},
+        "shares": {"0": 0.25, "always 1": 0.75},
+        "interval": [0.0, 2 / 3],
+        "record": {"mechanism": "m", "epsilon": 1.0, "delta": 1e-6, "numerics": "exact"}
+        | {"neighbors": "local", "rng": "operating system entropy", "version": "x"},
+    }
+    show(summary, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "released  no",
+        "n         12,345",
+        "share     0.333333",
+        "limit     epsilon = 2",
+        "shares    0: 0.25, always 1: 0.75",
+        "interval  [0, 0.666667]",
+        "record    epsilon = 1, delta = 1e-06; neighbors local, numerics exact, "
+        "rng operating system entropy; m",
+    ]
+    show(summary, as_json=True)
+    assert json.loads(capsys.readouterr().out) == summary
+
+
+def test_a_plan_says_what_it_promises(capsys):
+    assert main(["parity", "plan", "--d", "12", "--alpha", ".1", "--epsilon", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    promised = "344 records: an error of at most 0.1, but for a probability of 0.05"
+    assert first.split(maxsplit=1) == ["promise", promised]

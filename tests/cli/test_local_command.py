@@ -324,14 +324,14 @@ def test_a_device_answers_about_every_number_and_category(capsys, monkeypatch):
     lines = answers(capsys, monkeypatch, [0, " 1", 2])
     assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "mean", "q", *CLEAR, "--low", "2", "--high", "3")
-    lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf", "nan"])
-    assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1, 0]
+    lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf"])
+    assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("options", "values"),
     [
-        (["--categories", "a,b,other"], ["A", "", "é", "hidden"]),
+        (["--categories", "a,b,other"], ["A", "é", "hidden"]),
         (["--k", "3"], ["-5", "3", "1" + "0" * 400]),
     ],
 )
@@ -368,7 +368,17 @@ def test_what_is_no_value_is_refused_and_not_shown(capsys, monkeypatch, folder):
     options = ["--question", "question.json", "--state", "state"]
     assert "no number" in fails(capsys, "local", "randomize", "secret", *options)
     assert "secret" not in fails(capsys, "local", "randomize", "secret", *options)
-    for content, message in ((b"1\n2\n", "several lines"), (b"\xff", "UTF-8"), (b"", "no number")):
+    for nan in ("nan", " -NaN "):
+        typed(monkeypatch, nan.encode())
+        line = fails(capsys, "local", "randomize", *options)
+        assert line == "hdp-fast: error: a value is no number, but all must be\n"
+        typed(monkeypatch, f"1\n{nan}\n".encode())
+        assert fails(capsys, "local", "randomize", "--many", *options[:2]) == line
+    for content, message in (
+        (b"1\n2\n", "several lines"),
+        (b"\xff", "UTF-8"),
+        (b"", "there is no value: give VALUE"),
+    ):
         typed(monkeypatch, content)
         assert message in fails(capsys, "local", "randomize", *options)
     assert not Path("state").exists()

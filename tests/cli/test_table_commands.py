@@ -110,7 +110,7 @@ def test_transfer_as_text(capsys, folder):
     assert "hypothesis" in out
     assert "a test accepted" in out or "measured, not better than a constant" in out
     assert "always 0" in out
-    assert "Kohen and Sheffet" in out
+    assert "transfer.SubsampleTestReweigh" in out
 
 
 def test_stumps_and_votes(capsys, folder):

@@ -1,11 +1,14 @@
 """Which number of members is best: by trials on public rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from voters import X, Y
 
 from hdp_fast.exceptions import InsufficientSamples, ParameterError, ShapeError
 from hdp_fast.labels import PrivateLabeler, suggest
+from hdp_fast.noise import discrete_laplace
 
 naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 GOAL = {"n": 5000, "epsilon": 1.0, "delta": 1e-6, "queries": 100, "classes": [0, 1]}
@@ -113,3 +116,12 @@ def test_frames_of_texts_are_ranked_too():
         return lambda Q: (Q["v"] > 60).to_numpy().astype(int)
 
     assert suggest(learner, frame, **GOAL).constant == pytest.approx(0.5, abs=0.05)
+
+
+def test_trials_on_public_rows_warn_of_no_seeded_coins(monkeypatch):
+    monkeypatch.setattr("hdp_fast._support.random_state._warned", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        suggest(naive_bayes.GaussianNB(), X, Y, **GOAL)
+    with pytest.warns(UserWarning, match="random_state makes the coins reproducible"):
+        discrete_laplace(2, random_state=1)

@@ -201,7 +201,7 @@ def interval(low: Any, high: Any) -> tuple[float, float]:
     """
     low, high = finite_number("low", low), finite_number("high", high)
     if not low < high or not math.isfinite(high - low):
-        rule = "it must be below high, their difference finite"
+        rule = "low must be below high, their difference finite"
         raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
     return low, high
 

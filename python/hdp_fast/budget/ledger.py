@@ -28,6 +28,9 @@ RELATIONS = ("replace_one", "add_remove")
 
 # Held while any connection is open: a fork waits for it.
 _LOCK = Turnstile("budget")
+_MISSING = (
+    "it must be a budget file; give epsilon to make a new one (hdp-fast budget FILE --epsilon E)"
+)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release)
 
@@ -114,7 +117,7 @@ class FileLedger(Ledger):
         self._file = StateFile(LEDGER_FORMAT, path)
         self.path = self._file.path
         if not os.path.exists(self.path):
-            raise self._file.refusal("it must be a budget file; give epsilon to make a new one")
+            raise self._file.refusal(_MISSING)
         self.key, self.neighbors = _verify(self._file)
 
     @contextmanager

@@ -35,9 +35,9 @@ everybody. Lines add up: a device must keep a --state, and a --budget limits wha
 together may cost. With a --state a question is answered once: the line is written there before it
 is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
 that was cut off can send it once more. A number out of range counts as the nearer end. What is no
-category is refused, here on the device: give the question a category for the rest, since silence
-tells, too. The id in a line is random, and lets a collector drop copies of the line, nothing
-else. Exit code 1: there was no value to answer with."""
+number or no category is refused, here on the device: give the question a category for the rest,
+since silence tells, too. The id in a line is random, and lets a collector drop copies of the line,
+nothing else. Exit code 1: there was no value to answer with."""
 _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
@@ -193,6 +193,8 @@ def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
+    if not text.strip():
+        raise ParameterError("there is no value: give VALUE, or a line of the standard input")
     # What is refused must cost nothing.
     question.require_categories([text])
     question.values([text])

@@ -217,7 +217,7 @@ def _budget(arguments: argparse.Namespace) -> None:
     limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbors")}
     summary = json.loads(Budget.open(arguments.file, **limits).to_json())
     if not arguments.json:
-        summary["records"] = len(summary["records"])
+        summary["releases"] = len(summary.pop("records"))
     show(summary, arguments.json)
 
 
@@ -227,7 +227,8 @@ def _open_budget(arguments: argparse.Namespace) -> Budget | None:
 
 def _plan(arguments: argparse.Namespace) -> None:
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
-    show(dataclasses.asdict(plan), arguments.json)
+    goal = f"an error of at most {plan.alpha:g}, but for a probability of {plan.beta:g}"
+    show({"promise": f"{plan.n:,} records: {goal}", **dataclasses.asdict(plan)}, arguments.json)
 
 
 def _learn(arguments: argparse.Namespace) -> ExitCode:

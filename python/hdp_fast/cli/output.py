@@ -224,17 +224,41 @@ def silence(stream: TextIO | None) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
-    if summary.get("released") is False:
-        yield "bottom: the mechanism released nothing, as privacy needs it to now and then"
+    # Why nothing was released stands in a note.
+    noted = ("promise", "summary") if summary.get("released") is False else ()
     width = max(map(len, summary))
     for name, value in summary.items():
-        if value is not None:
+        if value is not None and name not in noted:
             yield f"{name:<{width}}  {_text(value)}"
 
 
 def _text(value: Any) -> str:
+    """A value for people: --json and files have all digits, and records whole."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict) and "mechanism" in value:
+        return _record_text(value)
+    if isinstance(value, dict):
+        parts = {name: _part(one) for name, one in value.items() if one is not None}
+        # Names of columns and labels may be numbers, or have spaces.
+        signs = {name: " = " if str(name).isidentifier() else ": " for name in parts}
+        return ", ".join(f"{name}{signs[name]}{text}" for name, text in parts.items())
+    return _part(value)
+
+
+def _part(value: Any) -> str:
+    """A value, which may stand in a list: no commas between the digits of a number."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_part, value))}]"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _record_text(record: Mapping[str, Any]) -> str:
+    """What protects, by whom it can be told apart, and what did it."""
+    privacy = f"epsilon = {record['epsilon']:g}, delta = {record['delta']:g}"
+    how = f"neighbors {record['neighbors']}, numerics {record['numerics']}, rng {record['rng']}"
+    return f"{privacy}; {how}; {record['mechanism']}"

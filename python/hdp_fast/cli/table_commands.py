@@ -169,7 +169,8 @@ def _count_agents(arguments: argparse.Namespace) -> int:
         positive("--epsilon", arguments.epsilon)
         probability("--delta", arguments.delta)
         if None in (arguments.kappa, arguments.rounds) and "chi2" not in flags:
-            raise ParameterError("--chi2, or --kappa and --rounds must be given")
+            start = "kappa .1, eta 1 and rounds 10 are a start"
+            raise ParameterError(f"--chi2, or --kappa and --rounds must be given: {start}")
         if "draws" in flags:
             raise ParameterError("--draws must go with --non-private: privacy decides them else")
     if arguments.size < 1:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -312,10 +314,11 @@ def frequency_question(
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError("a value is no number, but all must be") from None
+    with suppress(ValueError):
+        number = float(text)
+        if not math.isnan(number):
+            return number
+    raise ParameterError("a value is no number, but all must be")
 
 
 def _integer(text: str) -> int:

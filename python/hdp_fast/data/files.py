@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
+from .._support.notes import note
 from .._support.types import Bits
 from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
@@ -249,6 +250,11 @@ def _read_text(
     name = name_of(path)
     header, values = _read_text_matrix(path, delimiter)
     if has_labels:
+        if header is not None and header[-1].lower() in _LABEL_NAMES:
+            rows = f"{path} ends in a column that is named like a label"
+            note(
+                f"{rows}, and is taken for a feature beside the other labels: leave it or them out"
+            )
         return values, None
     column = values.shape[1] - 1
     if label is not None:

@@ -7,6 +7,7 @@ is kept.
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import warnings
@@ -51,6 +52,10 @@ def _fault(error: Exception, kind: str) -> str:
         return "it must fit into memory"
     if isinstance(error, UnicodeError):
         return f"it must be a whole {kind} (not UTF-8)"
+    if isinstance(error, gzip.BadGzipFile):
+        return f"it must be a whole {kind} (nothing that gzip wrote)"
+    if isinstance(error, EOFError):
+        return f"it must be a whole {kind} (it ends too early)"
     name, module = type(error).__name__, type(error).__module__.lstrip("_")
     return f"it must be a whole {kind} ({name if module == 'builtins' else f'{module}.{name}'})"
 
@@ -76,7 +81,8 @@ def open_arrays(path: Path) -> Iterator[Any]:
 
     It raises ParameterError, and ShapeError for an array that declares a length and holds nothing.
     """
-    kind = f"{path.suffix} file of plain numbers (pickled objects are never loaded)"
+    form = f"{path.suffix} file" + (", a zip," if path.suffix.lower() == ".npz" else "")
+    kind = f"{form} of plain numbers (pickled objects are never loaded)"
     with read_safely(path, kind):
         handle = path.open("rb")
     # Opened here, since numpy does not close a file that turns out to be damaged.

@@ -35,6 +35,7 @@ from .table import Column, Table
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # A public column with more distinct texts holds names or free text rather than categories.
 _MOST_VALUES = 64
+_WRITER = "hdp-fast schema (Schema.to_json)"
 
 
 @dataclass(frozen=True)
@@ -400,7 +401,7 @@ class Schema:
             >>> Schema.from_json(schema.to_json()) == schema
             True
         """
-        return from_json("schema", text, "Schema.to_json", cls._from_fields)
+        return from_json("schema", text, _WRITER, cls._from_fields)
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Schema:
@@ -419,7 +420,7 @@ class Schema:
         except ParameterError as error:
             raise ParameterError(f"schema: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            rule = "it must be what Schema.to_json wrote"
+            rule = f"it must be what {_WRITER} wrote"
             raise ParameterError(f"schema: {type(error).__name__}: {error}, but {rule}") from None
         return cls(label, columns)
 

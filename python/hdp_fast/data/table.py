@@ -203,7 +203,12 @@ def suffix_of(path: Path) -> str:
         if path.name.lower().endswith(suffix):
             return path.name[-len(suffix) :]
     rule = ".csv, .tsv or .txt, also with .gz, or .npz or .parquet"
-    raise ParameterError(f"data file must end in {rule}, got {path}")
+    advice = ""
+    if str(path) == "-":
+        advice = ", the standard input, to which no column can be appended"
+    elif path.parent == Path("/dev"):
+        advice = ": did you mean -, the standard input?"
+    raise ParameterError(f"data file must end in {rule}, got {path}{advice}")
 
 
 def delimiter_of(path: Path, delimiter: str | None = None) -> str:

@@ -113,17 +113,7 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 
     Raises: ShapeError, ParameterError.
     """
-    if isinstance(X, BitMatrix):
-        return X
-    refuse_sparse("X", X)
-    try:
-        return BitMatrix.from_dense(X)
-    except ParameterError as error:
-        if not hasattr(X, "to_numpy") or not hasattr(X, "astype"):
-            raise
-        # A frame: its nullable columns are numbers to itself, and objects to numpy.
-        way = "X.to_numpy('uint8') where no entry is missing"
-        raise ParameterError(f"{error}: a frame is such an array by {way}") from None
+    return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
 
 
 def refuse_sparse(name: str, value: Any) -> None:
