@@ -84,8 +84,8 @@ def lower_bound(
     Guarantee:
         The bound is measured, not proved. If the runs are independent, the true epsilon at delta is
         at least the result with probability `confidence`. A low result proves nothing, since there
-        may be worse neighbors and worse events. The audit itself protects nobody: audit made-up
-        data.
+        may be worse neighbors and worse events. A UtilityWarning tells when so few runs can show
+        nothing. The audit itself protects nobody: audit made-up data.
 
     Cost:
         2 runs of the mechanism for each of `runs`.

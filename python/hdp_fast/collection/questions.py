@@ -99,7 +99,8 @@ class Question:
             An int64 array of categories, or a float64 array of numbers for a mean.
 
         Raises:
-            ParameterError: A text is not a number, or not an integer where the values are integers.
+            ParameterError: A text is not a number (nan is none), or not an integer where the values
+                are integers.
                 The error does not show the text.
         """
         if self.categories is not None:

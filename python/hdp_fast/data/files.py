@@ -29,6 +29,8 @@ _CHUNK_VALUES = 1 << 22
 # Twice the length of a line of a million values, each as long as numbers get.
 _LONGEST_LINE = 1 << 26
 _TEXT_TABLE = "table of 0 and 1, in UTF-8"
+# What a column of labels is usually called.
+_LABEL_NAMES = ("label", "labels", "y", "target", "class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +253,8 @@ def _read_text(
     header, values = _read_text_matrix(path, delimiter)
     if has_labels:
         if header is not None and header[-1].lower() in _LABEL_NAMES:
-            rows = f"{path} ends in a column that is named like a label"
-            note(
-                f"{rows}, and is taken for a feature beside the other labels: leave it or them out"
-            )
+            taken = "and is taken for a feature beside the other labels: leave it or them out"
+            note(f"{name} ends in a column that is named like a label, {taken}")
         return values, None
     column = values.shape[1] - 1
     if label is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.progress import bar
+from .._support.random_state import rehearse
 from .._support.turns import Turn
 from .._support.validate import positive_int
 from ..data import records
@@ -229,7 +230,8 @@ class _Trial:
             # As many bottoms as the share of the queries.
             allowed = max(1, round(table.max_unstable * queries / table.queries))
             options["used_bottoms"] = table.max_unstable - allowed
-        answers = np.asarray(table.session(random_state=rng, **options).answer(counts))
+        with rehearse():
+            answers = np.asarray(table.session(random_state=rng, **options).answer(counts))
         return float((answers == codes[points[: len(answers)]]).sum() / queries)
 
 
