@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from itertools import cycle
 
@@ -15,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
 from hdp_fast.audit import lower_bound
-from hdp_fast.exceptions import ParameterError
+from hdp_fast.exceptions import ParameterError, UtilityWarning
 
 CONFIDENCE = 0.999
 
@@ -209,3 +210,12 @@ def test_a_missing_extra_is_named_before_anything_runs(monkeypatch, module, extr
 def test_outputs_that_cannot_be_counted_need_an_event():
     with pytest.raises(ParameterError, match=r"dict.*event"):
         bound(lambda side: {side: 1})
+
+
+@pytest.mark.parametrize("event", [None, lambda outcome: outcome < 1])
+def test_so_few_runs_that_no_epsilon_shows_are_noted(event):
+    with pytest.warns(UtilityWarning, match="runs = 5 show no epsilon above 0 at this confidence"):
+        assert bound(lambda side: side, runs=5, event=event) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bound(lambda side: side, runs=200, event=event) > 1

@@ -1,5 +1,7 @@
 """Frames whose columns come in another order: put in order by their names, or refused."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,8 @@ from hdp_fast.learners import (
     Parities,
     PrivateSGD,
 )
+from hdp_fast.local import EmpiricalOracle
+from hdp_fast.transfer import SubsampleTestReweigh
 
 NAMES = ("a", "b", "c")
 OTHER = [2, 0, 1]
@@ -143,6 +147,31 @@ def test_a_result_has_words_with_the_names_of_its_frame():
     assert learner.learn(X, 1 - y, random_state=1).words == "not x0 or x2"
     odd = ExponentialLearner(Parities(np.eye(3, dtype=np.uint8)), epsilon=500.0)
     assert odd.learn(X, X[:, 1], random_state=1).words == "x1"
+
+
+TRANSFER = {"alpha": 0.1, "kappa": 0.5, "eta": 1.0, "rounds": 2, "epsilon": math.inf, "draws": 100}
+
+
+def odd(X, y):
+    """A learner of the caller's own, whose predictor knows places alone."""
+    return lambda rows: np.asarray(rows)[:, 0]
+
+
+@pytest.mark.parametrize(
+    "learner", [ExponentialLearner(Conjunctions(3, 1), epsilon=100.0), odd], ids=str
+)
+def test_a_transfer_puts_columns_in_order(kind, learner):
+    X, _ = problem(1)
+    agents = EmpiricalOracle(X, X[:, 0])
+    run = SubsampleTestReweigh(learner, **TRANSFER)
+    run.fit(frame(kind, X), X[:, 0], agents, random_state=1)
+    for predictor in run, run.result_:
+        assert (predictor.predict(frame(kind, X, OTHER)) == X[:, 0]).all()
+        with pytest.raises(ParameterError, match="lacks 'c'"):
+            predictor.predict(frame(kind, X, (0, 1)))
+    assert run.result_.feature_names_in_ == NAMES
+    run.fit(X, X[:, 0], agents, random_state=1)
+    assert run.result_.feature_names_in_ is None
 
 
 def test_losses_and_prepared_records_take_columns_in_another_order(kind):

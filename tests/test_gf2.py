@@ -455,3 +455,21 @@ def test_a_matrix_is_made_by_its_functions():
     for arguments in ((), ([[0, 1]],), (np.eye(2), 2)):
         with pytest.raises(TypeError, match="must be BitMatrix"):
             gf2.BitMatrix(*arguments)
+
+
+def test_errors_say_how_a_sparse_matrix_or_a_frame_becomes_an_array():
+    sparse, pandas = (pytest.importorskip(name) for name in ("scipy.sparse", "pandas"))
+    bits = np.eye(3, dtype=np.uint8)
+    matrix, frame = sparse.csr_matrix(bits), pandas.DataFrame(bits).astype("Int64")
+    calls = {
+        "A": [gf2.rank, lambda A: gf2.dot(A, bits[0]), lambda A: gf2.solve(A, b=bits[0])],
+        "X": [gf2.BitMatrix.from_dense],
+    }
+    for name, functions in calls.items():
+        for function in functions:
+            with pytest.raises(ParameterError, match=rf"it must be dense: {name}.toarray\(\)"):
+                function(matrix)
+            with pytest.raises(ParameterError, match=rf"array by {name}.to_numpy\('uint8'\)"):
+                function(frame)
+    with pytest.raises(ParameterError, match=r"it must be dense: b.toarray\(\)"):
+        gf2.solve(bits, b=matrix)

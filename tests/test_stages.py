@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import adaptation, labels, local, transfer
-from hdp_fast.learners import Conjunctions, ExponentialLearner
+from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD
 
 
 @pytest.fixture
@@ -86,3 +86,13 @@ def test_stages_are_logged_and_depend_on_no_value(heard, run):
     for seed in (1, 2):
         run(seed)
         assert heard() == STAGES[run]
+
+
+def test_a_search_for_noise_is_logged(heard):
+    sgd = PrivateSGD(loss="logistic", steps=3, epsilon=1.0, norm_bound=2.0)
+    X, y = records(1, 100)
+    sgd.learn(X / 2, y, random_state=1)
+    begin, end = heard()
+    assert begin == "learners.PrivateSGD: noise for 3 steps on 100 records"
+    multiplier = sgd.calibrate(epsilon=1.0, n=100).noise_multiplier
+    assert end == f"learners.PrivateSGD: noise multiplier {multiplier:g}"

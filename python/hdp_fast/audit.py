@@ -1,7 +1,7 @@
 """How much privacy a mechanism spends at least, measured from its outputs.
 
-Two runs of the same event, one on each of two neighboring data sets, bound epsilon from below:
-exp(epsilon) is at least (P - delta) / Q for the probabilities P and Q of any event.
+A mechanism runs many times on each of two neighboring data sets. If an event has probability P on
+one of them and Q on the other, e^epsilon is at least (P - delta) / Q.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._support import progress as progress_module
+from ._support.notes import note
 from ._support.validate import nonnegative_int, probability, refuse
 from .exceptions import ParameterError
 
@@ -48,27 +49,60 @@ def lower_bound(
     threads: int | None = None,
     progress: bool = False,
 ) -> float:
-    """A lower bound on the epsilon that a mechanism really has on two neighboring data sets.
+    """Measures a lower bound on the epsilon that a mechanism has on two neighboring data sets.
 
-    mechanism: called with data or neighbor, `runs` times with each, with fresh coins each time;
-    from several threads at once unless threads=1. data, neighbor: whatever it takes, a tuple for
-    several arguments. delta: at which epsilon is asked for, in [0, 1). event: says of an output
-    whether it happened; it should be likelier on data than on neighbor. None searches for one, in
-    either direction, on the first half of the runs, and tests it on the second half alone: sets of
-    the outcomes of largest likelihood ratio, and thresholds where every output is one number.
-    Outputs are then anything hashable, arrays, or tuples and lists of those. confidence: in (0, 1).
-    threads: None for as many as there are processors. progress: show a bar (tqdm).
-    Returns 0 or more: max(0, ln((P - delta) / Q)), with P the lower and Q the upper
-    Clopper-Pearson bound on the event's two probabilities, each at (1 - confidence) / 2.
+    The bound is max(0, ln((P - delta) / Q)). P is the lower and Q the upper Clopper-Pearson bound
+    on the probabilities of one event on the two data sets, each with error (1 - confidence) / 2.
 
-    Guarantee: measured, not proved. If the runs are independent, the true epsilon at delta is at
-        least the result with probability `confidence`. A low result proves nothing: there may be
-        worse neighbors and worse events.
-    Raises: ParameterError; ImportError without scipy, or without tqdm where progress is wanted;
-        whatever the mechanism raises.
-    Cost: 2 runs of the mechanism for each of `runs`.
-    Source: Clopper and Pearson 1934; Jagielski, Ullman, Oprea 2020, Auditing Differentially
-        Private Machine Learning; ranked on a quarter, chosen on a quarter, tested on a half.
+    Without `event`, the first half of the runs is searched for one, in either direction: sets of
+    the outcomes of largest likelihood ratio, and thresholds where every output is one number. The
+    second half alone tests it.
+
+    Args:
+        mechanism: Called with `data` and with `neighbor`, `runs` times each, with fresh coins each
+            time. Calls come from several threads at once unless threads=1.
+        data: Whatever the mechanism takes; a tuple is passed as one argument.
+        neighbor: A neighbor of `data`, by the relation of the guarantee that is audited.
+        delta: The delta at which epsilon is bounded, in [0, 1).
+        event: Tells whether an output belongs to the event, which should be likelier on `data` than
+            on `neighbor`. None searches for one; outputs must then be hashable, arrays, or tuples
+            and lists of those.
+        runs: How often the mechanism runs on each data set, at least 4.
+        confidence: Probability with which the bound holds, in (0, 1).
+        threads: How many threads call the mechanism; None means as many as there are processors.
+        progress: Whether to show a progress bar (tqdm).
+
+    Returns:
+        The bound, at least 0, in the unit of epsilon.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or an output can neither be hashed nor
+            compared while there is no event. Errors of the mechanism and of the event are passed
+            on.
+        ImportError: scipy is missing, or tqdm is missing and progress is wanted.
+
+    Guarantee:
+        The bound is measured, not proved. If the runs are independent, the true epsilon at delta is
+        at least the result with probability `confidence`. A low result proves nothing, since there
+        may be worse neighbors and worse events. A UtilityWarning tells when so few runs can show
+        nothing. The audit itself protects nobody: audit made-up data.
+
+    Cost:
+        2 runs of the mechanism for each of `runs`.
+
+    Source:
+        Clopper and Pearson 1934; Jagielski, Ullman and Oprea 2020. Candidate events are ranked on a
+        quarter of the runs, chosen on a quarter and tested on a half.
+
+    Examples:
+        >>> from hdp_fast import audit, noise
+        >>> def respond(bit):  # randomized response with epsilon = ln 3 = 1.0986
+        ...     return bit ^ noise.bernoulli(0.25)
+        >>> bound = audit.lower_bound(
+        ...     respond, 1, 0, event=bool, runs=2000, confidence=1 - 1e-10, threads=1
+        ... )
+        >>> 0.4 < bound < 1.0987
+        True
     """
     for name, value in (("mechanism", mechanism), ("event", bool if event is None else event)):
         if not callable(value):
@@ -82,6 +116,9 @@ def lower_bound(
     if threads is not None and nonnegative_int("threads", threads) < 1:
         refuse("threads", threads, "it must be at least 1")
     bound = _Bound(delta, share)
+    tested = runs if event is not None else runs - runs // 2
+    if bound(tested, tested, 0, tested) == 0:
+        note(f"runs = {runs:,} show no epsilon above 0 at this confidence and delta: more may")
     observe: Callable[[Any], Outcome] = _make_key if event is None else lambda out: bool(event(out))
     workers = threads or _count_processors()
     with progress_module.bar(2 * runs, "run", progress) as bar:
@@ -98,7 +135,7 @@ def lower_bound(
 
 
 class _Bound:
-    """The lower bound from counts of an event; takes arrays of counts as well."""
+    """The lower bound from the counts of an event, which may be arrays."""
 
     def __init__(self, delta: float, share: float):
         self._delta, self._share = delta, share
@@ -116,7 +153,7 @@ class _Bound:
 def _search(
     first: Sequence[Outcome], second: Sequence[Outcome], bound: _Bound
 ) -> tuple[Test, bool]:
-    """The best event found, and whether it is likelier on the second side."""
+    """The best event, and whether it is likelier on the second side."""
     best: tuple[float, Test, bool] = (-1.0, lambda outcome: True, False)
     for swapped, (some, other) in enumerate(((first, second), (second, first))):
         cut = len(some) // 2
@@ -133,7 +170,7 @@ def _search(
 
 
 def _rank(some: Sequence[Outcome], other: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes of both sides, the largest estimated likelihood ratio first."""
+    """The outcomes of both sides, in order of falling estimated likelihood ratio."""
     hits, misses = Counter(some), Counter(other)
     return sorted({*hits, *misses}, key=lambda o: (misses[o] + 1) / (hits[o] + 1))
 
@@ -144,7 +181,7 @@ Family = tuple[NDArray[np.int64], NDArray[np.int64], Callable[[int], Test]]
 def _count_prefixes(
     ranking: Sequence[Outcome], some: Sequence[Outcome], other: Sequence[Outcome]
 ) -> Family:
-    """How often each prefix of the ranking happens on either side."""
+    """How often each prefix of the ranking occurs on either side."""
     hits, misses = Counter(some), Counter(other)
     first, second = (np.cumsum([side[o] for o in ranking]) for side in (hits, misses))
     return first, second, lambda at: frozenset(ranking[: at + 1]).__contains__
@@ -189,7 +226,7 @@ def _make_key(output: Any) -> Outcome:
 
 
 def _draw_outcomes(draw: Callable[[], Outcome], runs: int, threads: int, bar: Any) -> list[Outcome]:
-    """Draw that many independent outcomes."""
+    """Draws `runs` independent outcomes."""
     stop = threading.Event()
 
     def chunk(size: int) -> list[Outcome]:

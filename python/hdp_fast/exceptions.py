@@ -1,39 +1,132 @@
-"""What can go wrong, each class with the one thing a caller may want to do about it."""
+"""The errors and the warning of this package, one class for each remedy that a caller may have."""
 
 from __future__ import annotations
 
 
 class HdpFastError(Exception):
-    """Any error that hdp_fast raises on purpose; it names the argument, its value and the rule."""
+    """The base class of every error that hdp_fast raises on purpose.
+
+    The text names the argument, its value and the rule that it breaks. It never shows a private
+    value.
+
+    Examples:
+        >>> from hdp_fast import accounting, exceptions, noise
+        >>> for call in (lambda: noise.bernoulli(2), lambda: accounting.Pure(0.0)):
+        ...     try:
+        ...         call()
+        ...     except exceptions.HdpFastError as error:
+        ...         print(error)
+        p = 2, but a probability must lie in [0, 1]
+        epsilon = 0, but it must be a finite number above 0
+    """
 
 
 class ShapeError(HdpFastError, ValueError):
-    """Arrays whose shapes are wrong or do not fit together."""
+    """Arrays whose shapes are wrong or do not fit together.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> from hdp_fast.exceptions import ShapeError
+        >>> try:
+        ...     gf2.dot([[1, 0, 1]], [1, 1])
+        ... except ShapeError as error:
+        ...     print(error)
+        x has length 2, but the number of columns of A is 3
+    """
 
 
 class ParameterError(HdpFastError, ValueError):
-    """A value outside the domain of its argument."""
+    """A value outside the domain of its argument.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> from hdp_fast.exceptions import ParameterError
+        >>> try:
+        ...     noise.bernoulli(2)
+        ... except ParameterError as error:
+        ...     print(error)
+        p = 2, but a probability must lie in [0, 1]
+    """
 
 
 class InsufficientSamples(HdpFastError, ValueError):
-    """Fewer records than the plan needs; the text says how many that are."""
+    """Fewer records than the plan needs; the text states how many it needs.
+
+    Collect more records, or ask for less: a larger epsilon, or a larger error.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import exceptions, parity
+        >>> plan, X = parity.plan(8, alpha=0.1, beta=0.05, epsilon=1), np.eye(8, dtype=np.uint8)
+        >>> try:
+        ...     parity.learn(X, X[:, 0], epsilon=1.0, plan=plan)
+        ... except exceptions.InsufficientSamples as error:
+        ...     print(error)
+        X has 8 records, but the plan needs 255
+    """
 
 
 class AgentsExhausted(HdpFastError):
-    """More agents are asked than are left: nobody answers twice."""
+    """More agents are asked than are left; no agent answers twice.
+
+    Bring further agents, or plan for fewer questions.
+
+    Examples:
+        >>> from hdp_fast import exceptions, local
+        >>> agents = local.Agents([[0], [1], [1]], [0, 1, 1], epsilon=1.0)
+        >>> answers = agents.ask(lambda X, y: y, 2)
+        >>> try:
+        ...     agents.ask(lambda X, y: y, 2)
+        ... except exceptions.AgentsExhausted as error:
+        ...     print(error)
+        count = 2, but 1 agents are left
+    """
 
 
 class BudgetExceeded(HdpFastError):
-    """A release would spend more privacy than is left."""
+    """A release would spend more privacy than is left; nothing is spent then.
+
+    Examples:
+        >>> from hdp_fast import budget, exceptions, noise
+        >>> account = budget.Budget(1.0)
+        >>> try:
+        ...     noise.permute_and_flip([30, 950], epsilon=2.0, budget=account)
+        ... except exceptions.BudgetExceeded:
+        ...     print(account.remaining.epsilon)
+        1.0
+    """
 
 
 class CheckpointError(HdpFastError):
-    """A saved state that is damaged or belongs to another run."""
+    """A saved state that is damaged or belongs to another run.
+
+    Restore the file, or begin a new run, which spends anew.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hdp_fast import exceptions, labels
+        >>> _ = Path("labeler.saved").write_bytes(b"damaged")
+        >>> try:
+        ...     labels.PrivateLabeler.load("labeler.saved", trusted=True)
+        ... except exceptions.CheckpointError as error:
+        ...     print(error)
+        path = '...labeler.saved', but it must be a whole file that save wrote, ...
+    """
 
 
 class UtilityWarning(UserWarning):
-    """A result that is of no use, or hardly any, told from public facts and released numbers.
+    """A result that is of no use, or of hardly any.
 
-    It never depends on a private value that is not released. `warnings.simplefilter("error",
-    UtilityWarning)` turns it into an exception, hdp-fast --strict into exit code 1.
+    What it states follows from public facts and released numbers. It never depends on a private
+    value that is not released. `warnings.simplefilter("error", UtilityWarning)` turns it into an
+    exception, and `hdp-fast --strict` into exit code 1.
+
+    Examples:
+        >>> import warnings
+        >>> from hdp_fast import parity
+        >>> with warnings.catch_warnings(record=True) as notes:
+        ...     warnings.simplefilter("always")
+        ...     result = parity.learn([[0, 1], [1, 1]], [1, 0], epsilon=0.1)
+        >>> print(notes[0].message)
+        X has 2 records for 2 unknown bits: no error below 1/2 is promised, ...
     """

@@ -1,52 +1,94 @@
 """Linear algebra over GF(2): bit-packed matrices, rank, products and exact solution spaces.
 
-Nothing here is private. Arrays of 0 and 1 may be bool or any integer dtype, in any layout. A
-BitMatrix and a Solution pickle, and so travel between processes.
+Nothing here is private. Arrays of 0 and 1 may be bool or of any integer dtype, in any layout. A
+`BitMatrix` and a `Solution` can be pickled, and so travel between processes.
 """
 
 from __future__ import annotations
 
 import copyreg
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._core import BitMatrix, dot, rank
+from ._core import BitMatrix
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
+from ._support.validate import refuse
+from .exceptions import HdpFastError, ParameterError
 
 __all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Rows of a matrix that are unpacked at a time: 16 MB at 10,000 columns.
 _ROWS = 1600
 
 
 class Solution(_core.Solution):
-    """All solutions of a linear system over GF(2): one of them and the null space.
+    """All solutions of a linear system A x = b over GF(2): one of them and the null space.
+
+    `solve` makes it. A system without a solution is no error.
+
+    Args:
+        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix.
+        b: Right-hand side, array (m,) of 0 and 1.
+        threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
 
     Attributes:
-        consistent: whether there is a solution.
-        rank: of the coefficients.
-        nullity: dimension of the null space: there are 2**nullity solutions, or none.
-        x: the solution whose free unknowns are zero, uint8 (d,); None if there is none.
+        consistent: Whether there is a solution.
+        rank: Rank of the coefficients.
+        nullity: Dimension of the null space. There are `2**nullity` solutions, or none.
+        x: The solution whose free unknowns are zero, uint8 (d,); None if there is no solution.
+
+    Raises:
+        ShapeError: A has not two dimensions, b has not one, or b is not as long as A has rows.
+        ParameterError: A or b holds anything but 0 and 1, or `threads` is out of range.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> solution = gf2.solve([[1, 0, 1], [0, 1, 1]], [1, 0])
+        >>> solution
+        Solution(rank 2, nullity 1: 2**1 solutions)
+        >>> solution.x, solution.nullspace()
+        (array([1, 0, 0], dtype=uint8), array([[1, 1, 1]], dtype=uint8))
     """
 
     __slots__ = ()
 
     def sample(self, random_state: RandomState = None) -> Bits | None:
-        """Draw a solution uniformly from all of them, uint8 (d,); None if there is none.
+        """Draws a solution uniformly from all of them.
 
-        random_state: None draws from the operating system; an int or a numpy Generator makes the
-        draw repeatable.
+        Args:
+            random_state: None draws from the operating system. An int or a numpy Generator makes
+                the draw repeatable.
 
-        Guarantee: none.
-        Raises: ParameterError.
-        Cost: d^2 / 64 word operations.
-        Source: uniform free unknowns, back substitution.
+        Returns:
+            An array of uint8 (d,), or None if there is no solution.
+
+        Raises:
+            ParameterError: `random_state` is not of its kind.
+
+        Guarantee:
+            The draw is exactly uniform. It protects no record; `hdp_fast.parity` does.
+
+        Cost:
+            d^2 / 64 word operations: the free unknowns are drawn, the others follow by back
+            substitution.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast import gf2
+            >>> A = np.array([[1, 0, 1], [0, 1, 1]])
+            >>> gf2.dot(A, gf2.solve(A, [1, 0]).sample())
+            array([1, 0], dtype=uint8)
         """
         return self._sample(make_key(random_state))
 
@@ -54,23 +96,82 @@ class Solution(_core.Solution):
         return _restore_solution, (BitMatrix.from_dense(self.nullspace()), self.x)
 
 
+def _advise(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose errors say how a sparse matrix or a frame becomes an array."""
+    names = tuple(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def advised(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except HdpFastError as error:
+            # To look before would cost every call; each error begins with the argument's name.
+            name = str(error).split(maxsplit=1)[0]
+            value = (dict(zip(names, arguments, strict=False)) | options).get(name)
+            fault = error
+        _refuse_containers(name, value, fault)
+        raise fault
+
+    advised.__module__ = __name__
+    return advised
+
+
+def _refuse_containers(name: str, value: Any, fault: HdpFastError) -> None:
+    if hasattr(value, "toarray"):
+        # numpy takes a sparse matrix for one object.
+        refuse(name, value, f"it must be dense: {name}.toarray()")
+    if (
+        isinstance(fault, ParameterError)
+        and hasattr(value, "to_numpy")
+        and hasattr(value, "astype")
+    ):
+        # A frame: its nullable columns are numbers to itself, and objects to numpy.
+        way = f"{name}.to_numpy('uint8') where no entry is missing"
+        raise ParameterError(f"{fault}: a frame is such an array by {way}")
+
+
+dot = _advise(_core.dot)
+rank = _advise(_core.rank)
+
+
+@_advise
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution:
-    """Find the exact set of solutions of A x = b over GF(2).
+    """Computes the exact set of solutions of A x = b over GF(2).
 
-    A: 0/1 array (m, d) or BitMatrix; b: 0/1 array (m,); threads: as rank. A system without a
-    solution is no error. No privacy: use hdp_fast.parity for that.
+    A system without a solution is no error. Nothing is private; `hdp_fast.parity` learns privately.
 
-    Raises: ShapeError, ParameterError.
-    Cost: as rank, and m d nullity / 64 word operations to verify every row. Memory beside A: two
-        (d + 64) x d bit matrices at most.
-    Source: as rank; rows beyond a first batch enter as random combinations and are all verified, so
-        the result is exact.
+    Args:
+        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix.
+        b: Right-hand side, array (m,) of 0 and 1.
+        threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
+
+    Returns:
+        The solution space.
+
+    Raises:
+        ShapeError: A has not two dimensions, b has not one, or b is not as long as A has rows.
+        ParameterError: A or b holds anything but 0 and 1, or `threads` is out of range.
+
+    Cost:
+        As `rank`: an elimination of min(m, d + 64) rows, and m d (1 + nullity) / 64 word operations
+        to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d.
+
+    Source:
+        As `rank`. A first batch of d + 64 rows is eliminated. Rows outside its span enter as random
+        combinations. All rows are verified, so that the result is exact.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> solution = gf2.solve([[1, 1], [1, 1]], [0, 1])
+        >>> solution.consistent, solution.x
+        (False, None)
     """
     return Solution(A, b, threads=threads)
 
 
 def _restore_solution(null_space: BitMatrix, x: Bits | None) -> Solution:
-    """The solution space of this basis: that of its equations solved for the unknowns not free."""
+    """The solution space of a basis of its null space and of one solution, or None."""
     basis = null_space.to_dense()
     nullity, d = basis.shape
     # The free unknown of a basis vector is the last that is 1 in it, and 0 in all others.
@@ -93,7 +194,7 @@ def _restore_matrix(rows: Bits, ncols: int) -> BitMatrix:
 
 
 def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
-    """The packed rows, a few at a time, and the number of columns."""
+    """The packed rows, taken a few at a time, and the number of columns."""
     m, d = matrix.shape
     packed = np.empty((m, -(-d // 8)), np.uint8)
     for start in range(0, m, _ROWS):
@@ -106,6 +207,7 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
     raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or from_packed(rows, ncols)")
 
 
-# A compiled class has neither by itself.
+# A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
+BitMatrix.from_dense = staticmethod(_advise(BitMatrix.from_dense))  # type: ignore[method-assign]

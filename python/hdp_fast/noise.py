@@ -1,7 +1,8 @@
 """Exact draws: coins, integer noise, uniform and weighted integers, private selection.
 
-Every draw follows its law exactly, not up to rounding: a float is taken as the dyadic rational that
-it is, probabilities such as exp(-1/3) are enclosed by integers to as many digits as a draw needs.
+Every draw follows its law exactly, not up to rounding. A float is taken as the dyadic rational that
+it is. Probabilities such as exp(-1/3) are enclosed between integers, to as many digits as a draw
+needs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Shape = int | tuple[int, ...]
 
 # Beyond this, draws would leave the range of int64 with a probability that is not negligible.
 _LARGEST_SCALE = 1 << 50
-# Larger terms of a Fraction cost time and say nothing.
+# A Fraction of longer terms costs time, and its law could not be told from that of a shorter one.
 _LARGEST_TERM = 1 << 4096
 
 
@@ -51,16 +52,38 @@ def bernoulli(p: Number, size: Shape, *, random_state: RandomState = None) -> Bi
 def bernoulli(
     p: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Bits:
-    """Draws that are 1 with probability exactly p.
+    """Draws coins that show 1 with probability exactly p.
 
-    p: in [0, 1], a number or a Fraction. size: of the uint8 array returned; None returns one int.
-    random_state: None draws from the operating system, an int or a Generator makes a reproducible
-    test stream.
+    Args:
+        p: Probability of a 1, a number in [0, 1] or a Fraction. A float is taken as the dyadic
+            rational that it is.
+        size: Shape of the uint8 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact; no rounding anywhere.
-    Raises: ParameterError.
-    Cost: little more than a byte of the random stream a draw.
-    Source: comparison of uniform bits with the binary expansion of p, until they differ.
+    Returns:
+        A uint8 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: p lies outside [0, 1], or `size` or `random_state` is not of its kind.
+
+    Guarantee:
+        The law is exact; nothing is rounded. Coins protect a record only as a part of a mechanism.
+
+    Cost:
+        Little more than one byte of the random stream for each draw.
+
+    Source:
+        Uniform bits are compared with the binary expansion of p until they differ.
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> from hdp_fast import noise
+        >>> noise.bernoulli(1, size=3)
+        array([1, 1, 1], dtype=uint8)
+        >>> coins = noise.bernoulli(Fraction(1, 3), size=100_000)
+        >>> bool(abs(coins.mean() - 1 / 3) < 0.01)
+        True
     """
     return _draw(_core.bernoulli, size, (_probability("p", p), False), random_state)
 
@@ -72,29 +95,71 @@ def bernoulli_exp(gamma: Number, size: Shape, *, random_state: RandomState = Non
 def bernoulli_exp(
     gamma: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Bits:
-    """Draws that are 1 with probability exactly exp(-gamma).
+    """Draws coins that show 1 with probability exactly exp(-gamma).
 
-    gamma: at least 0, a number or a Fraction. size, random_state: as for bernoulli.
+    Args:
+        gamma: At least 0, a number or a Fraction. A float is taken as the dyadic rational that it
+            is.
+        size: Shape of the uint8 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact; the binary expansion of exp(-gamma) is computed to the digits that are needed.
-    Raises: ParameterError.
-    Cost: little more than a byte of the random stream a draw.
-    Source: as bernoulli; exp by its series in integers, with bounds on both sides.
+    Returns:
+        A uint8 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: gamma is negative or not finite, or `size` or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact; the binary expansion of exp(-gamma) is computed to as many digits as a
+        draw needs. Coins protect a record only as a part of a mechanism.
+
+    Cost:
+        Little more than one byte of the random stream for each draw.
+
+    Source:
+        As `bernoulli`. The exponential series is summed in integers, with bounds on both sides.
+
+    Examples:
+        >>> import math
+        >>> from hdp_fast import noise
+        >>> coins = noise.bernoulli_exp(1, size=100_000)
+        >>> bool(abs(coins.mean() - math.exp(-1)) < 0.01)
+        True
     """
     return _draw(_core.bernoulli, size, (_rate("gamma", gamma), True), random_state)
 
 
 def poisson_mask(n: int, rate: Number, *, random_state: RandomState = None) -> NDArray[np.bool_]:
-    """A Poisson subsample of n records: each is in it with probability exactly rate.
+    """Draws a Poisson subsample: each of n records is in it with probability exactly `rate`.
 
-    n: at least 0. rate: in [0, 1], a number or a Fraction. random_state: as for bernoulli.
-    Returns bool (n,).
+    Args:
+        n: Number of records, at least 0.
+        rate: Probability of each record, a number in [0, 1] or a Fraction. A float is taken as the
+            dyadic rational that it is.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact and independent from record to record; how far this amplifies privacy depends
-        on what is done with the sample, and holds only while the mask stays secret.
-    Raises: ParameterError.
-    Cost: as bernoulli.
-    Source: as bernoulli.
+    Returns:
+        A bool array (n,), True for the records of the subsample.
+
+    Raises:
+        ParameterError: n is negative, rate lies outside [0, 1], or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact, and records are independent. How far subsampling amplifies privacy depends
+        on what is computed from the sample, and holds only while the mask stays secret.
+
+    Cost:
+        Little more than one byte of the random stream for each record.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> batch = noise.poisson_mask(100_000, rate=0.1)
+        >>> batch.shape, bool(abs(batch.mean() - 0.1) < 0.01)
+        ((100000,), True)
     """
     drawn = _core.bernoulli(
         _probability("rate", rate), False, nonnegative_int("n", n), make_key(random_state)
@@ -109,16 +174,39 @@ def geometric(scale: Number, size: Shape, *, random_state: RandomState = None) -
 def geometric(
     scale: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
-    """Integers x >= 0 with Pr[x] proportional to exp(-x / scale).
+    """Draws integers x >= 0 with Pr[x] proportional to exp(-x / scale).
 
-    scale: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
-    None returns one int. random_state: as for bernoulli.
+    Args:
+        scale: Above 0 and below `2**50`, a number or a Fraction. A float is taken as the dyadic
+            rational that it is.
+        size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact; beyond 2**63 - 1 (probability below exp(-8191)) the value saturates.
-    Raises: ParameterError.
-    Cost: one to six words of the random stream a draw, growing with log(scale).
-    Source: inversion of certified bounds, one binary block of digits at a time; for few draws
+    Returns:
+        An int64 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: scale lies outside its range, or `size` or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact. Values above `2**63` - 1, of a probability below exp(-8191), become
+        `2**63 - 1`. One-sided noise is not pure epsilon-DP.
+
+    Cost:
+        One to six words of the random stream for each draw, growing with log(scale).
+
+    Source:
+        Inversion of certified bounds, one block of binary digits at a time. Few draws follow
         Canonne, Kamath and Steinke 2020, Algorithm 2.
+
+    Examples:
+        >>> import math
+        >>> from hdp_fast import noise
+        >>> draws = noise.geometric(2, size=100_000)
+        >>> bool(abs(draws.mean() - 1 / math.expm1(1 / 2)) < 0.05)
+        True
     """
     return _draw_noise("geometric", "scale", scale, size, random_state)
 
@@ -134,17 +222,40 @@ def discrete_laplace(
 def discrete_laplace(
     scale: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
-    """Integers x with Pr[x] proportional to exp(-|x| / scale).
+    """Draws integers x with Pr[x] proportional to exp(-|x| / scale).
 
-    scale: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
-    None returns one int. random_state: as for bernoulli.
+    Args:
+        scale: Above 0 and below `2**50`, a number or a Fraction. A float is taken as the dyadic
+            rational that it is.
+        size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, noise of
-        scale Delta / epsilon is pure epsilon-DP. Values beyond int64 (probability below exp(-8191))
-        saturate.
-    Raises: ParameterError.
-    Cost: one to six words of the random stream a draw, growing with log(scale).
-    Source: as geometric; the sign comes with the lowest digits.
+    Returns:
+        An int64 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: scale lies outside its range, or `size` or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact. Added to an integer query that changes by at most Delta between neighbors,
+        noise of scale Delta / epsilon makes a release that is pure epsilon-DP. Values beyond int64,
+        of a probability below exp(-8191), become the nearest int64.
+
+    Cost:
+        One to six words of the random stream for each draw, growing with log(scale).
+
+    Source:
+        As `geometric`; the sign is drawn with the lowest digits. Ghosh, Roughgarden and
+        Sundararajan 2009 for the release.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> count, epsilon = 1000, 0.5  # one record changes the count by at most 1
+        >>> released = count + noise.discrete_laplace(1 / epsilon)
+        >>> abs(released - count) < 60
+        True
     """
     return _draw_noise("laplace", "scale", scale, size, random_state)
 
@@ -160,18 +271,42 @@ def discrete_gaussian(
 def discrete_gaussian(
     sigma: Number, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
-    """Integers x with Pr[x] proportional to exp(-x**2 / (2 sigma**2)).
+    """Draws integers x with Pr[x] proportional to exp(-`x**2` / (2 `sigma**2`)).
 
-    sigma: above 0 and below 2**50, a number or a Fraction. size: of the int64 array returned;
-    None returns one int. random_state: as for bernoulli.
+    Args:
+        sigma: Above 0 and below `2**50`, a number or a Fraction. A float is taken as the dyadic
+            rational that it is.
+        size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact. Added to an integer query whose neighbors differ by at most Delta, it makes a
-        release that is Delta**2 / (2 sigma**2)-zCDP; the curve of the continuous Gaussian does not
-        hold for it.
-    Raises: ParameterError.
-    Cost: one word of the random stream a draw up to sigma = 64, three beyond.
-    Source: inversion of certified bounds, beyond sigma = 64 for blocks of integers, with a
-        rejection inside; for few draws Canonne, Kamath and Steinke 2020, Algorithm 3.
+    Returns:
+        An int64 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: sigma lies outside its range, or `size` or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact. Added to an integer query that changes by at most Delta between neighbors,
+        it makes a release that is `Delta**2` / (2 `sigma**2`)-zCDP. The privacy curve of the
+        continuous Gaussian does not hold for it.
+
+    Cost:
+        In large arrays one word of the random stream for each draw up to sigma = 64, three beyond.
+
+    Source:
+        Inversion of certified bounds. Beyond sigma = 64 it draws a block of integers, with a
+        rejection inside. Few draws follow Canonne, Kamath and Steinke 2020, Algorithm 3.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> from hdp_fast.accounting import ZCDP, epsilon
+        >>> draws = noise.discrete_gaussian(10, size=100_000)
+        >>> bool(abs(draws.std() - 10) < 0.2)
+        True
+        >>> round(epsilon(ZCDP(1 / (2 * 10**2)), delta=1e-6), 2)  # of one count with such noise
+        0.43
     """
     return _draw_noise("gaussian", "sigma", sigma, size, random_state)
 
@@ -183,15 +318,35 @@ def uniform_integers(bound: int, size: Shape, *, random_state: RandomState = Non
 def uniform_integers(
     bound: int, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
-    """Uniform integers in 0, ..., bound - 1.
+    """Draws uniform integers from 0, ..., bound - 1.
 
-    bound: in [1, 2**63). size: of the int64 array returned; None returns one int. random_state: as
-    for bernoulli.
+    Args:
+        bound: An integer in [1, `2**63`).
+        size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact, no modulo bias.
-    Raises: ParameterError.
-    Cost: one word of the random stream a draw, rarely more.
-    Source: Lemire 2019.
+    Returns:
+        An int64 array of shape `size`, or one int.
+
+    Raises:
+        ParameterError: bound lies outside its range, or `size` or `random_state` is not of its
+            kind.
+
+    Guarantee:
+        The law is exact, without modulo bias.
+
+    Cost:
+        One word of the random stream for each draw, rarely more.
+
+    Source:
+        Lemire 2019.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> dice = 1 + noise.uniform_integers(6, size=1000)
+        >>> sorted(set(dice.tolist()))
+        [1, 2, 3, 4, 5, 6]
     """
     most = nonnegative_int("bound", bound)
     if most == 0:
@@ -210,15 +365,40 @@ def weighted_draws(
 def weighted_draws(
     weights: ArrayLike, size: Shape | None = None, *, random_state: RandomState = None
 ) -> int | Integers:
-    """Independent indices i with Pr[i] = weights[i] / sum(weights).
+    """Draws independent indices i with Pr[i] = weights[i] / sum(weights).
 
-    weights: integers (n,), at least 0, n >= 1 and below 2**32, their sum in [1, 2**64). size: of
-    the int64 array returned; None returns one int. random_state: as for bernoulli.
+    Args:
+        weights: Integers (n,) of at least 0, with 1 <= n < `2**32` and a sum in [1, `2**64`).
+        size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
 
-    Guarantee: exact. No privacy by itself: the weights must change little between neighbors.
-    Raises: ShapeError, ParameterError.
-    Cost: O(n) once; one word of the random stream and two random reads a draw.
-    Source: a uniform integer below the sum, located among the cumulative sums by a guide table.
+    Returns:
+        An int64 array of shape `size`, or one int.
+
+    Raises:
+        ShapeError: weights is empty or not a vector.
+        ParameterError: weights are not integers or out of range, or `size` or `random_state` is not
+            of its kind.
+
+    Guarantee:
+        The law is exact. Draws are not private by themselves: that the weights change little
+        between neighbors must be shown for the weights.
+
+    Cost:
+        O(n) once; for each draw one word of the random stream and two random reads.
+
+    Source:
+        A uniform integer below the sum is located among the cumulative sums by a guide table.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import noise
+        >>> draws = noise.weighted_draws([1, 0, 3], size=100_000)
+        >>> np.unique(draws)
+        array([0, 2])
+        >>> bool(abs((draws == 2).mean() - 3 / 4) < 0.01)
+        True
     """
     masses = integers("weights", weights, np.uint64)
     return _draw(_core.weighted_draws, size, (masses,), random_state)
@@ -234,18 +414,52 @@ def permute_and_flip(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> int:
-    """Index of a candidate with a high score, chosen privately.
+    """Chooses a candidate with a high score, privately, by permute-and-flip.
 
-    scores: integers (k,), k >= 1, the higher the better. epsilon: above 0. sensitivity: the most by
-    which one record changes a score, above 0. monotonic: whether a change of one record never moves
-    two scores in opposite directions (so for counts under add_remove, seldom under replace_one):
-    half the noise. neighbors: the relation that sensitivity and monotonic speak of. random_state:
-    as for bernoulli. budget: charged epsilon, before anything is drawn.
+    Candidates are visited in random order. Each is accepted with probability exp(-epsilon (best -
+    score) / (2 sensitivity)), and the first accepted one is returned. Where `monotonic` holds, the
+    exponent has no 2.
 
-    Guarantee: pure epsilon-DP for the given neighbor relation; exact.
-    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
-    Cost: at most k coins, in random order; time depends on the scores.
-    Source: McKenna and Sheldon 2020, never worse than the exponential mechanism.
+    Args:
+        scores: Integers (k,), k >= 1, one for each candidate, the higher the better.
+        epsilon: Privacy parameter of the choice, finite and above 0.
+        sensitivity: The most by which one record changes any score, a number or a Fraction above 0.
+        monotonic: Whether one record never moves two scores in opposite directions. This holds for
+            counts under "add_remove", and seldom under "replace_one". It halves the noise.
+        neighbors: The relation to which `sensitivity` and `monotonic` refer, "replace_one" or
+            "add_remove".
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: A `Budget` that is charged epsilon before anything is drawn; None keeps no account.
+
+    Returns:
+        The index of the chosen candidate.
+
+    Raises:
+        ShapeError: scores is empty or not a vector.
+        ParameterError: scores are not integers, or another argument lies outside its range.
+        BudgetExceeded: The budget has less than epsilon left. All of these errors come before
+            anything is drawn or spent.
+
+    Guarantee:
+        The choice is pure epsilon-DP for `neighbors`. Its law is exact. Its running time depends on
+        the scores.
+
+    Cost:
+        At most k coins.
+
+    Source:
+        McKenna and Sheldon 2020. Its expected error is never larger than that of
+        `exponential_mechanism`.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> from hdp_fast.budget import Budget
+        >>> budget = Budget(1.0)
+        >>> noise.permute_and_flip([30, 950, 400], epsilon=0.5, budget=budget)
+        1
+        >>> budget.remaining.epsilon
+        0.5
     """
     return _select(
         "permute_and_flip",
@@ -263,15 +477,48 @@ def exponential_mechanism(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> int:
-    """Index i of a candidate, with Pr[i] proportional to exp(epsilon scores[i] / (2 sensitivity)).
+    """Chooses a candidate with Pr[i] proportional to exp(epsilon scores[i] / (2 sensitivity)).
 
-    Arguments as for permute_and_flip, which is never worse; this one has the smaller privacy loss
-    under composition (bounded range).
+    Where `monotonic` holds, the exponent has no 2.
 
-    Guarantee: pure epsilon-DP for the given neighbor relation, and epsilon-bounded range; exact.
-    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
-    Cost: at most k coins in expectation; time depends on the scores.
-    Source: McSherry and Talwar 2007, by rejection.
+    For one choice `permute_and_flip` is never worse. Under composition this mechanism loses less
+    privacy, since its loss has a bounded range.
+
+    Args:
+        scores: Integers (k,), k >= 1, one for each candidate, the higher the better.
+        epsilon: Privacy parameter of the choice, finite and above 0.
+        sensitivity: The most by which one record changes any score, a number or a Fraction above 0.
+        monotonic: Whether one record never moves two scores in opposite directions. This holds for
+            counts under "add_remove", and seldom under "replace_one". It halves the noise.
+        neighbors: The relation to which `sensitivity` and `monotonic` refer, "replace_one" or
+            "add_remove".
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: A `Budget` that is charged epsilon before anything is drawn; None keeps no account.
+
+    Returns:
+        The index of the chosen candidate.
+
+    Raises:
+        ShapeError: scores is empty or not a vector.
+        ParameterError: scores are not integers, or another argument lies outside its range.
+        BudgetExceeded: The budget has less than epsilon left. All of these errors come before
+            anything is drawn or spent.
+
+    Guarantee:
+        The choice is pure epsilon-DP for `neighbors`, and of bounded range epsilon
+        (`accounting.BoundedRange`). Its law is exact. Its running time depends on the scores.
+
+    Cost:
+        At most k coins in expectation.
+
+    Source:
+        McSherry and Talwar 2007, by rejection.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> noise.exponential_mechanism([30, 950, 400], epsilon=0.5)
+        1
     """
     return _select(
         "exponential_mechanism",
@@ -315,14 +562,14 @@ def _select(
 
 
 def selection_rate(epsilon: float, sensitivity: Number, monotonic: bool) -> Fraction:
-    """How fast a gap in scores lowers a candidate's chances, for a selection of epsilon."""
+    """How fast a gap in scores lowers a candidate's chances, in a choice that is epsilon-DP."""
     return exact_epsilon(epsilon) / _positive("sensitivity", sensitivity) / (1 if monotonic else 2)
 
 
 def exact_epsilon(epsilon: float) -> Fraction:
-    """The epsilon to calibrate noise by, as a fraction.
+    """The epsilon by which noise is calibrated, as a fraction.
 
-    A ledger takes a float for its shortest decimal, which may be a little less than the float.
+    A budget takes a float as its shortest decimal, which may be a little less than the float.
     """
     return min(Fraction(epsilon), Fraction(repr(epsilon)))
 

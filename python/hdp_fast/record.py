@@ -1,4 +1,4 @@
-"""The account that every release gives of its own privacy."""
+"""Records: the statement that every release makes about its own privacy."""
 
 from __future__ import annotations
 
@@ -25,16 +25,27 @@ class PrivacyRecord:
     """What protects a release, and how far.
 
     Attributes:
-        mechanism: its name in hdp_fast.
-        source: paper and theorem that the guarantee rests on.
-        neighbors: which data sets are indistinguishable, "replace_one" or "add_remove" of one row,
-            or "local": one answer of one person.
-        epsilon: privacy parameter, above 0.
-        delta: privacy parameter, in [0, 1).
-        noise: the distribution that protects.
-        numerics: "exact" where coins are integers and rationals only, else "idealized".
-        rng: where the coins came from.
-        version: of hdp_fast.
+        mechanism: Name of the mechanism in hdp_fast, with what else determines it.
+        source: Paper and theorem on which the guarantee rests.
+        neighbors: Which data sets are indistinguishable. "replace_one" and "add_remove" are about
+            one row, "local" about one answer of one person.
+        epsilon: Privacy parameter, finite and above 0.
+        delta: Privacy parameter in [0, 1), 0 by default.
+        noise: Distribution of the noise that protects.
+        numerics: "exact" where coins are made from integers and rationals only, else "idealized":
+            the guarantee is that of real numbers, and floats are drawn.
+        rng: Where the coins come from, the operating system by default.
+        version: Version of hdp_fast.
+
+    Raises:
+        ParameterError: An attribute lies outside its range.
+
+    Examples:
+        >>> from hdp_fast import PrivacyRecord
+        >>> record = PrivacyRecord(mechanism="my count", source="Ghosh et al. 2009",
+        ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace of scale 2")
+        >>> PrivacyRecord.from_json(record.to_json()) == record
+        True
     """
 
     mechanism: str
@@ -48,7 +59,7 @@ class PrivacyRecord:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        """Refuse what no release could say."""
+        """Refuse what no release could state."""
         for name in ("mechanism", "source", "noise", "rng", "version"):
             if not isinstance(getattr(self, name), str):
                 refuse(name, getattr(self, name), "it must be a text")
@@ -60,27 +71,29 @@ class PrivacyRecord:
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
 
     def to_json(self) -> str:
-        """The record as a JSON object, its keys the attributes.
+        """Writes the record as a JSON object, whose keys are the attributes.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
+        Returns:
+            The text.
         """
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyRecord:
-        """The record that to_json wrote.
+        """Reads a record that `to_json` wrote.
 
-        text: a JSON object with the attributes as keys.
+        Args:
+            text: A JSON object with the attributes as keys.
 
-        Raises: ParameterError when it is not one.
-        Cost: constant.
-        Source: none.
+        Returns:
+            The record.
+
+        Raises:
+            ParameterError: The text is something else, or an attribute lies outside its range.
         """
         return from_json("text", text, "PrivacyRecord.to_json", lambda fields: cls(**fields))
 
 
 def rng_of(random_state: object) -> str:
-    """Where the coins drawn with this random_state come from, as records say it."""
+    """Where the coins drawn with this random_state come from, in the words of a record."""
     return OS_ENTROPY if random_state is None else TEST_STREAM

@@ -61,7 +61,8 @@ def project(
 class DenseWeights:
     """Multiplicative weights of n records, drawn from as kappa-dense distributions.
 
-    n: records, at least 1. kappa: in (0, 1], with kappa n at least 1 and kappa n**2 at most 2**49.
+    n: records, at least 1. kappa: in (0, 1], with kappa n at least 1 and kappa `n**2` at most
+        `2**49`.
     eta: step size, in (0, 4]. All weights are equal at first.
 
     Threads may share it: calls wait for each other, and rate for none.
@@ -72,7 +73,7 @@ class DenseWeights:
 
     Guarantee: on data sets that differ in one record, the laws of a draw (of the record, not only
         of its index) differ with probability at most `rate` = 1 / (kappa_eff n), where kappa_eff =
-        kappa (1 - 2**-12) is public, if each loss depends on its own record and on released
+        kappa (1 - `2**-12`) is public, if each loss depends on its own record and on released
         hypotheses alone; exact coins. accounting.Subsampled says what a mechanism on such draws
         guarantees; the draws themselves are not private.
     Raises: ParameterError.

@@ -18,6 +18,7 @@ from processes import wait_until
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import main
+from hdp_fast.cli.output import coefficient_table
 from hdp_fast.cli.scaled_features import ScaledFeatures
 from hdp_fast.data import Schema, files, read_table
 
@@ -417,3 +418,26 @@ def test_an_output_of_a_dash_is_printed_as_json(capsys, folder):
     assert main(command(*NOBODY, "--output", "-")) == 0
     assert "coefficients" in json.loads(capsys.readouterr().out)
     assert not (folder / "-").exists()
+
+
+def test_coefficients_as_a_table():
+    names, coef = ["age", "pay, yearly", "job=clerk"], [0.123456, -2e-7, -12.5]
+    assert coefficient_table(names, coef).splitlines() == [
+        "job=clerk       -12.5",
+        "age            0.1235",
+        "pay, yearly    -2e-07",
+    ]
+    assert coefficient_table([], []) == ""
+
+
+def test_coefficients_are_drawn(capsys, folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+    model = run(capsys, *NOBODY, "--plot", "model.png")
+    assert model["plot"] == "model.png"
+    assert (folder / "model.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["budget", "ledger", "--epsilon", "5", "--delta", "1e-3"]) == 0
+    capsys.readouterr()
+    line = refused(capsys, *PRIVATE, "--budget", "ledger", "--plot", "other.png")
+    assert "pip install hdp-fast[plot]" in line
+    assert Budget.open("ledger").spent == (0, 0)

@@ -1,5 +1,7 @@
 """The command line: what it reads, prints and writes, and one clear line for every bad input."""
 
+import gzip
+import io
 import json
 import os
 import subprocess
@@ -13,6 +15,7 @@ from command_line import fails
 import hdp_fast
 from hdp_fast import bench
 from hdp_fast.cli import main
+from hdp_fast.cli.output import show
 from hdp_fast.data import files
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 
@@ -149,6 +152,39 @@ def test_learn_from_csv_as_text(capsys, tmp_path, examples):
     assert ("bottom" in out) == (code == 1)
 
 
+@pytest.mark.parametrize("delimiter", [";", "tab", " "])
+def test_learn_from_a_text_with_another_delimiter(capsys, tmp_path, examples, delimiter):
+    path = write_csv(tmp_path / "data.txt", *examples, "a,b,c,d,e,f,label")
+    path.write_text(path.read_text().replace(",", "\t" if delimiter == "tab" else delimiter))
+    learn = ["parity", "learn", path, "--epsilon", EPSILON]
+    assert "delimiter must be given" in fails(capsys, *learn)
+    result = released(capsys, *learn, "--delimiter", delimiter, "--label", "label")
+    assert result["mask"] == "".join(map(str, MASK))
+
+
+def test_learn_from_the_standard_input_and_from_gzip(capsys, tmp_path, examples, monkeypatch):
+    path = write_csv(tmp_path / "data.csv", *examples)
+    with gzip.open(tmp_path / "data.csv.gz", "wb") as handle:
+        handle.write(path.read_bytes())
+    learn = ["parity", "learn", tmp_path / "data.csv.gz", "--epsilon", EPSILON]
+    assert released(capsys, *learn)["mask"] == "".join(map(str, MASK))
+    source = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+    monkeypatch.setattr("sys.stdin", source)
+    # Nothing released leaves nothing to read again.
+    assert main(["parity", "learn", "-", "--epsilon", "50", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mask"] == "".join(map(str, MASK))
+
+
+@pytest.mark.parametrize("header", ["", "a;b\n"])
+def test_another_delimiter_is_guessed(capsys, tmp_path, header):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{header}1;0\n0;1\n")
+    line = fails(capsys, "parity", "learn", path, "--epsilon", "1")
+    assert "did you mean --delimiter ';'?" in line
+    rule = ["--epsilon", "1", "--delimiter", ";", "--labels", path]
+    assert "must not go with a .npz file" in fails(capsys, "parity", "learn", "x.npz", *rule)
+
+
 def test_transfer(capsys, npz, tmp_path, examples):
     rng = np.random.default_rng(2)
     X = np.repeat(rng.integers(2, size=(4_000, D), dtype=np.uint8), 2, axis=0)
@@ -179,7 +215,7 @@ def test_budget_is_made_and_shown(capsys, tmp_path):
     assert main(["budget", str(path)]) == 0
     out = capsys.readouterr().out
     assert "remaining" in out
-    assert "records" in out
+    assert "releases" in out
 
 
 def test_learn_and_transfer_spend_from_a_budget(capsys, npz, tmp_path):
@@ -268,7 +304,7 @@ def test_csv_that_is_no_text(tmp_path):
 
 def test_unknown_and_missing_files(capsys, tmp_path, npz):
     learn = ["parity", "learn"]
-    assert "must end in" in fails(capsys, *learn, tmp_path / "data.txt", "--epsilon", "1")
+    assert "must end in" in fails(capsys, *learn, tmp_path / "data.dat", "--epsilon", "1")
     for suffix in ("npy", "npz", "csv"):
         path = tmp_path / f"missing.{suffix}"
         labels = ["--labels", npz] if suffix == "npy" else []
@@ -505,3 +541,37 @@ def test_medians_take_turns():
     order.clear()
     bench.medians(actions, repeats=100, seconds=0)
     assert order == ["a", "b"] * 2
+
+
+def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
+    summary = {
+        "released": False,
+        "promise": "noted",
+        "n": 12345,
+        "share": 1 / 3,
+        "limit": {"epsilon": 2.0, "delta": None},
+        "shares": {"0": 0.25, "always 1": 0.75},
+        "interval": [0.0, 2 / 3],
+        "record": {"mechanism": "m", "epsilon": 1.0, "delta": 1e-6, "numerics": "exact"}
+        | {"neighbors": "local", "rng": "operating system entropy", "version": "x"},
+    }
+    show(summary, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "released  no",
+        "n         12,345",
+        "share     0.333333",
+        "limit     epsilon = 2",
+        "shares    0: 0.25, always 1: 0.75",
+        "interval  [0, 0.666667]",
+        "record    epsilon = 1, delta = 1e-06; neighbors local, numerics exact, "
+        "rng operating system entropy; m",
+    ]
+    show(summary, as_json=True)
+    assert json.loads(capsys.readouterr().out) == summary
+
+
+def test_a_plan_says_what_it_promises(capsys):
+    assert main(["parity", "plan", "--d", "12", "--alpha", ".1", "--epsilon", "1"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    promised = "344 records: an error of at most 0.1, but for a probability of 0.05"
+    assert first.split(maxsplit=1) == ["promise", promised]

@@ -19,6 +19,7 @@ from hdp_fast import local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question
 from hdp_fast.collection.reports import REASONS, Collection
+from hdp_fast.exceptions import ParameterError
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
 CLEAR = ["--epsilon", "50"]
@@ -323,14 +324,14 @@ def test_a_device_answers_about_every_number_and_category(capsys, monkeypatch):
     lines = answers(capsys, monkeypatch, [0, " 1", 2])
     assert [json.loads(line)["report"] for line in lines] == [0, 1, 2]
     ask(capsys, "mean", "q", *CLEAR, "--low", "2", "--high", "3")
-    lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf", "nan"])
-    assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1, 0]
+    lines = answers(capsys, monkeypatch, ["-1e400", "2", "3", "inf"])
+    assert [json.loads(line)["report"] for line in lines] == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("options", "values"),
     [
-        (["--categories", "a,b,other"], ["A", "", "é", "hidden"]),
+        (["--categories", "a,b,other"], ["A", "é", "hidden"]),
         (["--k", "3"], ["-5", "3", "1" + "0" * 400]),
     ],
 )
@@ -367,7 +368,17 @@ def test_what_is_no_value_is_refused_and_not_shown(capsys, monkeypatch, folder):
     options = ["--question", "question.json", "--state", "state"]
     assert "no number" in fails(capsys, "local", "randomize", "secret", *options)
     assert "secret" not in fails(capsys, "local", "randomize", "secret", *options)
-    for content, message in ((b"1\n2\n", "several lines"), (b"\xff", "UTF-8"), (b"", "no number")):
+    for nan in ("nan", " -NaN "):
+        typed(monkeypatch, nan.encode())
+        line = fails(capsys, "local", "randomize", *options)
+        assert line == "hdp-fast: error: a value is no number, but all must be\n"
+        typed(monkeypatch, f"1\n{nan}\n".encode())
+        assert fails(capsys, "local", "randomize", "--many", *options[:2]) == line
+    for content, message in (
+        (b"1\n2\n", "several lines"),
+        (b"\xff", "UTF-8"),
+        (b"", "there is no value: give VALUE"),
+    ):
         typed(monkeypatch, content)
         assert message in fails(capsys, "local", "randomize", *options)
     assert not Path("state").exists()
@@ -475,6 +486,13 @@ def collection(question, lines):
     return made
 
 
+def test_collections_about_different_questions_are_not_merged():
+    ages = Question("age", local.BinaryResponse(1.0, bounds=(0, 100)))
+    heights = Question("height", local.BinaryResponse(1.0, bounds=(0, 100)))
+    with pytest.raises(ParameterError, match=r"other = 'height', .* about one question"):
+        Collection(ages).merge(Collection(heights))
+
+
 @pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
 def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     question = ask(capsys, *options)
@@ -499,6 +517,38 @@ def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     typed(monkeypatch, Path("lines").read_bytes())
     twice = found(capsys, "collect", *halves, "--question", "question.json")
     assert twice == made | {"lines": 1200, "duplicates": 600}
+
+
+PNG = b"\x89PNG"
+
+
+@pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
+def test_estimates_are_drawn(capsys, monkeypatch, options):
+    pytest.importorskip("matplotlib")
+    ask(capsys, *options)
+    values = ["0", "60"] if options is MEAN else ["red", "green"]
+    Path("lines").write_text("\n".join(answers(capsys, monkeypatch, values * 20)))
+    collect = ["collect", "lines", "--question", "question.json"]
+    simulate = ["estimate" if options is MEAN else "frequency", "values.csv", *options[2:]]
+    Path("values.csv").write_text("\n".join(["answer", *values * 20]))
+    for name, argv in {"collected.png": collect, "simulated.png": simulate}.items():
+        made = found(capsys, *argv, "--plot", name)
+        assert "plot" not in made
+        assert Path(name).read_bytes().startswith(PNG)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "matplotlib.figure", None)
+            line = fails(capsys, "local", *argv, "--plot", "missing.png")
+        assert "pip install hdp-fast[plot]" in line
+        assert not Path("missing.png").exists()
+
+
+def test_nothing_collected_is_not_drawn(capsys):
+    pytest.importorskip("matplotlib")
+    ask(capsys, *COLOURS)
+    Path("lines").write_text("x\n")
+    argv = ["collect", "lines", "--question", "question.json", "--plot", "nothing.png"]
+    assert main(["local", *argv]) == 1
+    assert not Path("nothing.png").exists()
 
 
 def mangled(line):

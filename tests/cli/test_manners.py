@@ -191,6 +191,13 @@ OUTPUTS += [
     (("label",), ("--plot",), "out.png"),
     (("adapt",), ("--predict", "z.csv"), "z.predicted.csv"),
     (("adapt",), ("--predict", "z.csv", "--predictions"), "out.csv"),
+    (("transfer",), ("--predict", "z.csv"), "z.predicted.csv"),
+    (("transfer",), ("--predict", "z.csv", "--predictions"), "out.csv"),
+    (("transfer",), ("--plot",), "out.png"),
+    (("adapt",), ("--plot",), "out.png"),
+    (("local", "estimate"), ("--plot",), "out.png"),
+    (("local", "frequency"), ("--plot",), "out.png"),
+    (("local", "collect"), ("--plot",), "out.png"),
     (("local", "collect"), ("--aggregate",), "out.npz"),
 ]
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def test_transfer_as_text(capsys, folder):
     assert "hypothesis" in out
     assert "a test accepted" in out or "measured, not better than a constant" in out
     assert "always 0" in out
-    assert "Kohen and Sheffet" in out
+    assert "transfer.SubsampleTestReweigh" in out
 
 
 def test_stumps_and_votes(capsys, folder):
@@ -127,6 +128,51 @@ def test_a_transfer_that_protects_agents_only(capsys, folder):
     assert target_error(result["description"]) < 0.4
     for name in ("age", "home=own", "member=yes", ">= 0"):
         assert name in result["hypothesis"]
+
+
+@pytest.mark.parametrize("more", [[], ["--non-private"]], ids=["private", "non-private"])
+def test_a_transfer_predicts_a_public_table(capsys, folder, more):
+    if more:
+        pytest.importorskip("sklearn")
+    options = PRIVATE if not more else [*COMMON, "--alpha", ".06", "--choose", "smallest", *more]
+    content = (folder / "public.csv").read_text().splitlines()
+    # In another order, and without labels.
+    lines = [",".join(line.split(",")[2::-1]) for line in content]
+    (folder / "wanted.csv").write_text("\n".join(lines) + "\n")
+    result = run(capsys, *options, "--predict", "wanted.csv")
+    assert (result["predictions"], result["column"]) == ("wanted.predicted.csv", "buys")
+    table = read_table("wanted.predicted.csv")
+    schema = Schema.from_json(Path("schema.json").read_text())
+    X = (schema.floats if more else schema.bits)(table)
+    expected = learners.predictor(result["description"])(X)
+    assert table.column("buys").numbers()[table.column("buys").codes].tolist() == expected.tolist()
+    predictions = ["--predict", "public.csv", "--predictions", "-", "--output", "made.json"]
+    command = ["transfer", "source.csv", "target.csv", "--schema", "schema.json", *options]
+    assert main([*command, *predictions]) == 0
+    out, error = capsys.readouterr()
+    assert out.splitlines()[0] == "age,home,member,buys,buys_predicted"
+    assert len(out.splitlines()) == 901
+    assert json.loads((folder / "made.json").read_text())["column"] == "buys_predicted"
+    assert "public.csv" in error.partition("public: ")[2]
+
+
+def test_the_tests_of_a_transfer_are_drawn(capsys, folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+    assert run(capsys, *PRIVATE, "--plot", "tests.png")["plot"] == "tests.png"
+    assert (folder / "tests.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    command = ["transfer", "none.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
+    assert "pip install hdp-fast[plot]" in fails(capsys, *command, "--plot", "other.png")
+
+
+def test_predictions_that_cannot_be_kept_are_refused_before_the_run(capsys, folder):
+    command = ["transfer", "none.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
+    predict = [*command, "--predict", "public.csv"]
+    assert "must go with --predict" in fails(capsys, *command, "--predictions", "x.csv")
+    assert "must end in .csv" in fails(capsys, *predict, "--predictions", "x.npz")
+    assert "--output FILE" in fails(capsys, *predict, "--predictions", "-")
+    (folder / "public.predicted.csv").write_text("")
+    assert "--force" in fails(capsys, *predict)
 
 
 def test_transfer_spends_once_and_goes_on_from_a_checkpoint(capsys, folder):

@@ -202,7 +202,7 @@ def test_bad_input_is_refused_before_any_training(changed, error, rule):
 
 def test_bad_questions_are_refused_and_cost_nothing():
     made = fitted()
-    with pytest.raises(ShapeError, match=r"Q has shape \(4, 1\), but it must be \(q, \*\(2,\)\)"):
+    with pytest.raises(ShapeError, match=r"Q has shape \(4, 1\), but it must be \(q, 2\)"):
         made.label(Q[:, :1])
     with pytest.raises(ParameterError, match="bottoms = 0"):
         made.label(Q, bottoms=0)

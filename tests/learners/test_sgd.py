@@ -569,6 +569,23 @@ def test_only_learn_finds_the_noise_of_an_epsilon():
             call()
 
 
+def test_noise_is_looked_for_once(monkeypatch):
+    calls, search = [], accounting.smallest_noise
+    monkeypatch.setattr(
+        accounting, "smallest_noise", lambda *args, **more: calls.append(1) or search(*args, **more)
+    )
+    goal = {"epsilon": 0.7654, "n": 321}
+    found = [
+        PrivateSGD(loss=loss, steps=5, batch_size=2, noise_multiplier=1.0, l2=l2).calibrate(**goal)
+        for loss, l2 in (("logistic", 0.0), ("logistic", 0.1), ("hinge", 0.0))
+    ]
+    assert len({learner.noise_multiplier for learner in found}) == len(calls) == 1
+    other = found[0].calibrate(**goal | {"n": 320})
+    assert len(calls) == 2
+    assert other.noise_multiplier > found[0].noise_multiplier
+    assert (other.calibrated_for, found[0].calibrated_for) == (320, 321)
+
+
 def test_fewer_records_than_the_noise_was_calibrated_for_are_refused():
     """The privacy of 50 records would be far from that of the 200 that were promised it."""
     X, y = records(200, 2)

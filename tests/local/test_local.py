@@ -7,6 +7,7 @@ import math
 import pickle
 import sys
 import threading
+import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import _core, gf2, local
-from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
+from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import (
     Conjunctions,
     ExponentialLearner,
@@ -245,6 +246,13 @@ def test_a_copy_is_the_same_agents():
 def test_agents_cannot_be_pickled(protocol):
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(numbered(6), protocol)
+
+
+def test_only_a_hypothesis_is_sent_to_remote_agents():
+    agents = local.RemoteAgents(lambda hypothesis, k: [0] * k, epsilon=1.0, count=5)
+    with pytest.raises(ParameterError, match=r"learned = .* must have an attribute hypothesis"):
+        agents.test(lambda X: X[:, 0], 2)
+    assert agents.remaining == 5
 
 
 def test_racing_threads_never_reach_the_same_agent():
@@ -522,6 +530,22 @@ def test_the_promised_number_of_votes_is_enough():
     # 20 expected at most; 45 would have a chance of 1e-7.
     assert lost_votes(needed) < 45
     assert lost_votes(needed // 30) > 60
+
+
+def test_fewer_votes_than_promise_anything_are_told():
+    few = local.votes_needed(8, alpha=0.5, beta=0.1, epsilon=2) - 1
+    needed = local.votes_needed(8, alpha=0.1, beta=0.1, epsilon=2)
+    agents = planted(few, 8, rng=np.random.default_rng(1))
+    text = f"agents = {few} left for 8 hypotheses: .* 0.1 above it needs {needed:,}"
+    with pytest.warns(UtilityWarning, match=text):
+        local.learn_by_votes(singles(8), agents, beta=0.1)
+    hopeless = planted(8, 8, epsilon=1e-9, rng=np.random.default_rng(1))
+    with pytest.warns(UtilityWarning, match=r"needs more than 1e\+18"):
+        local.learn_by_votes(singles(8), hopeless)
+    enough = planted(few + 1, 8, rng=np.random.default_rng(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        local.learn_by_votes(singles(8), enough, beta=0.1)
 
 
 def test_the_estimate_is_that_of_the_group_when_nobody_lies():

@@ -8,6 +8,7 @@ import math
 import multiprocessing
 import operator
 import pickle
+import threading
 from decimal import Decimal
 from fractions import Fraction
 
@@ -782,6 +783,23 @@ def test_bad_input_is_one_clear_error(call, match):
 def test_what_is_no_randomizer_is_refused(text):
     with pytest.raises(ParameterError):
         randomizer_of(text)
+
+
+def test_threads_lose_no_report():
+    # Sums of many counts take long enough for other threads to come in between.
+    oracle = local.KaryResponse(1 << 18, 1.0)
+    total, reports = oracle.aggregate(), np.arange(100)
+
+    def add():
+        for _ in range(50):
+            total.add(reports)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(json.loads(total.to_json())["counts"]) == total.reports == 4 * 50 * 100
 
 
 @pytest.mark.parametrize(

@@ -734,6 +734,33 @@ def test_results_outlive_their_process_as_json():
     fields = json.loads(learned.to_json())
     assert fields["mask"] == "".join(map(str, learned.mask))
     assert fields["summary"] == learned.summary
+    assert json.loads(transferred.to_json())["summary"] == transferred.summary
+
+
+def test_what_a_transfer_is_worth():
+    X, y, _ = source()
+    result, notes = notes_of(lambda: parity.transfer(X, y, people(900), **TRANSFER, random_state=0))
+    low, high = result.interval
+    error = f"error {result.target_error:.3g} on the target, between {low:.3g} and {high:.3g}"
+    assert result.summary == error
+    assert not [text for text in notes if "error " in text]
+    vague = dataclasses.replace(result, interval=(0.3, 0.5))
+    assert vague.summary.endswith("0.5: not shown to be better than guessing, 1/2")
+    unasked = dataclasses.replace(result, target_error=None, interval=None)
+    assert "others have asked its agents" in unasked.summary
+    nothing = dataclasses.replace(result, released=False, mask=None, intercept=None)
+    assert nothing.summary.startswith("nothing was released: ")
+    assert f"probability {result.silence:.2g} only" in nothing.summary
+
+
+def test_a_transfer_that_is_not_better_than_guessing_is_told():
+    X, y, _ = source()
+    rng = np.random.default_rng(5)
+    agents = Agents(bits(rng, 900, 8), bits(rng, 900), epsilon=2)
+    result, notes = notes_of(lambda: parity.transfer(X, y, agents, **TRANSFER, random_state=0))
+    assert result.released
+    assert notes[-1] == result.summary
+    assert "not shown to be better than guessing" in notes[-1]
 
 
 def test_what_is_no_result_is_refused():

@@ -7,6 +7,7 @@ python tests/support/docstrings.py [ROOM ...]
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import importlib
 import inspect
@@ -26,6 +27,7 @@ OWN_SECTIONS = ("Guarantee", "Cost", "Source")
 _SECTION = re.compile(
     r"^(Guarantee|Cost|Source|Raises|Returns|Args|Attributes|Examples?):(.*)$", re.M
 )
+_CODE = re.compile(r"`[^`]*`")
 # Where a section says nothing it is left out.
 _EMPTY = re.compile(r"^(none|nothing|constant|as (the |its )?\S+)\.?$", re.I)
 
@@ -109,6 +111,8 @@ class Documented:
             body = getattr(self.sections.get(title), "contents", "")
             if _EMPTY.match(body.strip()):
                 yield f"{title} says nothing: leave it out"
+        if "**" in _CODE.sub("", self.text.partition("Examples:")[0]):
+            yield "** outside of `code` turns bold"
         if self.owner is None and "examples" not in self.sections:
             yield "no Examples"
 
@@ -173,7 +177,9 @@ def _is_own(value: Any, module: str) -> bool:
 
 def _is_constructed(value: type) -> bool:
     """Whether people make its instances, as they do not of errors and protocols."""
-    return not issubclass(value, BaseException) and not getattr(value, "_is_protocol", False)
+    if issubclass(value, (BaseException, enum.Enum)):
+        return False
+    return not getattr(value, "_is_protocol", False)
 
 
 def _raises(value: Any) -> bool:

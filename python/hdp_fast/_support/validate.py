@@ -147,7 +147,7 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
 
 
 def nonnegative_int(name: str, value: Any) -> int:
-    """The value as an int in [0, 2**63).
+    """The value as an int in [0, `2**63`).
 
     Raises: ParameterError otherwise.
     """
@@ -201,7 +201,7 @@ def interval(low: Any, high: Any) -> tuple[float, float]:
     """
     low, high = finite_number("low", low), finite_number("high", high)
     if not low < high or not math.isfinite(high - low):
-        rule = "it must be below high, their difference finite"
+        rule = "low must be below high, their difference finite"
         raise ParameterError(f"low = {low:g} and high = {high:g}, but {rule}")
     return low, high
 

@@ -1,10 +1,10 @@
-"""Guarantees as functions: what mechanisms reveal, alone and together, and what they may cost.
+"""Privacy accounting: what mechanisms reveal together, and how much noise a target needs.
 
-A mechanism is described by its guarantee for one record under an explicit neighbor relation; no
-data is involved. Two accountants add up: "pld" composes the distribution of the privacy loss
-itself, "rdp" its moments. Every epsilon and delta is rounded up, every noise parameter to the safe
-side. Rare large losses are cut where that adds less than 1e-6 of delta to delta; below a delta of
-1e-40 both accountants use moments.
+A mechanism is described by its guarantee for one record, under an explicit neighbor relation; no
+data are involved. Two accountants compose mechanisms: "pld" composes the distribution of the
+privacy loss itself, "rdp" bounds its moments. Every epsilon and delta is rounded up, every noise
+parameter to the safe side. Rare large losses are dropped and their probability is added to delta,
+which grows by less than 1e-6 of itself. Below a delta of 1e-40 both accountants use moments.
 """
 
 from .._support.lazy import list_only

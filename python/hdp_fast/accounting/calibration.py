@@ -1,4 +1,4 @@
-"""The least noise, the largest rate and the most rounds that a target allows."""
+"""The least noise, the largest sampling rate and the most rounds that a privacy target allows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,42 @@ def smallest_noise(
     high: float = 1e6,
     accountant: Accountant = "pld",
 ) -> float:
-    """The smallest noise, within 1e-5 of itself, at which `rounds` runs are private.
+    """Searches for the least noise at which `rounds` runs of a mechanism are (epsilon, delta)-DP.
 
-    family: makes the mechanism of a noise, more private the larger it is, such as
-    `lambda sigma: Gaussian(1 / sigma)`. epsilon: above 0; delta: strictly between 0 and 1.
-    low, high: above 0, where to search; low itself is returned where that is enough.
+    The search is a bisection that stops on the private side.
 
-    Guarantee: the composition at the noise returned is (epsilon, delta)-DP, by delta().
-    Raises: ParameterError, also when the noise `high` is not enough.
-    Cost: about 25 calls of delta().
-    Source: bisection.
+    Args:
+        family: Makes the mechanism from its noise, such as
+            `lambda sigma: GaussianMechanism(1 / sigma)`. It must be more private the larger the
+            noise is.
+        epsilon: Target of all runs together, finite and above 0.
+        delta: Target of all runs together, strictly between 0 and 1.
+        rounds: How often the mechanism runs, from 1 to `2**53`.
+        low: Where the search begins, above 0. It is returned if that little noise is enough.
+        high: Where the search ends, finite and above `low`.
+        accountant: "pld" or "rdp", as for `delta`.
+
+    Returns:
+        A noise that is enough, larger than the least one by a factor of at most 1 + 1e-5.
+
+    Raises:
+        ParameterError: An argument lies outside its range, `family` returns no mechanism, or the
+            noise `high` is not enough.
+
+    Guarantee:
+        The runs at the returned noise are together (epsilon, delta)-DP by `delta`, under the
+        neighbor relation of the mechanisms that `family` makes.
+
+    Cost:
+        About 25 calls of `delta`.
+
+    Examples:
+        >>> from hdp_fast.accounting import DiscreteLaplace, smallest_noise
+        >>> def count(scale):  # one integer with discrete Laplace noise
+        ...     return DiscreteLaplace(1 / scale, sensitivity=1)
+        >>> scale = smallest_noise(count, epsilon=1, delta=1e-6, rounds=100, low=10, high=100)
+        >>> round(scale, 2)
+        41.65
     """
     least, most = positive("low", low), positive("high", high)
     if not least < most:
@@ -60,15 +86,40 @@ def largest_rate(
     delta: float,
     accountant: Accountant = "pld",
 ) -> float:
-    """The largest rate, within 1e-5 of itself, at which `rounds` runs of Subsampled are private.
+    """Searches for the largest sampling rate at which `rounds` runs are (epsilon, delta)-DP.
 
-    base, draws: as for Subsampled; epsilon: above 0; delta: strictly between 0 and 1. With
-    rate = 1 / (kappa n), the data needed are n = 1 / (kappa * rate) records.
+    Each run is `Subsampled(base, draws=draws, rate=rate)`. Weights that are kappa-dense on n
+    records have rate = 1 / (kappa n), so that the target needs n = 1 / (kappa * result) records.
 
-    Guarantee: the composition at the rate returned is (epsilon, delta)-DP, by delta().
-    Raises: ParameterError, also when no rate above 1e-15 will do.
-    Cost: about 25 calls of delta().
-    Source: bisection.
+    Args:
+        base: What runs on the draws, any mechanism under "replace_one" but `Subsampled`.
+        draws: How many records each run draws, from 1 to `2**53`.
+        rounds: How often it runs, from 1 to `2**53`.
+        epsilon: Target of all runs together, finite and above 0.
+        delta: Target of all runs together, strictly between 0 and 1.
+        accountant: "pld" or "rdp", as for `delta`.
+
+    Returns:
+        A rate in (0, 1] that is small enough, below the largest one by a factor of at most 1 +
+            1e-5.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or no rate above 1e-15 reaches the
+            target.
+
+    Guarantee:
+        The runs at the returned rate are together (epsilon, delta)-DP by `delta`, for the
+        replacement of one record.
+
+    Cost:
+        About 25 calls of `delta`.
+
+    Examples:
+        >>> import math
+        >>> from hdp_fast.accounting import Pure, largest_rate
+        >>> rate = largest_rate(Pure(0.5), draws=5, rounds=10, epsilon=1, delta=1e-6)
+        >>> math.ceil(1 / rate)  # how many records uniform draws need
+        39
     """
     holds, times = _test_target(epsilon, delta, accountant), count("rounds", rounds)
 
@@ -82,14 +133,31 @@ def largest_rate(
 def largest_rounds(
     mechanism: Mechanism, *, epsilon: float, delta: float, accountant: Accountant = "pld"
 ) -> int:
-    """How often a mechanism can run at most; 0 if not even once, never above 2**40.
+    """Counts how often a mechanism can run before the runs are no longer (epsilon, delta)-DP.
 
-    mechanism: any; epsilon: above 0; delta: strictly between 0 and 1.
+    Args:
+        mechanism: Any mechanism.
+        epsilon: Target of all runs together, finite and above 0.
+        delta: Target of all runs together, strictly between 0 and 1.
+        accountant: "pld" or "rdp", as for `delta`.
 
-    Guarantee: that many runs are (epsilon, delta)-DP, by delta().
-    Raises: ParameterError.
-    Cost: about twice log2(result) calls of delta().
-    Source: bisection.
+    Returns:
+        The number of runs, 0 if not even one run meets the target, and never above `2**40`.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        That many runs are together (epsilon, delta)-DP by `delta`, under the mechanism's neighbor
+        relation.
+
+    Cost:
+        About 2 log2(result) calls of `delta`.
+
+    Examples:
+        >>> from hdp_fast.accounting import DiscreteLaplace, largest_rounds
+        >>> largest_rounds(DiscreteLaplace(0.1, 1), epsilon=2, delta=1e-6)  # 20 at delta = 0
+        24
     """
     holds = _test_target(epsilon, delta, accountant)
     if not holds(mechanism, 1):
@@ -107,7 +175,7 @@ def largest_rounds(
 def _test_target(
     epsilon: float, delta: float, accountant: Accountant
 ) -> Callable[[Mechanism, int], bool]:
-    """A test whether that many runs of a mechanism meet the target."""
+    """Returns a test whether a number of runs of a mechanism meets the target."""
     wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
 
     def holds(mechanism: Mechanism, rounds: int) -> bool:
@@ -118,9 +186,9 @@ def _test_target(
 
 
 def find_largest(start: float, holds: Callable[[float], bool], most: float = math.inf) -> float:
-    """The largest number up to `most` where `holds`, which falls from true to false.
+    """The largest number up to `most` at which `holds`, which must fall from true to false.
 
-    start: a first guess. Raises: ParameterError if it holds nowhere above 1e-15.
+    The search begins at `start`. It raises ParameterError if no number above 1e-15 holds.
     """
     good = start
     while not holds(good):
@@ -136,9 +204,9 @@ def find_largest(start: float, holds: Callable[[float], bool], most: float = mat
 
 
 def _bisect(good: float, bad: float, holds: Callable[[float], bool]) -> float:
-    """The last number where `holds`, within the tolerance.
+    """The last number at which `holds`, within the tolerance.
 
-    Ratios are halved rather than differences, since scales are unknown.
+    The bisection halves ratios rather than differences, since the scale is unknown.
     """
     while max(good, bad) > (1 + _TOLERANCE) * min(good, bad):
         middle = math.sqrt(good) * math.sqrt(bad)

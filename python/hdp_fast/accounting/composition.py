@@ -20,51 +20,112 @@ _MOST_EQUAL = 10**8
 
 
 def delta(mechanisms: Mechanisms, epsilon: float, *, accountant: Accountant = "pld") -> float:
-    """The delta of mechanisms run on the same data, each chosen with all earlier results in view.
+    """Computes the delta of a composition at a given epsilon.
 
-    mechanisms: one, or a sequence of mechanisms and (mechanism, count) pairs, all under the same
-    neighbor relation. epsilon: at least 0. accountant: "pld", or "rdp", which is looser: for
-    subsampled pure learners it can take up to twice the epsilon, and warns.
+    The mechanisms run on the same data. What each of them computes may depend on the results of
+    earlier ones; the list of their guarantees is fixed beforehand.
 
-    Guarantee: the composition is (epsilon, delta)-DP under the mechanisms' neighbor relation;
-        discretization, truncation, rounding and the transforms' error are added to delta (for the
-        transforms by the bound of the textbook algorithm with slack, which the crate is not
-        proved to meet).
-    Raises: ParameterError.
-    Cost: 1 to 100 ms a distinct mechanism, whatever the counts; with thousands of expected changes
-        of draws, more.
-    Source: connect-the-dots of Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022; exponential
-        tilting; Kohen and Sheffet 2022, Claim 4.1, sharpened by advanced joint convexity (Balle,
-        Barthe and Gaboardi 2018); for "rdp" Canonne, Kamath and Steinke 2020, Proposition 12.
+    Args:
+        mechanisms: One mechanism, or a sequence of mechanisms and of pairs (mechanism, count), all
+            under the same neighbor relation.
+        epsilon: Finite and at least 0.
+        accountant: "pld" composes the distributions of the privacy loss. "rdp" composes bounds on
+            their moments (Renyi divergences), which is looser. For `Subsampled` mechanisms it can
+            show up to twice the epsilon of "pld", and it warns of that.
+
+    Returns:
+        The delta, in (0, 1], rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range, there is no mechanism, or the mechanisms
+            are under different neighbor relations.
+
+    Guarantee:
+        The composition is (epsilon, delta)-DP under the neighbor relation of the mechanisms. Errors
+        of discretization, truncation, rounding and of the Fourier transforms are added to delta.
+        The bound on the transforms is that of the textbook algorithm, with slack; it is not proved
+        that the library in use meets it.
+
+    Cost:
+        1 to 100 ms for each distinct mechanism, whatever its count. It takes longer where thousands
+        of draws are expected to change.
+
+    Source:
+        Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (connecting the dots), with exponential
+        tilting. For draws with replacement Kohen and Sheffet 2022, Claim 4.1, sharpened by the
+        advanced joint convexity of Balle, Barthe and Gaboardi 2018. For "rdp" Canonne, Kamath and
+        Steinke 2020, Proposition 12.
+
+    Examples:
+        >>> from hdp_fast.accounting import GaussianMechanism, Pure, delta
+        >>> round(delta([(Pure(0.1), 50), GaussianMechanism(0.5)], epsilon=2.0), 4)
+        0.0076
     """
     terms = list_terms(mechanisms, accountant)
     return _core.composed_delta(terms, finite_nonnegative("epsilon", epsilon), accountant)
 
 
 def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "pld") -> float:
-    """The least epsilon, at least 0, that delta() shows for a composition at the given delta.
+    """Computes the least epsilon of a composition at a given delta.
 
-    mechanisms, accountant: as for delta(). delta: strictly between 0 and 1. Returns infinity where
-    no epsilon is enough, since some mechanisms fail with a probability above delta.
+    It is the inverse of `delta` and describes the same composition.
 
-    Guarantee: as for delta(), which has shown it: delta(mechanisms, result) is at most delta.
-    Raises: ParameterError.
-    Cost: about two calls of delta().
-    Source: as delta().
+    Args:
+        mechanisms: One mechanism, or a sequence of mechanisms and of pairs (mechanism, count), all
+            under the same neighbor relation.
+        delta: Strictly between 0 and 1.
+        accountant: "pld" or "rdp", as for `delta`.
+
+    Returns:
+        The epsilon, at least 0 and rounded up. It is infinite where no epsilon is enough, since the
+            mechanisms fail with a probability above `delta`.
+
+    Raises:
+        ParameterError: An argument lies outside its range, there is no mechanism, or the mechanisms
+            are under different neighbor relations.
+
+    Guarantee:
+        The composition is (epsilon, delta)-DP, as for `delta`: `delta(mechanisms, result)` is at
+        most the delta asked for.
+
+    Cost:
+        About two calls of `delta`.
+
+    Source:
+        As for the function `delta`.
+
+    Examples:
+        >>> from hdp_fast.accounting import DiscreteLaplace, epsilon
+        >>> round(epsilon([(DiscreteLaplace(0.1, 1), 100)], delta=1e-6), 2)
+        4.77
     """
     terms = list_terms(mechanisms, accountant)
     return _core.composed_epsilon(terms, probability("delta", delta), accountant)
 
 
 def basic_composition(guarantees: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """The sum of (epsilon, delta) guarantees on the same data, chosen adaptively; rounded up.
+    """Adds up (epsilon, delta) guarantees of mechanisms on the same data, chosen adaptively.
 
-    guarantees: pairs of epsilon >= 0 and delta in [0, 1].
+    Args:
+        guarantees: Pairs of an epsilon, finite and at least 0, and a delta in [0, 1].
 
-    Guarantee: all of them together are (epsilon, delta)-DP with the pair returned.
-    Raises: ParameterError.
-    Cost: linear.
-    Source: Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
+    Returns:
+        The sum of the epsilons and the sum of the deltas, at most 1. Both are exact and then
+            rounded up.
+
+    Raises:
+        ParameterError: An item is no such pair.
+
+    Guarantee:
+        The mechanisms are together (epsilon, delta)-DP with the returned pair.
+
+    Source:
+        Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
+
+    Examples:
+        >>> from hdp_fast.accounting import basic_composition
+        >>> basic_composition([(0.25, 0.0), (0.25, 0.0), (0.5, 1e-6)])
+        (1.0, 1e-06)
     """
     pairs = [_check_pair(guarantee) for guarantee in guarantees]
     return _add_up(first for first, _ in pairs), min(_add_up(second for _, second in pairs), 1.0)
@@ -78,16 +139,37 @@ def optimal_composition(
     target_delta: float | None = None,
     target_epsilon: float | None = None,
 ) -> float:
-    """The best that can be said of `rounds` mechanisms, each (epsilon, delta)-DP and no more known.
+    """Computes the best bound for mechanisms known to be (epsilon, delta)-DP and nothing more.
 
-    epsilon: above 0; delta: in [0, 1); rounds: 1 to 10**8. Given target_delta, returns the epsilon
-    of the whole, infinity if there is none; given target_epsilon, its delta.
+    Exactly one target is passed; the other number of the pair is returned.
 
-    Guarantee: the composition is differentially private with target and result; the bound is
-        attained, whatever the target, not only on the paper's grid.
-    Raises: ParameterError unless exactly one target is given.
-    Cost: O(sqrt(rounds)).
-    Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
+    Args:
+        epsilon: Of each mechanism, finite and above 0.
+        delta: Of each mechanism, in [0, 1).
+        rounds: How many mechanisms there are, from 1 to `10**8`.
+        target_delta: Delta of the composition, strictly between 0 and 1. Its epsilon is returned.
+        target_epsilon: Epsilon of the composition, finite and at least 0. Its delta is returned.
+
+    Returns:
+        The epsilon or the delta of the composition. The epsilon is infinite where none is enough.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or not exactly one target is passed.
+
+    Guarantee:
+        The composition is differentially private with the target and the result. Some mechanisms
+        attain the bound, at every target and not only on the paper's grid of epsilons.
+
+    Cost:
+        O(sqrt(rounds)).
+
+    Source:
+        Kairouz, Oh and Viswanath 2017, Theorem 3.3.
+
+    Examples:
+        >>> from hdp_fast.accounting import optimal_composition
+        >>> round(optimal_composition(0.1, 0, rounds=100, target_delta=1e-6), 2)  # their sum is 10
+        4.77
     """
     times = count("rounds", rounds)
     if times > _MOST_EQUAL:
@@ -106,7 +188,10 @@ def optimal_composition(
 
 
 def list_terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[Description, int]]:
-    """Distinct mechanisms with their counts, all under one neighbor relation."""
+    """Distinct mechanisms as the compiled module takes them, with their counts.
+
+    It refuses mechanisms under different neighbor relations, and warns of "rdp" on subsamples.
+    """
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         refuse("mechanisms", mechanisms, "it must be a mechanism or a sequence")
@@ -133,7 +218,7 @@ def _add_up(values: Iterable[float]) -> float:
 
 
 def round_up(exact: Fraction) -> float:
-    """The least float that is not below."""
+    """The least float that is not below an exact number."""
     try:
         nearest = float(exact)
     except OverflowError:

@@ -32,16 +32,33 @@ _LARGEST_EXPONENT = 700.0
 
 
 def pure_epsilon(mechanism: Mechanism) -> float:
-    """The epsilon of a single run at delta = 0; infinity where there is none.
+    """Computes the epsilon of a single run of a mechanism at delta = 0.
 
-    mechanism: any. On m draws at rate q it is m ln(1 + q (e^epsilon - 1)) for a base with epsilon.
-    For a handful of rounds the sum of these, or their optimal_composition, can be below what the
-    accountants show, whose curve is the better one at every smaller epsilon.
+    For m draws at rate q it is m ln(1 + q (e^epsilon - 1)), where epsilon is that of the base. For
+    a handful of rounds the sum of these, or their `optimal_composition`, can lie below what the
+    accountants show. The accountants' curve is the better one at every smaller epsilon.
 
-    Guarantee: the mechanism is pure epsilon-DP.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Kohen and Sheffet 2022, Claim 4.1, with the tight constant (all changed draws at once).
+    Args:
+        mechanism: Any mechanism.
+
+    Returns:
+        The epsilon, rounded up. It is infinite for mechanisms that are not pure.
+
+    Raises:
+        ParameterError: The argument is no mechanism.
+
+    Guarantee:
+        The mechanism is pure epsilon-DP under its neighbor relation.
+
+    Source:
+        Kohen and Sheffet 2022, Claim 4.1, with the tight constant (all draws that change, at once).
+
+    Examples:
+        >>> from hdp_fast.accounting import GaussianMechanism, Pure, Subsampled, pure_epsilon
+        >>> round(pure_epsilon(Subsampled(Pure(1.0), draws=100, rate=1e-4)), 4)
+        0.0172
+        >>> pure_epsilon(GaussianMechanism(1.0))
+        inf
     """
     _, _, _, draws, rate = describe(mechanism)
     base = mechanism.base if isinstance(mechanism, Subsampled) else mechanism
@@ -54,96 +71,214 @@ def pure_epsilon(mechanism: Mechanism) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of mu-Gaussian differential privacy at epsilon.
+    """Computes the delta of mu-Gaussian differential privacy at epsilon.
 
-    mu: sensitivity / standard deviation, above 0; k rounds have mu * sqrt(k). epsilon: at least 0.
+    Args:
+        mu: Sensitivity / standard deviation, finite and above 0. For k rounds pass mu * sqrt(k).
+        epsilon: Finite and at least 0.
 
-    Guarantee: Gaussian noise is (epsilon, delta)-DP; exact up to rounding.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Balle and Wang 2018, Theorem 8.
+    Returns:
+        The delta, rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        Continuous Gaussian noise is (epsilon, delta)-DP with the result, for the relation of the
+        sensitivity. No smaller delta holds, up to rounding.
+
+    Source:
+        Balle and Wang 2018, Theorem 8.
+
+    Examples:
+        >>> from hdp_fast.accounting import gaussian_delta
+        >>> round(gaussian_delta(0.5, epsilon=1.0), 4)
+        0.0068
     """
     return _core.gaussian_delta(GaussianMechanism(mu).mu, finite_nonnegative("epsilon", epsilon))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The least epsilon >= 0 at which mu-Gaussian differential privacy has this delta.
+    """Computes the least epsilon >= 0 at which mu-Gaussian differential privacy has this delta.
 
-    mu: above 0; delta: strictly between 0 and 1.
+    Args:
+        mu: Sensitivity / standard deviation, finite and above 0. For k rounds pass mu * sqrt(k).
+        delta: Strictly between 0 and 1.
 
-    Guarantee: as gaussian_delta.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Balle and Wang 2018, Theorem 8.
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        Continuous Gaussian noise is (epsilon, delta)-DP with the result, for the relation of the
+        sensitivity. No smaller epsilon holds, up to rounding.
+
+    Source:
+        Balle and Wang 2018, Theorem 8.
+
+    Examples:
+        >>> from hdp_fast.accounting import gaussian_epsilon
+        >>> round(gaussian_epsilon(0.5, delta=1e-6), 2)
+        2.25
     """
     return _core.gaussian_epsilon(GaussianMechanism(mu).mu, probability("delta", delta))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose Gaussian differential privacy implies (epsilon, delta): the inverse.
+    """Computes the largest mu whose Gaussian differential privacy implies (epsilon, delta).
 
-    epsilon: at least 0; delta: strictly between 0 and 1. Gaussian noise of standard deviation
-    sensitivity / mu is the analytic Gaussian mechanism.
+    Gaussian noise of standard deviation sensitivity / mu is the analytic Gaussian mechanism.
 
-    Guarantee: as gaussian_delta.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Balle and Wang 2018, Algorithm 1.
+    Args:
+        epsilon: Finite and at least 0.
+        delta: Strictly between 0 and 1.
+
+    Returns:
+        The mu, rounded down.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        Continuous Gaussian noise of standard deviation sensitivity / mu is (epsilon, delta)-DP, for
+        the relation of the sensitivity. No larger mu is, up to rounding.
+
+    Source:
+        Balle and Wang 2018, Algorithm 1.
+
+    Examples:
+        >>> from hdp_fast.accounting import gaussian_mu
+        >>> round(1 / gaussian_mu(epsilon=1.0, delta=1e-6), 3)  # noise for sensitivity 1
+        4.225
     """
     return _core.gaussian_mu(finite_nonnegative("epsilon", epsilon), probability("delta", delta))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The epsilon that rho-zCDP implies at delta.
+    """Computes the epsilon that rho-zero-concentrated differential privacy implies at delta.
 
-    rho: above 0; delta: strictly between 0 and 1.
+    Args:
+        rho: Finite and above 0; sums of rho over rounds are allowed.
+        delta: Strictly between 0 and 1.
 
-    Guarantee: (epsilon, delta)-DP under the relation of the zCDP.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    Returns:
+        The epsilon, rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        What is rho-zCDP is (epsilon, delta)-DP with the result, under the same neighbor relation.
+
+    Source:
+        Canonne, Kamath and Steinke 2020, Proposition 12.
+
+    Examples:
+        >>> from hdp_fast.accounting import zcdp_epsilon
+        >>> sigma = 10  # discrete Gaussian noise on a count, once
+        >>> round(zcdp_epsilon(1 / (2 * sigma**2), delta=1e-6), 3)
+        0.43
     """
     return composed_epsilon(ZCDP(rho), delta, accountant="rdp")
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest rho, within 1e-5 of itself, for which rho-zCDP implies (epsilon, delta).
+    """Computes the largest rho for which rho-zCDP implies (epsilon, delta)-DP.
 
-    epsilon: above 0; delta: strictly between 0 and 1.
+    rho-zCDP is zero-concentrated differential privacy.
 
-    Guarantee: as zcdp_epsilon.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    Args:
+        epsilon: Finite and above 0.
+        delta: Strictly between 0 and 1.
+
+    Returns:
+        A rho that is small enough, below the largest one by a factor of at most 1 + 1e-5.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or no rho above 1e-15 is small enough.
+
+    Guarantee:
+        What is rho-zCDP with the result is (epsilon, delta)-DP, under the same neighbor relation.
+
+    Source:
+        Canonne, Kamath and Steinke 2020, Proposition 12.
+
+    Examples:
+        >>> from hdp_fast.accounting import zcdp_rho
+        >>> round(zcdp_rho(epsilon=1.0, delta=1e-6), 4)
+        0.0244
     """
     wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
     return find_largest(wanted, lambda rho: zcdp_epsilon(rho, failing) <= wanted)
 
 
 def renyi_divergence(mechanism: Mechanism, order: float) -> float:
-    """A bound on the Renyi divergence of a mechanism between neighbors.
+    """Bounds the Renyi divergence of a mechanism between neighbors.
 
-    mechanism: any; order: above 1, finite. Infinite for Approximate and for what is above the
-    order that makes it so; of Subsampled and Gaussian noise on a subsample, events of probability
-    below 1e-50 are left out.
+    The bound is infinite for `Approximate` with a delta above 1e-50, and where a single run has
+    losses above 1200 with such a probability.
 
-    Guarantee: the mechanism is (order, result)-RDP, but for those events.
-    Raises: ParameterError.
-    Cost: milliseconds.
-    Source: Mironov 2017; connect-the-dots as in delta(), closed forms for Gaussian and ZCDP.
+    Args:
+        mechanism: Any mechanism.
+        order: Finite and above 1.
+
+    Returns:
+        The bound, rounded up.
+
+    Raises:
+        ParameterError: The mechanism is none, or the order lies outside its range.
+
+    Guarantee:
+        The mechanism is (order, result)-RDP under its neighbor relation, apart from events of a
+        probability below 1e-50. For `GaussianMechanism` and `ZCDP` that are not subsampled nothing
+        is left out.
+
+    Cost:
+        Milliseconds.
+
+    Source:
+        Mironov 2017. The divergence is that of the discretized loss of `delta`, or a closed form
+        for `GaussianMechanism` and `ZCDP`.
+
+    Examples:
+        >>> from hdp_fast.accounting import GaussianMechanism, Pure, renyi_divergence
+        >>> round(renyi_divergence(GaussianMechanism(1.0), order=2), 6)
+        1.0
+        >>> round(renyi_divergence(Pure(1.0), order=8), 3)
+        0.955
     """
     return _core.renyi_divergence(describe(mechanism), number("order", order))
 
 
 def renyi_epsilon(orders: Sequence[float], divergences: Sequence[float], delta: float) -> float:
-    """The least epsilon that any of several Renyi divergences implies at delta.
+    """Computes the least epsilon that any of several Renyi divergences implies at delta.
 
-    orders: above 1; divergences: at least 0, one an order; delta: strictly between 0 and 1.
+    Args:
+        orders: Orders, finite and above 1, at least one.
+        divergences: A bound on the divergence of each order, at least 0.
+        delta: Strictly between 0 and 1.
 
-    Guarantee: (epsilon, delta)-DP if one of the divergences holds.
-    Raises: ParameterError.
-    Cost: linear.
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    Returns:
+        The epsilon, at least 0 and rounded up.
+
+    Raises:
+        ParameterError: A number lies outside its range, or the lists are empty or of different
+            lengths.
+
+    Guarantee:
+        A mechanism with these divergences is (epsilon, delta)-DP with the result, under the same
+        neighbor relation.
+
+    Source:
+        Canonne, Kamath and Steinke 2020, Proposition 12.
+
+    Examples:
+        >>> from hdp_fast.accounting import renyi_epsilon
+        >>> orders = [2, 4, 8, 16, 32, 64]
+        >>> round(renyi_epsilon(orders, [0.01 * order for order in orders], delta=1e-6), 3)
+        0.622
     """
     failing = probability("delta", delta)
     first, second = _list_numbers("orders", orders), _list_numbers("divergences", divergences)
@@ -160,16 +295,31 @@ def renyi_epsilon(orders: Sequence[float], divergences: Sequence[float], delta: 
 
 
 def replace_one(mechanism: Mechanism) -> Mechanism:
-    """The guarantee for replacing a record that one for adding or removing implies: twice epsilon.
+    """Converts a guarantee for adding or removing a record into one for replacing a record.
 
-    mechanism: under add_remove. Returns the same kind under replace_one: a replacement is a removal
-    and an addition, so that epsilon and mu double, rho quadruples, and (epsilon, delta) becomes
-    (2 epsilon, (1 + e^epsilon) delta).
+    A replacement is a removal and an addition. Epsilon, mu and sensitivity double, rho quadruples,
+    and (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta).
 
-    Guarantee: that of the mechanism returned.
-    Raises: ParameterError for another relation, or when delta would be 1 or more.
-    Cost: constant.
-    Source: group privacy; Dwork and Roth 2014, Theorem 2.2.
+    Args:
+        mechanism: A mechanism under "add_remove".
+
+    Returns:
+        The same kind of mechanism, under "replace_one".
+
+    Raises:
+        ParameterError: The mechanism is under another relation, delta would be 1 or more, or the
+            sensitivity of `DiscreteLaplace` would exceed 4096.
+
+    Guarantee:
+        Group privacy for two records.
+
+    Source:
+        Dwork and Roth 2014, Theorem 2.2.
+
+    Examples:
+        >>> from hdp_fast.accounting import Pure, replace_one
+        >>> replace_one(Pure(0.5, neighbors="add_remove"))
+        Pure(epsilon=1.0, neighbors='replace_one')
     """
     if not isinstance(mechanism, Mechanism) or mechanism.neighbors is not Neighbors.ADD_REMOVE:
         refuse("mechanism", mechanism, "it must be one under add_remove")

@@ -29,20 +29,21 @@ _PARTS = 1 << 10
 def exact_delta(sigma: Fraction, shift: int, epsilon: float) -> float:
     """The delta at epsilon of discrete Gaussian noise on integers that differ by up to `shift`.
 
-    sigma: at least 5. Rounded up. A smaller difference has a smaller delta, since the noise is
-    log-concave: the worst event is a half-line, and moving it further can but help.
+    sigma must be at least 5. The result is rounded up. A smaller difference has a smaller delta:
+    the noise is log-concave, so that the worst event is a half-line, and shifting it further only
+    helps.
     """
     return sum_curve(float(sigma), shift, epsilon, 1)
 
 
 def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
-    """The delta at epsilon of so many integers that change by up to 1 each, with this noise.
+    """The delta at epsilon of `releases` integers that change by up to 1 each, with this noise.
 
-    sigma: at least 3. releases: up to 2**41, whatever each of them is asked after the others.
-    Rounded up. The losses of all add up to that of the sum of their noise, if it were one integer
-    that changes by the number of releases. The law of that sum exceeds no discrete Gaussian's of
-    its variance, as an integral, by more than 3 exp(-pi**2 sigma**2) of itself for each release,
-    by Poisson's summation.
+    sigma must be at least 3, and `releases` at most `2**41`; each query may depend on earlier
+    answers. The result is rounded up. The sum of all losses is the loss of one integer that changes
+    by `releases` and has the sum of all noise. By Poisson's summation the law of that sum exceeds a
+    discrete Gaussian of its variance, as an integral, by at most 3 exp(-`pi**2` `sigma**2`) of
+    itself for each release.
     """
     spread = float(sigma) * math.sqrt(releases)
     return sum_curve(spread, releases, epsilon, 1 + int(spread / _FINE))
@@ -51,7 +52,8 @@ def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
 def sum_curve(spread: float, shift: int, epsilon: float, step: int) -> float:
     """Bound the curve in blocks of `step` integers.
 
-    Each integer counts as the likeliest and the most telling one of its block.
+    Each integer counts with the probability of the likeliest, and with the loss of the most
+    revealing, integer of its block.
     """
     # ln Pr[x] / Pr[x - shift] exceeds epsilon below here.
     end = math.ceil(shift / 2 - spread**2 * epsilon / shift) - 1
@@ -66,9 +68,9 @@ def sum_curve(spread: float, shift: int, epsilon: float, step: int) -> float:
 
 @cache
 def composed_sigma(epsilon: float, delta: float, releases: int) -> Fraction:
-    """A sigma, at least 3, that makes so many integers together private.
+    """A sigma, at least 3, with which `releases` integers together are private.
 
-    Raises: ParameterError if there is none.
+    It raises ParameterError if there is none.
     """
     start = max(math.sqrt(releases) / continuous_mu(epsilon, delta), LEAST_SIGMA)
     enough = partial(composed_delta, releases=releases, epsilon=epsilon)
@@ -76,9 +78,9 @@ def composed_sigma(epsilon: float, delta: float, releases: int) -> Fraction:
 
 
 def calibrate_sigma(epsilon: float, delta: float, steps: int, mu: float) -> Fraction:
-    """A sigma that makes a grid of steps private, little above what continuous_mu has.
+    """A sigma with which a grid of steps is private, little above that of continuous_mu.
 
-    Raises: ParameterError if there is none.
+    It raises ParameterError if there is none.
     """
     enough = partial(exact_delta, shift=steps, epsilon=epsilon)
     return _find_least(steps / mu, lambda sigma: enough(sigma) <= delta, epsilon, delta)
@@ -97,7 +99,7 @@ def _find_least(
 def continuous_mu(epsilon: float, delta: float) -> float:
     """The largest shift / sigma of continuous Gaussian noise, where its curve can be summed.
 
-    Raises: ParameterError for epsilon and delta that ask for more noise.
+    It raises ParameterError for an epsilon and a delta that ask for more noise.
     """
     if delta < _LEAST_DELTA:
         refuse("delta", delta, f"it must be at least {_LEAST_DELTA}")

@@ -1,4 +1,4 @@
-"""Which pairs of data sets a guarantee speaks of."""
+"""Which pairs of data sets a guarantee is about."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from .._support.validate import refuse
 class Neighbors(StrEnum):
     """The relation between data sets that a guarantee makes indistinguishable.
 
-    Members are equal to their names in lower case, which every argument `neighbors` takes, too.
+    Each member equals its name in lower case, which every argument `neighbors` takes as well.
 
     Attributes:
-        REPLACE_ONE: one record replaced by another; the number of records is public.
-        ADD_REMOVE: one record added or removed.
-        LOCAL: any two values of one person's record, against everybody.
+        REPLACE_ONE: One record is replaced by another; the number of records is public.
+        ADD_REMOVE: One record is added or removed.
+        LOCAL: One person's record takes any two values, and the guarantee holds against everybody,
+            the collector included.
+
+    Examples:
+        >>> from hdp_fast.accounting import Neighbors, Pure
+        >>> Pure(0.5, neighbors="add_remove").neighbors is Neighbors.ADD_REMOVE
+        True
     """
 
     REPLACE_ONE = "replace_one"
@@ -24,10 +30,7 @@ class Neighbors(StrEnum):
 
 
 def relation(value: object) -> Neighbors:
-    """The relation of that name.
-
-    Raises: ParameterError if there is none.
-    """
+    """The relation of that name; ParameterError if there is none."""
     try:
         return Neighbors(value)  # type: ignore[arg-type]
     except ValueError:

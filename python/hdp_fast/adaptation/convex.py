@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
-from .._support import progress as progress_module
-from .._support.feature_names import FeatureNames
-from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
-from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -25,8 +20,8 @@ from .._support.validate import (
 from ..budget.account import Budget, spend
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
-from .base import BoundedEstimator, align_source
 from .discrepancies.exact import Private
+from .fitting import AdaptationEstimator
 from .objective import NoisyGradient
 from .printed_algorithm import (
     JOINT,
@@ -48,12 +43,10 @@ from .problem import (
     Data,
     FeatureMap,
     ProblemBounds,
-    apply_feature_map,
     as_float_rows,
 )
 from .projected_steps import DEFAULT_STEPS, noisy_descent
 from .solver import minimize
-from .utility import note_constant, note_share
 
 Variant = Literal["tight", "paper"]
 
@@ -156,7 +149,7 @@ _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
-class ConvexAdaptation(BoundedEstimator):
+class ConvexAdaptation(AdaptationEstimator):
     """Linear regression for a target, learned from source and target by one convex problem.
 
     Minimizes, over |w| <= radius and weights q_i up to alpha / m for the m records of the source
@@ -272,58 +265,27 @@ class ConvexAdaptation(BoundedEstimator):
         Cost: as the class.
         Source: as the class.
         """
-        problem, names = self._validate((X_source, y_source, X_target, y_target))
-        if self.epsilon < math.inf:
-            note_large_delta(self.delta, len(problem.private_sample.y))
-        name = type(self).__name__
-        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
-        shown = progress and (self.epsilon < math.inf or self.variant == "paper")
-        with progress_module.bar(self._count_steps(), "step", shown) as bar:
-            self._learn(problem, names, bar)
-        log_stage("adaptation.%s: fitted", name)
-        if self.alpha is None:
-            note_share(self.alpha_)
-        public = problem.public_sample
-        note_constant(public, self.predict(public.X), self.loss, self.alpha_)
-        return self
+        return self._fit((X_source, y_source, X_target, y_target), progress)
 
-    def _fit_silently(self, data: Data) -> Self:
-        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
-        self._learn(*self._validate(data), progress_module.NoBar())
-        return self
-
-    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
-        """Validate parameters and records, and find the names of their features."""
-        X_source, y_source, X_target, y_target = data
-        privacy = self._validate_settings().privacy
-        protected = privacy.protected_domain(self.private)
-        X_source, names = align_source(X_source, X_target, self.feature_map)
-        X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
-        problem = self._validate_problem(X_source, y_source, X_target, y_target)
-        return problem, names
-
-    def _learn(self, problem: AdaptationProblem, names: FeatureNames, bar: Any) -> None:
+    def _learn(self, settings: ConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the coefficients from validated records."""
-        settings = self._validate_settings()
         if settings.privacy.protects:
             outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
         else:
             outcome = run_without_noise(settings, problem, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
-        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.record_ = outcome.record
 
-    def _count_steps(self) -> int:
-        return _count_steps(self._validate_settings())
+    def _count_steps(self, settings: ConvexSettings) -> int:
+        """The number of steps; 0 of the optimum without noise, which has no bar."""
+        has_steps = settings.privacy.protects or settings.variant == "paper"
+        return _count_steps(settings) if has_steps else 0
 
-    def _validate_problem(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
-    ) -> AdaptationProblem:
+    def _validate_problem(self, settings: ConvexSettings, data: Data) -> AdaptationProblem:
         """Validate the records, which are in the target's space."""
         bounds = ProblemBounds.validate(self.radius, self.norm_bound)
-        protected = validate_privacy(self).protected_domain(self.private)
-        data = X_source, y_source, X_target, y_target
+        protected = settings.privacy.protected_domain(self.private)
         return AdaptationProblem.validate(data, bounds, self.private, protected)
 
     def _validate_settings(self) -> ConvexSettings:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support import progress as progress_module
-from .._support.feature_names import FeatureNames
-from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state
-from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -27,9 +22,10 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.hypotheses import read_only
 from ..learners.linear_model import validate_rows
-from .base import Estimator, align_source, check_columns
+from .base import check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
+from .fitting import AdaptationEstimator
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import (
     NonConvexSettings,
@@ -39,8 +35,7 @@ from .nonconvex_run import (
     run_without_noise,
 )
 from .privacy import Numerics, validate_privacy
-from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds, apply_feature_map
-from .utility import note_constant, note_share
+from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
 Iterate = Literal["random", "last"]
@@ -51,7 +46,7 @@ _MOST_STEPS, _MOST_CLASSES = 1 << 40, 1 << 12
 
 
 @dataclass(kw_only=True, eq=False)
-class NonConvexAdaptation(Estimator):
+class NonConvexAdaptation(AdaptationEstimator):
     """A predictor for a target, learned from source and target under any differentiable loss.
 
     Searches |w| <= radius and weights q_i up to alpha / m for the m records of the source and
@@ -169,45 +164,15 @@ class NonConvexAdaptation(Estimator):
         Cost: as the class.
         Source: as the class.
         """
-        problem, names = self._validate((X_source, y_source, X_target, y_target))
-        if self.epsilon < math.inf:
-            note_large_delta(self.delta, len(problem.private_sample.y))
-        name = type(self).__name__
-        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
-        with progress_module.bar(self._count_steps(), "step", progress) as bar:
-            self._learn(problem, names, bar)
-        log_stage("adaptation.%s: fitted", name)
-        if self.alpha is None:
-            note_share(self.alpha_)
-        if not callable(self.loss):
-            public = problem.public_sample
-            note_constant(public, self.predict(public.X), self.loss, self.alpha_)
-        return self
+        return self._fit((X_source, y_source, X_target, y_target), progress)
 
-    def _fit_silently(self, data: Data) -> Self:
-        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
-        self._learn(*self._validate(data), progress_module.NoBar())
-        return self
-
-    def _validate(self, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
-        """Validate parameters and records, and find the names of their features."""
-        X_source, y_source, X_target, y_target = data
-        privacy = self._validate_settings().privacy
-        protected = privacy.protected_domain(self.private)
-        X_source, names = align_source(X_source, X_target, self.feature_map)
-        X_source = apply_feature_map(self.feature_map, X_source, X_target, protected)
-        problem = self._validate_problem(X_source, y_source, X_target, y_target)
-        return problem, names
-
-    def _learn(self, problem: AdaptationProblem, names: FeatureNames, bar: Any) -> None:
+    def _learn(self, settings: NonConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the predictor from validated records."""
-        settings = self._validate_settings()
         if settings.privacy.protects:
             outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
         else:
             outcome = run_without_noise(settings, problem, self.random_state, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
-        self.feature_names_in_ = names
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
 
@@ -244,17 +209,14 @@ class NonConvexAdaptation(Estimator):
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
 
-    def _count_steps(self) -> int:
-        return count_steps(self._validate_settings())
+    def _count_steps(self, settings: NonConvexSettings) -> int:
+        """The number of steps, those for the public records alone included."""
+        return count_steps(settings)
 
-    def _validate_problem(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
-    ) -> AdaptationProblem:
+    def _validate_problem(self, settings: NonConvexSettings, data: Data) -> AdaptationProblem:
         """Validate the records, which are in the target's space."""
-        settings, bounds = (
-            self._validate_settings(),
-            ProblemBounds.validate(self.radius, self.norm_bound),
-        )
+        X_source, y_source, X_target, y_target = data
+        bounds = ProblemBounds.validate(self.radius, self.norm_bound)
         y_source = convert_labels(settings, "y_source", y_source)
         y_target = convert_labels(settings, "y_target", y_target)
         if self.loss != "logistic":

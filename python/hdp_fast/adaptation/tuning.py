@@ -23,12 +23,11 @@ from ..budget.account import spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
-from .base import align_source
 from .convex import ConvexAdaptation
+from .fitting import note_score, note_share
 from .nonconvex import NonConvexAdaptation
 from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
-from .problem import ProblemBounds, apply_feature_map
-from .utility import note_score, note_share
+from .problem import ProblemBounds
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
@@ -158,7 +157,7 @@ def tune(
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
     privacy, share = validate_privacy(estimator), probability("validation", validation)
-    X_source, names = align_source(X_source, X_target, estimator.feature_map)
+    X_source, names = estimator._map_source(privacy, X_source, X_target)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     rng = make_stream(estimator.random_state)
     split = _split(data, share, rng)
@@ -242,18 +241,17 @@ def _validate_data(
 ) -> _Data:
     """Validate all records, the source's in the target's space, before any coin splits them."""
     X_source, y_source, X_target, y_target = data
-    protected = validate_privacy(estimator).protected_domain(estimator.private)
-    X_source = apply_feature_map(estimator.feature_map, X_source, X_target, protected)
     kinds = _representatives(estimator, candidates)
     for kind in kinds:
-        kind._validate_problem(X_source, y_source, X_target, y_target)
+        kind._check_records(data)
     X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
     # As many as there will be to learn from: some rules depend on the number.
     held_out = _count_held_out(share, len(X))
+    data = X_source, y_source, X[held_out:], y[held_out:]
     for kind in kinds:
-        kind._validate_problem(X_source, y_source, X[held_out:], y[held_out:])
+        kind._check_records(data)
     return X_source, y_source, X, y
 
 

@@ -1,6 +1,6 @@
-"""One ledger for all that is released about the same records.
+"""Budgets: one ledger for all that is released about the same records.
 
-A mechanism checks its arguments, reserves its epsilon and delta here, runs, and commits. What was
+A mechanism checks its arguments, reserves its epsilon and delta, runs, and commits. What was
 reserved stays spent, whatever happens in between.
 """
 

@@ -1,4 +1,4 @@
-"""The account of all releases about the same records."""
+"""Budgets: the account of all releases about the same records."""
 
 from __future__ import annotations
 
@@ -22,17 +22,23 @@ from .tables import Account, Amount, Row
 
 Neighbors = Literal["replace_one", "add_remove"]
 
-# The records that a budget of each relation can take. One local answer is one record's: replacing
-# the record changes the law of that answer alone, by exp(epsilon) at most; removing it would show.
+# The relations of the records that a budget of each relation can take. A local answer comes from
+# one record. Replacing this record changes the law of that answer alone, by a factor of at most
+# exp(epsilon). Removing it would show, since an answer would be missing.
 _COVERED = {"replace_one": ("replace_one", "local"), "add_remove": ("add_remove",)}
 
 
 class Spending(NamedTuple):
-    """An epsilon and a delta.
+    """A pair of an epsilon and a delta.
 
     Attributes:
-        epsilon: privacy parameter.
-        delta: privacy parameter.
+        epsilon: Privacy parameter epsilon.
+        delta: Privacy parameter delta.
+
+    Examples:
+        >>> from hdp_fast.budget import Budget
+        >>> Budget(2.0, 1e-6).remaining
+        Spending(epsilon=2.0, delta=1e-06)
     """
 
     epsilon: float
@@ -40,12 +46,32 @@ class Spending(NamedTuple):
 
 
 class Reservation(Uncopyable):
-    """What a budget has set aside for one release; entered, once, while the mechanism runs.
+    """What a budget has set aside for one release; the mechanism runs inside it, once.
 
-    A copy is the very same object, pickling raises, and a forked child cannot enter it.
+    `Budget.reserve` makes it. It is a context manager that can be entered once. A copy is the very
+    same object, pickling raises, and a forked child cannot enter it.
+
+    Args:
+        ledger: The books of the budget.
+        entry: The number of the reserved entry in these books.
+        record: What was reserved.
 
     Attributes:
-        record: what was reserved.
+        record: What was reserved, a `PrivacyRecord`.
+
+    Raises:
+        ParameterError: It is entered a second time, or in a forked child.
+        TypeError: It is pickled.
+
+    Examples:
+        >>> from hdp_fast import PrivacyRecord, budget
+        >>> record = PrivacyRecord(mechanism="my count", source="Ghosh et al. 2009",
+        ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace")
+        >>> account = budget.Budget(1.0)
+        >>> with account.reserve(record):
+        ...     pass  # run the mechanism here
+        >>> account.spent.epsilon, account.records[0].state
+        (0.5, 'committed')
     """
 
     _copied = "run again what was paid for once"
@@ -102,7 +128,7 @@ class _Shared:
 
     @property
     def remaining(self) -> Spending:
-        """What may still be spent; rounded down, so that asking for it is never refused."""
+        """What may still be spent, rounded down, so that a request for it is never refused."""
         return _round_down(self._balance()[1])
 
     def _balance(self) -> tuple[Account, Amount]:
@@ -135,22 +161,45 @@ def _reopen(kind: type[_Shared], path: str, key: str, account: int) -> _Shared:
 class Budget(_Shared):
     """A limit on all that is released about the same records.
 
-    epsilon: above 0 and finite; delta: in [0, 1); neighbors: "replace_one" or "add_remove", the
-    relation that the whole is to hold for. The budget is in memory, for one process;
-    Budget.open(path) is for many, and survives them.
+    A budget made here lives in memory and serves the process that made it; a forked child is
+    refused. `Budget.open(path)` keeps one in a file, which serves many processes and survives them.
 
-    Sums are exact: a float stands for its shortest decimal, so that three times 0.1 fits into 0.3.
-    Copies, deep copies and scikit-learn's clones are the same object. Pickling one in memory
-    raises; one in a file is opened again where it is unpickled.
+    Sums are exact. A float stands for its shortest decimal, so that three times 0.1 fits into 0.3.
+    Copies, deep copies and scikit-learn's clones are the very same object. Pickling a budget in
+    memory raises; one in a file is opened again where it is unpickled.
 
-    Guarantee: everything released through it, adaptively or not, is (epsilon, delta)-DP for each
-        record under its relation, if each release keeps what its PrivacyRecord says. A record of
-        the other relation is refused, since its epsilon means something else; a "local" one
-        (epsilon per answer, an answer from each record) counts as "replace_one".
-    Raises: ParameterError.
-    Cost: microseconds in memory, about a millisecond and two synchronized writes in a file.
-    Source: basic composition of adaptively chosen mechanisms (Dwork et al. 2006; Rogers et al.
-        2016, Privacy Odometers and Filters).
+    Args:
+        epsilon: Limit on the sum of all epsilons, finite and above 0.
+        delta: Limit on the sum of all deltas, in [0, 1).
+        neighbors: The relation for which the whole is to hold, "replace_one" or "add_remove".
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+        TypeError: A budget in memory is pickled.
+
+    Guarantee:
+        All releases through it, adaptive or not, are together (epsilon, delta)-DP for each record
+        under its relation, if each release keeps what its `PrivacyRecord` states. A record of the
+        other relation is refused, since its epsilon has another meaning. A "local" record (one
+        epsilon for each answer, one answer from each record) counts as "replace_one". Releases that
+        do not go through the budget are not counted.
+
+    Cost:
+        About 0.15 ms for each release in memory; a millisecond or two and two synchronized writes
+        in a file.
+
+    Source:
+        Basic composition of adaptively chosen mechanisms: Dwork et al. 2006; Rogers, Roth, Ullman
+        and Vadhan 2016 (privacy odometers and filters).
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> from hdp_fast.budget import Budget
+        >>> budget = Budget(0.3)
+        >>> for scores in ([30, 950], [800, 20], [400, 7000]):
+        ...     _ = noise.permute_and_flip(scores, epsilon=0.1, budget=budget)
+        >>> budget
+        Budget(epsilon 0.3 of 0.3 spent, replace_one, in memory)
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Neighbors = "replace_one"):
@@ -167,18 +216,36 @@ class Budget(_Shared):
         delta: float | None = None,
         neighbors: Neighbors | None = None,
     ) -> Budget:
-        """Open a budget in a file, or make one if there is none and epsilon is given.
+        """Opens a budget in a file, or makes the file if there is none and `epsilon` is passed.
 
-        path: an SQLite file of one name on a local disk (a network drive is refused where Linux
-        says that it is one), in a folder that can be written. A new one has mode 0600; the mode of
-        an existing one is kept. epsilon, delta, neighbors: of a new budget, 0 and "replace_one"
-        where they are None; those of an existing one must agree where they are given.
+        Args:
+            path: An SQLite file with one name on a local disk, in a folder that can be written. A
+                network drive is refused where Linux reports that it is one. A new file has mode
+                0600; the mode of an existing one is kept.
+            epsilon: Limit of a new budget, finite and above 0. None opens an existing file only.
+                For an existing file this and the next two must agree with it, or be None.
+            delta: Limit of a new budget, in [0, 1); None means 0.
+            neighbors: Relation of a new budget; None means "replace_one".
 
-        Raises: ParameterError when there is no file and no epsilon, when the limits differ, and
-            for a file of another program or version, an unwritable or a damaged one; nothing is
-            changed then.
-        Cost: one pass over the entries.
-        Source: SQLite, write-ahead log, synchronous=FULL.
+        Returns:
+            The budget in the file.
+
+        Raises:
+            ParameterError: There is no file and no epsilon, the limits differ, or the file belongs
+                to another program or version, is damaged, or cannot be written. Nothing is changed
+                then.
+
+        Cost:
+            One pass over the entries.
+
+        Source:
+            SQLite with a write-ahead log and synchronous=FULL.
+
+        Examples:
+            >>> from hdp_fast.budget import Budget
+            >>> budget = Budget.open("study.budget", epsilon=2.0, delta=1e-6)
+            >>> Budget.open("study.budget").limit  # in another process, or next year
+            Spending(epsilon=2.0, delta=1e-06)
         """
         if epsilon is not None:
             limit = _check_limit(epsilon, 0.0 if delta is None else delta)
@@ -197,18 +264,18 @@ class Budget(_Shared):
 
     @property
     def limit(self) -> Spending:
-        """What may be spent in all; of a part of a parallel scope, as things stand."""
+        """What may be spent in all; for a part of a parallel scope, as things stand now."""
         account, room = self._balance()
         return _round_down(account.spent + room)
 
     @property
     def neighbors(self) -> str:
-        """The relation that the guarantee holds for."""
+        """The relation for which the guarantee holds."""
         return self._ledger.neighbors
 
     @property
     def path(self) -> Path | None:
-        """The file; None in memory."""
+        """The file; None for a budget in memory."""
         return self._ledger.path
 
     @property
@@ -220,16 +287,22 @@ class Budget(_Shared):
         return list_entries(accounts, rows, self._account, self.neighbors)
 
     def reserve(self, record: PrivacyRecord) -> Reservation:
-        """Spend what a record says, before the mechanism runs.
+        """Spends what a record states, before the mechanism runs.
 
-        record: of the release to come. Returns a context manager to run the mechanism in; leaving
-        it notes whether the mechanism came to its end. Nothing is ever given back: a mechanism
-        that raised or died may have shown something.
+        Nothing is ever given back: a mechanism that raised or died may have shown something.
 
-        Raises: BudgetExceeded with what is spent, allowed, left and requested, ParameterError for a
-            record of another neighbor relation. Nothing is spent then.
-        Cost: as the class.
-        Source: as the class.
+        Args:
+            record: The `PrivacyRecord` of the release to come.
+
+        Returns:
+            A context manager in which the mechanism runs. Leaving it notes whether the mechanism
+                came to its end.
+
+        Raises:
+            BudgetExceeded: Less is left than the record needs. The text names what is spent,
+                allowed, left and requested. Nothing is spent then.
+            ParameterError: The argument is no record, or its neighbor relation is not that of the
+                budget. Nothing is spent then.
         """
         # No subclass: its further fields would not come back from a file.
         if type(record) is not PrivacyRecord:
@@ -240,14 +313,27 @@ class Budget(_Shared):
         return Reservation(self._ledger, self._ledger.reserve(self._account, record), record)
 
     def sequential(self, epsilon: float, delta: float = 0.0, *, name: str | None = None) -> Budget:
-        """A budget of its own, carved out of this one.
+        """Carves a budget of its own out of this one.
 
-        epsilon, delta: its limit, charged to this budget at once and never given back. name: shown
-        in the records.
+        Args:
+            epsilon: Its limit, finite and above 0. The limit is charged to this budget at once and
+                never given back.
+            delta: Its limit, in [0, 1), charged likewise.
+            name: Its name in the records; None means "sequential".
 
-        Raises: BudgetExceeded, ParameterError; nothing is spent then.
-        Cost: as the class.
-        Source: as the class.
+        Returns:
+            The new budget.
+
+        Raises:
+            BudgetExceeded: Less is left than the limit. Nothing is spent then.
+            ParameterError: An argument lies outside its range. Nothing is spent then.
+
+        Examples:
+            >>> from hdp_fast.budget import Budget
+            >>> budget = Budget(2.0)
+            >>> labels = budget.sequential(0.5, name="labels")
+            >>> labels.remaining.epsilon, budget.remaining.epsilon
+            (0.5, 1.5)
         """
         limit = _check_limit(epsilon, delta)
         return Budget._view(
@@ -255,28 +341,53 @@ class Budget(_Shared):
         )
 
     def parallel(self, *, name: str | None = None) -> Parallel:
-        """A scope whose parts are spent on disjoint records; it costs the maximum over the parts.
+        """Opens a scope for disjoint records, which costs the maximum over its parts.
 
-        name: shown in the records. Every call opens a new scope, so that one split of the records
-        is never mistaken for another: keep the scope as long as the split.
+        Every call opens a new scope, so that one split of the records is never mistaken for
+        another. Keep the scope as long as the split.
 
-        Guarantee: holds if every record is in one part at most, whatever its values. Under
-            "replace_one", parts must go by position or identity: where the values decide, a
-            replaced record may leave one part and enter another, both change, and the sum must be
-            paid, with sequential(). Under "add_remove", parts go by the record alone, never by
-            its position, which the removal of another one shifts.
-        Raises: ParameterError.
-        Cost: as the class.
-        Source: parallel composition (McSherry 2009).
+        Args:
+            name: Its name in the records; None means "parallel".
+
+        Returns:
+            The scope, which has spent nothing yet.
+
+        Raises:
+            ParameterError: The name is no text.
+
+        Guarantee:
+            The maximum is enough if every record is in at most one part, whatever its values. Under
+            "replace_one" parts must be made by position or identity. Where values decide, a
+            replaced record may leave one part and enter another; both parts change, and the sum
+            must be paid, with `sequential`. Under "add_remove" a record's part must depend on that
+            record alone, never on its position, which the removal of another record shifts.
+
+        Source:
+            Parallel composition, McSherry 2009.
+
+        Examples:
+            >>> from hdp_fast import noise
+            >>> from hdp_fast.budget import Budget
+            >>> budget = Budget(1.0)
+            >>> halves = budget.parallel(name="halves")
+            >>> for half, scores in enumerate([[5, 900], [950, 3]]):
+            ...     _ = noise.permute_and_flip(scores, epsilon=0.4, budget=halves.part(half))
+            >>> budget.spent.epsilon
+            0.4
         """
         return Parallel._view(self._ledger, self._ledger.split(self._account, _check_name(name)))
 
     def to_json(self) -> str:
-        """Limits, sums and records as a JSON object; each record as PrivacyRecord.to_json has it.
+        """Writes limits, sums and records as a JSON object.
 
-        Raises: nothing in memory; ParameterError for a file that is no longer there.
-        Cost: one pass over the entries.
-        Source: none.
+        Returns:
+            The text. Each record is in it as `PrivacyRecord.to_json` has it.
+
+        Raises:
+            ParameterError: The file of the budget is no longer there.
+
+        Cost:
+            One pass over the entries.
         """
         accounts, rows, room = self._ledger.statement(self._account)
         spent, limit = accounts[self._account].spent, accounts[self._account].spent + room
@@ -303,29 +414,47 @@ class Budget(_Shared):
 
 
 class Parallel(_Shared):
-    """A scope over disjoint records, made by Budget.parallel.
+    """A scope over disjoint records, made by `Budget.parallel`.
 
-    Attributes:
-        spent: the maximum over the parts, which is what the scope costs its budget.
-        remaining: what a part that has spent nothing could spend.
+    Its `spent` is the maximum over the parts, which is what the scope costs its budget.
+
+    Examples:
+        >>> from hdp_fast.budget import Budget
+        >>> scope = Budget(1.0).parallel(name="hospitals")
+        >>> scope.part("north").remaining.epsilon
+        1.0
+        >>> scope
+        Parallel(largest part: epsilon 0, delta 0)
     """
 
     @property
     def remaining(self) -> Spending:
-        """What a part that has spent nothing could spend."""
+        """What a part that has spent nothing could spend, rounded down."""
         account, room = self._balance()
         return _round_down(account.spent + room)
 
     def part(self, name: str | int) -> Budget:
-        """The budget of one part of the records; the same one for the same name.
+        """Returns the budget of one part of the records, the same one for the same name.
 
-        name: of the part. Spending from it charges the scope's budget as far as the maximum over
-        the parts grows, before anything runs.
+        Spending from it charges the scope's budget by as much as the maximum over the parts grows,
+        before anything runs.
 
-        Guarantee: as Budget.parallel.
-        Raises: ParameterError.
-        Cost: as Budget.
-        Source: as Budget.parallel.
+        Args:
+            name: Name of the part, a text or an integer. An integer names the same part as its
+                digits.
+
+        Returns:
+            The part's budget. It has no limit of its own.
+
+        Raises:
+            ParameterError: The name is neither a text nor an integer, or the file is no longer
+                there.
+
+        Guarantee:
+            As for `Budget.parallel`: every record must be in at most one part.
+
+        Source:
+            Parallel composition, McSherry 2009.
         """
         if not isinstance(name, str | int):
             refuse("name", name, "it must be a text or an integer")
@@ -337,16 +466,39 @@ class Parallel(_Shared):
 
 
 def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManager[object]:
-    """The reservation of a mechanism, or nothing where there is no budget.
+    """Reserves what a mechanism spends, or does nothing where there is no budget.
 
-    budget: a Budget or None; record: of the release to come. Called when everything has been
-    checked and no coin drawn; the mechanism runs inside.
+    A mechanism calls it once all arguments are checked and before any coin is drawn, and runs
+    inside.
 
-    Guarantee: what the record says is spent before the mechanism runs; with None nothing is noted.
-    Raises: as Budget.reserve; ParameterError for anything but a budget, and for environment
-        variables that the mechanism would refuse.
-    Cost: as Budget.
-    Source: basic composition.
+    Args:
+        budget: A `Budget`, or None.
+        record: The `PrivacyRecord` of the release to come.
+
+    Returns:
+        The context manager in which the mechanism runs.
+
+    Raises:
+        BudgetExceeded: Less is left than the record needs. Nothing is spent then.
+        ParameterError: `budget` is no budget, the record's neighbor relation is not that of the
+            budget, or an environment variable has a value that the mechanism would refuse. Nothing
+            is spent then.
+
+    Guarantee:
+        What the record states is spent before the mechanism runs. With None nothing is noted.
+
+    Source:
+        Basic composition, Dwork et al. 2006.
+
+    Examples:
+        >>> from hdp_fast import PrivacyRecord, budget, noise
+        >>> record = PrivacyRecord(mechanism="count", source="Ghosh et al. 2009",
+        ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace")
+        >>> account = budget.Budget(1.0)
+        >>> with budget.spend(account, record):
+        ...     released = 1000 + noise.discrete_laplace(1 / 0.5)
+        >>> account.remaining.epsilon
+        0.5
     """
     if budget is None:
         return nullcontext()
@@ -373,7 +525,7 @@ def _check_name(name: str | None) -> str | None:
 
 
 def _check_text(name: str | int) -> str:
-    """A name that a file can hold."""
+    """The name as text that a file can hold."""
     try:
         name = str(name)
         name.encode()

@@ -1,4 +1,4 @@
-"""What a budget shows of its releases: entries, in order of time, and their table."""
+"""What a budget shows of its releases: entries in order of time, and their table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ class Entry:
     """One line of a budget's books.
 
     Attributes:
-        record: the release; of a scope, what was set aside for it.
-        state: "reserved" (running, or the process died), "interrupted" (it raised), "committed",
-            or "scope"; spent, in any case.
-        time: when it was reserved, UTC.
-        scope: path of names below the budget; empty where this budget itself was charged.
+        record: The `PrivacyRecord` of the release; for a scope, of what was set aside for it.
+        state: "reserved" (the mechanism runs, or its process died), "interrupted" (it raised),
+            "committed", or "scope". The amount is spent in every state.
+        time: When it was reserved, in UTC.
+        scope: The path of names from the budget down to the account that was charged; empty if the
+            budget itself was charged.
+
+    Examples:
+        >>> from hdp_fast import noise
+        >>> from hdp_fast.budget import Budget
+        >>> budget = Budget(1.0)
+        >>> _ = noise.permute_and_flip([30, 950], epsilon=0.5, budget=budget)
+        >>> [(entry.record.mechanism, entry.state) for entry in budget.records]
+        [('noise.permute_and_flip', 'committed')]
     """
 
     record: PrivacyRecord
@@ -34,7 +43,8 @@ def list_entries(
 ) -> tuple[Entry, ...]:
     """Every release from one account and its scopes, in order of time.
 
-    accounts, rows: all of the ledger; top: the number of the account; relation: of the ledger.
+    accounts and rows are those of the whole ledger, top is the number of the account, and relation
+    is that of the ledger.
     """
     paths = _list_paths(accounts, top)
     releases = [
@@ -52,14 +62,14 @@ def list_entries(
 
 
 def render_html(title: str, entries: tuple[Entry, ...]) -> str:
-    """A title over the table of entries, as notebooks show a budget."""
+    """A title above the table of entries, as notebooks show a budget."""
     head = _html_row("th", ("time (UTC)", "scope", "mechanism", "epsilon", "delta", "state"))
     body = "".join(_html_row("td", _cells(entry)) for entry in entries)
     return f"<p><code>{html.escape(title)}</code></p><table>{head}{body}</table>"
 
 
 def _list_paths(accounts: dict[int, Account], top: int) -> dict[int, str]:
-    """The path of names of every account at or below one of them; parents come first."""
+    """The path of names of an account and of every account below it; parents come first."""
     paths = {top: ""}
     for account in accounts.values():
         if account.parent in paths:

@@ -1,7 +1,7 @@
-"""The books of a Budget: accounts and entries in SQLite, in memory or in a file.
+"""The books of a budget: accounts and entries in SQLite, in memory or in a file.
 
-Every method is one transaction. A file is opened for each of them and closed again, so that no
-connection is ever shared by threads or inherited by a fork, which SQLite cannot bear.
+Every method is one transaction. A file is opened for each transaction and closed after it, so that
+no connection is ever shared by threads or inherited by a fork, which SQLite does not support.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ RELATIONS = ("replace_one", "add_remove")
 
 # Held while any connection is open: a fork waits for it.
 _LOCK = Turnstile("budget")
+_MISSING = (
+    "it must be a budget file; give epsilon to make a new one (hdp-fast budget FILE --epsilon E)"
+)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release)
 
 
 class Ledger:
-    """Accounts and entries, in memory; each method is one transaction."""
+    """Accounts and entries in memory; each method is one transaction."""
 
     path: Path | None = None
 
@@ -55,9 +58,9 @@ class Ledger:
             yield LedgerTables(self._memory)
 
     def reserve(self, account: int, record: PrivacyRecord) -> int:
-        """Charges a record; returns the number of its entry.
+        """Charges a record and returns the number of its entry.
 
-        Raises: BudgetExceeded, and then nothing is written.
+        It raises BudgetExceeded, and then writes nothing.
         """
         with self._transaction() as tables:
             tables.charge(account, Amount.of(record.epsilon, record.delta))
@@ -65,19 +68,19 @@ class Ledger:
             return tables.write(query, account, write_time(), record.to_json())
 
     def settle(self, entry: int, state: str) -> None:
-        """Notes how a reserved entry ended; it stays spent whatever happens here."""
+        """Notes how a reserved entry ended. The amount stays spent in any case."""
         query = "UPDATE entry SET state = ? WHERE id = ?"
         try:
             with self._transaction() as tables:
                 tables.write(query, state, entry)
         except (HdpFastError, sqlite3.Error) as error:
-            # The release has been paid for: a full disk must not take it with it.
+            # The release has been paid for: a full disk must not cost the caller its result.
             logging.getLogger("hdp_fast").warning("entry %d stays reserved: %s", entry, error)
 
     def carve(self, parent: int, name: str | None, limit: Amount) -> int:
-        """Opens a child account; its whole limit is charged to the parent.
+        """Opens a child account and charges its whole limit to the parent.
 
-        Raises: BudgetExceeded, and then nothing is written.
+        It raises BudgetExceeded, and then writes nothing.
         """
         with self._transaction() as tables:
             tables.charge(parent, limit)
@@ -89,12 +92,12 @@ class Ledger:
             return tables.add(parent, "parallel", name or "parallel", None)
 
     def part(self, parent: int, name: str) -> int:
-        """The part of that name, opened if it is new."""
+        """The part with this name, which is opened if it is new."""
         with self._transaction() as tables:
             return tables.find(parent, "part", name) or tables.add(parent, "part", name, None)
 
     def balance(self, number: int) -> tuple[Account, Amount]:
-        """An account and what it has left."""
+        """An account, and what it has left."""
         with self._transaction() as tables:
             return tables.account(number), tables.room(number)
 
@@ -110,11 +113,11 @@ class FileLedger(Ledger):
     path: Path
 
     def __init__(self, path: str | os.PathLike[str]):
-        """Raises: ParameterError for a file that is no sound ledger; looking changes nothing."""
+        """Opens a file without changing it; ParameterError if it is no sound ledger."""
         self._file = StateFile(LEDGER_FORMAT, path)
         self.path = self._file.path
         if not os.path.exists(self.path):
-            raise self._file.refusal("it must be a budget file; give epsilon to make a new one")
+            raise self._file.refusal(_MISSING)
         self.key, self.neighbors = _verify(self._file)
 
     @contextmanager
@@ -127,9 +130,9 @@ class FileLedger(Ledger):
 
 
 def create_ledger(path: str | os.PathLike[str], limit: Amount, neighbors: str) -> None:
-    """Makes a file, unless there is one, or another process makes it meanwhile.
+    """Makes a file, unless there is one or another process makes one meanwhile.
 
-    Raises: ParameterError when it cannot be written.
+    It raises ParameterError if the file cannot be written.
     """
     file = StateFile(LEDGER_FORMAT, path)
     if not os.path.exists(file.path):
@@ -142,8 +145,9 @@ def _verify(file: StateFile) -> tuple[str, str]:
     """The key and the relation of a ledger that is sound."""
     with _LOCK.hold():
         file.inspect()
-        # A writer that comes and goes leaves no trace, a reader would leave an empty log; but
-        # where there is a log, a writer could move it into a damaged file.
+        # Looking must change nothing. A connection that may write leaves no trace when it closes,
+        # where one that only reads would leave an empty log. But where there is a log, a connection
+        # that may write could move its content into a damaged file.
         with (
             file.open_connection(mode="ro" if file.has_log else "rw") as statements,
             file.translate_damage(),
@@ -161,7 +165,7 @@ def _verify(file: StateFile) -> tuple[str, str]:
 
 
 def _check_tree(accounts: dict[int, Account]) -> None:
-    """What kind an account is of says what it has, and where it stands."""
+    """The kind of an account determines whether it has a limit and which kind its parent is."""
     for account in accounts.values():
         above = accounts[account.parent].kind if account.id != ROOT else ""
         limited = account.limit is not None

@@ -49,7 +49,7 @@ _STATES = {"reserved", "interrupted", "committed"}
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """An exact epsilon and delta."""
+    """An exact epsilon and an exact delta."""
 
     epsilon: Fraction = Fraction()
     delta: Fraction = Fraction()
@@ -78,7 +78,7 @@ class Amount:
         return f"epsilon = {epsilon!r} and delta = {delta!r}"
 
     def floats(self, towards: float) -> tuple[float, float]:
-        """Both as floats, rounded up (towards inf) or down (towards -inf) as decimals."""
+        """Both as floats, rounded as decimals: up if `towards` is inf, down if it is -inf."""
         return _round(self.epsilon, towards), _round(self.delta, towards)
 
 
@@ -90,7 +90,7 @@ def _round(value: Fraction, towards: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A budget, a scope of one, or a part of a scope; only some have a limit of their own."""
+    """A budget, a scope, or a part of a scope. Only budgets and sequential scopes have a limit."""
 
     id: int
     parent: int
@@ -102,7 +102,7 @@ class Account:
 
     @property
     def charge(self) -> Amount:
-        """What it costs its parent, unless it is a part."""
+        """What the account costs its parent, unless it is a part."""
         return self.limit or self.spent
 
 
@@ -136,7 +136,7 @@ class LedgerTables:
         return [_read_row(*values) for values in self._rows(query)]
 
     def name(self) -> tuple[str, str]:
-        """The key of the ledger, which no other has, and the relation that it is for."""
+        """The key of the ledger, which no other ledger has, and its neighbor relation."""
         key, neighbors = self._one("SELECT key, neighbors FROM ledger")
         return key, neighbors
 
@@ -145,24 +145,24 @@ class LedgerTables:
         return row
 
     def fill(self, key: str, neighbors: str, limit: Amount) -> None:
-        """Fill the tables of a new ledger."""
+        """Fills the tables of a new ledger."""
         self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbors)
         self.add(None, "budget", "", limit)
 
     def add(self, parent: int | None, kind: str, name: str, limit: Amount | None) -> int:
-        """Open an account; returns its number."""
+        """Opens an account and returns its number."""
         limits = (None, None) if limit is None else (str(limit.epsilon), str(limit.delta))
         query = "INSERT INTO account VALUES (NULL, ?, ?, ?, ?, ?, ?, '0', '0')"
         return self.write(query, parent, kind, name, write_time(), *limits)
 
     def find(self, parent: int, kind: str, name: str) -> int | None:
-        """The number of the account of that name, or None."""
+        """The number of the account with this name, or None."""
         query = "SELECT id FROM account WHERE parent = ? AND kind = ? AND name = ?"
         numbers = self._rows(query, parent, kind, name)
         return int(numbers[0][0]) if numbers else None
 
     def charge(self, number: int, cost: Amount) -> None:
-        """Adds a cost to an account and to whatever pays for that account."""
+        """Adds a cost to an account and to every account that pays for it."""
         account = self.account(number)
         spent = account.spent + cost
         if account.kind == "part":
@@ -179,7 +179,7 @@ class LedgerTables:
         self.write(query, str(spent.epsilon), str(spent.delta), number)
 
     def room(self, number: int) -> Amount:
-        """The largest cost that the account could be charged."""
+        """The largest cost that could be charged to the account."""
         account = self.account(number)
         if account.limit is not None:
             return account.limit - account.spent
@@ -215,7 +215,7 @@ def _read_row(account: int, time: str, state: str, record: str) -> Row:
 
 
 def _read_amount(epsilon: str, delta: str) -> Amount:
-    # Not Fraction(text), which would write out whatever power of ten it is told.
+    # Not Fraction(text), which would write out a power of ten of any size.
     return Amount(*(Fraction(*map(int, text.split("/"))) for text in (epsilon, delta)))
 
 
@@ -227,5 +227,5 @@ def _read_time(text: str) -> datetime:
 
 
 def write_time() -> str:
-    """The time as tables hold it, UTC."""
+    """The present time as the tables hold it, in UTC."""
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -8,37 +8,26 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import plotting
 from .._support.notes import note
 from .._support.types import Floats
-from .._support.validate import positive, probability, refuse
+from .._support.validate import positive, probability
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
-from ..adaptation.utility import coefficient_table
 from ..budget.account import Budget
-from ..data import files
 from ..data.schema import Label, Schema
-from ..data.table import TEXTS, Table, suffix_of
+from ..data.table import Table
 from ..exceptions import ParameterError
-from .appended_column import Append, appender
-from .output import (
-    Watch,
-    check_outputs,
-    is_standard,
-    record_of,
-    say,
-    say_protected,
-    settle_output,
-    show,
-    spent,
-)
+from .output import Watch, add_plot, coefficient_table, record_of, say_protected, spent
+from .predictions import add_predict, deliver_predictor, place_results, read_request
 from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read, sign_of
+from .tables import FILE_HELP, add_delimiter, read
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many: records that fit badly weigh less, and those of
@@ -74,8 +63,8 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     bounds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
-    add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
-    add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
+    add_predict(parser)
+    add_plot(parser, "the coefficients, all columns scaled alike,")
     add("--output", type=Path, metavar="FILE", help="JSON: the predictor and its record")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
@@ -93,32 +82,13 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
     add("--steps", type=int, metavar="T", help="[60; logistic: 200]")
 
 
-class _Places(NamedTuple):
-    """The files that results are written to."""
-
-    output: Path | None
-    predictions: Path | None
-
-    def as_strings(self) -> dict[str, str | None]:
-        """The names of the files, for the summary."""
-        return {name: path and str(path) for name, path in self._asdict().items()}
-
-
-class _PredictionRequest(NamedTuple):
-    """Rows to predict: features, the name of the new column, and what appends it to the file."""
-
-    rows: Floats
-    column: str
-    append: Append
-
-
 def _adapt(arguments: argparse.Namespace) -> None:
     learner = _make_learner(arguments)
-    places = _validate_places(arguments)
+    places = place_results(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch(places)
     features = ScaledFeatures(_read_label_schema(arguments))
-    request = None if arguments.predict is None else _read_request(arguments, features)
+    request = read_request(arguments, features.schema, features.rows)
     try:
         data = [
             *_read_records(arguments, "source", features),
@@ -126,7 +96,16 @@ def _adapt(arguments: argparse.Namespace) -> None:
         ]
         _say_roles(arguments, [len(rows) for rows in data[::2]])
         learner.set_params(budget=budget).fit(*data)
-        _deliver(arguments, places, learner, features, request)
+        summary = _summarize(learner, features)
+        deliver_predictor(
+            arguments,
+            places,
+            summary,
+            request,
+            lambda rows: features.labels(learner.scores(rows)),
+            lambda: plotting.adaptation(learner, [*features.schema.float_names, "constant"]),
+            _tabulate(summary["coefficients"]),
+        )
     except KeyboardInterrupt:
         parts = watch.describe() or ["nothing is written"]
         if budget is not None:
@@ -178,30 +157,6 @@ def _protects(arguments: argparse.Namespace) -> bool:
     return bool(arguments.epsilon != math.inf)
 
 
-def _validate_places(arguments: argparse.Namespace) -> _Places:
-    """Raises: ParameterError before anything is paid for that could not be kept."""
-    request, predictions = arguments.predict, arguments.predictions
-    if request is not None:
-        suffix = suffix_of(request)
-        stem = request.name.removesuffix(suffix)
-        predictions = predictions or request.with_name(f"{stem}.predicted{suffix}")
-        if is_standard(predictions):
-            if suffix.lower() not in TEXTS:
-                refuse("--predictions", "-", f"{suffix} files cannot be printed")
-        elif not predictions.name.lower().endswith(suffix.lower()):
-            refuse("--predictions", str(predictions), f"it must end in {suffix}, as FILE does")
-    elif predictions is not None:
-        raise ParameterError("--predictions must go with --predict")
-    settle_output(arguments)
-    places = _Places(arguments.output, predictions)
-    if is_standard(predictions):
-        if arguments.output is None:
-            raise ParameterError("--predictions - must go with --output FILE, for the predictor")
-        places = _Places(arguments.output, None)
-    check_outputs(arguments, places)
-    return places
-
-
 def _read_label_schema(arguments: argparse.Namespace) -> Schema:
     schema = read_schema(arguments.schema)
     if arguments.label_bounds is not None:
@@ -213,17 +168,6 @@ def _read_label_schema(arguments: argparse.Namespace) -> Schema:
         rule = f"the label {schema.label.column!r} is a number between bounds: it needs squared"
         raise ParameterError(f"--loss = 'logistic', but {rule}")
     return schema
-
-
-def _read_request(arguments: argparse.Namespace, features: ScaledFeatures) -> _PredictionRequest:
-    path, label = arguments.predict, features.schema.label.column
-    table = read(path, arguments, public=True)
-    column = label if label not in table.columns else f"{label}_predicted"
-    if column in table.columns:
-        raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
-    return _PredictionRequest(
-        features.rows(table), column, appender(path, column, sign_of(arguments))
-    )
 
 
 def _read_records(
@@ -253,41 +197,10 @@ def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> No
         raise ParameterError(f"{where} holds others, but {rule}")
 
 
-def _deliver(
-    arguments: argparse.Namespace,
-    places: _Places,
-    learner: _Learner,
-    features: ScaledFeatures,
-    request: _PredictionRequest | None,
-) -> None:
-    column = None if request is None else request.column
-    summary = {**_summarize(learner, features), **places.as_strings(), "column": column}
-    written = None
-    try:
-        if places.output is not None:
-            files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
-            written = places.output
-        if request is not None:
-            labels = features.labels(learner.scores(request.rows))
-            _write_predictions(places, request.append(labels), written)
-    finally:
-        # It is paid for: a full disk must not take it along.
-        if written is None or not is_standard(arguments.predictions):
-            show(summary if arguments.json else _tabulate(summary), arguments.json, written)
-
-
-def _write_predictions(places: _Places, table: bytes, written: Path | None) -> None:
-    if places.predictions is not None:
-        files.write_atomically(places.predictions, table)
-    else:
-        say(table.decode().removesuffix("\n"), f"; the predictor is in {written}")
-
-
-def _tabulate(summary: dict[str, Any]) -> dict[str, Any]:
-    """The summary with a line for each coefficient."""
-    coefficients = summary["coefficients"]
+def _tabulate(coefficients: dict[str, float]) -> dict[str, str]:
+    """A line for each coefficient."""
     table = coefficient_table(coefficients.keys(), coefficients.values())
-    return {**summary, "coefficients": f"\n{table}"}
+    return {"coefficients": f"\n{table}"}
 
 
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from .. import plotting
 from .._support import progress
 from .._support.notes import note
 from .._support.validate import probability, refuse
@@ -23,7 +24,7 @@ from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
 from .exit_codes import ExitCode
-from .output import check_output, check_outputs, deliver, record_of, say, settle_output
+from .output import add_plot, check_output, check_outputs, deliver, record_of, say, settle_output
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -34,9 +35,9 @@ everybody. Lines add up: a device must keep a --state, and a --budget limits wha
 together may cost. With a --state a question is answered once: the line is written there before it
 is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
 that was cut off can send it once more. A number out of range counts as the nearer end. What is no
-category is refused, here on the device: give the question a category for the rest, since silence
-tells, too. The id in a line is random, and lets a collector drop copies of the line, nothing
-else. Exit code 1: there was no value to answer with."""
+number or no category is refused, here on the device: give the question a category for the rest,
+since silence tells, too. The id in a line is random, and lets a collector drop copies of the line,
+nothing else. Exit code 1: there was no value to answer with."""
 _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
@@ -87,6 +88,19 @@ def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
     """The question of that name which the arguments of add_frequency describe."""
     names = ("randomizer", "epsilon", "categories", "k")
     return frequency_question(name, **{key: getattr(arguments, key) for key in names})
+
+
+def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path | None) -> None:
+    """Write a figure of the estimate, where one is asked for and there are reports.
+
+    Raises: ParameterError when it can't be written.
+    """
+    if place is None or not aggregate.reports:
+        return
+    names = None
+    if isinstance(aggregate, FrequencyAggregate):
+        names = list(question.name_frequencies(aggregate.frequencies()))
+    files.write_atomically(place, plotting.local(aggregate, beta=beta, names=names))
 
 
 def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
@@ -158,6 +172,7 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     add("--aggregate", type=Path, metavar="FILE", help="write what was collected, as .npz")
     add("--beta", type=float, default=0.05, help="failure probability [.05]")
     add("--output", type=Path, metavar="FILE", help="write the result as JSON")
+    add_plot(parser, "the estimate")
     add("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=_collect)
 
@@ -178,6 +193,8 @@ def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
+    if not text.strip():
+        raise ParameterError("there is no value: give VALUE, or a line of the standard input")
     # What is refused must cost nothing.
     question.require_categories([text])
     question.values([text])
@@ -226,7 +243,8 @@ def _standard_input() -> IO[bytes]:
 def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     probability("--beta", arguments.beta)
     settle_output(arguments)
-    check_outputs(arguments, [arguments.output, _check_aggregate(arguments.aggregate)])
+    aggregate_file = _check_aggregate(arguments.aggregate)
+    check_outputs(arguments, [arguments.output, aggregate_file, arguments.plot])
     question = read_question(arguments.question)
     collection = Collection(question)
     try:
@@ -238,14 +256,16 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
         raise KeyboardInterrupt(lost) from None
     if arguments.aggregate is not None:
         files.write_atomically(arguments.aggregate, collection.to_bytes())
+    aggregate = collection.aggregate()
     summary = {
         "question": question.id,
         **collection.counts(),
-        **estimate(question, collection.aggregate(), arguments.beta),
+        **estimate(question, aggregate, arguments.beta),
         "randomizer": repr(question.randomizer),
         "record": record_of(collection.record()),
     }
     deliver(summary, arguments)
+    draw_estimate(question, aggregate, arguments.beta, arguments.plot)
     if collection.accepted:
         return None
     note(_describe_failure(collection))

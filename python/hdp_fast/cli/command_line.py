@@ -16,6 +16,7 @@ from .._core import __version__
 from .._support import progress
 from ..budget.account import Budget
 from ..data import files
+from ..data.table import is_text
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import adapt_command, label_command, local_command, table_commands
@@ -25,16 +26,16 @@ from .output import (
     check_outputs,
     complain,
     deliver,
-    record_of,
     say,
     say_protected,
     show,
 )
 from .parser import Parser, make_manners
+from .tables import add_delimiter, sign_of
 
 _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
-    "or .csv (the last column is the label)"
+    "or .csv, .tsv, .txt (the last column is the label); - is the standard input, read as .csv"
 )
 
 _Result = parity.ParityResult | parity.ParityTransferResult
@@ -162,7 +163,8 @@ def _add_parity(parser: argparse.ArgumentParser) -> None:
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help=_DATA_HELP)
     parser.add_argument("--labels", type=Path, metavar="FILE", help=".npy or .csv, one column")
-    parser.add_argument("--label", metavar="NAME", help="the label's column in a .csv file")
+    parser.add_argument("--label", metavar="NAME", help="the label's column in a text")
+    add_delimiter(parser)
     parser.add_argument("--affine", action="store_true", help="learn a constant as well")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
@@ -215,7 +217,7 @@ def _budget(arguments: argparse.Namespace) -> None:
     limits = {name: getattr(arguments, name) for name in ("epsilon", "delta", "neighbors")}
     summary = json.loads(Budget.open(arguments.file, **limits).to_json())
     if not arguments.json:
-        summary["records"] = len(summary["records"])
+        summary["releases"] = len(summary.pop("records"))
     show(summary, arguments.json)
 
 
@@ -225,35 +227,29 @@ def _open_budget(arguments: argparse.Namespace) -> Budget | None:
 
 def _plan(arguments: argparse.Namespace) -> None:
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
-    show(dataclasses.asdict(plan), arguments.json)
+    goal = f"an error of at most {plan.alpha:g}, but for a probability of {plan.beta:g}"
+    show({"promise": f"{plan.n:,} records: {goal}", **dataclasses.asdict(plan)}, arguments.json)
 
 
 def _learn(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
-    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
+    examples = _read_examples(arguments, arguments.data, arguments.labels, arguments.label)
     say_protected(arguments, {arguments.data: (arguments.epsilon, None)})
     result = parity.learn(
         examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
     )
-    summary = {
-        **_hypothesis(result),
-        "alpha": result.alpha,
-        "promise": result.summary,
-        "record": record_of(result.record),
-    }
-    deliver(summary, arguments)
+    deliver(json.loads(result.to_json()), arguments)
     return _outcome(result)
 
 
 def _transfer(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
-    examples = files.read_examples(arguments.data, labels=arguments.labels, label=arguments.label)
-    label = arguments.label if arguments.agents.suffix.lower() == ".csv" else None
-    if arguments.agents_labels is not None:
-        label = None
-    target = files.read_examples(arguments.agents, labels=arguments.agents_labels, label=label)
+    examples = _read_examples(arguments, arguments.data, arguments.labels, arguments.label)
+    own_labels = arguments.agents_labels is None and is_text(arguments.agents)
+    label = arguments.label if own_labels else None
+    target = _read_examples(arguments, arguments.agents, arguments.agents_labels, label)
     agents = arguments.agents, (arguments.agents_epsilon, None)
     say_protected(arguments, dict([(arguments.data, (arguments.epsilon, None)), agents]))
     result = parity.transfer(
@@ -265,15 +261,17 @@ def _transfer(arguments: argparse.Namespace) -> ExitCode:
         budget=budget,
         **_mechanism(arguments),
     )
-    summary = {
-        **_hypothesis(result),
-        "target_error": result.target_error,
-        "interval": None if result.interval is None else [float(end) for end in result.interval],
-        "record": record_of(result.record),
-        "agents_record": record_of(result.agents_record),
-    }
-    deliver(summary, arguments)
+    deliver(json.loads(result.to_json()), arguments)
     return _outcome(result)
+
+
+def _read_examples(
+    arguments: argparse.Namespace, path: Path, labels: Path | None, label: str | None
+) -> files.Examples:
+    one_is_text = "agents" in arguments and any(map(is_text, (arguments.data, arguments.agents)))
+    # Where no file is a text the delimiter is refused.
+    delimiter = None if one_is_text and not is_text(path) else sign_of(arguments)
+    return files.read_examples(path, labels=labels, label=label, delimiter=delimiter)
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -282,9 +280,3 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(result: _Result) -> ExitCode:
     return ExitCode.DONE if result.released else ExitCode.NOTHING_USEFUL
-
-
-def _hypothesis(result: _Result) -> dict[str, Any]:
-    """Character j of the mask is bit j; a list of 10,000 numbers would be five times as long."""
-    mask = None if result.mask is None else "".join(map(str, result.mask.tolist()))
-    return {"released": result.released, "mask": mask, "intercept": result.intercept}

@@ -20,11 +20,12 @@ from .collect_command import (
     add_mean,
     add_question,
     add_randomize,
+    draw_estimate,
     estimate,
     frequency_of,
     mean_of,
 )
-from .output import check_output, deliver, record_of
+from .output import add_plot, check_output, deliver, record_of
 from .tables import FILE_HELP, add_delimiter, read
 
 _ESTIMATE_TEXT = """Estimate the mean of a column from randomized reports. A simulation: each row of
@@ -57,6 +58,7 @@ def _add_estimate(parser: argparse.ArgumentParser) -> None:
     parser.description = _ESTIMATE_TEXT
     _add_values(parser)
     add_mean(parser)
+    add_plot(parser, "the estimate")
     _add_output(parser)
     parser.set_defaults(command=_estimate)
 
@@ -65,6 +67,7 @@ def _add_frequency(parser: argparse.ArgumentParser) -> None:
     parser.description = _FREQUENCY_TEXT
     _add_values(parser)
     add_frequency(parser)
+    add_plot(parser, "the largest frequencies")
     _add_output(parser)
     parser.set_defaults(command=_frequency)
 
@@ -113,6 +116,7 @@ def _deliver(question: Question, arguments: argparse.Namespace) -> None:
         "record": record_of(question.randomizer.record(arguments.seed)),
     }
     deliver(summary, arguments)
+    draw_estimate(question, aggregate, arguments.beta, arguments.plot)
 
 
 def _reports(question: Question, arguments: argparse.Namespace) -> Any:

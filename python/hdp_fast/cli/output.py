@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .. import plotting
 from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
@@ -34,17 +35,24 @@ def settle_output(arguments: argparse.Namespace) -> None:
         arguments.output, arguments.json = None, True
 
 
+def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option of verbs whose result can be drawn."""
+    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what} as .png")
+
+
 def check_output(arguments: argparse.Namespace) -> None:
-    """Settle an --output, and refuse it as check_outputs does."""
+    """Settle an --output, and refuse it as check_outputs does, and a --plot with it."""
     settle_output(arguments)
-    check_outputs(arguments, [arguments.output])
+    check_outputs(arguments, [arguments.output, getattr(arguments, "plot", None)])
 
 
 def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -> None:
     """Refuse outputs that can't be written, that are inputs, or that are there without --force.
 
     Before the run: a private result that can't be written has spent its epsilon all the same, and
-    one that is there has been paid for.
+    one that is there has been paid for. So it is with a --plot where nothing can be drawn.
+
+    Raises: ParameterError; ImportError naming the extra for figures.
     """
     outputs = [path for path in paths if path is not None]
     others = [path for path in vars(arguments).values() if isinstance(path, Path)]
@@ -61,6 +69,8 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
             text = f"each output must be a new file of its own, got {path}"
             raise ParameterError(f"{text}, which stands for another file of this command, too")
         taken.add(os.path.realpath(path))
+    if getattr(arguments, "plot", None) is not None:
+        plotting.require()
 
 
 class Watch:
@@ -151,6 +161,18 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
     say(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)), fate)
 
 
+def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
+    """A line for each coefficient, the largest first: its name, and four digits of it.
+
+    names, coef: as many of each.
+    """
+    rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
+    texts = [(name, f"{value:.4g}") for name, value in rows]
+    width = max((len(name) for name, _ in texts), default=0)
+    digits = max((len(text) for _, text in texts), default=0)
+    return "\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts)
+
+
 def say(text: str, fate: str = "") -> None:
     """Print a text, at once: what cannot be printed is told here and not when Python ends.
 
@@ -202,17 +224,41 @@ def silence(stream: TextIO | None) -> None:
 
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:
-    if summary.get("released") is False:
-        yield "bottom: the mechanism released nothing, as privacy needs it to now and then"
+    # Why nothing was released stands in a note.
+    noted = ("promise", "summary") if summary.get("released") is False else ()
     width = max(map(len, summary))
     for name, value in summary.items():
-        if value is not None:
+        if value is not None and name not in noted:
             yield f"{name:<{width}}  {_text(value)}"
 
 
 def _text(value: Any) -> str:
+    """A value for people: --json and files have all digits, and records whole."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict) and "mechanism" in value:
+        return _record_text(value)
+    if isinstance(value, dict):
+        parts = {name: _part(one) for name, one in value.items() if one is not None}
+        # Names of columns and labels may be numbers, or have spaces.
+        signs = {name: " = " if str(name).isidentifier() else ": " for name in parts}
+        return ", ".join(f"{name}{signs[name]}{text}" for name, text in parts.items())
+    return _part(value)
+
+
+def _part(value: Any) -> str:
+    """A value, which may stand in a list: no commas between the digits of a number."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_part, value))}]"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _record_text(record: Mapping[str, Any]) -> str:
+    """What protects, by whom it can be told apart, and what did it."""
+    privacy = f"epsilon = {record['epsilon']:g}, delta = {record['delta']:g}"
+    how = f"neighbors {record['neighbors']}, numerics {record['numerics']}, rng {record['rng']}"
+    return f"{privacy}; {how}; {record['mechanism']}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import local, transfer
+from .. import local, plotting, transfer
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
@@ -21,7 +21,8 @@ from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
 from ..weights import DenseWeights
 from .logistic import LogisticLearner
-from .output import check_output, deliver, inform, record_of, say, say_protected
+from .output import add_plot, check_output, inform, record_of, say, say_protected
+from .predictions import Features, add_predict, deliver_predictor, place_results, read_request
 from .tables import FILE_HELP, add_delimiter, read
 
 _SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
@@ -33,7 +34,8 @@ answers one question by randomized response, or none. Privacy: SOURCE is protect
 delta) for each row, whatever is printed or written; each row of TARGET by the agents' epsilon. The
 schema is public and must not be made from either file. With --non-private SOURCE is not protected
 at all, and the learner is scikit-learn's logistic regression. With --chi2 the error is promised;
-with --kappa, --eta and --rounds it is only measured, privacy is promised all the same."""
+with --kappa, --eta and --rounds it is only measured, privacy is promised all the same. The file of
+--predict is not protected."""
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +74,8 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--draws", type=int, help="records for each round, with --non-private")
     _add_choices(parser)
+    add_predict(parser)
+    add_plot(parser, "the error of every test")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="go on where a run died")
     parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the result as JSON")
@@ -118,27 +122,39 @@ def _schema(arguments: argparse.Namespace) -> None:
 
 def _transfer(arguments: argparse.Namespace) -> None:
     needed = _count_agents(arguments)
-    check_output(arguments)
+    places = place_results(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     schema = _schema_of(arguments)
+    features = schema.floats if arguments.non_private else schema.bits
+    request = read_request(arguments, schema, features)
     run = _run(arguments, schema)
     source, target = (read(path, arguments) for path in (arguments.source, arguments.target))
-    agents = _agents(target, schema, arguments)
+    agents = _agents(target, schema, features, arguments.agents_epsilon)
     if needed > agents.remaining:
         count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
         raise AgentsExhausted(f"{count}: fewer --rounds or --schedule final need fewer")
-    X, y = _records(source, schema, arguments)
+    X, y = features(source), schema.labels(source)
     _say_protected(arguments)
     run.fit(X, y, agents, budget=budget)
-    deliver(_summary(run.result_, schema), arguments)
+    summary = _summary(run.result_, schema)
+    deliver_predictor(
+        arguments,
+        places,
+        summary,
+        request,
+        lambda rows: run.predict(rows).tolist(),
+        lambda: plotting.transfer(run.result_),
+    )
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
     agents = {arguments.target: (arguments.agents_epsilon, None)}
+    public = [] if arguments.predict is None else [arguments.predict]
     if arguments.non_private:
-        say_protected(arguments, agents, [arguments.source])
+        say_protected(arguments, agents, [arguments.source, *public])
     else:
-        say_protected(arguments, {arguments.source: (arguments.epsilon, arguments.delta), **agents})
+        source = arguments.epsilon, arguments.delta
+        say_protected(arguments, {arguments.source: source, **agents}, public)
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:
@@ -153,7 +169,8 @@ def _count_agents(arguments: argparse.Namespace) -> int:
         positive("--epsilon", arguments.epsilon)
         probability("--delta", arguments.delta)
         if None in (arguments.kappa, arguments.rounds) and "chi2" not in flags:
-            raise ParameterError("--chi2, or --kappa and --rounds must be given")
+            start = "kappa .1, eta 1 and rounds 10 are a start"
+            raise ParameterError(f"--chi2, or --kappa and --rounds must be given: {start}")
         if "draws" in flags:
             raise ParameterError("--draws must go with --non-private: privacy decides them else")
     if arguments.size < 1:
@@ -206,17 +223,12 @@ def _learner(schema: Schema, size: int) -> ExponentialLearner:
     return ExponentialLearner(Conjunctions(d, min(size, d), complements=True), epsilon=1.0)
 
 
-def _records(table: Table, schema: Schema, arguments: argparse.Namespace) -> tuple[Any, Any]:
-    features = schema.floats if arguments.non_private else schema.bits
-    return features(table), schema.labels(table)
-
-
-def _agents(table: Table, schema: Schema, arguments: argparse.Namespace) -> local.Agents:
+def _agents(table: Table, schema: Schema, features: Features, epsilon: float) -> local.Agents:
     # Files are often sorted, and tests ask agents in order: an order that no row decides, and the
     # same one when a run is resumed.
     order = np.random.default_rng(0).permutation(table.rows)
-    X, y = _records(table.select(order), schema, arguments)
-    return local.Agents(X, y, epsilon=arguments.agents_epsilon)
+    agents = table.select(order)
+    return local.Agents(features(agents), schema.labels(agents), epsilon=epsilon)
 
 
 def _summary(result: transfer.TransferResult, schema: Schema) -> dict[str, Any]:

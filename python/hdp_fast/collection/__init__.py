@@ -1,4 +1,9 @@
-"""Questions and reports as files: the local model between machines."""
+"""Questions and reports as files: the local model between machines.
+
+A collector writes a Question. Each device reads it, randomizes its value and writes a line with its
+report, which answer_once keeps, so that nobody gets a second answer. The collector reads the lines
+into a Collection, which estimates the mean or the frequencies.
+"""
 
 from .._support.lazy import list_only
 from .device import answer_once

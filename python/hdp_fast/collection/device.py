@@ -1,4 +1,4 @@
-"""The state of a device: its answers, so that nobody gets a second one by asking again."""
+"""The state of a device: its answers, so that nobody gets a second answer by asking again."""
 
 from __future__ import annotations
 
@@ -26,17 +26,41 @@ _FORMAT = FileFormat(
 
 
 def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
-    """Answer a question: draw the line at the first time, and return the same line ever after.
+    """Answers a question: draws the line the first time, and returns the same line ever after.
 
     The line is on the disk before it is returned, and one process at a time writes it. To repeat
-    the first answer, whatever the value is by now, costs no privacy and lets a client that was cut
-    off send it again: a collector counts it once. A refusal would tempt clients to start afresh.
+    the first answer, whatever the value is by now, costs no privacy, and a device whose connection
+    broke can send it again: a collector counts it once. A refusal would tempt people to start with
+    a new state.
 
-    path: the device's state, made where it is missing, readable for its owner alone. An empty file
-    is refused like any other that is damaged: it may have held answers.
+    Args:
+        path: The state of the device. The file is made where it is missing, and only its owner can
+            read it. An empty file is refused like any other damaged one, because it may have held
+            answers.
+        question: The question.
+        draw: Called without arguments the first time; returns the line.
 
-    Raises: ParameterError when the file cannot be used, or has an answer to another question of
-        this id; then nothing is drawn. Whatever draw raises; then nothing is written.
+    Returns:
+        The line that answers the question.
+
+    Raises:
+        ParameterError: The file cannot be used, or holds an answer to another question with this
+            id. Nothing is drawn.
+        Exception: What draw itself raises. Nothing is written.
+
+    Guarantee:
+        However often the question is asked, only one line is drawn, so that its epsilon is spent
+        once. This protects against accidents and repeated questions, not against somebody who
+        deletes or edits the file.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hdp_fast import collection, local
+        >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+        >>> draw = lambda: collection.report_lines(question, ["7.5"])[0]
+        >>> first = collection.answer_once(Path("answers.db"), question, draw)
+        >>> collection.answer_once(Path("answers.db"), question, draw) == first
+        True
     """
     asked, file = question.to_json(), StateFile(_FORMAT, path)
     if not os.path.exists(file.path):
@@ -60,7 +84,8 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
 def _read_answers(statements: Statements) -> dict[str, tuple[str, str]]:
     """The text of each question and the line that answered it, by the id of the question.
 
-    Raises: ValueError where a bit was flipped, be it in the answer to another question.
+    Raises:
+        ValueError: A bit was flipped, be it in the answer to another question.
     """
     rows = statements.rows("SELECT question, asked, line, digest FROM answer")
     if any(_digest(*row) != digest for *row, digest in rows):
@@ -69,5 +94,5 @@ def _read_answers(statements: Statements) -> dict[str, tuple[str, str]]:
 
 
 def _digest(question: str, asked: str, line: str) -> str:
-    """A checksum of a row. It finds accidents, and keeps nobody from writing another answer."""
+    """A checksum of a row. It detects accidents; it keeps nobody from writing another answer."""
     return hashlib.sha256(json.dumps([question, asked, line]).encode()).hexdigest()

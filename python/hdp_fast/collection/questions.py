@@ -1,10 +1,12 @@
-"""Questions that clients and collectors share, so that epsilon is fixed before anybody answers."""
+"""Questions that devices and collectors share, so that epsilon is fixed before anybody answers."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +34,28 @@ FREQUENCIES = ("best", "kary", "hadamard")
 
 @dataclass(frozen=True)
 class Question:
-    """What everybody is asked, and the randomizer that everybody's device answers with.
+    """A question to many people, with the randomizer that every person's device answers with.
 
     Attributes:
-        id: its name: a device that keeps a state answers it once.
-        randomizer: of a mean or of frequencies.
-        categories: for frequencies, the texts that stand for 0 to k - 1; None where values are
-            these integers themselves, and for a mean.
+        id: Name of the question, a printable text of 1 to 100 characters. A device that keeps a
+            state answers each id once.
+        randomizer: A randomizer for a mean or for frequencies.
+        categories: For frequencies, the texts that stand for the values 0 to k - 1, all different,
+            none empty or with spaces around it. None means that the values are these integers
+            themselves; a question about a mean has None.
+
+    Raises:
+        ParameterError: The id or the categories break their rule, or their number is not the
+            randomizer's k.
+
+    Examples:
+        >>> from hdp_fast import collection, local
+        >>> randomizer = local.KaryResponse(3, 1.0)
+        >>> question = collection.Question("travel", randomizer, ("bus", "bicycle", "other"))
+        >>> question.kind, question.values(["bicycle", "boat"]).tolist()
+        ('frequency', [1, 2])
+        >>> collection.Question.from_json(question.to_json()) == question
+        True
     """
 
     id: str
@@ -69,13 +86,22 @@ class Question:
         return "mean" if isinstance(self.randomizer, MeanRandomizer) else "frequency"
 
     def values(self, texts: Iterable[str]) -> NDArray[Any]:
-        """Read values as the randomizer takes them.
+        """Reads texts as the values that the randomizer takes.
 
-        A number out of range counts as the nearer end, and what is no category as the last one,
-        or the nearer end of the integers; require_categories refuses it on a device.
+        A number out of range counts as the nearer end of the range when it is randomized. A text
+        that is no category counts as the last category, and an integer that is no category as the
+        nearest one. On a device, require_categories refuses both before.
 
-        Raises: ParameterError, which does not show it, for a text that is not the number it must
-            be.
+        Args:
+            texts: The values as texts.
+
+        Returns:
+            An int64 array of categories, or a float64 array of numbers for a mean.
+
+        Raises:
+            ParameterError: A text is not a number (nan is none), or not an integer where the values
+                are integers.
+                The error does not show the text.
         """
         if self.categories is not None:
             places = {text: place for place, text in enumerate(self.categories)}
@@ -87,13 +113,18 @@ class Question:
         return np.array([_number(text) for text in texts], np.float64)
 
     def require_categories(self, texts: Iterable[str]) -> None:
-        """Refuse, on the device that holds it, a value that is none of the categories.
+        """Refuses, on the device that holds it, a value that is none of the categories.
 
-        A device that is silent for that reason tells that it holds such a value: a question about
-        frequencies needs a category for the rest.
+        A device that is silent for this reason reveals that it holds such a value. A question about
+        frequencies should therefore have a category for the rest. A question about a mean refuses
+        nothing.
 
-        Raises: ParameterError, which does not show the value; as values for a text that is no
-            integer where the categories are integers.
+        Args:
+            texts: The values as texts.
+
+        Raises:
+            ParameterError: A value is no category, or not an integer where the values are integers.
+                The error does not show the value.
         """
         if not all(map(self._is_answerable, texts)):
             offered = "one of those of the question, which needs one for the rest"
@@ -107,17 +138,32 @@ class Question:
         return True
 
     def name_frequencies(self, frequencies: NDArray[np.float64]) -> dict[str, float]:
-        """The frequencies by category."""
+        """Gives each frequency the name of its category.
+
+        Args:
+            frequencies: Floats of shape (k,).
+
+        Returns:
+            A dict from the text of the category, or from the integer as a text, to the frequency.
+        """
         names = self.categories or map(str, range(len(frequencies)))
         return dict(zip(names, frequencies.tolist(), strict=True))
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the randomizer, as JSON has them."""
+        """Returns the parameters of the randomizer, as JSON has them.
+
+        Returns:
+            A dict with the name of the randomizer and its parameters.
+        """
         parameters: dict[str, Any] = json.loads(self.randomizer.to_json())
         return parameters
 
     def to_json(self) -> str:
-        """The question as a JSON object, which from_json reads; equal texts are equal questions."""
+        """Writes the question as JSON; equal texts mean equal questions.
+
+        Returns:
+            A JSON object, which from_json reads.
+        """
         fields = {**_FORM, "id": self.id, "kind": self.kind}
         if self.categories is not None:
             fields["categories"] = self.categories
@@ -130,9 +176,16 @@ class Question:
 
     @classmethod
     def from_json(cls, text: str) -> Question:
-        """The question that to_json wrote.
+        """Reads the question that to_json wrote.
 
-        Raises: ParameterError when it is not one.
+        Args:
+            text: The JSON object.
+
+        Returns:
+            The Question.
+
+        Raises:
+            ParameterError: text is not such an object, or was written by another version.
         """
         return from_json("question", text, "hdp-fast local question", cls._from_fields)
 
@@ -153,9 +206,24 @@ class Question:
 
 
 def read_question(path: Path) -> Question:
-    """The question in a file.
+    """Reads the question in a file.
 
-    Raises: ParameterError.
+    Args:
+        path: The file, which holds what Question.to_json wrote.
+
+    Returns:
+        The Question.
+
+    Raises:
+        ParameterError: The file cannot be read, or does not hold a question.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hdp_fast import collection, local
+        >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+        >>> size = Path("question.json").write_text(question.to_json())
+        >>> collection.read_question(Path("question.json")).randomizer
+        BinaryResponse(epsilon=1.0, bounds=(0.0, 24.0)): one bit, kept with probability 0.7311
     """
     return parse_file(path, "question, a JSON object in UTF-8", Question.from_json)
 
@@ -170,9 +238,31 @@ def mean_question(
     high: float,
     beta: float,
 ) -> Question:
-    """A question about a mean, with one of MEANS: the best one needs fewest agents.
+    """Makes a question about a mean.
 
-    Raises: ParameterError.
+    Args:
+        name: The id of the question.
+        randomizer: "binary", "laplace", "piecewise" or "gaussian"; "best" takes the one that needs
+            fewest agents for an error of a twentieth of the range.
+        epsilon: Privacy parameter of each report, at least 1e-9.
+        delta: Privacy parameter of each report. "gaussian" needs it; "best" may choose "gaussian"
+            where it is given. None means 0, and the other randomizers take nothing else.
+        low: Lower end of the range of the values.
+        high: Upper end of the range, above low.
+        beta: For "best", the probability with which the error may be larger.
+
+    Returns:
+        The Question.
+
+    Raises:
+        ParameterError: A parameter breaks its rule, or delta does not suit the randomizer.
+
+    Examples:
+        >>> from hdp_fast import collection
+        >>> form = {"epsilon": 1.0, "delta": None, "low": 0.0, "high": 120.0, "beta": 0.05}
+        >>> question = collection.mean_question("minutes-to-work", randomizer="best", **form)
+        >>> question.kind, question.parameters()["randomizer"]
+        ('mean', 'BinaryResponse')
     """
     if randomizer == "best":
         alpha = (high - low) / 20
@@ -194,11 +284,28 @@ def mean_question(
 def frequency_question(
     name: str, *, randomizer: str, epsilon: float, categories: str | None, k: int | None
 ) -> Question:
-    """A question about frequencies, with one of FREQUENCIES: the best one has the least error.
+    """Makes a question about frequencies.
 
-    categories: texts with commas between; k: how many integers instead.
+    Args:
+        name: The id of the question.
+        randomizer: "kary" or "hadamard"; "best" takes the one with the smaller variance.
+        epsilon: Privacy parameter of each report, at least 1e-9.
+        categories: The texts of the categories with commas between them. None means that the values
+            are integers.
+        k: Number of categories, 2 to `2**24`, where categories is None; the values are 0 to k - 1.
 
-    Raises: ParameterError.
+    Returns:
+        The Question.
+
+    Raises:
+        ParameterError: A parameter breaks its rule.
+
+    Examples:
+        >>> from hdp_fast import collection
+        >>> form = {"epsilon": 1.0, "categories": "bus,bicycle,other", "k": None}
+        >>> question = collection.frequency_question("travel", randomizer="best", **form)
+        >>> question.categories, question.parameters()["randomizer"]
+        (('bus', 'bicycle', 'other'), 'KaryResponse')
     """
     texts = None if categories is None else tuple(text.strip() for text in categories.split(","))
     values: Any = k if texts is None else len(texts)
@@ -208,10 +315,11 @@ def frequency_question(
 
 
 def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError("a value is no number, but all must be") from None
+    with suppress(ValueError):
+        number = float(text)
+        if not math.isnan(number):
+            return number
+    raise ParameterError("a value is no number, but all must be")
 
 
 def _integer(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Lines of reports: clients write one each, and a collector reads any number of them."""
+"""Lines of reports: each device writes one, and a collector reads any number of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from .._support.validate import refuse
 from ..data.reading import open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
@@ -23,18 +24,40 @@ _FORMAT, _VERSION = "hdp_fast.report", 1
 _KEYS = {"format", "version", "question", "digest", "randomizer", "report", "id"}
 _ID = re.compile(r"[0-9a-f]{32}")
 _ID_BYTES = 16
-# No line of a client is a quarter as long.
+# No device writes a line of half this length.
 _LONGEST_LINE = 1 << 12
-# Why a line was not accepted, in the order in which that is asked.
+# The reasons to refuse a line, in the order in which they are checked.
 REASONS = ("malformed", "wrong_question", "out_of_range", "duplicates")
 
 
 def report_lines(question: Question, texts: list[str]) -> list[str]:
-    """Write one JSON line for each value, of one person each: all that leaves a device.
+    """Randomizes values and writes one JSON line for each: all that leaves a device.
 
-    The id of a line is random and independent of the value and the person.
+    Each value belongs to one person. The id of a line is random and independent of the value and
+    the person.
 
-    Raises: ParameterError for a text that is no value, or none of the categories.
+    Args:
+        question: The question that the values answer.
+        texts: The values as texts.
+
+    Returns:
+        The lines, without line ends.
+
+    Raises:
+        ParameterError: A text is not a value, or none of the categories. The error does not show
+            it.
+
+    Guarantee:
+        Each line has the epsilon and delta of question.randomizer, locally, with coins from the
+        operating system.
+
+    Examples:
+        >>> import json
+        >>> from hdp_fast import collection, local
+        >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+        >>> (line,) = collection.report_lines(question, ["7.5"])
+        >>> sorted(json.loads(line))
+        ['digest', 'format', 'id', 'question', 'randomizer', 'report', 'version']
     """
     question.require_categories(texts)
     reports = question.randomizer.sample(question.values(texts)).tolist()
@@ -52,10 +75,24 @@ def _question_fields(question: Question) -> dict[str, Any]:
 
 
 class Collection:
-    """The reports about one question, the first of each id, and how many lines were refused.
+    r"""The reports about one question: the first of each id, and how many lines were refused.
 
-    It keeps reports with their ids, and not their aggregate alone, so that duplicates are found
-    when collections of parts of the lines are merged.
+    It keeps the reports with their ids, and not their aggregate alone, so that duplicates are
+    noticed when collections of parts of the lines are merged. A line that is malformed, answers
+    another question, holds a report out of range or repeats an id is counted and dropped.
+
+    Args:
+        question: The question that the lines must answer.
+
+    Examples:
+        >>> import io
+        >>> from hdp_fast import collection, local
+        >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+        >>> lines = collection.report_lines(question, ["7.5"] * 1000) + ["no report"]
+        >>> reports = collection.Collection(question)
+        >>> reports.read(io.BytesIO("\n".join(lines).encode()), done=lambda length: None)
+        >>> reports.accepted, reports.counts()["malformed"], reports.aggregate().reports
+        (1000, 1, 1000)
     """
 
     def __init__(self, question: Question):
@@ -76,11 +113,21 @@ class Collection:
         return self.accepted + sum(self._refused.values())
 
     def counts(self) -> dict[str, int]:
-        """How many lines were read, accepted and refused, by reason."""
+        """Counts the lines that were read, accepted and refused.
+
+        Returns:
+            A dict with the keys "lines" and "accepted" and one key for each reason: "malformed",
+            "wrong_question", "out_of_range" and "duplicates".
+        """
         return {"lines": self.lines, "accepted": self.accepted, **self._refused}
 
     def read(self, handle: IO[bytes], done: Callable[[int], object]) -> None:
-        """Read every line and report its bytes to `done`; no content of a line is an error."""
+        """Reads every line of a file. Whatever a line holds, it raises no error.
+
+        Args:
+            handle: The file, open for reading bytes.
+            done: Called after each line with the number of its bytes.
+        """
         for line, length in _lines(handle):
             reason = self._accept(line)
             if reason is not None:
@@ -88,14 +135,14 @@ class Collection:
             done(length)
 
     def _accept(self, line: bytes | None) -> str | None:
-        """Accept the report in a line, or return why it was refused."""
+        """Accept the report in a line, or return the reason why it was refused."""
         fields = None if line is None else _fields(line)
         if fields is None:
             return "malformed"
         if any(fields[name] != value for name, value in self._fields.items()):
             return "wrong_question"
         least, most = self._range
-        # Not clipped: the randomizer makes no such report.
+        # A report out of range is not clipped, since the randomizer never makes one.
         if not least <= fields["report"] <= most:
             return "out_of_range"
         key = bytes.fromhex(fields["id"])
@@ -105,7 +152,17 @@ class Collection:
         return None
 
     def merge(self, other: Collection) -> None:
-        """Add another collection, whose lines count as read after those of this one."""
+        """Adds another collection, whose lines count as read after the lines of this one.
+
+        Args:
+            other: A collection about the same question.
+
+        Raises:
+            ParameterError: other is about another question.
+        """
+        if other._question != self._question:
+            rule = "collections are merged only if they are about one question"
+            refuse("other", other._question.id, rule)
         before = self.accepted + other.accepted
         self._reports = {**other._reports, **self._reports}
         for reason, count in other._refused.items():
@@ -113,17 +170,29 @@ class Collection:
         self._refused["duplicates"] += before - self.accepted
 
     def aggregate(self) -> Aggregate:
-        """The aggregate of the accepted reports."""
+        """Adds up the accepted reports.
+
+        Returns:
+            The aggregate of the question's randomizer, which estimates the mean or the frequencies.
+        """
         reports = np.fromiter(self._reports.values(), np.int64, self.accepted)
         return self._question.randomizer.aggregate(reports)
 
     def record(self) -> PrivacyRecord:
-        """What protects each report, if its client is honest."""
+        """States what protects each report, if its device is honest.
+
+        Returns:
+            A PrivacyRecord whose rng is "the clients' own".
+        """
         record = self._question.randomizer.record()
         return dataclasses.replace(record, rng="the clients' own")
 
     def to_bytes(self) -> bytes:
-        """The collection as an .npz file, which read_collection reads."""
+        """Writes the collection as the content of an .npz file.
+
+        Returns:
+            The bytes, which read_collection reads from a file.
+        """
         content = io.BytesIO()
         np.savez(
             content,
@@ -137,7 +206,8 @@ class Collection:
     def _restore(self, refused: Any, ids: Any, reports: Any) -> None:
         """Take the state that to_bytes wrote.
 
-        Raises: ParameterError when it is not such a state.
+        Raises:
+            ParameterError: The arrays are not such a state.
         """
         keys, (least, most) = ids.tobytes(), self._range
         whole = refused.dtype == reports.dtype == np.int64 and ids.dtype == np.uint8
@@ -154,9 +224,26 @@ class Collection:
 
 
 def read_collection(path: Path, question: Question) -> Collection:
-    """The collection in a file.
+    """Reads the collection in a file.
 
-    Raises: ParameterError when it is not one, or is of another question.
+    Args:
+        path: An .npz file, which holds what Collection.to_bytes wrote.
+        question: The question that the collection must be about.
+
+    Returns:
+        The Collection.
+
+    Raises:
+        ParameterError: The file cannot be read, is not a collection, or is about another question.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hdp_fast import collection, local
+        >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+        >>> path = Path("monday.npz")
+        >>> size = path.write_bytes(collection.Collection(question).to_bytes())
+        >>> collection.read_collection(path, question).counts()["lines"]
+        0
     """
     collection = Collection(question)
     with open_arrays(path) as archive:
@@ -174,7 +261,7 @@ def read_collection(path: Path, question: Question) -> Collection:
 
 
 def _lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
-    """Each line and its length, None for one that is too long to be held."""
+    """Each line and its length; None stands for a line that is too long to be held."""
     while line := handle.readline(_LONGEST_LINE):
         length, ended = len(line), line.endswith(b"\n")
         if ended or length < _LONGEST_LINE:
@@ -186,7 +273,7 @@ def _lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
 
 
 def _fields(line: bytes) -> dict[str, Any] | None:
-    """The fields of a line, if it is one that a client could have written."""
+    """The fields of a line, or None if no device could have written it."""
     try:
         fields = json.loads(line.decode("utf-8"), object_pairs_hook=_refuse_duplicate_keys)
     # Text that is not UTF-8, other JSON and numbers too long to read are all ValueErrors.
@@ -194,7 +281,7 @@ def _fields(line: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(fields, dict) or fields.keys() != _KEYS or fields["format"] != _FORMAT:
         return None
-    # bool is an int to isinstance; 1.0 and 1e0 are floats.
+    # isinstance would take a bool as an int; 1.0 and 1e0 are floats.
     if type(fields["version"]) is not int or fields["version"] != _VERSION:
         return None
     if type(fields["report"]) is not int or not isinstance(fields["id"], str):
@@ -203,7 +290,7 @@ def _fields(line: bytes) -> dict[str, Any] | None:
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object as a dict, if no key comes twice: readers differ on which value holds."""
+    """An object as a dict, without any key twice, since readers differ on which value holds."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a key comes twice")

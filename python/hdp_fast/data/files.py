@@ -1,4 +1,4 @@
-"""Reading 0/1 examples from .npy, .npz and .csv files, and writing results whole or not at all."""
+"""Reading 0/1 examples from files, and writing results whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
+from .._support.notes import note
 from .._support.types import Bits
+from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .reading import open_arrays, read_member, read_safely
+from .table import delimiter_of, guess_delimiter, is_text, name_of, open_text
 
 Array = NDArray[Any]
 
-# Numbers of a text file held as floats at any time: 32 MB, whatever the size of the file.
+# How many numbers of a text file are held as floats at once: 32 MB, whatever the size of the file.
 _CHUNK_VALUES = 1 << 22
-# A line of a million values, each as long as numbers get, is half as long.
+# Twice the length of a line of a million values, each as long as numbers get.
 _LONGEST_LINE = 1 << 26
-_CSV = "table of 0 and 1 separated by commas, in UTF-8"
+_TEXT_TABLE = "table of 0 and 1, in UTF-8"
+# What a column of labels is usually called.
+_LABEL_NAMES = ("label", "labels", "y", "target", "class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +38,8 @@ class Examples:
     """Labeled examples read from a file.
 
     Attributes:
-        X: the features, a 0/1 array (m, d) or a BitMatrix of that shape.
-        y: the labels, a 0/1 array (m,).
+        X: Features, a 0/1 array (m, d) or a BitMatrix of that shape.
+        y: Labels, a 0/1 array (m,).
     """
 
     X: Array | BitMatrix
@@ -46,30 +51,39 @@ def read_examples(
     *,
     labels: str | os.PathLike[str] | None = None,
     label: str | None = None,
+    delimiter: str | None = None,
 ) -> Examples:
-    """Read features and labels from one file, or from one file each.
+    """Reads features and labels from one file, or from one file each.
 
-    path: .npy (a matrix; needs labels), .npz (arrays X and y, or X_packed and ncols in the layout
-    of packbits(bitorder="little")), or .csv (header optional; the last column is the label).
-    labels: a .npy or .csv file with one column of labels, which then replaces those in path.
-    label: name of the label's column in a .csv file with a header.
     Pickled objects are never loaded.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError for
-        shapes that do not fit together.
-    Cost: O(m d), one copy of the data in memory.
-    Source: the formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
+    Args:
+        path: A .npy file (a matrix; it needs `labels`), a .npz file (arrays X and y, or X_packed
+            and ncols in the layout of packbits(bitorder="little")), or a text in a format of
+            `read_table`, except that its header is optional (the last column is the label). "-" is
+            the standard input.
+        labels: A .npy file or a text with one column of labels, which then replaces those in
+            `path`.
+        label: Name of the label's column in a text with a header.
+        delimiter: One character between the values of a text, as for `read_table`.
+
+    Returns:
+        The examples.
+
+    Raises:
+        ParameterError: A file cannot be read, or holds values other than 0 and 1.
+        ShapeError: Shapes do not fit together.
+
+    Cost:
+        O(m d), with one copy of the data in memory.
+
+    Source:
+        The formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
     """
     source = Path(path)
     if labels is not None and label is not None:
         raise ParameterError("labels and label must not both be given")
-    suffix = source.suffix.lower()
-    if label is not None and suffix != ".csv":
-        raise ParameterError(f"label must go with a .csv file, got label {label!r} for {source}")
-    read = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}.get(suffix)
-    if read is None:
-        raise ParameterError(f"data file must end in .npy, .npz or .csv, got {source}")
-    X, y = read(source, labels is not None, label)
+    X, y = _read_examples(source, labels is not None, label, delimiter)
     if labels is not None:
         y = read_labels(labels)
     if y is None:
@@ -82,21 +96,24 @@ def read_examples(
 
 
 def read_labels(path: str | os.PathLike[str]) -> Array:
-    """Read one column of labels.
+    """Reads one column of labels.
 
-    path: .npy with a vector, or .csv with one column and an optional header. Returns 0/1 (m,).
+    Args:
+        path: A .npy file with a vector, or a .csv file with one column and an optional header.
 
-    Raises: ParameterError for an unreadable file or values other than 0 and 1, ShapeError when it
-        holds more than one column.
-    Cost: O(m).
-    Source: as read_examples.
+    Returns:
+        A 0/1 array (m,).
+
+    Raises:
+        ParameterError: The file cannot be read, or holds values other than 0 and 1.
+        ShapeError: It holds more than one column.
     """
     source = Path(path)
     suffix = source.suffix.lower()
     if suffix == ".npy":
         values = _load_bits(source)
-    elif suffix == ".csv":
-        values = _read_csv_matrix(source)[1]
+    elif suffix == ".csv" or str(source) == "-":
+        values = _read_text_matrix(source, ",")[1]
     else:
         raise ParameterError(f"labels file must end in .npy or .csv, got {source}")
     if values.ndim == 2 and values.shape[1] == 1:
@@ -107,13 +124,13 @@ def read_labels(path: str | os.PathLike[str]) -> Array:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that write_atomically could not write, before any work is done for it.
+    """Refuses a path that write_atomically could not write, before any work is done for it.
 
-    path: where a file will be written.
+    Args:
+        path: Where a file will be written.
 
-    Raises: ParameterError naming the path and what is wrong with it.
-    Cost: constant.
-    Source: none.
+    Raises:
+        ParameterError: The path cannot be written; the text states why.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -126,13 +143,19 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the whole new one, never a part.
+    """Writes a file so that a reader sees the old content or the whole new one, never a part.
 
-    path: a regular file to create or replace, which keeps its mode; data: its content.
+    The file is written under another name in the same directory and then renamed.
 
-    Raises: ParameterError when it can't be written; the old file is then left as it was.
-    Cost: O(len(data)), synchronized to the disk, and its directory, too.
-    Source: write under another name in the same directory, then rename.
+    Args:
+        path: A regular file to create or replace, which keeps its mode.
+        data: Its content.
+
+    Raises:
+        ParameterError: The file cannot be written. The old one is then left as it was.
+
+    Cost:
+        O(len(data)); the file and its directory are synchronized to the disk.
     """
     check_writable(path)
     try:
@@ -144,7 +167,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def describe_error(error: Exception) -> str:
-    """What an exception says went wrong, in a few words."""
+    """What went wrong, according to an exception, in a few words."""
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
@@ -154,7 +177,7 @@ def _load_bits(path: Path) -> Array:
 
 
 def _check_bits(values: Array, name: str) -> Array:
-    """Integers pass as they are, for the core checks them; floats must be exactly 0 or 1."""
+    """Floats must be exactly 0 or 1; integers pass as they are, since the core checks them."""
     if values.dtype.kind in "bui":
         return values
     if values.dtype.kind != "f":
@@ -164,16 +187,32 @@ def _check_bits(values: Array, name: str) -> Array:
     return values.astype(np.uint8)
 
 
-def _read_npy(path: Path, has_labels: bool, label: str | None) -> tuple[Array, Array | None]:
+def _read_examples(
+    path: Path, has_labels: bool, label: str | None, delimiter: str | None
+) -> tuple[Array | BitMatrix, Array | None]:
+    """Features, and the labels beside them where there are some and no others."""
+    if is_text(path):
+        return _read_text(path, has_labels, label, delimiter_of(path, delimiter))
+    if label is not None:
+        raise ParameterError(f"label must go with a file of text, got label {label!r} for {path}")
+    suffix = path.suffix.lower()
+    if delimiter is not None:
+        refuse("delimiter", delimiter, f"it must not go with a {suffix} file")
+    if suffix == ".npy":
+        return _read_npy(path), None
+    if suffix == ".npz":
+        return _read_npz(path, has_labels)
+    raise ParameterError(f"data file must end in .npy, .npz, .csv, .tsv or .txt, got {path}")
+
+
+def _read_npy(path: Path) -> Array:
     X = _load_bits(path)
     if X.ndim != 2:
         raise ShapeError(f"{path} must have 2 dimensions, got {X.ndim}")
-    return X, None
+    return X
 
 
-def _read_npz(
-    path: Path, has_labels: bool, label: str | None
-) -> tuple[Array | BitMatrix, Array | None]:
+def _read_npz(path: Path, has_labels: bool) -> tuple[Array | BitMatrix, Array | None]:
     with open_arrays(path) as archive:
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
@@ -207,57 +246,64 @@ def _read_packed(archive: Any, path: Path) -> BitMatrix:
     return BitMatrix.from_packed(rows, int(columns))
 
 
-def _read_csv(path: Path, has_labels: bool, label: str | None) -> tuple[Array, Array | None]:
-    header, values = _read_csv_matrix(path)
+def _read_text(
+    path: Path, has_labels: bool, label: str | None, delimiter: str
+) -> tuple[Array, Array | None]:
+    name = name_of(path)
+    header, values = _read_text_matrix(path, delimiter)
     if has_labels:
+        if header is not None and header[-1].lower() in _LABEL_NAMES:
+            taken = "and is taken for a feature beside the other labels: leave it or them out"
+            note(f"{name} ends in a column that is named like a label, {taken}")
         return values, None
     column = values.shape[1] - 1
     if label is not None:
         if header is None or header.count(label) != 1:
-            raise ParameterError(f"label must name one column of {path}, got {label!r}")
+            raise ParameterError(f"label must name one column of {name}, got {label!r}")
         column = header.index(label)
     if values.shape[1] < 2:
-        raise ShapeError(f"{path} must have a feature and a label column, got {values.shape[1]}")
+        raise ShapeError(f"{name} must have a feature and a label column, got {values.shape[1]}")
     return np.delete(values, column, axis=1), values[:, column]
 
 
-def _read_csv_matrix(path: Path) -> tuple[list[str] | None, Bits]:
-    """The header, where there is one, and all values of a .csv file."""
-    with read_safely(path, _CSV), path.open(encoding="utf-8-sig") as handle:
-        text_lines = _read_lines(handle, path)
+def _read_text_matrix(path: Path, delimiter: str) -> tuple[list[str] | None, Bits]:
+    """The header, if there is one, and all values of a text."""
+    name = name_of(path)
+    with read_safely(name, _TEXT_TABLE), open_text(path) as handle:
+        text_lines = _read_lines(handle, name)
         first = next(text_lines, "")
-        header = _parse_csv_header(first, path)
+        header = _parse_header(first, name, delimiter)
         lines = itertools.chain([] if header else [first], text_lines)
-        width = first.count(",") + 1
-        parts = list(_read_csv_parts(lines, width, 2 if header else 1, path))
+        width = first.count(delimiter) + 1
+        parts = list(_read_text_parts(lines, width, 2 if header else 1, name, delimiter))
     if not parts:
-        raise ShapeError(f"{path} must have at least one row of values")
+        raise ShapeError(f"{name} must have at least one row of values")
     return header, np.concatenate(parts)
 
 
-def _read_lines(handle: IO[str], path: Path) -> Iterator[str]:
-    """The lines of a file, none of which is read without an end."""
+def _read_lines(handle: IO[str], name: str) -> Iterator[str]:
+    """The lines of a file, each of bounded length."""
     for number in itertools.count(1):
         line = handle.readline(_LONGEST_LINE)
         if not line:
             return
         if len(line) == _LONGEST_LINE:
-            raise ParameterError(f"line {number} of {path} must end after a table's row of values")
+            raise ParameterError(f"line {number} of {name} must end after a table's row of values")
         yield line
 
 
-def _parse_csv_header(first: str, path: Path) -> list[str] | None:
-    fields = [field.strip().strip('"') for field in first.split(",")]
+def _parse_header(first: str, name: str, delimiter: str) -> list[str] | None:
+    fields = [field.strip().strip('"') for field in first.split(delimiter)]
     numeric = [_is_number(field) for field in fields]
     if not first:
-        raise ShapeError(f"{path} is empty: it must have at least one row of values")
+        raise ShapeError(f"{name} is empty: it must have at least one row of values")
     if not first.strip():
-        raise ShapeError(f"{path} must not start with an empty line")
+        raise ShapeError(f"{name} must not start with an empty line")
     if all(numeric):
         return None
     if any(numeric):
         # Taking such a line for a header would silently drop a damaged row of values.
-        raise ParameterError(f"line 1 of {path} must be all names or all 0 and 1")
+        raise ParameterError(f"line 1 of {name} must be all names or all 0 and 1")
     return fields
 
 
@@ -269,7 +315,9 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def _read_csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> Iterator[Bits]:
+def _read_text_parts(
+    lines: Iterator[str], width: int, line: int, name: str, delimiter: str
+) -> Iterator[Bits]:
     rows = max(1, _CHUNK_VALUES // width)
     while chunk := list(itertools.islice(lines, rows)):
         filled = [text for text in chunk if not text.isspace()]
@@ -277,11 +325,13 @@ def _read_csv_parts(lines: Iterator[str], width: int, line: int, path: Path) -> 
             with warnings.catch_warnings():
                 # An empty chunk is no mistake here: the end of the file may be blank lines.
                 warnings.simplefilter("ignore", UserWarning)
-                values = np.loadtxt(filled, delimiter=",", comments=None, ndmin=2, quotechar='"')
+                values = np.loadtxt(
+                    filled, delimiter=delimiter, comments=None, ndmin=2, quotechar='"'
+                )
         except ValueError:
             values = None
         if values is None or (filled and values.shape[1] != width) or not _are_bits(values):
-            raise _find_csv_error(chunk, width, line, path)
+            raise _find_text_error(chunk, width, line, name, delimiter)
         if filled:
             yield values.astype(np.uint8)
         line += len(chunk)
@@ -291,18 +341,22 @@ def _are_bits(values: Array) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def _find_csv_error(chunk: list[str], width: int, line: int, path: Path) -> Exception:
-    """Find the first line that breaks a rule; only reached when one does."""
+def _find_text_error(
+    chunk: list[str], width: int, line: int, name: str, delimiter: str
+) -> Exception:
+    """Finds the first line that breaks a rule; called only when there is one."""
     for number, text in enumerate(chunk, start=line):
-        fields = [field.strip().strip('"') for field in text.split(",")]
+        fields = [field.strip().strip('"') for field in text.split(delimiter)]
         if text.isspace():
             continue
+        hint = guess_delimiter(fields)
         if len(fields) != width:
             return ShapeError(
-                f"line {number} of {path} must have {width} values, {len(fields)} found"
+                f"line {number} of {name} must have {width} values, {len(fields)} found{hint}"
             )
         for column, field in enumerate(fields, start=1):
             if not _is_number(field) or float(field) not in (0, 1):
                 # The place, never the value: a file of other numbers is a private one, too.
-                return ParameterError(f"line {number}, column {column} of {path} must be 0 or 1")
-    return ParameterError(f"{path} must be a {_CSV}")
+                where = f"line {number}, column {column} of {name}"
+                return ParameterError(f"{where} must be 0 or 1{hint}")
+    return ParameterError(f"{name} must be a {_TEXT_TABLE}")

@@ -1,4 +1,4 @@
-"""Hypotheses in words, and in no more of them than it takes to say the same."""
+"""Hypotheses in words, and in no more words than necessary."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _CONSTANT = {False: "always 0", True: "always 1"}
 
 
 class Bit(NamedTuple):
-    """A feature that is 0 or 1: what is known of its column, and what it says.
+    """A feature that is 0 or 1: what is known of its column, and what it states.
 
     Attributes:
-        column: bits of different columns have nothing to do with each other.
-        cut: the bit is 1 where the column's value is at least this; None for a category, of which
-            each column has one at most.
-        text: as "age>=40".
+        column: Name of the column. Bits of different columns are unrelated.
+        cut: The bit is 1 where the column's value is at least `cut`. It is None for a category, and
+            a row has at most one category of a column.
+        text: What the bit states, such as "age>=40".
     """
 
     column: str
@@ -38,11 +38,14 @@ class Literal(NamedTuple):
 
     @property
     def negated(self) -> Literal:
-        """The other one of the bit's two literals."""
+        """The other literal of the same bit."""
         return Literal(self.bit, 1 - self.value)
 
     def holds(self, state: Bit | None) -> bool:
-        """Whether it is true of a column that has this bit, and of no higher cut; or none."""
+        """Whether it is true in a row where `state` is the column's category or highest cut.
+
+        State None stands for a row in which all bits of the column are 0.
+        """
         if state is None:
             bit = False
         else:
@@ -51,12 +54,12 @@ class Literal(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What hypotheses speak of.
+    """The features that hypotheses are about.
 
     Attributes:
-        bits: of conjunctions and the like, by their numbers.
-        numbers: names of what halfspaces weigh.
-        unit: whether these numbers lie in [0, 1].
+        bits: What conjunctions and the like are about, by number.
+        numbers: Names of what halfspaces weigh.
+        unit: Whether these numbers lie in [0, 1].
     """
 
     bits: Sequence[Bit]
@@ -70,11 +73,10 @@ class Features(NamedTuple):
 
 
 def describe(hypothesis: Mapping[str, Any], features: Features) -> str:
-    """The words: no double negation, nothing that follows from the rest, constants as constants.
+    """Words without double negation and without what follows from the rest; constants as constants.
 
-    hypothesis: as hdp_fast.learners describes it.
-
-    Raises: KeyError, IndexError, TypeError or ValueError for anything else.
+    The hypothesis is a description as hdp_fast.learners makes it. Anything else raises KeyError,
+    IndexError, TypeError or ValueError.
     """
     kind = hypothesis["kind"]
     if kind == "vote":
@@ -104,7 +106,7 @@ def _describe_conjunction(literals: Iterable[Literal], complement: bool) -> str:
 
 
 def _drop_implied(literals: Iterable[Literal]) -> list[Literal] | None:
-    """Those that the others do not imply, in their order; None where they contradict each other."""
+    """The literals that the others do not imply, in order; None if they contradict each other."""
     distinct = list(dict.fromkeys(literals))
     columns: dict[str, list[Literal]] = {}
     for literal in distinct:
@@ -118,7 +120,7 @@ def _drop_implied(literals: Iterable[Literal]) -> list[Literal] | None:
 
 
 def _strongest(column: Sequence[Literal]) -> set[Literal]:
-    """Of literals of one column that can all be true, those that imply the others."""
+    """The literals of one column that imply its others, if all of them can be true together."""
     demanded = [literal for literal in column if literal.value]
     refused = [literal for literal in column if not literal.value]
     if column[0].bit.cut is None:
@@ -128,7 +130,7 @@ def _strongest(column: Sequence[Literal]) -> set[Literal]:
 
 
 def _states(column: Iterable[Literal]) -> list[Bit | None]:
-    """All that can be true of a column, as far as these literals tell it apart."""
+    """All states of a column that these literals can tell apart."""
     return [None, *dict.fromkeys(literal.bit for literal in column)]
 
 
@@ -162,7 +164,8 @@ def _describe_parity(texts: Sequence[str], complement: bool) -> str:
 
 def _describe_halfspace(weights: Sequence[float], bias: float, features: Features) -> str:
     named = list(zip(weights, features.numbers, strict=True))
-    # Added in the order in which predictions are: rounding keeps the order of sums.
+    # Terms are added in the order in which predictions add them. Rounding is monotonic, so that
+    # no prediction lies outside these bounds.
     least = _add([min(weight, 0.0) for weight in weights]) + bias
     most = _add([max(weight, 0.0) for weight in weights]) + bias
     if (features.unit and (least >= 0 or most < 0)) or not any(weights):
@@ -173,7 +176,7 @@ def _describe_halfspace(weights: Sequence[float], bias: float, features: Feature
 
 
 def _add(values: Iterable[float]) -> float:
-    """The sum with a rounding for each term, which Python's own has not everywhere."""
+    """The sum with a rounding after each term, unlike the built-in sum of some Pythons."""
     return functools.reduce(operator.add, values, 0.0)
 
 

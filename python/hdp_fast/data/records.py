@@ -1,9 +1,9 @@
-"""Records on their way to a caller's code: each part a copy of its own, that tells of no other row.
+"""Parts of the records on their way to a caller's code: each a copy that reveals no other row.
 
-An array, a sparse matrix or a data frame is more than its rows: it has a memory that others look
-at, too, and may carry what the whole table has, such as the categories that occur in it. Whoever
-works on one part in place, or reads what goes along with it, must neither write to another part
-nor read of it.
+An array, a sparse matrix or a data frame is more than its rows. It has memory that other parts
+share, and it may carry what belongs to the whole table, such as the categories that occur in it.
+Code that changes its part in place, or reads what comes with it, must neither change another part
+nor learn anything about it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from .._support.validate import array
 from ..exceptions import ParameterError, ShapeError
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, type(None))
-# What nobody can change in place.
+# Types of entries that cannot be changed in place.
 _CONSTANTS = {str, bytes, bool, int, float, type(None)}
 
 
 def check_features(name: str, value: Any) -> Any:
-    """A data frame of pandas or polars or a sparse matrix as it is, and all else as an array.
+    """A data frame or a sparse matrix as it is, and everything else as an array.
 
-    Raises: ShapeError, ParameterError as check_values; ParameterError for columns of a data frame
-        that no member could have as its own.
+    Data frames are those of pandas and polars.
+
+    It raises ShapeError and ParameterError as check_values does, and ParameterError for columns of
+    a data frame that cannot be copied for one member alone.
     """
     if _is_instance(value, "pandas", "DataFrame", "Series"):
         _check_columns(name, value)
@@ -44,13 +46,12 @@ def check_features(name: str, value: Any) -> Any:
 
 
 def check_values(name: str, value: ArrayLike) -> NDArray[Any]:
-    """An array of the declared dtype; without one of float64. Texts become objects.
+    """An array of the declared dtype, or of float64 if none is declared. Texts become objects.
 
-    One entry, a float among integers in a list or the longest of all texts, must not decide what
-    everybody's entries become, and a number beyond float64 is infinite.
-
-    Raises: ShapeError for rows that differ in length; ParameterError for masked arrays, and for
-        lists that hold neither numbers alone nor texts alone.
+    One entry, such as a float among integers in a list or the longest of all texts, must not decide
+    what everybody's entries become. A number beyond float64 becomes infinite. It raises ShapeError
+    for rows that differ in length, and ParameterError for masked arrays and for lists that hold
+    neither numbers alone nor texts alone.
     """
     entries = array(name, value)
     if hasattr(value, "dtype"):
@@ -90,19 +91,18 @@ def take_rows(X: Any, indices: Any) -> Any:
 
 
 def count_rows(X: Any) -> int:
-    """How many rows there are in what check_features returned."""
+    """The number of rows of what check_features returned."""
     return int(X.shape[0])
 
 
 def copy_rows(part: Any, *, public: bool) -> Any:
-    """A copy of some rows that shares nothing with anybody; writable, rows after rows in memory.
+    """A copy of some rows that shares nothing with anybody; it is writable and C-contiguous.
 
-    A data frame loses its index and attrs. public: whether all rows of the table are:
-    then a column keeps its categories. Else a category that does not occur is gone, and the order
-    of the others, unless it is declared, is that of the part alone. Categories that are numbers are
-    float64, and texts are objects, whatever the whole table has.
-
-    Raises: what copying an entry raises, so that a member must call it in silence.
+    A data frame loses its index and attrs. If all rows of the table are public, a column keeps its
+    categories. Otherwise a category that does not occur is dropped, and the order of the others,
+    unless it is declared, is that of the part alone. Categories that are numbers are float64, and
+    texts are objects, whatever the whole table has. Copying an entry may raise, so that a member
+    must call this in silence.
     """
     if _is_instance(part, "pandas", "Series"):
         return _copy_pandas(part.to_frame(), public).iloc[:, 0].rename(part.name)
@@ -116,7 +116,7 @@ def copy_rows(part: Any, *, public: bool) -> Any:
 
 
 def copy_array(part: NDArray[Any]) -> NDArray[Any]:
-    """A plain array of the same entries: of no subclass, whose attributes are a whole table's."""
+    """A plain array of the same entries: a subclass's attributes may be those of a whole table."""
     made = np.empty(part.shape, drop_metadata(part.dtype))
     made[...] = part
     return _copy_objects(made) if made.dtype.hasobject else made
@@ -131,7 +131,7 @@ def _copy_objects(entries: NDArray[Any]) -> NDArray[Any]:
 def _copy_sparse(part: Any) -> Any:
     sparse = sys.modules["scipy.sparse"]
     kind = sparse.csr_matrix if sparse.isspmatrix(part) else sparse.csr_array
-    # The type of the indices follows from this part, not from the entries of the whole.
+    # The constructor takes the indices' dtype from this part, not from the whole matrix.
     parts = copy_array(part.data), part.indices.copy(), part.indptr.copy()
     return kind(parts, shape=part.shape)
 
@@ -157,11 +157,11 @@ def _copy_pandas(part: Any, public: bool) -> Any:
 
 def _copy_categories(column: Any, public: bool) -> Any:
     pandas = sys.modules["pandas"]
-    # What does not occur in a part may not even be looked at: it could fail.
+    # Categories that do not occur in the part must not even be read, since reading could fail.
     codes = (column if public else column.cat.remove_unused_categories()).cat
     labels = codes.categories.astype(object)
     numbers = len(labels) > 0 and _all_of(_NUMBERS, labels)
-    # One float among integers, or a missing entry, has made floats of all categories.
+    # One float among integers, or a missing entry, may have turned all categories into floats.
     plain = [float(category) for category in labels] if numbers else list(labels)
     entries = pandas.Series([*plain, None], dtype=object).to_numpy()[codes.codes]
     kept = list(dict.fromkeys(plain))
@@ -174,7 +174,7 @@ def _copy_categories(column: Any, public: bool) -> Any:
 
 def _copy_polars(part: Any) -> Any:
     polars = sys.modules["polars"]
-    # A list of categories belongs to all that use it, or to the whole process.
+    # A list of categories is shared by all columns that use it, or by the whole process.
     wanted = {name: _without_categories(dtype) for name, dtype in part.schema.items()}
     changed = {name: dtype for name, dtype in wanted.items() if dtype != part.schema[name]}
     made = part.cast(changed).rechunk().clone()
@@ -200,7 +200,7 @@ def _without_categories(dtype: Any) -> Any:
 
 
 def _is_instance(value: Any, module: str, *names: str) -> bool:
-    """Whether it is one of these, without importing what nobody has."""
+    """Whether the value is of one of these classes; no library is imported for it."""
     library = sys.modules.get(module)
     kinds = tuple(getattr(library, name) for name in names if library)
     return isinstance(value, kinds)

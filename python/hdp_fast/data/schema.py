@@ -1,8 +1,8 @@
-"""What a public file, or its author, says of a table's columns: how rows become features.
+"""Public schemas: what is known of a table's columns in advance, and how rows become features.
 
-A schema is public: it is written by hand, or from a file about nobody who is to be protected, and
-never from the private records. Private values that it does not foresee raise nothing and warn of
-nothing: a category outside its list has all bits 0, a number outside its bounds is clipped.
+A schema is public. It is written by hand, or made from a file about nobody who is to be protected,
+and never from the private records. Private values that it does not foresee raise nothing and warn
+of nothing: a category outside its list has all bits 0, and a number outside its bounds is clipped.
 """
 
 from __future__ import annotations
@@ -33,16 +33,25 @@ from .hypothesis_words import Bit, Features, describe
 from .table import Column, Table
 
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
-# A public column of texts with more distinct ones holds names or free text, not categories.
+# A public column with more distinct texts holds names or free text rather than categories.
 _MOST_VALUES = 64
+_WRITER = "hdp-fast schema (Schema.to_json)"
 
 
 @dataclass(frozen=True)
 class Category:
-    """A column of names, each from a public list; one bit a name.
+    """A column whose values are names from a public list; each name becomes a bit.
 
     Attributes:
-        values: the names, at least one, each another.
+        values: The names, at least one, all different. Spaces around them are dropped.
+
+    Raises:
+        ParameterError: `values` is no list of texts, is empty, or lists a text twice.
+
+    Examples:
+        >>> from hdp_fast.data import Category, Label, Schema
+        >>> Schema(Label("income", above=50), {"sex": Category(("female", "male"))}).names
+        ['sex=female', 'sex=male']
     """
 
     values: tuple[str, ...]
@@ -66,14 +75,24 @@ class Category:
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers between public bounds; one bit, value >= cut, for each cut.
+    """A column of numbers between public bounds; each cut becomes a bit, value >= cut.
 
-    What is no number has all bits 0, and counts as low where numbers are asked for.
+    As a float feature the column is scaled from its bounds to [0, 1]. A value that is no number has
+    all bits 0, and counts as `low` among the float features.
 
     Attributes:
-        low: lower bound, finite.
-        high: upper bound, finite, above low.
-        cuts: finite, increasing; none means the three that quarter the interval of the bounds.
+        low: Lower bound, finite.
+        high: Upper bound, finite and above `low`.
+        cuts: Cut points, finite and increasing. If there are none, the three that quarter the
+            interval of the bounds are taken.
+
+    Raises:
+        ParameterError: A bound or a cut is not finite, or they are not in order.
+
+    Examples:
+        >>> from hdp_fast.data import Number
+        >>> Number(0, 100)
+        Number(low=0.0, high=100.0, cuts=(25.0, 50.0, 75.0))
     """
 
     low: float
@@ -108,8 +127,11 @@ class Number:
 class Ignore:
     """A column that is no feature.
 
-    Attributes:
-        none.
+    Examples:
+        >>> from hdp_fast.data import Ignore, Label, Number, Schema
+        >>> columns = {"name": Ignore(), "age": Number(0, 100, (40,))}
+        >>> Schema(Label("income", above=50), columns).names
+        ['age>=40']
     """
 
     def _json(self) -> dict[str, Any]:
@@ -118,16 +140,28 @@ class Ignore:
 
 @dataclass(frozen=True)
 class Label:
-    """Which rows have label 1, or between which bounds a label lies that is a number.
+    """Which rows have label 1, or between which bounds a label that is a number lies.
 
-    All other rows, those without a value included, have 0; what is no number counts as the lower
-    bound.
+    Exactly one of `positive`, `above` and `bounds` is passed. All rows to which the rule does not
+    apply have label 0, and so have those without a value. With `bounds`, a value that is no number
+    counts as the lower bound.
 
     Attributes:
-        column: its name.
-        positive: the values that count as 1, or None.
-        above: the number above which a value counts as 1, or None.
-        bounds: finite, the lower one first, or None; exactly one of the three is given.
+        column: Name of the label's column.
+        positive: The values that count as 1, texts, all different; None for another rule.
+        above: The number above which a value counts as 1; None for another rule.
+        bounds: The lower and the upper bound of a label that is a number, finite; None for another
+            rule.
+
+    Raises:
+        ParameterError: Not exactly one rule is passed, or one is malformed.
+
+    Examples:
+        >>> from hdp_fast.data import Label
+        >>> Label("income", positive=(">50K",))
+        Label(column='income', positive=('>50K',), above=None, bounds=None)
+        >>> Label("income", bounds=(0, 200_000)).bounds
+        (0.0, 200000.0)
     """
 
     column: str
@@ -170,8 +204,23 @@ class Schema:
     """How the rows of a table become labeled features.
 
     Attributes:
-        label: which rows have label 1, or its bounds where it is a number.
-        columns: Category, Number or Ignore by the column's name; other columns are not looked at.
+        label: The rule of the label, a `Label`.
+        columns: `Category`, `Number` or `Ignore` by the column's name. Other columns of a table are
+            not read.
+
+    Raises:
+        ParameterError: No column is a feature, a column is of another kind, or the label is a
+            feature.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import Category, Label, Number, Schema, read_table
+        >>> columns = {"sex": Category(("female", "male")), "age": Number(0, 100, (40,))}
+        >>> schema = Schema(Label("income", above=50), columns)
+        >>> np.savez("people.npz", sex=["female", "male"], age=[45, 25], income=[60, 20])
+        >>> table = read_table("people.npz")
+        >>> schema.bits(table).tolist(), schema.labels(table).tolist()
+        ([[1, 0, 1], [0, 1, 0]], [1, 0])
     """
 
     label: Label
@@ -189,12 +238,12 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """What each bit says, as "sex=female" or "age>=40"."""
+        """What each bit states, such as "sex=female" or "age>=40"."""
         return [text for name, kind in self._features().items() for text in kind._names(name)]
 
     @property
     def float_names(self) -> list[str]:
-        """What each of the numbers is: a category's bit, or a column from its bounds to [0, 1]."""
+        """What each float feature is: a category's bit, or a number's column scaled to [0, 1]."""
         return [
             text
             for name, kind in self._features().items()
@@ -202,39 +251,56 @@ class Schema:
         ]
 
     def bits(self, table: Table) -> Bits:
-        """The features as bits.
+        """Makes the features as bits.
 
-        table: has every column of the schema that is not ignored. Returns uint8 (m, d), column j as
-        names[j] says.
+        Args:
+            table: A table with every column of the schema that is not ignored.
 
-        Raises: ParameterError for a missing column; nothing for any value in it.
-        Cost: O(m d).
-        Source: none.
+        Returns:
+            An array of uint8 (m, d), whose column j is what names[j] states.
+
+        Raises:
+            ParameterError: A column is missing. No value in a column raises anything.
+
+        Cost:
+            O(m d).
         """
         columns = [(kind, table.column(name)) for name, kind in self._features().items()]
         return np.concatenate([kind._bits(c)[c.codes] for kind, c in columns], axis=1)
 
     def floats(self, table: Table) -> Floats:
-        """The features as numbers: a bit for each category, a number scaled from its bounds.
+        """Makes the features as numbers: bits for categories, and numbers scaled from their bounds.
 
-        table: as bits. Returns float64 (m, k), all in [0, 1].
+        Args:
+            table: A table with every column of the schema that is not ignored.
 
-        Raises: ParameterError for a missing column; nothing for any value in it.
-        Cost: O(m k).
-        Source: none.
+        Returns:
+            An array of float64 (m, k), all in [0, 1], whose column j is what float_names[j] states.
+
+        Raises:
+            ParameterError: A column is missing. No value in a column raises anything.
+
+        Cost:
+            O(m k).
         """
         columns = [(kind, table.column(name)) for name, kind in self._features().items()]
         return np.concatenate([kind._floats(c)[c.codes] for kind, c in columns], axis=1)
 
     def labels(self, table: Table) -> Bits:
-        """The labels, 0 or 1.
+        """Makes the labels, 0 or 1.
 
-        table: has the label's column. Returns uint8 (m,).
+        Args:
+            table: A table with the label's column.
 
-        Raises: ParameterError for a missing column, and where the label is a number; nothing for
-            any value in it.
-        Cost: O(m).
-        Source: none.
+        Returns:
+            An array of uint8 (m,).
+
+        Raises:
+            ParameterError: The column is missing, or the label has bounds, so that it is a number.
+                No value in the column raises anything.
+
+        Cost:
+            O(m).
         """
         if self.label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
@@ -243,28 +309,48 @@ class Schema:
         return self.label._bits(column)[column.codes]
 
     def float_labels(self, table: Table) -> Floats:
-        """The labels as numbers in [-1, 1]: -1 and 1 for 0 and 1, or scaled from their bounds.
+        """Makes the labels as numbers in [-1, 1], scaled from their bounds; 0 becomes -1.
 
-        table: has the label's column. Returns float64 (m,).
+        Args:
+            table: A table with the label's column.
 
-        Raises: ParameterError for a missing column; nothing for any value in it.
-        Cost: O(m).
-        Source: none.
+        Returns:
+            An array of float64 (m,).
+
+        Raises:
+            ParameterError: The column is missing. No value in it raises anything.
+
+        Cost:
+            O(m).
         """
         column = table.column(self.label.column)
         return self.label._floats(column)[column.codes]
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
-        """A hypothesis about the features in words, as "sex=female and not age>=40".
+        """Puts a hypothesis about the features into words, such as "sex=female and not age>=40".
 
-        hypothesis: as hdp_fast.learners describes it; a conjunction over the bits, a halfspace over
-        the numbers, or a vote of such. What follows from the rest, as age>=30 from age>=40, is left
-        out; one that never changes its mind is "always 0" or "always 1"; a vote of which more than
-        half are one hypothesis is that hypothesis.
+        What follows from the rest is left out, as age>=30 follows from age>=40. A hypothesis that
+        is constant is "always 0" or "always 1". A vote in which more than half are one hypothesis
+        is that hypothesis.
 
-        Raises: ParameterError for anything else.
-        Cost: that of the text.
-        Source: none.
+        Args:
+            hypothesis: A description as `hdp_fast.learners` makes it: a conjunction, a parity or a
+                number of literals over the bits, a halfspace or linear model over the float
+                features, or a vote of such.
+
+        Returns:
+            The words.
+
+        Raises:
+            ParameterError: The hypothesis is something else, or is about other features.
+
+        Examples:
+            >>> from hdp_fast.data import Category, Label, Number, Schema
+            >>> columns = {"sex": Category(("female", "male")), "age": Number(0, 100, (40,))}
+            >>> schema = Schema(Label("income", above=50), columns)
+            >>> schema.words({"kind": "conjunction", "features": [0, 2], "values": [1, 0],
+            ...     "complement": False})
+            'sex=female and not age>=40'
         """
         try:
             return describe(hypothesis, self._bit_features())
@@ -273,7 +359,7 @@ class Schema:
             raise ParameterError(f"hypothesis is something else, but {rule}") from None
 
     def _bit_features(self) -> Features:
-        """What the bits are of, for words of hypotheses."""
+        """The bits and the numbers, for the words of hypotheses."""
         bits = [
             Bit(name, cut, text)
             for name, kind in self._features().items()
@@ -282,29 +368,40 @@ class Schema:
         return Features(bits, self.float_names, unit=True)
 
     def to_json(self) -> str:
-        """The schema as a JSON object, with the version of its format.
+        """Writes the schema as a JSON object, with the version of its format.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The text.
         """
         columns = {name: kind._json() for name, kind in self.columns.items()}
         return json.dumps({**_FORMAT, "label": self.label._json(), "columns": columns}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
-        """The schema that to_json or somebody by hand wrote.
+        """Reads a schema that `to_json` or a person wrote.
 
-        text: a JSON object {"format": "hdp_fast.schema", "version": 1, "label": {"column": name,
-        and "positive": [value, ...], "above": number or "bounds": [low, high]}, "columns": {name:
-        {"kind": "category", "values": [value, ...]} or {"kind": "number", "bounds": [low, high],
-        "cuts": [number, ...]}, one of the two optional, or {"kind": "ignore"}}}.
+        The object is {"format": "hdp_fast.schema", "version": 1, "label": ..., "columns": {name:
+        ...}}. The label is {"column": name} with one of "positive": [value, ...], "above": number
+        and "bounds": [low, high]. A column is {"kind": "category", "values": [value, ...]},
+        {"kind": "number", "bounds": [low, high], "cuts": [number, ...]} with one of the two
+        optional, or {"kind": "ignore"}.
 
-        Raises: ParameterError when it is not one.
-        Cost: that of the text.
-        Source: none.
+        Args:
+            text: The JSON object.
+
+        Returns:
+            The schema.
+
+        Raises:
+            ParameterError: The text is something else.
+
+        Examples:
+            >>> from hdp_fast.data import Label, Number, Schema
+            >>> schema = Schema(Label("income", above=50), {"age": Number(0, 100, (40,))})
+            >>> Schema.from_json(schema.to_json()) == schema
+            True
         """
-        return from_json("schema", text, "Schema.to_json", cls._from_fields)
+        return from_json("schema", text, _WRITER, cls._from_fields)
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Schema:
@@ -323,7 +420,7 @@ class Schema:
         except ParameterError as error:
             raise ParameterError(f"schema: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            rule = "it must be what Schema.to_json wrote"
+            rule = f"it must be what {_WRITER} wrote"
             raise ParameterError(f"schema: {type(error).__name__}: {error}, but {rule}") from None
         return cls(label, columns)
 
@@ -331,19 +428,37 @@ class Schema:
     def from_public(
         cls, table: Table, label: Label, *, cuts: int = 4, labeled: bool = True
     ) -> Schema:
-        """A schema from a PUBLIC table: what it holds may be known to everybody.
+        """Makes a schema from a PUBLIC table, whose content everybody may know.
 
-        table: a column of numbers gets its least and largest as bounds, and cut points at equal
-        shares of the rows. A column of at most 64 texts gets them as categories. Constant columns
-        and those of more texts are ignored. label: its column is no feature. cuts: how many cut
-        points at most, at least 1. labeled: whether the table must have the label's column, of
-        which a misspelt name would make a feature; there must then be rows of label 1 and others,
-        or numbers between the label's bounds.
+        A column of numbers gets its least and its largest value as bounds, and cut points at equal
+        shares of the rows. A column of at most 64 different texts gets them as categories. Constant
+        columns and columns of more texts are ignored.
 
-        Raises: ParameterError when no column can be a feature, the label's is missing, or what the
-            label says of it holds of no row, or of every row.
-        Cost: O(m log m) for each column.
-        Source: none.
+        Args:
+            table: The public table.
+            label: The rule of the label; its column is no feature.
+            cuts: How many cut points a column of numbers gets at most, at least 1.
+            labeled: Whether the table must have the label's column. If so, a misspelt name cannot
+                make a feature of that column. There must then be rows of label 1 and others, or
+                numbers between the label's bounds.
+
+        Returns:
+            The schema.
+
+        Raises:
+            ParameterError: No column can be a feature, the label's column is missing, or the
+                label's rule applies to no row or to every row.
+
+        Cost:
+            O(m log m) for each column.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast.data import Label, Schema, read_table
+            >>> np.savez("public.npz", sex=["female", "male"], age=[45, 25], income=[60, 20])
+            >>> public = read_table("public.npz", public=True)
+            >>> Schema.from_public(public, Label("income", above=50), cuts=1).names
+            ['sex=female', 'sex=male', 'age>=45']
         """
         if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
@@ -357,12 +472,12 @@ class Schema:
 
 
 def _cuts_of(kind: Category | Number) -> Sequence[float | None]:
-    """The cut of each bit; None for those of a category."""
+    """The cut of each bit; None for each bit of a category."""
     return kind.cuts if isinstance(kind, Number) else [None] * len(kind.values)
 
 
 def _check_label(label: Label, column: Column) -> None:
-    """Refuses a rule that tells no rows of a public column apart; its values may be shown."""
+    """Refuses a rule that tells no rows of a public column apart; an error may show its values."""
     where = f"column {label.column!r} of the public table"
     if label.positive is not None:
         for value in label.positive:
@@ -386,10 +501,7 @@ def _check_label(label: Label, column: Column) -> None:
 
 
 def _describe_numbers(label: Label, column: Column) -> str:
-    """Which numbers a public column holds.
-
-    Raises: ParameterError when there are none.
-    """
+    """Which numbers a public column holds; ParameterError if it holds none."""
     numbers = column.numbers()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
@@ -427,8 +539,8 @@ def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
 
 def _place_cuts(values: Floats, cuts: int) -> Number:
     shares = np.arange(1, cuts + 1) / (cuts + 1)
-    # Values of the column itself, so that a cut of whole numbers is one; at the least value, the
-    # bit would be 1 for everybody.
+    # Cuts are values of the column itself, so that those of whole numbers are whole. With a cut at
+    # the least value the bit would be 1 in every row.
     quantiles = np.unique(np.quantile(values, shares, method="higher"))
     low, high = float(values.min()), float(values.max())
     inner = quantiles[quantiles > low] if (quantiles > low).any() else np.array([high])

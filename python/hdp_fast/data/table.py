@@ -1,7 +1,7 @@
 """Tables with named columns, read from .csv, .npz and .parquet files.
 
-A column is kept as its distinct values and, for every row, the number of the row's value: what
-hdp_fast.data.schema makes of a table is worked out once for every distinct value.
+A column is kept as its distinct values and, for every row, the number of that row's value. What a
+schema makes of a table is therefore computed once for each distinct value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .._support.validate import guess, refuse
 from ..exceptions import ParameterError, ShapeError
 from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
 
-# Rows of a text file held as text at any time.
+# How many rows of a text file are held as text at once.
 _CHUNK_ROWS = 1 << 14
 # Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
 _WHOLE = 1 << 53
@@ -41,34 +41,49 @@ class Column:
     """One column of a table.
 
     Attributes:
-        texts: the distinct values, as texts without spaces around them; "" where one is missing.
-        codes: for each row the place of its value among them, intp (m,).
+        texts: The distinct values as texts, without spaces around them; "" for a missing value.
+        codes: For each row the place of its value in `texts`, intp (m,).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import Column
+        >>> column = Column(("40", "n/a"), np.array([0, 1, 0]))
+        >>> column.numbers()[column.codes]
+        array([40., nan, 40.])
     """
 
     texts: tuple[str, ...]
     codes: NDArray[np.intp]
 
     def numbers(self) -> NDArray[np.float64]:
-        """The distinct values as numbers, NaN for what is none.
+        """Reads the distinct values as numbers, NaN for what is none.
 
-        Returns float64 (k,) for k distinct values.
+        Returns:
+            An array of float64 (k,) for k distinct values.
 
-        Raises: nothing.
-        Cost: O(k).
-        Source: none.
+        Cost:
+            O(k).
         """
         return np.array([_to_number(text) for text in self.texts], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows with named columns.
+    """Rows with named columns, as `read_table` makes them.
 
     Attributes:
-        columns: the columns by name, all of one length.
-        rows: how many rows there are.
-        name: what errors call it, such as its file.
-        public: whether errors may show the names of its columns.
+        columns: The columns by name, all of one length.
+        rows: Number of rows.
+        name: What errors call the table, such as its file.
+        public: Whether errors may show the names of its columns.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import read_table
+        >>> np.savez("people.npz", sex=["female", "male", "female"], age=[45, 25, 30])
+        >>> table = read_table("people.npz")
+        >>> table.rows, list(table.columns), table.column("sex").texts
+        (3, ['sex', 'age'], ('female', 'male'))
     """
 
     columns: dict[str, Column]
@@ -77,31 +92,40 @@ class Table:
     public: bool = False
 
     def column(self, name: str) -> Column:
-        """The column of this name.
+        """Returns the column with this name.
 
-        name: one of columns.
+        Args:
+            name: Name of the column.
 
-        Raises: ParameterError when there is none.
-        Cost: constant.
-        Source: none.
+        Returns:
+            The column.
+
+        Raises:
+            ParameterError: There is no such column.
         """
         if name not in self.columns:
-            # Their names stay unsaid: the first line of a file without a header is somebody's.
+            # The error names no column: the first line of a file without a header is a record.
             meant = guess(name, self.columns) if self.public else ""
-            meant = _guess_delimiter(list(self.columns)) or meant
+            meant = guess_delimiter(list(self.columns)) or meant
             plural = "s" * (len(self.columns) != 1)
             count = f"{len(self.columns)} column{plural} that {self.name} names"
             refuse("column", name, f"it must be one of the {count}{meant}")
         return self.columns[name]
 
     def select(self, rows: NDArray[Any]) -> Table:
-        """The table of some rows.
+        """Returns the table of some of the rows.
 
-        rows: their numbers, or a mask (m,).
+        Args:
+            rows: Numbers of the rows, or a mask (m,).
 
-        Raises: IndexError for a row that is not there.
-        Cost: O(rows) for each column.
-        Source: none.
+        Returns:
+            The table of these rows.
+
+        Raises:
+            IndexError: There is no such row.
+
+        Cost:
+            O(rows) for each column.
         """
         some = {name: Column(c.texts, c.codes[rows]) for name, c in self.columns.items()}
         return Table(some, int(np.arange(self.rows)[rows].size), self.name, self.public)
@@ -110,24 +134,47 @@ class Table:
 def read_table(
     path: str | os.PathLike[str], *, delimiter: str | None = None, public: bool = False
 ) -> Table:
-    """Read a table from a file.
+    """Reads a table from a file.
 
-    path: .csv, .tsv or .txt, also with .gz (UTF-8, names in the first line, quotes as in RFC 4180),
-    .npz (each vector a column, each matrix X the columns X0, X1, ...) or .parquet (needs pyarrow),
-    in small letters or capitals; - is the standard input, which is read as .csv.
-    delimiter: one character between the values of a text; "," if None, a tab in .tsv, and needed
-    for .txt.
-    public: whether errors may show the names of its columns.
-    Pickled objects are never loaded. An error never shows the content of a cell, nor, unless the
-    table is public, the name of a column that the file holds.
+    The formats are .csv, .tsv and .txt, also with .gz (UTF-8, names in the first line, quotes as in
+    RFC 4180), .npz (each vector is a column, each matrix X gives columns X0, X1, ...) and .parquet
+    (needs pyarrow). Suffixes may be in small letters or capitals. Pickled objects are never loaded.
 
-    Raises: ParameterError for an unreadable file, ShapeError for rows that differ in length,
-        ImportError naming the extra when pyarrow is needed and missing.
-    Cost: O(m d), about a second for 300,000 rows of 20 columns of text.
-    Source: RFC 4180; the format of numpy.savez; Apache Parquet.
+    An error never shows the content of a cell. Unless the table is public, it does not show the
+    name of a column that the file holds either.
+
+    Args:
+        path: The file; "-" is the standard input, which is read as .csv.
+        delimiter: One character between the values of a text. None means a comma, and a tab in
+            .tsv; .txt needs one.
+        public: Whether errors may show the names of its columns.
+
+    Returns:
+        The table.
+
+    Raises:
+        ParameterError: The file cannot be read as its suffix states, or an argument is malformed.
+        ShapeError: Rows or columns differ in length, or there is no row.
+        ImportError: pyarrow is needed and missing; the text names the extra.
+
+    Cost:
+        O(m d), about a second for 300,000 rows of 20 columns of text.
+
+    Source:
+        RFC 4180; the format of numpy.savez; Apache Parquet.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from hdp_fast.data import read_table
+        >>> _ = Path("people.csv").write_text('''sex,age
+        ... female,45
+        ... male,25
+        ... ''')
+        >>> read_table("people.csv").column("age").texts
+        ('45', '25')
     """
     source = Path(path)
-    name = "the standard input" if str(path) == "-" else str(path)
+    name = name_of(source)
     columns = _read_columns(source, delimiter)
     lengths = {column.codes.size for column in columns.values()}
     if len(lengths) > 1:
@@ -148,29 +195,26 @@ def _read_columns(path: Path, delimiter: str | None) -> dict[str, Column]:
 
 
 def suffix_of(path: Path) -> str:
-    """Which of the formats a file name ends in, in the letters that it has.
+    """The format that a file name ends in, in the letters that it has; the file need not exist.
 
-    path: the file, which need not be there.
-
-    Raises: ParameterError for another one.
-    Cost: constant.
-    Source: none.
+    It raises ParameterError for any other suffix.
     """
     for suffix in _SUFFIXES:
         if path.name.lower().endswith(suffix):
             return path.name[-len(suffix) :]
     rule = ".csv, .tsv or .txt, also with .gz, or .npz or .parquet"
-    raise ParameterError(f"data file must end in {rule}, got {path}")
+    advice = ""
+    if str(path) == "-":
+        advice = ", the standard input, to which no column can be appended"
+    elif path.parent == Path("/dev"):
+        advice = ": did you mean -, the standard input?"
+    raise ParameterError(f"data file must end in {rule}, got {path}{advice}")
 
 
 def delimiter_of(path: Path, delimiter: str | None = None) -> str:
-    """What stands between the values of a file of text.
+    """What stands between the values of a file of text, whose suffix must be one of a text.
 
-    path: a file whose suffix is one of a text; delimiter: one character, or None.
-
-    Raises: ParameterError for what cannot stand between values, and where nobody knows it.
-    Cost: constant.
-    Source: none.
+    It raises ParameterError for what cannot stand between values, and for .txt without a delimiter.
     """
     if delimiter is None:
         stem = path.name.lower().removesuffix(".gz")
@@ -183,7 +227,7 @@ def delimiter_of(path: Path, delimiter: str | None = None) -> str:
 
 
 class _ColumnBuilder:
-    """Collects a column, giving each distinct value a number when it first comes."""
+    """Collects a column, and gives each distinct value a number when it first occurs."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -220,12 +264,26 @@ def _to_number(text: str) -> float:
 
 def _read_text(path: Path, delimiter: str) -> dict[str, Column]:
     kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
-    name = "the standard input" if str(path) == "-" else str(path)
-    with read_safely(name, f"table separated by {kind}, in UTF-8"), _open_text(path) as handle:
+    name = name_of(path)
+    with read_safely(name, f"table separated by {kind}, in UTF-8"), open_text(path) as handle:
         return _read_text_columns(handle, name, delimiter)
 
 
-def _open_text(path: Path) -> IO[str]:
+def name_of(path: Path) -> str:
+    """What errors call a file."""
+    return "the standard input" if str(path) == "-" else str(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file holds lines of text, by its name; - is the standard input, which does."""
+    return str(path) == "-" or path.name.lower().removesuffix(".gz").endswith(TEXTS)
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a file of text, or the standard input, which is read as a whole.
+
+    Raises: ParameterError where that is closed; what open and gzip raise.
+    """
     if str(path) == "-":
         if sys.stdin is None:
             raise ParameterError("the standard input is closed, but it must be read")
@@ -247,7 +305,7 @@ def _read_text_columns(handle: IO[str], name: str, delimiter: str) -> dict[str, 
 
 
 def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:
-    """The names of the columns; which of them are wrong is told by their places alone."""
+    """The names of the columns; errors tell which are wrong by their places alone."""
     line = next(reader, None)
     if line is None:
         raise ParameterError(f"{name} is empty: line 1 must name every column")
@@ -269,8 +327,8 @@ def _look_like_values(names: Iterable[str]) -> bool:
     return not all(math.isnan(_to_number(name)) for name in names)
 
 
-def _guess_delimiter(names: Sequence[str]) -> str:
-    """A question, where all names have become one."""
+def guess_delimiter(names: Sequence[str]) -> str:
+    """A question that names another delimiter, where all values of a line have become one."""
     inside = [sign for sign in _DELIMITERS if sign in names[0]] if len(names) == 1 else []
     return f": did you mean --delimiter {inside[0]!r}?" if inside else ""
 
@@ -281,7 +339,7 @@ def _read_text_rows(reader: Any, names: Sequence[str], name: str) -> Iterator[li
         if len(row) == width:
             yield row
         elif row:
-            text = f"must have {width} values, {len(row)} found{_guess_delimiter(names)}"
+            text = f"must have {width} values, {len(row)} found{guess_delimiter(names)}"
             raise ShapeError(f"line {reader.line_num} of {name} {text}")
 
 
@@ -302,7 +360,7 @@ def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArr
     if values.ndim not in (1, 2) or values.dtype.kind not in "buifU":
         raise ParameterError(f"{where} must be a vector or a matrix of numbers or texts")
     if not len(values):
-        # Before columns are numbered: without rows, there may be any number of them.
+        # Checked before columns are numbered: without rows the array may declare any number.
         raise ShapeError(f"{where} must have at least one row of values")
     if values.ndim == 1:
         return {name: values}

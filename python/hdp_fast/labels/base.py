@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.notes import note_large_delta
 from .._support.progress import bar
 from .._support.random_state import check_random_state, make_generator
 from .._support.stages import log_stage
@@ -216,6 +217,8 @@ class Labeler(LabelerParameters, ABC):
         classes = self._label_set()
         record = self._record(plan.table, k, ids is not None, random_state)
         note_flips(plan, k)
+        if ids is None:
+            note_large_delta(self.delta, len(y))
         # With ids nobody may learn how many records there are.
         trial = self._preflight(y, len(y) // k if ids is None else None)
         if preflight and not self.diagnose:

@@ -25,7 +25,7 @@ def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
     fit = max(1, n // _FEW_ROWS)
     flip = plan.flip(fit)
     fault = f"{name}, but {k:,} members need one each (the paper: {plan.k_paper:,})"
-    rows = f"{fit:,} members of about {min(n, _FEW_ROWS)} would fit"
+    rows = f"{fit:,} member{'s' * (fit > 1)} of about {min(n, _FEW_ROWS)} would fit"
     worth = f"even a unanimous vote of them is {_fate(plan)} with probability {flip:.3f}"
     advice = f"take members = {fit:,}"
     if flip > _MOST_FLIPS:

@@ -80,7 +80,7 @@ class Fitted:
         """
         queries = records.check_features("Q", Q)
         if tuple(queries.shape[1:]) != self.ensemble.shape:
-            rule = f"it must be (q, *{self.ensemble.shape}), as X was"
+            rule = f"it must be ({', '.join(map(str, ('q', *self.ensemble.shape)))}), as X was"
             raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
         return queries
 

@@ -37,7 +37,8 @@ def check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
     texts = {"U": True, "b": False, "i": False, "u": False, "f": False}
     same = texts.get(entries.dtype.kind) == texts[classes.dtype.kind]
     if n and not (same and np.isin(entries, classes).all()):
-        raise ParameterError("y holds something else, but every entry must be one of classes")
+        rule = "every entry must be one of classes, and a missing one is none"
+        raise ParameterError(f"y holds something else, but {rule}")
     return entries.astype(classes.dtype)
 
 

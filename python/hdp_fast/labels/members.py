@@ -101,7 +101,9 @@ def check_learner(learner: Any, name: str = "learner") -> None:
     """
     fits = hasattr(learner, "fit") and hasattr(learner, "predict")
     if isinstance(learner, type) or not (fits or callable(learner)):
-        refuse(name, learner, "it must have fit and predict, or be a function (X, y) -> predictor")
+        made = ": did you mean one that is made, with ()?" if isinstance(learner, type) else ""
+        rule = f"it must have fit and predict, or be a function (X, y) -> predictor{made}"
+        refuse(name, learner, rule)
     try:
         _copy_unfitted(learner)
     except Exception as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self
 
 from .. import accounting
 from .._support.parameters import Parameters
+from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import (
     bounded_positive,
@@ -116,8 +118,7 @@ class NoisySteps(Parameters):
         if self.noise_multiplier is None:
             self._refuse_uncalibrated()
             refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
-        mu = 2 / self.noise_multiplier
-        return ZCDP(mu**2 / 2) if self.numerics == "exact" else GaussianMechanism(mu)
+        return _make_step(self.noise_multiplier, self.numerics)
 
     def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
         """The cost of `rounds` runs, as accounting.epsilon and accounting.delta take it.
@@ -153,30 +154,22 @@ class NoisySteps(Parameters):
         Guarantee: the runs are (epsilon, delta)-DP, by composition. Fewer than n records, for which
             they would be less private, are refused by the result.
         Raises: ParameterError, also when no noise is enough.
-        Cost: about 25 calls of accounting.delta, seconds in all, which show no progress.
+        Cost: about 25 calls of accounting.delta, seconds in all, once in a process: the noise of
+            the last 1,024 settings is kept. Its beginning and end are logged at INFO.
         Source: bisection.
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
         delta = self.delta if delta is None else probability("delta", delta)
-        steps = self._steps_of(rounds)
-
-        def family(multiplier: float) -> Mechanism:
-            return self._replace_noise(multiplier).composition(rate)[0][0]
-
+        steps, name = self._steps_of(rounds), type(self).__name__
+        log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
         try:
-            multiplier = accounting.smallest_noise(
-                family, epsilon=goal, delta=delta, rounds=steps, low=_LEAST_NOISE, high=_MOST_NOISE
-            )
+            multiplier = _find_noise(self.numerics, self.batch_size, rate, steps, goal, delta)
         except ParameterError as error:
             # All arguments have been checked: what is left is noise that is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
-        learner = self._replace_noise(multiplier, delta=delta, calibrated_for=n)
-        # The search for an epsilon ends above it: a budget of the given one must be enough.
-        while accounting.epsilon(learner.composition(rate, rounds=rounds), delta) > goal:
-            multiplier *= _INCREASE
-            learner = dataclasses.replace(learner, noise_multiplier=multiplier)
-        return learner
+        log_stage("learners.%s: noise multiplier %g", name, multiplier)
+        return self._replace_noise(multiplier, delta=delta, calibrated_for=n)
 
     def records_needed(
         self,
@@ -273,3 +266,35 @@ class NoisySteps(Parameters):
 
     def _steps_of(self, rounds: int) -> int:
         return self.steps * positive_int("rounds", rounds, _MOST_RUNS)
+
+
+def _make_step(multiplier: float, numerics: Numerics) -> Mechanism:
+    """A step with this noise, on records already drawn."""
+    mu = 2 / multiplier
+    return ZCDP(mu**2 / 2) if numerics == "exact" else GaussianMechanism(mu)
+
+
+@lru_cache(maxsize=1024)
+def _find_noise(
+    numerics: Numerics, draws: int, rate: float, steps: int, epsilon: float, delta: float
+) -> float:
+    """The least multiplier at which so many steps are private.
+
+    Raises: ParameterError where no noise is enough.
+    """
+
+    def make_mechanism(multiplier: float) -> Mechanism:
+        return Subsampled(_make_step(multiplier, numerics), draws=draws, rate=rate)
+
+    multiplier = accounting.smallest_noise(
+        make_mechanism,
+        epsilon=epsilon,
+        delta=delta,
+        rounds=steps,
+        low=_LEAST_NOISE,
+        high=_MOST_NOISE,
+    )
+    # The search for an epsilon ends above it: a budget of the given one must be enough.
+    while accounting.epsilon([(make_mechanism(multiplier), steps)], delta) > epsilon:
+        multiplier *= _INCREASE
+    return multiplier

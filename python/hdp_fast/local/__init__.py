@@ -1,4 +1,12 @@
-"""The local model: people who each answer one randomized question, and nobody twice."""
+"""The local model: people who each answer one randomized question, once.
+
+Agents, RemoteAgents and MaskedParityAgents are pools of people, each of whom is asked once.
+randomized_response and the randomizers turn a person's value into a report, and an Aggregate
+estimates a mean or frequencies from the reports. learn_by_votes and learn_by_descent learn from
+agents alone. simulate_sq and LocalSQOracle run algorithms of statistical queries on agents;
+simulate_local and SimulatedEntry run local randomizers on an oracle of statistical queries.
+learn_masked_parity learns the class of concepts for which a second round of questions pays.
+"""
 
 from .._support.lazy import list_only
 from .agents import Agents

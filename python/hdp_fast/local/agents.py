@@ -27,18 +27,39 @@ from .response import advantage, record_of
 class Agents(AgentPool):
     """Simulated local agents: each holds one record and answers one question, once, ever.
 
-    X: (N, d), an array or a BitMatrix, one agent's features a row; y: 0/1 (N,), their labels.
-    epsilon: of each answer, above 0. delta: accepted, in [0, 1), and not used: the answers are
-    pure.
+    The agents stand in the order of their rows, and every call asks the next ones. An agent that
+    has been asked counts as asked even if the question fails. A copy of the object is the very same
+    object, pickling raises, and so does a question in a forked child, so that no agent can be asked
+    twice. X is not copied: do not change it while agents are being asked.
 
-    A copy is the very same object, pickling raises, and so does a question in a forked child, so
-    that no agent can be asked twice. X is not copied: leave it as it is while they are asked.
+    Args:
+        X: Features, one row for each agent: an array of shape (N, d), or a BitMatrix.
+        y: Labels 0 and 1 of shape (N,), bool or of an integer dtype.
+        epsilon: Privacy parameter of each answer, a finite number above 0.
+        delta: A number in [0, 1). It is accepted and not used, since the answers are pure.
 
-    Guarantee: each answer is pure epsilon-DP with respect to the agent's record, against
-        everybody, the curator included; exact coins.
-    Raises: ShapeError, ParameterError.
-    Cost: none until asked.
-    Source: Warner 1965; Kohen and Sheffet 2022, Section 3.
+    Raises:
+        ShapeError: X has not two dimensions, y has not one, or their lengths differ.
+        ParameterError: y is not of an integer dtype or has entries other than 0 and 1; delta is out
+            of range; epsilon is not finite and above 0, or so small that the answers would be
+            nothing but noise.
+
+    Guarantee:
+        Each answer is pure epsilon-DP with respect to the agent's record, against everybody, the
+        curator included. The coins are exact.
+
+    Source:
+        Warner 1965; Kohen and Sheffet 2022, Section 2.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> y = np.arange(10_000) % 10 < 3  # 30 percent say yes
+        >>> agents = local.Agents(np.zeros((10_000, 1)), y, epsilon=1.0)
+        >>> answers = agents.ask(lambda X, y: y, 10_000)
+        >>> estimate = local.estimate_mean(answers, beta=1e-6, epsilon=agents.epsilon)
+        >>> bool(abs(estimate.value - 0.3) < 0.1), agents.remaining
+        (True, 0)
     """
 
     def __init__(
@@ -53,12 +74,12 @@ class Agents(AgentPool):
         super().__init__(len(labels), epsilon)
         self._d = int(records.shape[1])
 
-        # Records live in these two functions alone: whoever holds the object has answers, no more.
+        # The records live in these three functions alone: whoever holds the object gets answers.
         def respond(
             question: QuestionFunction, part: slice, share: float, random_state: RandomState
         ) -> Bits:
             count, share = part.stop - part.start, min(share, epsilon)
-            # A copy, since the base of a view would be the records of all agents.
+            # A copy is needed: the base of a view would be the records of all agents.
             X = records[part]
             features = X if isinstance(X, BitMatrix) else freeze(X.copy())
             with silence():
@@ -79,26 +100,48 @@ class Agents(AgentPool):
 
     @property
     def d(self) -> int:
-        """Number of features of an agent."""
+        """The number of features of an agent."""
         return self._d
 
     def ask(
         self, question: QuestionFunction, count: int, *, random_state: RandomState = None
     ) -> Bits:
-        """Ask the next agents a question with an answer in [0, 1] and return what they say.
+        """Asks the next agents a question whose answer lies in [0, 1].
 
-        question: called with the features and the labels of those agents, (count, d) and (count,),
-        which it cannot change; returns their true answers, bits or floats in [0, 1], (count,);
-        others are clipped, and what is not finite or no number counts as 0. It runs in silence:
-        its warnings, prints and logs could tell of a record. count: how many to ask, at least 0.
-        Returns uint8 (count,), each answer randomized, a fraction rounded to a bit before.
+        The question sees the records of these agents and returns their true answers. Each agent
+        rounds its answer to a bit, to 1 with the answer as the probability, and sends the bit
+        through randomized response. The question runs in silence, because its warnings, prints and
+        logs could tell something about a record.
 
-        Guarantee: pure epsilon-DP for each agent, if the answer of an agent depends on no record
-            but its own.
-        Raises: AgentsExhausted when fewer are left, and ParameterError in a forked child: then
-            nobody is asked; ShapeError when the question returns anything but one answer an agent.
-        Cost: that of the question, and O(count d) for a copy of their records.
-        Source: Warner 1965.
+        Args:
+            question: Called with the features, of shape (count, d), and the labels, of shape
+                (count,), of these agents, neither of which it can change. It returns bits or floats
+                in [0, 1] of shape (count,). A number out of range is clipped; what is not finite,
+                or no number, counts as 0.
+            count: Number of agents to ask, at least 0.
+            random_state: None draws the agents' coins from the operating system. An int or a numpy
+                Generator makes a reproducible stream for tests, which protects nobody who knows it.
+
+        Returns:
+            The randomized answers, uint8 of shape (count,).
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: The question is not callable, count or random_state is out of range, or
+                the process is a forked child. Nobody is asked.
+            ShapeError: The question returned anything but one answer for each agent. These agents
+                stay spent.
+            Exception: What the question itself raises. These agents stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the answer of an agent depends on no record but its
+            own.
+
+        Cost:
+            The cost of the question, and `O(count d)` for a copy of the records.
+
+        Source:
+            Warner 1965.
         """
         check_random_state(random_state)
         if not callable(question):
@@ -114,23 +157,46 @@ class Agents(AgentPool):
         shares: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> Bits:
-        """Ask each of the next agents several questions in one visit, and return what they say.
+        """Asks each of the next agents several questions in one visit.
 
-        questions: k >= 1, all given before any answer, each as ask takes it. count: how many agents
-        to ask, at least 0. shares: epsilons of the k questions, (k,), above 0, their sum at most
-        the agents' epsilon; None for equal ones. Returns uint8 (k, count), a row a question, to be
-        read by estimate_mean with that question's share.
+        The questions are fixed before anybody answers, and the agent's epsilon is divided among
+        them.
 
-        Against a share of the agents for each question, as many visits of one question as accuracy
-        needs, this takes tanh(epsilon / 2)**2 / (k tanh(epsilon / 2k)**2) times as many agents (for
-        equal shares): k times where epsilon is small. Only from epsilon = 3.06 for k = 2, 3.71 for
-        k = 3, 4.25 for k = 4 on does it take fewer.
+        The alternative is to give each question agents of its own. For equal shares and the same
+        accuracy, one visit with k questions takes
+        `tanh(epsilon / 2)**2 / (k tanh(epsilon / (2 k))**2)` times as many agents as that: k times
+        as many where epsilon is small. One visit takes fewer agents only from epsilon = 3.06 on for
+        k = 2, from 3.71 on for k = 3, and from 4.25 on for k = 4.
 
-        Guarantee: pure epsilon-DP for each agent, by composition of its k answers, if these depend
+        Args:
+            questions: A sequence of k >= 1 questions, each as `ask` takes it.
+            count: Number of agents to ask, at least 0.
+            shares: Epsilons of the k questions, shape (k,), each above 0, with a sum of at most the
+                agents' epsilon. None divides the agents' epsilon equally.
+            random_state: As for `ask`.
+
+        Returns:
+            The randomized answers, uint8 of shape (k, count), one row for each question. Pass a row
+            to estimate_mean together with the epsilon of its question.
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: The questions are no sequence of callables, the shares break their rule
+                or are so small that answers would be nothing but noise, count or random_state is
+                out of range, or the process is a forked child. Nobody is asked.
+            ShapeError: A question returned anything but one answer for each agent. These agents
+                stay spent.
+            Exception: What a question itself raises. These agents stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, by basic composition of its k answers, if these depend
             on no record but its own.
-        Raises: as ask; ParameterError also for other shares: then nobody is asked.
-        Cost: that of the questions, and O(k count d).
-        Source: Kasiviswanathan et al. 2011, Definition 5.3.
+
+        Cost:
+            The cost of the questions, and `O(k count d)`.
+
+        Source:
+            Kasiviswanathan et al. 2011, Definition 5.3.
         """
         rng = make_stream(random_state)
         _check_questions(questions)
@@ -144,20 +210,41 @@ class Agents(AgentPool):
         return np.stack([self._respond(question, part, share, rng) for question, share in pairs])
 
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them, or what it loses on them.
+        """Asks the next agents whether a hypothesis is wrong about them, or for its loss on them.
 
-        learned: anything with predict(X) -> 0/1 (count,), such as learners.ExponentialResult; it
-        sees the features of those agents. Where it has losses(X, y) -> floats in [0, 1], agents are
-        asked for these: each rounds its loss to 1 with the loss as the probability, so that
-        estimate_mean estimates the mean loss. count: how many to ask, at least 0. Returns uint8
-        (count,), 1 for an error, each answer randomized.
+        A hypothesis with a method `losses` is asked for losses, any other one for predictions. Each
+        agent rounds its loss to 1 with the loss as the probability, so that estimate_mean estimates
+        the mean loss.
 
-        Guarantee: as ask.
-        Raises: as ask; ShapeError when predict or losses return anything but one number an agent.
-            Predictions count as the nearer label, 0 where they are not finite; losses are clipped,
-            and what is not finite counts as 1.
-        Cost: that of predict, and O(count).
-        Source: Kohen and Sheffet 2022, Algorithm 2.
+        Args:
+            learned: A hypothesis with predict(X), which returns labels of shape (count,), for
+                example a learners.ExponentialResult. It may also have losses(X, y), which returns
+                floats in [0, 1]. It sees the features, and `losses` also the labels, of these
+                agents. A prediction counts as the nearer of the labels 0 and 1, and as 0 where it
+                is not finite. A loss is clipped to [0, 1], and counts as 1 where it is not finite.
+            count: Number of agents to ask, at least 0.
+            random_state: As for `ask`.
+
+        Returns:
+            The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: count or random_state is out of range, or the process is a forked child.
+                Nobody is asked.
+            ShapeError: predict or losses returned anything but one number for each agent. These
+                agents stay spent.
+            Exception: What the hypothesis itself raises. These agents stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the prediction or loss for an agent depends on no
+            record but its own.
+
+        Cost:
+            The cost of predict or losses, and `O(count d)` for a copy of the records.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 2.
         """
 
         def find_losses(X: Any, y: Bits) -> NDArray[Any]:
@@ -168,11 +255,13 @@ class Agents(AgentPool):
         return self.ask(find_losses, count, random_state=random_state)
 
     def require_bits(self) -> None:
-        """Refuse features that are not bits, before anybody is asked about them.
+        """Refuses features that are not bits, before anybody is asked about them.
 
-        Raises: ParameterError for entries other than 0 and 1.
-        Cost: one pass over X.
-        Source: none.
+        Raises:
+            ParameterError: X has entries other than 0 and 1.
+
+        Cost:
+            One pass over X; a BitMatrix needs none.
         """
         try:
             self._require_bits()
@@ -180,11 +269,13 @@ class Agents(AgentPool):
             raise ParameterError(f"agents: {error}") from None
 
     def require_finite(self) -> None:
-        """Refuse features that are no finite real numbers, before anybody is asked about them.
+        """Refuses features that are not finite real numbers, before anybody is asked about them.
 
-        Raises: ParameterError for NaN, infinite entries and what is no number.
-        Cost: one pass over X.
-        Source: none.
+        Raises:
+            ParameterError: X has an entry that is NaN, infinite or no number.
+
+        Cost:
+            One pass over X; a BitMatrix needs none.
         """
         try:
             self._require_finite()
@@ -192,13 +283,13 @@ class Agents(AgentPool):
             raise ParameterError(f"agents: {error}") from None
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent's answer.
+        """States what protects each agent's answer.
 
-        random_state: the one that the answers were drawn with.
+        Args:
+            random_state: The random_state that the answers were drawn with.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A PrivacyRecord with the epsilon of one answer and the source of the coins.
         """
         return record_of("local.Agents", self._epsilon, random_state)
 
@@ -207,15 +298,19 @@ class Agents(AgentPool):
 
 
 def _check_questions(questions: Any) -> None:
-    """Refuse what is no sequence of questions for one visit."""
+    """Refuse what is not a sequence of at least one callable."""
     if not isinstance(questions, Sequence) or not questions or not all(map(callable, questions)):
         refuse("questions", questions, "it must be a sequence of at least one callable")
 
 
 def split_epsilon(shares: Any, count: int, epsilon: float) -> list[float]:
-    """Divide the agents' epsilon among the questions of one visit: by shares, or equally.
+    """Divide the agents' epsilon among the questions of one visit, by shares or equally.
 
-    Raises: ParameterError.
+    Sums are taken over the shortest decimals that denote the floats, so that three shares of 0.1
+    fit into 0.3.
+
+    Raises:
+        ParameterError: The shares are not `count` numbers above 0 whose sum is at most epsilon.
     """
     if shares is None:
         equal = epsilon / count
@@ -232,5 +327,5 @@ def split_epsilon(shares: Any, count: int, epsilon: float) -> list[float]:
 
 
 def _decimal(epsilon: float) -> Fraction:
-    """The shortest decimal that denotes this float; a ledger reads it in the same way."""
+    """The shortest decimal that denotes this float, which is also how a ledger reads it."""
     return Fraction(repr(epsilon))

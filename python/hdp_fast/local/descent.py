@@ -22,36 +22,68 @@ from .response import advantage
 def learn_by_descent(
     learner: PrivateSGD, agents: Agents, *, random_state: RandomState = None
 ) -> LinearModel:
-    """Learn a linear model from agents alone, without a curator, by descent on their gradients.
+    """Learns a linear model from agents alone, without a curator, by descent on their gradients.
 
-    Step r = 1, 2, ... shows the model to the next `batch_size` agents, each with a direction v of
-    its own, drawn uniformly from the unit sphere for everybody to see. Where g is the gradient of
-    an agent's loss, clipped to norm L = clip_norm, its true answer is 1 with probability (1 + |g| /
-    L) / 2 if v and g lie on the same side and (1 - |g| / L) / 2 if not; it tells this bit by
-    randomized response. Then (2 answer - 1) v L / (a c) has mean g and norm L / (a c), where a =
-    tanh(epsilon / 2), as the coins have it, and c = E|v_1| = Gamma(d / 2) / (sqrt(pi) Gamma((d +
-    1) / 2)), about sqrt(2 / (pi d)). The mean over the batch is what PrivateSGD's step goes
-    against, with G**2 = L**2 (1 + (1 / (a c)**2 - 1) / batch_size); the mean of the models before
-    each step is the result.
+    Step r = 1, 2, ... shows the model to the next `batch_size` agents. Each of them also gets a
+    direction v of its own, which is drawn uniformly from the unit sphere and is public. Let g be
+    the gradient of an agent's loss, clipped to norm L = clip_norm. The agent's true answer is 1
+    with probability `(1 + |g| / L) / 2` if v and g lie on the same side, and with probability
+    `(1 - |g| / L) / 2` if not. The agent sends this bit through randomized response.
 
-    learner: its epsilon must be math.inf, since the agents protect themselves; numerics and delta
-    play no part. steps * batch_size agents are asked, in their order, which must tell nothing
-    about them; a batch well below 1 / (a c)**2 costs no accuracy. agents: simulated ones, of finite
-    real numbers; labels 0 and 1 are numbers to a learner with a label_bound. random_state: None
-    draws from the operating system; an int or a Generator makes a reproducible test stream that
-    protects nobody who knows it.
+    Then `(2 answer - 1) v L / (a c)` has mean g and norm `L / (a c)`. Here `a = tanh(epsilon / 2)`,
+    computed from the probability with which the coins are drawn, and
+    `c = E|v_1| = Gamma(d / 2) / (sqrt(pi) Gamma((d + 1) / 2))`, about `sqrt(2 / (pi d))`. The mean
+    over the batch replaces the gradient in the step of PrivateSGD, with
+    `G**2 = L**2 (1 + (1 / (a c)**2 - 1) / batch_size)`. The result is the mean of the models before
+    each step.
 
-    Guarantee: pure agents.epsilon-DP, locally, for each agent: v and the model depend on no record
-        of its own, and one bit told by randomized response is all that it says (proved; exact
-        coins, whatever the rounding of v). Agents drawn independently, no penalties and gradients
-        that need no clipping: the expected excess of the mean loss over that of the best model in
-        the ball is at most 3 radius G / sqrt(steps) (proved for real numbers).
-    Raises: ShapeError, ParameterError, and AgentsExhausted when fewer than steps * batch_size
-        agents are left; nobody has been asked then.
-    Cost: O(d) an agent and a few calls a step; a pass over all features first.
-    Source: Duchi, Jordan and Wainwright 2013, Local Privacy and Statistical Minimax Rates, the
-        half-space randomizer of the ball, its two coins made one bit; Kohen and Sheffet 2022,
-        Section 1.1 (stochastic gradients in the local model).
+    Args:
+        learner: Settings of the descent. Its epsilon must be math.inf, since the agents protect
+            themselves; its numerics and delta are not used. `steps * batch_size` agents are asked.
+            A batch_size well below `1 / (a c)**2` costs no accuracy.
+        agents: Simulated agents with features that are finite real numbers. They are asked in their
+            order, which must tell nothing about them. A learner with a label_bound takes the labels
+            0 and 1 as numbers.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+
+    Returns:
+        A LinearModel with weights of shape (d,) and the record of the agents' answers.
+
+    Raises:
+        ParameterError: learner is not a PrivateSGD with epsilon = math.inf, agents is not an
+            Agents, or a feature is not a finite real number. Nobody is asked.
+        ShapeError: The agents have no features. Nobody is asked.
+        AgentsExhausted: Fewer than `steps * batch_size` agents are left. Nobody is asked.
+
+    Guarantee:
+        Pure agents.epsilon-DP, locally, for each agent: v and the model depend on no record of its
+        own, and one bit sent through randomized response is all that leaves it (proved; exact
+        coins, whatever the rounding of v).
+
+        Suppose that the agents are drawn independently, that the learner has no penalties and
+        strong_convexity = 0, and that no gradient needs clipping. Then the expected excess of the
+        mean loss over that of the best model in the ball is at most `3 radius G / sqrt(steps)`
+        (proved for real numbers).
+
+    Cost:
+        O(d) for each agent and a few calls for each step, after one pass over all features.
+
+    Source:
+        Duchi, Jordan and Wainwright 2013, Local Privacy and Statistical Minimax Rates: their
+        half-space randomizer of the ball, whose two coins are made one bit here. Kohen and Sheffet
+        2022, Section 1.1 (stochastic gradients in the local model).
+
+    Examples:
+        >>> import math
+        >>> import numpy as np
+        >>> from hdp_fast import learners, local
+        >>> X = np.random.default_rng(0).standard_normal((20_000, 2))
+        >>> y = (X[:, 0] > 0).astype(int)
+        >>> sgd = learners.PrivateSGD(loss="logistic", steps=20, batch_size=1000, epsilon=math.inf)
+        >>> model = local.learn_by_descent(sgd, local.Agents(X, y, epsilon=1.0))
+        >>> bool((model.predict(X) == y).mean() > 0.9)
+        True
     """
     _check(learner, agents)
     rng = make_stream(random_state)
@@ -89,7 +121,7 @@ def _check(learner: Any, agents: Any) -> None:
 
 
 def _gradient_scale(agents: Agents) -> float:
-    """1 / (a c), the norm of an estimated gradient in units of clip_norm."""
+    """1 / (a c): the norm of an estimated gradient, in units of clip_norm."""
     d = agents.d
     mean_coordinate = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
     return 1 / (advantage(agents.epsilon) * mean_coordinate)
@@ -113,7 +145,7 @@ def _ask_for_gradient(
     public: np.random.Generator,
     rng: np.random.Generator | None,
 ) -> Floats:
-    """The mean of the next agents' directions, each with the sign of the agent's answer, (d,)."""
+    """The mean over the next agents of their directions, with the signs of their answers, (d,)."""
     directions = public.standard_normal((learner.batch_size, agents.d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
 
@@ -128,7 +160,7 @@ def _ask_for_gradient(
 def _answer_probabilities(
     learner: PrivateSGD, weights: Floats, directions: Floats, X: Any, y: Bits
 ) -> Floats:
-    """The probability with which each agent's true answer is 1, (m,)."""
+    """The probability with which the true answer of each agent is 1, (m,)."""
     rows = validate_rows(X)
     given = core_arguments(rows, validate_labels(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
@@ -136,7 +168,7 @@ def _answer_probabilities(
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)
-    # The kernel takes a row of no finite norm for zero.
+    # The kernel takes a row whose norm is not finite as zero.
     entries = np.where(np.isfinite(squares)[:, None], rows.entries, 0)
     norms = np.sqrt(np.where(np.isfinite(squares), squares, 0))
     lengths = np.abs(slopes) * np.minimum(norms, learner.norm_bound)

@@ -1,4 +1,4 @@
-"""What all pools of agents have in common: a fixed order, and nobody is asked twice."""
+"""The base class of all pools of agents: a fixed order, in which nobody is asked twice."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ QuestionFunction = Callable[[Any, Bits], ArrayLike]
 
 
 class Hypothesis(Protocol):
-    """A learned hypothesis: it predicts labels, and may have a description for JSON."""
+    """A learned hypothesis: it predicts labels, and it may have a description for JSON."""
 
     @property
     def hypothesis(self) -> dict[str, Any] | None:
-        """Its description, a dict that JSON can carry."""
+        """Its description, a dict that JSON can carry, or None."""
 
     def predict(self, X: Any, /) -> ArrayLike:
-        """The labels that it predicts for records, 0/1 (m,)."""
+        """Predicts the labels 0 and 1 of m records, shape (m,)."""
 
 
 class AgentPool(Uncopyable, ABC):
-    """Agents in a fixed order, each to be asked once, ever. It counts how many have been."""
+    """Agents in a fixed order, each of whom is asked once, ever; the pool counts them."""
 
     _copied = "ask the same people again"
     _instead = "ask in that process, or make there agents of other people for each child"
@@ -45,35 +45,55 @@ class AgentPool(Uncopyable, ABC):
 
     @property
     def epsilon(self) -> float:
-        """Privacy parameter of every answer."""
+        """The privacy parameter of every answer."""
         return self._epsilon
 
     @property
     def remaining(self) -> int:
-        """How many agents have not been asked yet."""
+        """The number of agents that have not been asked yet."""
         return self._size - self._asked
 
     @abstractmethod
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
-        """Whether the hypothesis is wrong about the next agents, each answer randomized."""
+        """Asks the next agents whether a hypothesis is wrong about them.
+
+        Args:
+            learned: The hypothesis.
+            count: Number of agents to ask, at least 0.
+            random_state: As for Agents.ask; RemoteAgents do not use it.
+
+        Returns:
+            The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, under the conditions that the subclass states.
+        """
 
     @abstractmethod
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each agent."""
+        """States what protects each agent's answer.
+
+        Args:
+            random_state: The random_state that the answers were drawn with.
+
+        Returns:
+            A PrivacyRecord with the epsilon of one answer.
+        """
 
     def pass_over(self, count: int) -> None:
-        """Count the next agents as asked without asking them: an earlier run did.
+        """Counts the next agents as asked without asking them, since an earlier run asked them.
 
-        count: how many, at least 0.
+        Args:
+            count: Number of agents to pass over, at least 0.
 
-        Raises: AgentsExhausted when fewer are left; ParameterError, also in a forked child.
-        Cost: constant.
-        Source: none.
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left.
+            ParameterError: count is not an integer of at least 0, or the process is a forked child.
         """
         self._reserve(count)
 
     def _reserve(self, count: int) -> int:
-        """Mark agents as asked, before their question runs: after a crash they stay spent."""
+        """Mark agents as asked before their question runs: after a crash they stay spent."""
         wanted = nonnegative_int("count", count)
         with self._hold():
             if wanted > self.remaining:
@@ -93,6 +113,7 @@ class AgentPool(Uncopyable, ABC):
 def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:
     """Where the predictions of a hypothesis differ from the labels y, uint8 (m,).
 
-    Raises: ShapeError, ParameterError unless it predicts one number for each record.
+    Raises:
+        ShapeError: The hypothesis does not predict one number for each record.
     """
     return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y

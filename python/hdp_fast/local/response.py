@@ -1,4 +1,4 @@
-"""Binary randomized response, the mechanism of every agent, and what is known of it."""
+"""Binary randomized response, the mechanism of every agent, and its advantage over guessing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..exceptions import ParameterError
 from ..record import PrivacyRecord, rng_of
 
 _SOURCE = (
-    "Warner 1965; Kohen and Sheffet 2022, Section 3 (binary randomized response for their Gaussian)"
+    "Warner 1965; Kohen and Sheffet 2022, Section 2 (binary randomized response for their Gaussian)"
 )
 
 
@@ -24,20 +24,52 @@ def randomized_response(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> Bits:
-    """Binary randomized response: each bit is told truly or flipped.
+    """Reports each bit as it is, or flipped: binary randomized response.
 
-    bits: 0/1 array (n,), or floats in [0, 1], each of which is first rounded to 1 with exactly
-    itself as the probability, so that estimate_mean estimates their mean; epsilon: above 0; a bit
-    is kept with probability exp(epsilon) / (1 + exp(epsilon)). random_state: None draws from the
-    operating system, an int or a numpy Generator makes a reproducible test stream that protects
-    nobody who knows it. budget: charged epsilon once, for entries that come from one record each.
-    Returns uint8 (n,).
+    A bit is kept with probability `exp(epsilon) / (1 + exp(epsilon))`. A float in [0, 1] is first
+    rounded to 1 with exactly itself as the probability, and to 0 otherwise, so that `estimate_mean`
+    estimates the mean of the floats.
 
-    Guarantee: pure epsilon-DP for each entry, whatever the others are; exact coins, the probability
-        rounded towards 1/2.
-    Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn or budget spent.
-    Cost: O(n), little more than a byte of the random stream a bit, two bytes a float.
-    Source: Warner 1965; binary, and hence with less noise than the Gaussian of Kohen and Sheffet.
+    Args:
+        bits: Array of shape (n,), of 0 and 1 or of floats in [0, 1].
+        epsilon: Privacy parameter of each entry, above 0 and finite. Above 60 the law stays that of
+            60.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget of the relation "replace_one", charged epsilon once. This is right only if no
+            two entries come from the same record. None charges nothing.
+
+    Returns:
+        A uint8 array of shape (n,), of 0 and 1.
+
+    Raises:
+        ShapeError: bits does not have one dimension.
+        ParameterError: An entry of bits lies outside [0, 1], its dtype is not one of real numbers,
+            or another argument is out of range. Nothing has been spent or drawn then.
+        BudgetExceeded: The budget has less than epsilon left. Nothing has been spent or drawn then.
+
+    Guarantee:
+        Each entry is pure epsilon-differentially private, whatever the other entries are. The coins
+        are exact, and the probability of keeping a bit is rounded towards 1/2. An error for a wrong
+        entry is not private.
+
+    Cost:
+        O(n). A bit takes little more than a byte of the random stream, a float two bytes.
+
+    Source:
+        Warner 1965. Kohen and Sheffet 2022, Section 2, add Gaussian noise instead, which has the
+        larger variance for a small delta.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> from hdp_fast.budget import Budget
+        >>> smokes = np.repeat([1, 0], [30_000, 70_000])  # one person's true answer each
+        >>> budget = Budget(1.0)
+        >>> answers = local.randomized_response(smokes, epsilon=1.0, budget=budget)
+        >>> estimate = local.estimate_mean(answers, beta=1e-10, epsilon=1.0)
+        >>> estimate.low <= 0.3 <= estimate.high, budget.remaining.epsilon
+        (True, 0.0)
     """
     record = record_of("local.randomized_response", epsilon, random_state)
     # A number beyond float64 is refused, and numpy must not warn of it.
@@ -51,7 +83,7 @@ def randomized_response(
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
-    """The record of agents who each answer by binary randomized response."""
+    """Returns the record of agents who each answer by binary randomized response."""
     return PrivacyRecord(
         mechanism=mechanism,
         source=_SOURCE,
@@ -63,9 +95,12 @@ def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> Priv
 
 
 def advantage(epsilon: float) -> float:
-    """Pr[truth] - Pr[lie] of randomized response: tanh(epsilon / 2), by the probability as drawn.
+    """Returns Pr[truth] - Pr[lie] of randomized response, tanh(epsilon / 2).
 
-    Raises: ParameterError for an epsilon that is not above 0, or rounds to an advantage of 0.
+    The probabilities are those that are drawn with, after their rounding.
+
+    Raises:
+        ParameterError: epsilon is not above 0, or so small that the advantage is rounded to 0.
     """
     difference = (2 * _core.truth_probability(epsilon) - (1 << 64)) / (1 << 64)
     if difference == 0:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import (
@@ -30,17 +31,32 @@ from .randomizers.concentration import MOST_AGENTS, TOO_MANY
 from .remote_agents import RemoteAgents
 from .response import advantage
 
+# The error above the least of the plan that is offered where nothing can be promised.
+_TYPICAL_ALPHA = 0.1
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VotingResult(HypothesisResult):
-    """What learn_by_votes releases.
+    """The result of learn_by_votes: the hypothesis with the smallest estimated error.
 
     Attributes:
-        index: of the chosen hypothesis in its class.
-        hypothesis: its description, a dict that JSON can carry.
-        estimate: of its error, its interval wide enough for every hypothesis at once.
-        agents: how many were asked.
-        agents_record: what protects each agent's answer.
+        index: Index of the chosen hypothesis in its class.
+        hypothesis: Its description, a dict that JSON can carry.
+        feature_names_in_: None, since agents have no column names.
+        estimate: The Estimate of its error. The interval is wide enough to hold for every
+            hypothesis of the class at once.
+        agents: Number of agents that were asked.
+        agents_record: PrivacyRecord of each agent's answer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import learners, local
+        >>> X = np.random.default_rng(0).integers(0, 2, (30_000, 3))
+        >>> agents = local.Agents(X, X[:, 1], epsilon=1.0)
+        >>> result = local.learn_by_votes(learners.Stumps(3), agents)
+        >>> text = result.to_json()  # everything that was released, and no record
+        >>> local.VotingResult.from_json(text, learners.Stumps(3)).words, result.agents
+        ('x1', 30000)
     """
 
     estimate: Estimate
@@ -48,11 +64,10 @@ class VotingResult(HypothesisResult):
     agents_record: PrivacyRecord
 
     def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads, and learners.predictor in part.
+        """Writes the result as JSON.
 
-        Raises: nothing.
-        Cost: that of the description.
-        Source: none.
+        Returns:
+            A JSON object, which from_json reads. learners.predictor reads its "hypothesis".
         """
         return json.dumps(
             {
@@ -66,14 +81,19 @@ class VotingResult(HypothesisResult):
 
     @classmethod
     def from_json(cls, text: str, hypotheses: Hypotheses) -> VotingResult:
-        """The result that to_json wrote.
+        """Reads the result that to_json wrote.
 
-        text: a JSON object; its "hypothesis" predicts without a class by learners.predictor.
-        hypotheses: the class that was learned from.
+        Args:
+            text: The JSON object. learners.predictor makes a predictor of its "hypothesis" without
+                the class.
+            hypotheses: The class of hypotheses that was learned from.
 
-        Raises: ParameterError when it is not one, or is of another class.
-        Cost: that of the description.
-        Source: none.
+        Returns:
+            The VotingResult.
+
+        Raises:
+            ParameterError: text is not such an object, hypotheses is not a class of hypotheses, or
+                the hypothesis has another index in this class.
         """
         check_class("hypotheses", hypotheses)
 
@@ -98,17 +118,37 @@ class VotingResult(HypothesisResult):
 
 
 def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int:
-    """How many agents learn_by_votes needs: more than in proportion to the size of the class.
+    """Counts the agents that learn_by_votes needs for a promise about the chosen hypothesis.
 
-    size: number of hypotheses, at least 1. alpha: excess error, in (0, 1); beta: failure
-    probability, in (0, 1); epsilon: of each agent's answer, above 0.
+    The number grows faster than the size of the class.
 
-    Guarantee: with so many agents, drawn independently, the chosen hypothesis errs with probability
-        at most the least possible plus alpha, except with probability beta.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Hoeffding's inequality for the difference of two hypotheses' answers, and a union over
-        the rivals of the best: |H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2.
+    Args:
+        size: Number of hypotheses, at least 1.
+        alpha: Excess error, in (0, 1).
+        beta: Failure probability, in (0, 1).
+        epsilon: Privacy parameter of each agent's answer, above 0.
+
+    Returns:
+        The number of agents.
+
+    Raises:
+        ParameterError: A parameter is out of range, or more than 1e18 agents would be needed.
+
+    Guarantee:
+        If learn_by_votes asks this many agents, drawn independently from a population, then the
+        chosen hypothesis errs on the population with probability at most the least possible plus
+        alpha, except with probability beta.
+
+    Source:
+        Hoeffding's inequality for the difference of the answers about two hypotheses, and a union
+        bound over the rivals of the best one:
+        `|H| ln((|H| - 1) / beta) / (alpha tanh(epsilon / 2))**2`.
+
+    Examples:
+        >>> from hdp_fast import learners, local
+        >>> size = len(learners.Conjunctions(20, 2))
+        >>> size, local.votes_needed(size, alpha=0.1, beta=0.05, epsilon=1.0)
+        (801, 3631734)
     """
     hypotheses = nonnegative_int("size", size)
     if not hypotheses:
@@ -129,23 +169,52 @@ def learn_by_votes(
     beta: float = 0.05,
     random_state: RandomState = None,
 ) -> VotingResult:
-    """Learn from agents alone, without a curator: the rival of hybrid learning.
+    """Learns a hypothesis from agents alone, without a curator.
 
-    Every agent left is asked about one hypothesis only, whether it is wrong about them, and the
-    hypothesis of the smallest estimated error wins. They are asked in their order, an equal share
-    about each hypothesis, so that their order must tell nothing about them.
+    This is the rival that hybrid learning is measured against. All agents that are left are divided
+    into groups of equal size (give or take one), one group for each hypothesis. Each agent answers
+    whether the hypothesis of its group is wrong about it, and the hypothesis with the smallest
+    estimated error wins. The agents are asked in their order, which therefore must tell nothing
+    about them.
 
-    hypotheses: a class of hdp_fast.learners. agents: at least one a hypothesis, votes_needed() for
-    a promise. beta: probability with which any hypothesis' interval may miss its error.
-    random_state: as randomized_response; not used by RemoteAgents.
+    Args:
+        hypotheses: A class of hdp_fast.learners with at least one hypothesis.
+        agents: At least one agent for each hypothesis; votes_needed counts the agents for a
+            promise. A warning tells where they are too few for any, and how many would promise 0.1.
+        beta: Probability with which the interval of any hypothesis may miss its error, in (0, 1).
+        random_state: None draws the agents' coins from the operating system. An int or a numpy
+            Generator makes a reproducible stream for tests, which protects nobody who knows it.
+            RemoteAgents do not use it.
 
-    Guarantee: pure agents.epsilon-DP, locally, for each agent.
-    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than
-        hypotheses: then nobody is asked; whatever the agents raise.
-    Cost: a call and a prediction for each hypothesis, and O(N).
-    Source: Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
+    Returns:
+        A VotingResult.
+
+    Raises:
+        ParameterError: hypotheses is not a class with at least one hypothesis, agents is not a pool
+            of agents, or beta or random_state is out of range. Nobody is asked.
+        ShapeError: The agents have another number of features than the hypotheses. Nobody is asked.
+        AgentsExhausted: Fewer agents are left than there are hypotheses. Nobody is asked.
+        Exception: What the agents themselves raise.
+
+    Guarantee:
+        Pure agents.epsilon-DP, locally, for each agent.
+
+    Cost:
+        One call and one prediction for each hypothesis, and O(N) for N agents.
+
+    Source:
+        Kohen and Sheffet 2022, Section 1 (what the hybrid model is measured against).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import learners, local
+        >>> X = np.random.default_rng(0).integers(0, 2, (50_000, 3))
+        >>> agents = local.Agents(X, X[:, 0] & X[:, 2], epsilon=1.0)
+        >>> local.learn_by_votes(learners.Conjunctions(3, 2), agents).words
+        'x0 and x2'
     """
     _check_voting(hypotheses, agents)
+    _note_few_agents(len(hypotheses), agents, probability("beta", beta))
     failure = probability("beta", beta) / len(hypotheses)
     rng = make_stream(random_state)
     count = agents.remaining
@@ -165,6 +234,25 @@ def learn_by_votes(
         count,
         agents.record(random_state),
     )
+
+
+def _note_few_agents(size: int, agents: Agents | RemoteAgents, beta: float) -> None:
+    """Say that so few agents promise nothing, and how many would."""
+    if agents.remaining >= _votes_needed(size, 0.5, beta, agents.epsilon):
+        return
+    needed = _votes_needed(size, _TYPICAL_ALPHA, beta, agents.epsilon)
+    wanted = f"{needed:,}" if math.isfinite(needed) else f"more than {MOST_AGENTS:.0e}"
+    have = f"agents = {agents.remaining:,} left for {size:,} hypotheses"
+    promise = "no error less than 1/2 above the least is promised"
+    note(f"{have}: {promise}; one {_TYPICAL_ALPHA} above it needs {wanted} (votes_needed)")
+
+
+def _votes_needed(size: int, alpha: float, beta: float, epsilon: float) -> float:
+    """As votes_needed; infinity where no number that it knows will do."""
+    try:
+        return votes_needed(size, alpha=alpha, beta=beta, epsilon=epsilon)
+    except ParameterError:
+        return math.inf
 
 
 def _check_voting(hypotheses: Any, agents: Any) -> None:

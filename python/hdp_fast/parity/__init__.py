@@ -6,9 +6,10 @@ and Sheffet, Transfer Learning In Differential Privacy's Hybrid-Model.
 """
 
 from .._support.lazy import list_only
-from .learning import ParityResult, learn
+from .learning import learn
 from .planning import ParityPlan, TransferPlan, plan, plan_transfer
-from .transferring import ParityTransferResult, transfer
+from .results import ParityResult, ParityTransferResult
+from .transferring import transfer
 
 __all__ = [
     "ParityPlan",

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +11,14 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
-from .._support.types import Bits, RandomState
-from .._support.validate import from_json, number, probability, refuse, shorten
+from .._support.types import RandomState
+from .._support.validate import number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..exceptions import InsufficientSamples, ParameterError
-from ..gf2 import BitMatrix, dot
+from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
+from .results import ParityResult
 
 # The error of the plan that is offered where nothing can be promised.
 _TYPICAL_ALPHA = 0.1
@@ -32,98 +30,6 @@ _NOISE = {
     "batches": _BATCHES,
     "paper": f"{_BATCHES}, discrete Laplace noise on the test errors",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class ParityResult:
-    """What learn releases.
-
-    Attributes:
-        mask: uint8 (d,), which features are summed; None without a release.
-        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
-        released: whether there is a hypothesis. No release is part of the mechanism, not an error.
-        alpha: error promised for records drawn independently that some parity fits; None if none.
-        record: what protects the records.
-        silence: probability of no release where some parity fits every record; None if unknown.
-    """
-
-    mask: Bits | None
-    intercept: int | None
-    released: bool
-    alpha: float | None
-    record: PrivacyRecord
-    silence: float | None = None
-
-    @property
-    def summary(self) -> str:
-        """What the result is worth, in one sentence.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
-        """
-        if not self.released:
-            return _describe_silence(self.silence, self.alpha)
-        if self.alpha is not None:
-            return f"error at most {self.alpha:.3g}, if some parity fits every record"
-        if self.record.neighbors == "add_remove":
-            return "no promise: under add_remove the number of records is private"
-        return "no promise: so few records promise no error below 1/2"
-
-    def predict(self, X: ArrayLike | BitMatrix) -> Bits:
-        """Predict the labels of records, the intercept included.
-
-        X: 0/1 (m, d), an array or a BitMatrix. Returns uint8 (m,).
-
-        Raises: ParameterError without a release; ShapeError, ParameterError for other records.
-        Cost: a pass over X.
-        Source: none.
-        """
-        return predict_parity(self.mask, self.intercept, X)
-
-    def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads; the mask is a text, bit by bit.
-
-        Raises: nothing.
-        Cost: O(d).
-        Source: none.
-        """
-        return json.dumps(
-            {
-                **describe_parity(self.mask, self.intercept),
-                "alpha": self.alpha,
-                "silence": self.silence,
-                "summary": self.summary,
-                "record": dataclasses.asdict(self.record),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> ParityResult:
-        """The result that to_json wrote, or hdp-fast parity learn.
-
-        text: a JSON object.
-
-        Raises: ParameterError when it is not one.
-        Cost: O(d).
-        Source: none.
-        """
-        return from_json("text", text, "ParityResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> ParityResult:
-        alpha, silence = fields["alpha"], fields.get("silence")
-        return cls(
-            **read_parity(fields),
-            alpha=None if alpha is None else probability("alpha", alpha),
-            record=PrivacyRecord(**fields["record"]),
-            silence=None if silence is None else probability("silence", silence),
-        )
-
-    def __repr__(self) -> str:
-        hypothesis = describe_hypothesis(self.mask, self.intercept)
-        protection = describe_protection(self.record)
-        return f"ParityResult({hypothesis}, alpha={self.alpha}, {protection})"
 
 
 def learn(
@@ -207,17 +113,7 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 
     Raises: ShapeError, ParameterError.
     """
-    if isinstance(X, BitMatrix):
-        return X
-    refuse_sparse("X", X)
-    try:
-        return BitMatrix.from_dense(X)
-    except ParameterError as error:
-        if not hasattr(X, "to_numpy") or not hasattr(X, "astype"):
-            raise
-        # A frame: its nullable columns are numbers to itself, and objects to numpy.
-        way = "X.to_numpy('uint8') where no entry is missing"
-        raise ParameterError(f"{error}: a frame is such an array by {way}") from None
+    return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
 
 
 def refuse_sparse(name: str, value: Any) -> None:
@@ -248,15 +144,6 @@ def _probability_of_silence(method: Method, fields: Mapping[str, Any]) -> float 
     return float(fields["c"]) ** int(fields["k"]) if method == "batches" else None
 
 
-def _describe_silence(probability: float | None, alpha: float | None) -> str:
-    """Why there may be no release, in one sentence."""
-    chance = "rarely" if probability is None else f"with probability {probability:.2g} only"
-    promise = "" if alpha is None else f" (and then its error would be at most {alpha:.3g})"
-    cause = "wrong labels, that is noise, are the likely cause"
-    happens = f"where some parity fits every record this happens {chance}{promise}"
-    return f"nothing was released: {happens}; {cause}, against which no number of records helps"
-
-
 def _check_plan(
     plan: ParityPlan, n: int, unknowns: int, epsilon: float, method: Method, neighbors: Neighbors
 ) -> None:
@@ -276,49 +163,3 @@ def _check_plan(
         raise ParameterError(f"plan.d = {plan.d:,}, but {columns}, are {unknowns:,}")
     if n < plan.n:
         raise InsufficientSamples(f"X has {n:,} records, but the plan needs {plan.n:,}")
-
-
-def predict_parity(mask: Bits | None, intercept: int | None, X: ArrayLike | BitMatrix) -> Bits:
-    """The labels that a released parity predicts.
-
-    Raises: ParameterError without a release; as gf2.dot.
-    """
-    if mask is None:
-        raise ParameterError("mask = None, but predict needs a hypothesis: nothing was released")
-    return dot(X, mask) ^ np.uint8(intercept or 0)
-
-
-def describe_parity(mask: Bits | None, intercept: int | None) -> dict[str, Any]:
-    """A parity as JSON has it: character j of the mask is bit j."""
-    # A list of 10,000 numbers would be five times as long.
-    text = None if mask is None else "".join(map(str, mask.tolist()))
-    return {"released": mask is not None, "mask": text, "intercept": intercept}
-
-
-def read_parity(fields: dict[str, Any]) -> dict[str, Any]:
-    """The parity that describe_parity wrote, with its fields as results have them.
-
-    Raises: any exception when it is not one.
-    """
-    text, intercept = fields["mask"], fields["intercept"]
-    if fields["released"] is not (text is not None):
-        raise ParameterError("released must be true with a mask, and false without one")
-    if text is None:
-        return {"mask": None, "intercept": None, "released": False}
-    if not text or set(text) - {"0", "1"} or intercept not in (0, 1):
-        raise ParameterError("mask and intercept must hold 0 and 1 alone")
-    mask = np.frombuffer(text.encode(), np.uint8) - np.uint8(ord("0"))
-    return {"mask": mask, "intercept": int(intercept), "released": True}
-
-
-def describe_hypothesis(mask: Bits | None, intercept: int | None) -> str:
-    """A parity in a few words."""
-    if mask is None:
-        return "no release"
-    ones = f"{int(mask.sum()):,} of {len(mask):,} features"
-    return f"{ones}, intercept {intercept}"
-
-
-def describe_protection(record: PrivacyRecord) -> str:
-    """What a record promises, in a few words."""
-    return f"epsilon={record.epsilon:g} ({record.neighbors})"

@@ -2,124 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._support.notes import note
 from .._support.types import Bits, RandomState
-from .._support.validate import (
-    finite_number,
-    from_json,
-    ordered_pair,
-    probability,
-    refuse,
-)
+from .._support.validate import probability, refuse
 from ..budget.account import Budget
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..gf2 import BitMatrix, dot
 from ..local.agents import Agents
 from ..local.estimation import agents_needed, estimate_mean
 from ..local.randomizers.aggregates import Estimate
-from ..record import PrivacyRecord
-from .learning import (
-    ParityResult,
-    describe_hypothesis,
-    describe_parity,
-    describe_protection,
-    learn,
-    pack_records,
-    predict_parity,
-    read_parity,
-)
+from .learning import learn, pack_records
 from .planning import Method, Neighbors, ParityPlan, TransferPlan
-
-
-@dataclass(frozen=True, eq=False)
-class ParityTransferResult:
-    """What transfer releases.
-
-    Attributes:
-        mask: uint8 (d,), which features are summed; None without a release.
-        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
-        released: whether there is a hypothesis.
-        target_error: estimated error on the agents' population, in [0, 1]; None without a release,
-            or when others have asked the agents meanwhile.
-        interval: (low, high) that holds the true target error; None as target_error.
-        record: what protects the curator's records.
-        agents_record: what protects each agent's answer; None if none was asked.
-    """
-
-    mask: Bits | None
-    intercept: int | None
-    released: bool
-    target_error: float | None
-    interval: tuple[float, float] | None
-    record: PrivacyRecord
-    agents_record: PrivacyRecord | None
-
-    def predict(self, X: ArrayLike | BitMatrix) -> Bits:
-        """Predict the labels of records, the intercept included.
-
-        X: 0/1 (m, d), an array or a BitMatrix. Returns uint8 (m,).
-
-        Raises: ParameterError without a release; ShapeError, ParameterError for other records.
-        Cost: a pass over X.
-        Source: none.
-        """
-        return predict_parity(self.mask, self.intercept, X)
-
-    def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads; the mask is a text, bit by bit.
-
-        Raises: nothing.
-        Cost: O(d).
-        Source: none.
-        """
-        agents = self.agents_record
-        return json.dumps(
-            {
-                **describe_parity(self.mask, self.intercept),
-                "target_error": self.target_error,
-                "interval": self.interval,
-                "record": dataclasses.asdict(self.record),
-                "agents_record": None if agents is None else dataclasses.asdict(agents),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> ParityTransferResult:
-        """The result that to_json wrote, or hdp-fast parity transfer.
-
-        text: a JSON object.
-
-        Raises: ParameterError when it is not one.
-        Cost: O(d).
-        Source: none.
-        """
-        return from_json("text", text, "ParityTransferResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> ParityTransferResult:
-        error, interval, agents = (
-            fields[name] for name in ("target_error", "interval", "agents_record")
-        )
-        return cls(
-            **read_parity(fields),
-            target_error=None if error is None else finite_number("target_error", error),
-            interval=None if interval is None else ordered_pair("interval", interval),
-            record=PrivacyRecord(**fields["record"]),
-            agents_record=None if agents is None else PrivacyRecord(**agents),
-        )
-
-    def __repr__(self) -> str:
-        error = f"target_error={self.target_error}, interval={self.interval}"
-        hypothesis = describe_hypothesis(self.mask, self.intercept)
-        protection = describe_protection(self.record)
-        return f"ParityTransferResult({hypothesis}, {error}, {protection})"
+from .results import ParityResult, ParityTransferResult
 
 
 def transfer(
@@ -185,7 +84,7 @@ def transfer(
         budget=budget,
     )
     estimate = _verify(learned, agents, count, half, random_state)
-    return ParityTransferResult(
+    result = ParityTransferResult(
         mask=learned.mask,
         intercept=learned.intercept,
         released=learned.released,
@@ -193,7 +92,12 @@ def transfer(
         interval=estimate and (estimate.low, estimate.high),
         record=learned.record,
         agents_record=estimate and agents.record(random_state),
+        silence=learned.silence,
     )
+    # Of no release learn has told already.
+    if result.released and (estimate is None or estimate.high >= 0.5):
+        note(result.summary)
+    return result
 
 
 def _verify(

@@ -47,7 +47,7 @@ def evaluate_eliminated(
     offset: float = 0.0,
     loss: str = "squared",
 ) -> tuple[float, Floats]:
-    """The sum of q (l + offset) + kappa_1 cap**2 / q at the best q in (0, cap], and its gradient.
+    """The sum of q (l + offset) + kappa_1 `cap**2` / q at the best q in (0, cap], and its gradient.
 
     X (m, d); w (d,), or (classes, d) of "softmax". Returns the sum and the gradient, as w.
     """

@@ -384,7 +384,7 @@ def _add_product(
 
 
 def _tables(rows: Words, bits: int, scratch: _Scratch) -> Words:
-    """All 2**bits xors of each group of consecutive rows: (64, w) to (64 / bits, 2**bits, w)."""
+    """All `2**bits` xors of each group of rows: (64, w) to (64 / bits, `2**bits`, w)."""
     width = rows.shape[1]
     groups = rows.reshape(_WORD_BITS // bits, bits, width)
     shape = (groups.shape[0], 1 << bits, width)
@@ -397,7 +397,7 @@ def _tables(rows: Words, bits: int, scratch: _Scratch) -> Words:
 
 
 def _digits(words: Words, bits: int) -> NDArray[np.intp]:
-    """The digits of each word in base 2**bits, lowest first: (n,) to (64 / bits, n)."""
+    """The digits of each word in base `2**bits`, lowest first: (n,) to (64 / bits, n)."""
     octets = np.ascontiguousarray(words).view(np.uint8).reshape(-1, 8).T
     if bits == 8:
         return octets.astype(np.intp, order="C")

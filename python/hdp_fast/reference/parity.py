@@ -53,9 +53,9 @@ def _require_probabilities(**values: Fraction | float) -> None:
 def affine_solutions(records: Sequence[Record], d: int) -> list[int]:
     """All hypotheses that agree with every record.
 
-    Args: records, any number of (x, y) with x < 2**d; d, the number of features.
+    Args: records, any number of (x, y) with x < `2**d`; d, the number of features.
     Raises: ValueError if a record is outside the domain.
-    Cost: 2**d times the number of records.
+    Cost: `2**d` times the number of records.
     Source: Kasiviswanathan et al., What Can We Learn Privately?, Section 4, step 3 of A.
     """
     for x, y in records:
@@ -91,7 +91,7 @@ def distribution_base(records: Sequence[Record], d: int, p: Fraction, c: Fractio
     Args: records, (x, y) pairs; d, features; p, sampling rate; c, probability of a free BOT.
     Guarantee: pure epsilon-DP iff worst_ratio(p, neighbors, c=c) <= exp(epsilon).
     Raises: ValueError if p or c is not a probability or a record is outside the domain.
-    Cost: 2**n (n + 2**d) fraction operations.
+    Cost: `2**n` (n + `2**d`) fraction operations.
     Source: Kasiviswanathan et al. 2011, Section 4, algorithm A (there c = 1/2, p = epsilon / 4).
     """
     _require_probabilities(p=p, c=c)
@@ -148,7 +148,7 @@ def distribution_batches(
     Args: records, (x, y) pairs; d, features; p, c as in distribution_base; k, number of batches.
     Guarantee: that of one A(c, p), for the relation given.
     Raises: ValueError if k < 1, p or c is no probability, or a record is outside the domain.
-    Cost: k 2**(n / k) 2**d, or (2**n + k**n k) 2**d when batches are random.
+    Cost: k `2**(n / k)` `2**d`, or (`2**n` + `k**n` k) `2**d` when batches are random.
     Source: replaces the test set of Kasiviswanathan et al. 2011, Section 4, algorithm A*.
     """
     _require_relation(neighbors)
@@ -209,7 +209,7 @@ def distribution_paper(
         while epsilon / 4 <= tanh(epsilon / 2), which is epsilon <= 3.83. Positions move when a
         record is added: nothing is claimed for "add_remove".
     Raises: ValueError if epsilon is not in (0, 4], k < 1 or test_size > n.
-    Cost: k 2**(n / k) + (2**d + 1)**k (k + test_size), and k**2 / epsilon noise terms.
+    Cost: k `2**(n / k)` + `(2**d + 1)**k` (k + test_size), and `k**2` / epsilon noise terms.
     Source: Kasiviswanathan et al. 2011, Section 4, algorithm A*.
     """
     _require(0 < epsilon <= 4, f"epsilon must lie in (0, 4], got {epsilon}")
@@ -244,7 +244,7 @@ def all_datasets(d: int, n: int) -> Iterator[tuple[Record, ...]]:
     """Every sequence of n records on d features, those that no hypothesis fits included.
 
     Args: d, features; n, records.
-    Cost: yields 2**((d + 1) n) tuples.
+    Cost: yields `2**((d + 1) n)` tuples.
     Source: definition.
     """
     return itertools.product(itertools.product(range(1 << d), (0, 1)), repeat=n)
@@ -257,7 +257,7 @@ def neighbors_of(
 
     Args: records, (x, y) pairs; d, features; neighbors, the relation.
     Raises: ValueError if the relation is unknown.
-    Cost: yields about 2**(d + 1) n tuples.
+    Cost: yields about `2**(d + 1)` n tuples.
     Source: definition; "replace_one" is the relation of Kasiviswanathan et al.
     """
     _require_relation(neighbors)
@@ -308,7 +308,7 @@ def epsilon_of(
     Guarantee: the mechanism is epsilon-DP on data of this size iff the value is <= exp(epsilon);
         math.inf if an output is possible on one side only.
     Raises: ValueError if the relation is unknown.
-    Cost: 2**((d + 1) n) calls of distribution, then up to 2**(d + 1) n ratios for each.
+    Cost: `2**((d + 1) n)` calls of distribution, then up to `2**(d + 1)` n ratios for each.
     Source: definition of pure differential privacy.
     """
     law = lru_cache(maxsize=None)(distribution)
@@ -332,7 +332,7 @@ def epsilon_of(
 
 
 def exp_bounds(x: Fraction, bits: int = 256) -> tuple[Fraction, Fraction]:
-    """Rational numbers that enclose exp(x) for x >= 0, at most 2**(1 - bits) apart.
+    """Rational numbers that enclose exp(x) for x >= 0, at most `2**(1 - bits)` apart.
 
     Args: x, a non-negative rational; bits, binary digits kept after the point.
     Raises: ValueError if x < 0.
@@ -388,7 +388,7 @@ def worst_ratio(
 
 
 def round_up(x: Fraction) -> Fraction:
-    """The smallest multiple of 2**-64 that is not below x: how c and g are rounded.
+    """The smallest multiple of `2**-64` that is not below x: how c and g are rounded.
 
     Args: x, a rational.
     Guarantee: a larger c or g never weakens privacy at the same p.
@@ -399,7 +399,9 @@ def round_up(x: Fraction) -> Fraction:
 
 
 def rounded_bottom(epsilon: Fraction, neighbors: Neighbors) -> Fraction:
-    """The best c of A(c, p), 1 / (exp(epsilon) + 2) or + 1 for "add_remove", rounded up to 2**-64.
+    """The best c of A(c, p), rounded up to `2**-64`.
+
+    It is 1 / (exp(epsilon) + 2), and 1 / (exp(epsilon) + 1) for "add_remove".
 
     Args: epsilon > 0, a rational (a float is taken at its exact value); neighbors, the relation.
     Guarantee: at least the real number.
@@ -420,7 +422,7 @@ def rounded_rate(
     c: Fraction | None = None,
     g: Fraction | None = None,
 ) -> Fraction:
-    """The largest multiple of 2**-64 that is a private sampling rate for the given c or g.
+    """The largest multiple of `2**-64` that is a private sampling rate for the given c or g.
 
     Round c or g first (round_up), then ask for p.
 
@@ -514,7 +516,7 @@ def samples_for_error(d: int, alpha: float, p: float, failure: float) -> int:
     """Records after which a hypothesis that fits a Poisson sample of them errs by <= alpha.
 
     For every s in [0, 1) the failure probability of n independent realizable records is at most
-    2**((d - 1) (1 - s)) (1 - p alpha (2 - 2**s))**n. Expected value, over the draws, of
+    `2**((d - 1) (1 - s))` `(1 - p alpha (2 - 2**s))**n`. Expected value, over the draws, of
     |bad hypotheses left| / |hypotheses left|**s; the best s is taken.
 
     Args: d, features; alpha in (0, 1/2]; p, sampling rate; failure, its allowed probability.
@@ -590,7 +592,7 @@ def plan_batches(d: int, alpha: float, beta: float, epsilon: float, neighbors: N
     Guarantee: utility on realizable data; privacy is that of rounded_rate.
     Raises: ValueError if an argument is out of range.
     Cost: up to 1,000 samples_for_error for each of about log(1 / beta) values of k.
-    Source: see distribution_batches; failure <= c**k + (1 - c**k) b.
+    Source: see distribution_batches; failure <= `c**k` + (1 - `c**k`) b.
     """
     _require_targets(d, alpha, beta, epsilon)
     replace = neighbors == "replace_one"
@@ -630,7 +632,7 @@ def plan_paper(d: int, alpha: float, beta: float, epsilon: float, neighbors: Nei
 def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
     """Records of the source after which a Poisson sample spans, so that one hypothesis is left.
 
-    A draw leaves a subspace of dimension i with probability u_i >= (1 - 2**(i - d))**2 /
+    A draw leaves a subspace of dimension i with probability u_i >= `(1 - 2**(i - d))**2` /
     (chi2 + 1), so the waiting time is at most a sum of geometric variables of means 1 / (p u_i);
     n is the smallest with E exp(t sum) <= b exp(t (n + 1)) for some t.
 
@@ -664,10 +666,10 @@ def failure_probability(
     Which hypothesis made the labels does not matter: the difference w of the released and the true
     one is uniform among the w orthogonal to the sample, and its error is P(w.x = 1).
 
-    Args: weights, P(x) for each x < 2**d; d, features; alpha, tolerated error; p, sampling rate;
+    Args: weights, P(x) for each x < `2**d`; d, features; alpha, tolerated error; p, sampling rate;
         n, number of records.
     Raises: ValueError if the weights do not sum to 1 or p is no probability.
-    Cost: n times the number of subspaces met, times 4**d.
+    Cost: n times the number of subspaces met, times `4**d`.
     Source: the event that samples_for_error bounds.
     """
     _require_probabilities(p=p)

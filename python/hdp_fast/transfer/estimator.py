@@ -157,7 +157,7 @@ class SubsampleTestReweigh(SettableParameters):
     def predict(self, X: Any) -> Bits:
         """The predictions of the hypothesis that fit released.
 
-        X: records (m, d), as the learner takes them. Returns uint8 (m,).
+        X: as TransferResult.predict. Returns uint8 (m,).
 
         Raises: HdpFastError before fit; as TransferResult.predict.
         Cost: as TransferResult.predict.
@@ -307,7 +307,8 @@ class SubsampleTestReweigh(SettableParameters):
         self._interrupted: Rounds | None = run
         log_stage("transfer: %d rounds planned", run.plan.rounds)
         with run.journal.lock(), progress_module.bar(run.plan.rounds, "round", progress) as bar:
-            self.result_ = run.finish(records, agents, bar)
+            result = run.finish(records, agents, bar)
+        self.result_ = dataclasses.replace(result, feature_names_in_=records.names)
         log_stage("transfer: %d rounds run", self.result_.rounds)
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.callers import freeze
+from .._support.feature_names import FeatureNames, names_of
 from .._support.types import Bits
 from .._support.validate import array, bits
 from ..exceptions import CheckpointError, ShapeError
@@ -24,10 +25,12 @@ class Records:
     Attributes:
         X: (n, d) or of more dimensions.
         y: 0/1 (n,).
+        names: of the columns of X; None where it has none.
     """
 
     X: NDArray[Any]
     y: Bits
+    names: FeatureNames = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -74,4 +77,4 @@ def validate_records(X: Any, y: ArrayLike) -> Records:
         shapes = f"X has shape {entries.shape} and y {labels.shape}"
         raise ShapeError(f"{shapes}, but they must be (n, d) and (n,), n at least 1")
     # What a learner writes would change what later rounds learn from, and the caller's arrays.
-    return Records(freeze(entries), freeze(labels))
+    return Records(freeze(entries), freeze(labels), names_of(X))

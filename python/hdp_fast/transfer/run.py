@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import local
 from .._support.callers import losses
+from .._support.feature_names import FeatureNames, check_names
 from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..local.pool import Hypothesis
@@ -69,6 +70,7 @@ class TransferResult:
         agents_record: what protects the agents; None for an oracle.
         weights: probability of every record in a further round, (n,); None for a private run,
             where they are nobody's business.
+        feature_names_in_: names of the columns of the frame that was learned from, or None.
     """
 
     hypothesis: dict[str, Any] | None
@@ -82,17 +84,20 @@ class TransferResult:
     agents_record: PrivacyRecord | None
     weights: NDArray[np.float64] | None
     _hypothesis: Hypothesis = dataclasses.field(repr=False)
+    feature_names_in_: FeatureNames = None
 
     def predict(self, X: Any) -> Bits:
         """The predictions of the hypothesis on other records.
 
-        X: records (m, d), as the learner takes them. Returns uint8 (m,).
+        X: records (m, d), as the learner takes them; a frame with the columns that were learned
+        from in another order is put in theirs. Returns uint8 (m,).
 
         Raises: ShapeError, ParameterError.
         Cost: a pass over X, for a vote one for each different hypothesis.
         Source: none.
         """
-        return np.asarray(self._hypothesis.predict(X)).astype(np.uint8)
+        records = check_names(self.feature_names_in_, X)
+        return np.asarray(self._hypothesis.predict(records)).astype(np.uint8)
 
     def to_json(self) -> str:
         """The result as a JSON object, its keys the attributes and `utility`.

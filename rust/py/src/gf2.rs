@@ -11,10 +11,25 @@ use crate::error::{parameter, raise};
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::count;
 
-/// A bit-packed matrix over GF(2), taken by every function of hdp_fast in place of a 0/1 array.
+/// A bit-packed matrix over GF(2), made by from_dense or from_packed and never changed.
 ///
-/// Made by from_dense or from_packed and never changed; A[i:j] copies rows, A.to_dense() or numpy.asarray(A)
-/// unpacks all of them. Memory: shape[0] * ceil(shape[1] / 64) * 8 bytes.
+/// `gf2`, `parity`, `local`, `transfer` and learners over bits take it in place of a 0/1 matrix. A[i:j]
+/// copies rows, len(A) counts them, and A.to_dense() or numpy.asarray(A) unpacks all of them. It
+/// pickles. Memory: shape[0] * ceil(shape[1] / 64) * 8 bytes.
+///
+/// Raises:
+///     TypeError: The class is called; only from_dense and from_packed make a matrix.
+///     ParameterError: It is indexed by anything but a slice of rows with step 1.
+///
+/// Examples:
+///     >>> import numpy as np
+///     >>> from hdp_fast.gf2 import BitMatrix
+///     >>> X = np.random.default_rng().integers(0, 2, (1000, 640), dtype=np.uint8)
+///     >>> A = BitMatrix.from_dense(X)
+///     >>> A
+///     BitMatrix(1000 x 640 over GF(2), 80000 bytes)
+///     >>> np.array_equal(A[10:20], X[10:20])
+///     True
 #[pyclass(frozen, module = "hdp_fast.gf2")]
 pub struct BitMatrix(Arc<core::BitMatrix>);
 
@@ -22,24 +37,40 @@ pub struct BitMatrix(Arc<core::BitMatrix>);
 impl BitMatrix {
     /// Packs a 0/1 array.
     ///
-    /// X: (m, d), bool or any integer dtype, any strides, read-only or not.
+    /// Args:
+    ///     X: Array (m, d) of 0 and 1, bool or of any integer dtype, with any strides, read-only or
+    ///         not.
     ///
-    /// Raises: ShapeError unless X has two dimensions; ParameterError for another dtype or an entry that is not 0 or 1.
-    /// Cost: one pass over X on all threads; no copy but the packed one.
-    /// Source: none.
+    /// Returns:
+    ///     The matrix.
+    ///
+    /// Raises:
+    ///     ShapeError: X has not two dimensions.
+    ///     ParameterError: X has another dtype, or an entry that is not 0 or 1.
+    ///
+    /// Cost:
+    ///     One pass over X on all threads. The packed copy is the only one.
     #[staticmethod]
     #[allow(non_snake_case)]
     fn from_dense(X: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
         Ok(BitMatrix(Arc::new(array::matrix("X", X, None)?)))
     }
 
-    /// Takes the rows of numpy.packbits(X, axis=1, bitorder="little").
+    /// Takes the rows that numpy.packbits(X, axis=1, bitorder="little") returns.
     ///
-    /// rows: uint8 (m, ceil(ncols / 8)); ncols: the number of columns d. Bits beyond the last column are ignored.
+    /// Args:
+    ///     rows: Array of uint8 (m, ceil(ncols / 8)). Bits beyond the last column are ignored.
+    ///     ncols: Number of columns d, at least 0.
     ///
-    /// Raises: ShapeError when rows and ncols do not fit together; ParameterError for another dtype.
-    /// Cost: one copy.
-    /// Source: none.
+    /// Returns:
+    ///     The matrix.
+    ///
+    /// Raises:
+    ///     ShapeError: `rows` and `ncols` do not fit together.
+    ///     ParameterError: `rows` has another dtype, or `ncols` is no integer of at least 0.
+    ///
+    /// Cost:
+    ///     One copy.
     #[staticmethod]
     fn from_packed(rows: &Bound<'_, PyAny>, ncols: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
         Ok(BitMatrix(Arc::new(array::packed_rows("rows", rows, count("ncols", ncols, 0)?)?)))
@@ -51,11 +82,16 @@ impl BitMatrix {
         (self.0.rows(), self.0.columns())
     }
 
-    /// The entries as a uint8 array (m, d).
+    /// Unpacks all entries.
     ///
-    /// Raises: MemoryError.
-    /// Cost: m d bytes.
-    /// Source: none.
+    /// Returns:
+    ///     An array of uint8 (m, d).
+    ///
+    /// Raises:
+    ///     MemoryError: m d bytes are not available.
+    ///
+    /// Cost:
+    ///     m d bytes.
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
         array::unpacked(py, &self.0)
     }
@@ -74,7 +110,7 @@ impl BitMatrix {
         dtype.map_or(Ok(dense.clone()), |dtype| dense.call_method1("astype", (dtype,)))
     }
 
-    /// Refuses numpy's operators: over the integers they would give wrong answers without a word.
+    /// Refuses numpy's operators, which would silently compute over the integers.
     #[classattr]
     fn __array_ufunc__() -> Option<Py<PyAny>> {
         None
@@ -127,15 +163,34 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>, length: usize, what: &str) -
     Ok(packed)
 }
 
-/// The rank of a matrix over GF(2).
+/// Computes the rank of a matrix over GF(2).
 ///
-/// A: 0/1 array (m, d) or BitMatrix. threads: 1 to 1024; None means HDP_FAST_NUM_THREADS, else
-/// RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
-/// No privacy: the rank is that of the very rows given.
+/// It is the rank of exactly these rows, and nothing about them is private.
 ///
-/// Raises: ShapeError, ParameterError.
-/// Cost: an elimination of min(m, d + 64) rows, about m d^2 / 8 / log2 d table look-ups of a word, and a pass over all.
-/// Source: Albrecht, Bard, Pernet 2011 (decomposition); Albrecht, Bard, Hart 2010 (tables).
+/// Args:
+///     A: Array (m, d) of 0 and 1, or a BitMatrix.
+///     threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS,
+///         else OMP_NUM_THREADS, else all cores.
+///
+/// Returns:
+///     The rank.
+///
+/// Raises:
+///     ShapeError: A has not two dimensions.
+///     ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
+///
+/// Cost:
+///     min(m, d + 64) rows are eliminated, in at most min(m, d + 64) d rank / 64 word operations, of
+///     which tables of sums of rows save most. All other rows are verified, in m d (1 + nullity) / 64
+///     word operations.
+///
+/// Source:
+///     Albrecht, Bard and Pernet 2011 (decomposition); Albrecht, Bard and Hart 2010 (tables).
+///
+/// Examples:
+///     >>> from hdp_fast import gf2
+///     >>> gf2.rank([[1, 1, 0], [0, 1, 1], [1, 0, 1]])  # the third row is the sum of the others
+///     2
 #[pyfunction]
 #[pyo3(signature = (A, *, threads=None))]
 #[allow(non_snake_case)]
@@ -144,13 +199,28 @@ pub fn rank(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Option<&Bound<'_, PyA
     run(py, threads, elimination_cost(matrix.rows(), matrix.columns()), |run| core::rank(&matrix, run))
 }
 
-/// The product A x over GF(2).
+/// Computes the product A x over GF(2). Nothing about it is private.
 ///
-/// A: 0/1 array (m, d) or BitMatrix; x: 0/1 array (d,); threads: as rank. Returns uint8 (m,). No privacy.
+/// Args:
+///     A: Array (m, d) of 0 and 1, or a BitMatrix.
+///     x: Array (d,) of 0 and 1.
+///     threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS,
+///         else OMP_NUM_THREADS, else all cores.
 ///
-/// Raises: ShapeError, ParameterError.
-/// Cost: one pass over A.
-/// Source: none.
+/// Returns:
+///     An array of uint8 (m,).
+///
+/// Raises:
+///     ShapeError: A has not two dimensions, x has not one, or x is not as long as A has columns.
+///     ParameterError: A or x holds anything but 0 and 1, or `threads` is out of range.
+///
+/// Cost:
+///     One pass over A.
+///
+/// Examples:
+///     >>> from hdp_fast import gf2
+///     >>> gf2.dot([[1, 1, 0], [0, 1, 1]], [1, 1, 1])  # parities of two and two bits
+///     array([0, 0], dtype=uint8)
 #[pyfunction]
 #[pyo3(signature = (A, x, *, threads=None))]
 #[allow(non_snake_case)]

@@ -9,7 +9,7 @@ use crate::gf2::{matrix, vector};
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::seed::Key;
 
-/// All solutions of A x = b; the documentation is that of hdp_fast.gf2.
+/// All solutions of A x = b. The documentation is that of `hdp_fast.gf2.Solution`.
 #[pyclass(frozen, subclass, module = "hdp_fast._core")]
 pub struct Solution(gf2::Solution);
 
@@ -43,24 +43,29 @@ impl Solution {
         self.0.rank()
     }
 
-    /// Dimension of the null space: there are 2**nullity solutions, or none.
+    /// Dimension of the null space. There are 2**nullity solutions, or none.
     #[getter]
     fn nullity(&self) -> usize {
         self.0.nullity()
     }
 
-    /// The solution whose free unknowns are zero, uint8 (d,); None if there is none.
+    /// The solution whose free unknowns are zero, uint8 (d,); None if there is no solution.
     #[getter]
     fn x<'py>(&self, py: Python<'py>) -> PyResult<Option<Vector<'py>>> {
         let x = run(py, None, self.cost(1), |run| self.0.particular(run))?;
         Ok(x.map(|x| array::returned(py, x)))
     }
 
-    /// A basis of the null space, uint8 (nullity, d).
+    /// Computes a basis of the null space of the coefficients.
     ///
-    /// Raises: MemoryError.
-    /// Cost: nullity d^2 / 64 word operations and nullity d bytes.
-    /// Source: back substitution.
+    /// Returns:
+    ///     An array of uint8 (nullity, d), a vector in each row.
+    ///
+    /// Raises:
+    ///     MemoryError: nullity d bytes are not available.
+    ///
+    /// Cost:
+    ///     nullity d^2 / 64 word operations by back substitution, and nullity d bytes.
     fn nullspace<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
         let basis = run(py, None, self.cost(self.0.nullity()), |run| self.0.null_space(run))?;
         array::unpacked(py, &basis)
@@ -83,7 +88,7 @@ impl Solution {
 }
 
 impl Solution {
-    /// Rough cost of completing so many vectors by back substitution.
+    /// Rough cost of completing this number of vectors by back substitution.
     fn cost(&self, vectors: usize) -> f64 {
         streaming_cost(self.0.rank() * self.0.unknowns() / 8 * vectors.div_ceil(64))
     }

@@ -1,4 +1,4 @@
-"""MASKED-PARITY, which separates adaptive from non-adaptive questions."""
+"""MASKED-PARITY, a class of concepts that separates adaptive from non-adaptive questions."""
 
 from ..._support.lazy import list_only
 

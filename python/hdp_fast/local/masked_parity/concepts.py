@@ -1,7 +1,8 @@
 """MASKED-PARITY: concepts that statistical queries learn in two rounds and in no single one.
 
-An example is a row of d + log2(d) + 1 bits, d a power of two: x, then an index i, its lowest bit
-first, then b, which says what the label tells: bit i of r, or a masked parity of x.
+An example is a row of d + log2(d) + 1 bits, where d is a power of two. It consists of x, d bits; an
+index i, with its lowest bit first; and a bit b, which says what the label is: bit i of r, or a
+masked parity of x.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...exceptions import ShapeError
 from ...gf2 import BitMatrix, dot
 from ...learners.hypotheses import read_only, store
 
-# Indices, and one symbol more, fit 16 bits.
+# The indices and one more symbol fit 16 bits.
 _LARGEST = 1 << 15
 # The domain of 32 bits would have 2**38 rows.
 _LARGEST_LISTED = 16
@@ -29,11 +30,28 @@ _LARGEST_LISTED = 16
 
 @dataclass(frozen=True, eq=False)
 class MaskedParity:
-    """A concept of MASKED-PARITY: on rows (x, i, b), r_i where b = 1, else the sum of r x and a.
+    """A concept of MASKED-PARITY: a label is a bit of r, or a masked parity of x.
+
+    The label of a row (x, i, b) is r_i where b = 1. Where b = 0 it is the sum over GF(2) of the
+    bits of x where r is 1, and of the mask a.
 
     Attributes:
-        r: 0/1 (d,), d a power of two from 2 to 32,768; kept as a read-only copy.
-        a: 0 or 1, the mask.
+        r: The parity, 0 and 1 of shape (d,), d a power of two from 2 to 32,768. A read-only copy is
+            kept.
+        a: The mask, 0 or 1.
+
+    Raises:
+        ParameterError: r has entries other than 0 and 1, d is not such a power of two, or a is not
+            0 or 1.
+        ShapeError: r has not one dimension.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> concept = local.MaskedParity([1, 0], 1)
+        >>> concept.predict([[1, 1, 0, 1], [1, 1, 1, 1]])  # b = 1: bits r_0 and r_1
+        array([1, 0], dtype=uint8)
+        >>> concept.predict([[1, 1, 0, 0], [0, 1, 0, 0]])  # b = 0: r x + a
+        array([0, 1], dtype=uint8)
     """
 
     r: Bits
@@ -47,18 +65,28 @@ class MaskedParity:
 
     @property
     def d(self) -> int:
-        """Number of bits of x."""
+        """The number of bits of x."""
         return len(self.r)
 
     def predict(self, X: Any) -> Bits:
-        """Predict the labels of examples, 1 where the paper has -1.
+        """Predicts the labels of examples; 1 stands for the paper's -1.
 
-        X: 0/1 (m, d + log2(d) + 1), an array or a BitMatrix: x, i with its lowest bit first, b.
-        Returns uint8 (m,).
+        Args:
+            X: Examples, 0 and 1 of shape (m, d + log2(d) + 1), an array or a BitMatrix: x, i with
+                its lowest bit first, b.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X; over a BitMatrix log2(d) + 2.
-        Source: Kasiviswanathan et al. 2011, Section 5.3.
+        Returns:
+            The labels, uint8 of shape (m,).
+
+        Raises:
+            ShapeError: X has another shape.
+            ParameterError: X has entries other than 0 and 1.
+
+        Cost:
+            One pass over X; log2(d) + 2 passes over a BitMatrix.
+
+        Source:
+            Kasiviswanathan et al. 2011, Section 5.3.
         """
         index, half = index_and_half(X, self.d)
         return np.where(half, self.r[index], parity_of(X, self.r) ^ np.uint8(self.a))
@@ -74,10 +102,20 @@ class MaskedParity:
 
 @dataclass(frozen=True, eq=False)
 class WeakMaskedParity:
-    """A concept that knows r but no parity: r_i where b = 1, else the lowest bit of i.
+    """A hypothesis that knows r but no mask: r_i where b = 1, else the lowest bit of i.
 
     Attributes:
-        r: 0/1 (d,), as of MaskedParity; kept as a read-only copy.
+        r: The parity, 0 and 1 of shape (d,), as for MaskedParity. A read-only copy is kept.
+
+    Raises:
+        ParameterError: r breaks the rule of MaskedParity.
+        ShapeError: r has not one dimension.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> X, concept = local.masked_parity_domain(4), local.MaskedParity([1, 0, 1, 1], 1)
+        >>> float((local.WeakMaskedParity(concept.r).predict(X) != concept.predict(X)).mean())
+        0.25
     """
 
     r: Bits
@@ -87,16 +125,26 @@ class WeakMaskedParity:
         store(self, r=MaskedParity(self.r, 0).r)
 
     def predict(self, X: Any) -> Bits:
-        """Predict labels: where b = 1, those of any concept with this r.
+        """Predicts labels, which are right wherever b = 1 for every concept with this r.
 
-        The lowest bit of i is independent of any parity of x: exactly half of the labels where
-        b = 0 are wrong, whatever the concept.
+        The lowest bit of i is independent of every parity of x. Therefore exactly half of the
+        labels with b = 0 are wrong under the uniform distribution, whatever the concept.
 
-        X: as MaskedParity.predict. Returns uint8 (m,).
+        Args:
+            X: Examples, as for MaskedParity.predict.
 
-        Raises: ShapeError, ParameterError.
-        Cost: as MaskedParity.predict.
-        Source: Kasiviswanathan et al. 2011, Section 5.3 (weak learning).
+        Returns:
+            The labels, uint8 of shape (m,).
+
+        Raises:
+            ShapeError: X has another shape.
+            ParameterError: X has entries other than 0 and 1.
+
+        Cost:
+            One pass over X; log2(d) + 1 passes over a BitMatrix.
+
+        Source:
+            Kasiviswanathan et al. 2011, Section 5.3 (weak learning).
         """
         index, half = index_and_half(X, len(self.r))
         return np.where(half, self.r[index], index & 1).astype(np.uint8)
@@ -105,15 +153,35 @@ class WeakMaskedParity:
 def uniform_examples(
     concept: MaskedParity, m: int, random_state: RandomState = None
 ) -> tuple[Bits, Bits]:
-    """Examples of a concept, drawn uniformly and independently.
+    """Draws examples of a concept, uniformly and independently.
 
-    concept: a MaskedParity of d bits; m: how many, at least 0; random_state: None, an int or a
-    numpy Generator. Returns X uint8 (m, d + log2(d) + 1) and their labels, uint8 (m,).
+    Args:
+        concept: A MaskedParity of d bits.
+        m: Number of examples, at least 0.
+        random_state: None draws from the operating system. An int or a numpy Generator makes the
+            examples reproducible.
 
-    Guarantee: none: examples of a public concept hold no private data.
-    Raises: ParameterError.
-    Cost: m bytes for each column.
-    Source: Kasiviswanathan et al. 2011, Section 5.3.
+    Returns:
+        The examples X, uint8 of shape (m, d + log2(d) + 1), and their labels, uint8 of shape (m,).
+
+    Raises:
+        ParameterError: concept is not a MaskedParity, or m or random_state is out of range.
+
+    Guarantee:
+        Not private, and nothing needs protection: the examples belong to a public concept.
+
+    Cost:
+        m bytes for each column.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 5.3.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> concept = local.MaskedParity([1, 0, 1, 1], 1)
+        >>> X, y = local.uniform_examples(concept, 1000)
+        >>> X.shape, bool((concept.predict(X) == y).all())
+        ((1000, 7), True)
     """
     validate_concept(concept)
     shape = nonnegative_int("m", m), width(concept.d)
@@ -122,13 +190,26 @@ def uniform_examples(
 
 
 def masked_parity_domain(d: int) -> Bits:
-    """List every example once: the support of the uniform distribution, as an oracle takes it.
+    """Lists every example once: the support of the uniform distribution, as an oracle takes it.
 
-    d: bits of x, a power of two from 2 to 16. Returns uint8 (2 d 2**d, d + log2(d) + 1).
+    Args:
+        d: Number of bits of x, a power of two from 2 to 16.
 
-    Raises: ParameterError.
-    Cost: that of the result, 44 MB for d = 16.
-    Source: none.
+    Returns:
+        The examples, uint8 of shape (2 d `2**d`, d + log2(d) + 1).
+
+    Raises:
+        ParameterError: d is not such a power of two.
+
+    Cost:
+        The memory of the result, 44 MB for d = 16.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> X, concept = local.masked_parity_domain(4), local.MaskedParity([1, 0, 1, 1], 1)
+        >>> oracle = local.ExactOracle(X, concept.predict(X))
+        >>> oracle.query(lambda X, y: y, tau=0.01)  # 3/4 where b = 1, 1/2 where b = 0
+        0.625
     """
     columns = width(validate_size("d", d, _LARGEST_LISTED))
     rows = np.arange(1 << columns, dtype="<u4").view(np.uint8).reshape(-1, 4)
@@ -138,7 +219,7 @@ def masked_parity_domain(d: int) -> Bits:
 class LazyExamples:
     """Uniform examples whose x is drawn when it is read for the first time.
 
-    Only its product with r is drawn at once, since labels need it.
+    Only the product of x with r is drawn at once, since the labels depend on it.
     """
 
     def __init__(self, concept: MaskedParity, m: int, rng: np.random.Generator):
@@ -164,14 +245,19 @@ class LazyExamples:
         d, d_and_index = len(self._r), self.shape[1] - 1
         x = self._rng.integers(0, 2, (len(self), d), dtype=np.uint8)
         if self._r.any():
-            # Uniform among the x with this product: one bit that counts is set right.
+            # Uniform among the x with this product: one bit where r is 1 is corrected.
             x[:, self._r.argmax()] ^= dot(x, self._r) ^ self._product
         index = self.index[:, None] >> np.arange(d_and_index - d, dtype=np.uint16) & 1
         return np.column_stack([x, index.astype(np.uint8), self.half])
 
 
 def index_and_half(X: Any, d: int) -> tuple[NDArray[Any], Bits]:
-    """The indices i and the bits b of examples."""
+    """The indices i and the bits b of examples.
+
+    Raises:
+        ShapeError: X has not the columns of examples of d bits.
+        ParameterError: X has entries other than 0 and 1 in these columns.
+    """
     if getattr(X, "shape", None) is None:
         X = array("X", X)
     if len(X.shape) != 2 or X.shape[1] != width(d):
@@ -194,12 +280,12 @@ def parity_of(X: Any, r: Bits) -> Bits:
 
 
 def width(d: int) -> int:
-    """Columns of an example: x, i and b."""
+    """The number of columns of an example: those of x, i and b."""
     return d + d.bit_length()
 
 
 def validate_size(name: str, value: Any, most: int = _LARGEST) -> int:
-    """The value as a number of bits of x."""
+    """The value as a number of bits of x; what is not a power of two in range is refused."""
     size = nonnegative_int(name, value)
     if not 2 <= size <= most or size & (size - 1):
         refuse(name, value, f"it must be a power of two from 2 to {most:,}")
@@ -207,14 +293,14 @@ def validate_size(name: str, value: Any, most: int = _LARGEST) -> int:
 
 
 def validate_concept(value: Any) -> MaskedParity:
-    """The value, if it is a concept."""
+    """The value, which must be a MaskedParity."""
     if not isinstance(value, MaskedParity):
         refuse("concept", value, "it must be a MaskedParity")
     return value
 
 
 def validate_bit(name: str, value: Any) -> int:
-    """The value as 0 or 1."""
+    """The value as 0 or 1; anything else is refused."""
     number = operator.index(value) if isinstance(value, int | np.integer) else -1
     if number not in (0, 1):
         refuse(name, value, "it must be 0 or 1")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.json_text import JsonObject
 from ..._support.random_state import check_random_state, make_stream
 from ..._support.types import Bits, Integers, RandomState
-from ..._support.validate import from_json, nonnegative_int, probability, refuse
+from ..._support.validate import nonnegative_int, probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
@@ -35,17 +34,24 @@ from .oracles import MaskedParityAgents
 
 Source = SQOracle | Agents | MaskedParityAgents
 
-# Agents asked at once: what is drawn for them stays in a processor's cache.
+# The number of agents asked at once: their examples stay in the processor's cache.
 _BLOCK = 1 << 18
 
 
 class MaskedParityNeeds(NamedTuple):
-    """Agents needed to learn a MASKED-PARITY.
+    """The agents needed to learn a MASKED-PARITY.
 
     Attributes:
-        first: of the first round, which finds r.
-        second: of the second round, which finds a.
-        groups: of both rounds, if d groups of agents answered one of the first d queries each.
+        first: Agents of the first round, which finds r.
+        second: Agents of the second round, which finds a.
+        groups: Agents of both rounds, if d groups of agents answered one each of the first d
+            queries.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> needs = local.masked_parity_agents(64, beta=0.05, epsilon=1.0)
+        >>> needs.first + needs.second, needs.groups  # 64 times fewer than one group for each query
+        (1100550, 70412742)
     """
 
     first: int
@@ -54,14 +60,21 @@ class MaskedParityNeeds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedParityResult:
+class MaskedParityResult(JsonObject):
     """The result of learn_masked_parity and learn_masked_parity_weakly.
 
     Attributes:
-        concept: a MaskedParity; a WeakMaskedParity where the weak learner made it.
-        queries: statistical queries asked or estimated.
-        agents: how many were asked; 0 for an oracle.
-        agents_record: what protects each agent's answer; None for an oracle.
+        concept: What was learned: a MaskedParity, or a WeakMaskedParity from the weak learner.
+        queries: Number of statistical queries that were asked or estimated.
+        agents: Number of agents that were asked; 0 for an oracle.
+        agents_record: PrivacyRecord of each agent's answer; None for an oracle.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> X, concept = local.masked_parity_domain(4), local.MaskedParity([1, 0, 1, 1], 1)
+        >>> result = local.learn_masked_parity(local.ExactOracle(X, concept.predict(X)), 4)
+        >>> local.MaskedParityResult.from_json(result.to_json()).concept
+        MaskedParity(r=array([1, 0, 1, 1], dtype=uint8), a=1)
     """
 
     concept: MaskedParity | WeakMaskedParity
@@ -70,48 +83,33 @@ class MaskedParityResult:
     agents_record: PrivacyRecord | None
 
     def predict(self, X: Any) -> Bits:
-        """Predict the labels of examples.
+        """Predicts the labels of examples by the concept that was learned.
 
-        X: as MaskedParity.predict. Returns uint8 (m,).
+        Args:
+            X: Examples, as for MaskedParity.predict.
 
-        Raises: ShapeError, ParameterError.
-        Cost: as MaskedParity.predict.
-        Source: as MaskedParity.predict.
+        Returns:
+            The labels, uint8 of shape (m,).
+
+        Raises:
+            ShapeError: X has another shape.
+            ParameterError: X has entries other than 0 and 1.
         """
         return self.concept.predict(X)
 
-    def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads; r is a text, bit by bit.
-
-        Raises: nothing.
-        Cost: O(d).
-        Source: none.
-        """
-        concept, record = self.concept, self.agents_record
-        return json.dumps(
-            {
-                "r": "".join(map(str, concept.r.tolist())),
-                "a": concept.a if isinstance(concept, MaskedParity) else None,
-                "queries": self.queries,
-                "agents": self.agents,
-                "agents_record": None if record is None else dataclasses.asdict(record),
-            }
-        )
+    def _to_fields(self) -> dict[str, Any]:
+        """The attributes, r of the concept as a text, bit by bit."""
+        concept = self.concept
+        return {
+            "r": "".join(map(str, concept.r.tolist())),
+            "a": concept.a if isinstance(concept, MaskedParity) else None,
+            "queries": self.queries,
+            "agents": self.agents,
+            "agents_record": self.agents_record,
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> MaskedParityResult:
-        """The result that to_json wrote.
-
-        text: a JSON object.
-
-        Raises: ParameterError when it is not one.
-        Cost: O(d).
-        Source: none.
-        """
-        return from_json("text", text, "MaskedParityResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> MaskedParityResult:
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
         r, a, record = np.array([*map(int, fields["r"])]), fields["a"], fields["agents_record"]
         return cls(
             WeakMaskedParity(r) if a is None else MaskedParity(r, a),
@@ -122,18 +120,33 @@ class MaskedParityResult:
 
 
 def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParityNeeds:
-    """How many agents learn_masked_parity needs.
+    """Counts the agents that learn_masked_parity needs.
 
-    d: bits of x, a power of two from 2 to 32,768; beta: probability with which any bit of r, or a,
-    may be wrong, in (0, 1); epsilon: of each agent's answer, above 0.
+    Args:
+        d: Number of bits of x, a power of two from 2 to 32,768.
+        beta: Probability with which any bit of r, or a, may be wrong, in (0, 1).
+        epsilon: Privacy parameter of each agent's answer, above 0.
 
-    Guarantee: with so many agents, drawn independently from the uniform distribution, every bit is
-        right except with probability beta.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: each of d + 1 signs is that of a sum of N independent signs of mean m, wrong with
-        probability at most (1 - m**2)**(N / 2) (Hoeffding 1963, Theorem 1); m is tanh(epsilon / 2)
-        times 1 / (2 d) for a bit of r and 1 / 2 for a; a union over them.
+    Returns:
+        A MaskedParityNeeds.
+
+    Raises:
+        ParameterError: A parameter is out of range, or more than 1e18 agents would be needed.
+
+    Guarantee:
+        With this many agents, drawn independently from the uniform distribution, every bit is
+        right, except with probability beta.
+
+    Source:
+        Each of the d + 1 bits is the sign of a sum of N independent signs of mean m, which is wrong
+        with probability at most `(1 - m**2)**(N / 2)` (Hoeffding 1963, Theorem 1). Here m is
+        tanh(epsilon / 2) times `1 / (2 d)` for a bit of r, and times 1/2 for a. A union bound
+        covers all bits.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> local.masked_parity_agents(8, beta=0.05, epsilon=1.0)
+        MaskedParityNeeds(first=12448, second=190, groups=99758)
     """
     size, edge = validate_size("d", d), advantage(epsilon)
     failure = probability("beta", beta) / (size + 1)
@@ -142,7 +155,7 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
     )
     if not one * size < MOST_AGENTS:
         raise ParameterError(f"beta = {beta} and epsilon = {epsilon} {TOO_MANY}")
-    # Every row, and either answer of those who can tell nothing, must be given equally often.
+    # Every row must be used equally often, and so must 0 and 1 as answers of agents with b = 1.
     first, last = 2 * size * math.ceil(one / (2 * size)), 2 * math.ceil(second / 2)
     return MaskedParityNeeds(first, last, size * math.ceil(one) + last)
 
@@ -150,26 +163,56 @@ def masked_parity_agents(d: int, *, beta: float, epsilon: float) -> MaskedParity
 def learn_masked_parity(
     source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
 ) -> MaskedParityResult:
-    """Learn a MASKED-PARITY under the uniform distribution, in two rounds.
+    """Learns a MASKED-PARITY under the uniform distribution, in two rounds.
 
-    From an oracle: d queries of tolerance 1 / (4 d + 1) tell the bits of r, one of 1 / 5 that
-    depends on r tells a. From agents: each tells one bit by randomized response. In the first round
-    that is Hadamard response over i, or "b = 0", with public rows that agents take in turn, and the
-    label as a sign; one Walsh transform of the counts estimates all d queries at once, from d times
-    fewer agents than one group for each query. (A frequency oracle over pairs (i, label) would have
-    twice the noise.)
+    An oracle gets d queries of tolerance `1 / (4 d + 1)`, whose answers reveal the bits of r, and
+    then one query of tolerance 1/5, which depends on r and whose answer reveals a.
 
-    source: an SQOracle about such examples, or Agents or MaskedParityAgents with at least
-    masked_parity_agents() of them left, no more of whom are asked, in their order; that must tell
-    nothing about them. d: bits of x, a power of two from 2 to 32,768. beta: failure probability
-    with agents; an oracle that keeps its tolerances leaves none. random_state: of the agents'
-    answers.
+    Each agent sends one bit through randomized response. In the first round this bit is a Hadamard
+    response: the agent's symbol is its index i, or "b = 0"; public rows of a Walsh-Hadamard matrix
+    are given to the agents in turn; and the label enters as a sign. One Walsh transform of the
+    counts estimates all d queries at once, from d times fewer agents than one group for each query.
+    (A frequency oracle over pairs (i, label) would have twice the noise.)
 
-    Guarantee: pure epsilon-DP, locally, for each agent, with their own epsilon.
-    Raises: ParameterError, ShapeError, and AgentsExhausted when fewer agents are left than needed:
-        then nobody is asked; whatever the oracle raises.
-    Cost: d + 1 queries; or O(N) for N agents and O(d log d).
-    Source: Kasiviswanathan et al. 2011, Section 5.3.1.
+    Args:
+        source: An SQOracle about such examples, or Agents or MaskedParityAgents of whom at least
+            masked_parity_agents are left. No more than these are asked, in their order, which must
+            tell nothing about them.
+        d: Number of bits of x, a power of two from 2 to 32,768.
+        beta: Failure probability with agents, in (0, 1). With an oracle that keeps its tolerances
+            the result is never wrong.
+        random_state: Source of the agents' coins. None draws from the operating system. An int or a
+            numpy Generator makes a reproducible stream for tests, which protects nobody who knows
+            it.
+
+    Returns:
+        A MaskedParityResult with a MaskedParity.
+
+    Raises:
+        ParameterError: source is no oracle and no agents, its features are not bits, or a parameter
+            is out of range. Nobody is asked.
+        ShapeError: The agents have another number of features than examples of d bits. Nobody is
+            asked.
+        AgentsExhausted: Fewer agents are left than needed. Nobody is asked.
+        Exception: What the oracle itself raises.
+
+    Guarantee:
+        Pure epsilon-DP, locally, for each agent, with the agents' own epsilon. An oracle's answers
+        are as private as the oracle makes them.
+
+    Cost:
+        d + 1 queries of an oracle; or O(N) for N agents, and O(d log d).
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 5.3.1.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> concept = local.MaskedParity([1, 0, 1, 1, 0, 1, 0, 0], 1)
+        >>> agents = local.MaskedParityAgents(concept, 100_000, epsilon=1.0)
+        >>> result = local.learn_masked_parity(agents, 8, beta=1e-10)
+        >>> result.concept == concept, result.agents < 100_000
+        (True, True)
     """
     rounds = _make_rounds(source, d, beta, random_state)
     r = rounds.find_r()
@@ -179,18 +222,45 @@ def learn_masked_parity(
 def learn_masked_parity_weakly(
     source: Source, d: int, *, beta: float = 0.05, random_state: RandomState = None
 ) -> MaskedParityResult:
-    """Learn a MASKED-PARITY under the uniform distribution with error exactly 1/4, in one round.
+    """Learns a MASKED-PARITY under the uniform distribution with error exactly 1/4, in one round.
 
-    The first round of learn_masked_parity alone: queries that depend on no answer. No learner in
-    one round can do much better from fewer than about 2**(d / 3) queries.
+    This is the first round of learn_masked_parity alone: its queries depend on no answer. No
+    learner in one round can do much better with fewer than about `2**(d / 3)` queries.
 
-    source, d, beta, random_state: as learn_masked_parity; of the agents the first round's number
-    must be left.
+    Args:
+        source: As for learn_masked_parity. Only the agents of the first round are needed.
+        d: As for learn_masked_parity.
+        beta: As for learn_masked_parity.
+        random_state: As for learn_masked_parity.
 
-    Guarantee: as learn_masked_parity.
-    Raises: as learn_masked_parity.
-    Cost: d queries; or O(N) for N agents and O(d log d).
-    Source: Kasiviswanathan et al. 2011, Section 5.3 (weak and strong learning).
+    Returns:
+        A MaskedParityResult with a WeakMaskedParity.
+
+    Raises:
+        ParameterError: source is no oracle and no agents, its features are not bits, or a parameter
+            is out of range. Nobody is asked.
+        ShapeError: The agents have another number of features than examples of d bits. Nobody is
+            asked.
+        AgentsExhausted: Fewer agents are left than needed. Nobody is asked.
+        Exception: What the oracle itself raises.
+
+    Guarantee:
+        Pure epsilon-DP, locally, for each agent, with the agents' own epsilon. An oracle's answers
+        are as private as the oracle makes them.
+
+    Cost:
+        d queries of an oracle; or O(N) for N agents, and O(d log d).
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 5.3 (weak and strong learning).
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> X, concept = local.masked_parity_domain(4), local.MaskedParity([1, 0, 1, 1], 1)
+        >>> oracle = local.ExactOracle(X, concept.predict(X))
+        >>> result = local.learn_masked_parity_weakly(oracle, 4)
+        >>> float((result.predict(X) != concept.predict(X)).mean()), result.queries
+        (0.25, 4)
     """
     rounds = _make_rounds(source, d, beta, random_state, weak=True)
     return rounds.make_result(WeakMaskedParity(rounds.find_r()))
@@ -206,7 +276,7 @@ class _Rounds(Protocol):
         """Learn the mask a of a concept with this r in the second round."""
 
     def make_result(self, concept: MaskedParity | WeakMaskedParity) -> MaskedParityResult:
-        """The result for a learned concept."""
+        """The result for a concept that was learned."""
 
 
 class _QueryRounds:
@@ -232,7 +302,7 @@ class _QueryRounds:
 
 
 class _AgentRounds:
-    """Both rounds as questions to agents, one for each."""
+    """Both rounds as questions to agents, of whom each answers one."""
 
     def __init__(
         self,
@@ -311,7 +381,10 @@ def _mask_query(r: Bits) -> Losses:
 
 
 def _walsh_question(d: int) -> QuestionFunction:
-    """The bit of agent n's symbol in row n mod 2 d of a Walsh-Hadamard matrix, plus its label."""
+    """The entry of agent n's symbol in row n mod 2 d of a Walsh-Hadamard matrix, as a bit.
+
+    Where b = 1, the label is added to it over GF(2).
+    """
 
     def question(X: Any, y: Bits) -> ArrayLike:
         index, half = index_and_half(X, d)
@@ -323,7 +396,10 @@ def _walsh_question(d: int) -> QuestionFunction:
 
 
 def _mask_question(r: Bits) -> QuestionFunction:
-    """Whether the label is masked; agents whose label says nothing of a answer 0 and 1 in turn."""
+    """Whether the label differs from the parity of x.
+
+    Agents with b = 1, whose labels do not depend on a, answer 0 and 1 in turn.
+    """
 
     def question(X: Any, y: Bits) -> ArrayLike:
         _, half = index_and_half(X, len(r))

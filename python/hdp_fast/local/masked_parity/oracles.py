@@ -27,19 +27,41 @@ from .concepts import (
 
 
 class MaskedParityAgents(AgentPool):
-    """Simulated agents with uniform examples of one concept, drawn as they are asked.
+    """Simulated agents with uniform examples of one concept, drawn when the agents are asked.
 
-    No example is stored, and its x is drawn only for a question that reads it: hundreds of
-    millions of agents fit any machine. concept: a MaskedParity; size: how many agents; epsilon: of
-    each answer, above 0; random_state: of the examples, not of the answers.
+    No example is stored, and the part x of an example is drawn only for a question that reads it.
+    Therefore hundreds of millions of agents fit any machine. A copy of the object is the very same
+    object, pickling raises, and so does a question in a forked child, so that no agent can be asked
+    twice.
 
-    A copy is the very same object, pickling raises, and so does a question in a forked child, so
-    that no agent can be asked twice.
+    Args:
+        concept: The MaskedParity that labels the examples.
+        size: Number of agents, at least 0.
+        epsilon: Privacy parameter of each answer, a finite number above 0.
+        random_state: Source of the examples, not of the answers. None draws from the operating
+            system; an int or a numpy Generator makes the examples reproducible.
 
-    Guarantee: that of Agents, for examples which nobody holds.
-    Raises: ParameterError.
-    Cost: none until asked.
-    Source: Warner 1965; Kasiviswanathan et al. 2011, Section 5.3.
+    Attributes:
+        d: Number of features of an agent: the columns of an example.
+
+    Raises:
+        ParameterError: concept is not a MaskedParity, or a parameter is out of range.
+
+    Guarantee:
+        Each answer is pure epsilon-DP with respect to the agent's example, with exact coins, as for
+        Agents. The examples are simulated and belong to nobody.
+
+    Source:
+        Warner 1965; Kasiviswanathan et al. 2011, Section 5.3.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> agents = local.MaskedParityAgents(local.MaskedParity([0, 0], 1), 10_000, epsilon=1.0)
+        >>> answers = agents.ask(lambda X, y: y, 10_000)  # labels: half are r_i = 0, half are a = 1
+        >>> mean = local.estimate_mean(answers, beta=1e-6, epsilon=agents.epsilon).value
+        >>> bool(abs(mean - 0.5) < 0.1), agents
+        (True, MaskedParityAgents(4 features, epsilon=1, 10,000 of 10,000 asked))
     """
 
     def __init__(
@@ -55,7 +77,7 @@ class MaskedParityAgents(AgentPool):
         super().__init__(nonnegative_int("size", size), epsilon)
         self.d = width(concept.d)
 
-        # As for Agents: whoever holds the object has answers, no more.
+        # As for Agents: whoever holds the object gets answers.
         def respond(question: QuestionFunction, count: int, random_state: RandomState) -> Bits:
             examples = LazyExamples(concept, count, examples_rng)
             with silence():
@@ -68,15 +90,33 @@ class MaskedParityAgents(AgentPool):
     def ask(
         self, question: QuestionFunction, count: int, *, random_state: RandomState = None
     ) -> Bits:
-        """Ask the next agents a question with an answer in [0, 1] and return what they say.
+        """Asks the next agents a question whose answer lies in [0, 1].
 
-        question: as that of Agents.ask; its X is an array once numpy.asarray has read it. count:
-        how many to ask, at least 0; all of them at once. Returns uint8 (count,).
+        Args:
+            question: As for Agents.ask; its X is an array once numpy.asarray has read it.
+            count: Number of agents to ask, at least 0. All of them are asked at once.
+            random_state: As for Agents.ask: the source of the agents' coins.
 
-        Guarantee: as Agents.ask.
-        Raises: as Agents.ask.
-        Cost: some nanoseconds an agent, and d bytes each if the question reads x.
-        Source: Warner 1965.
+        Returns:
+            The randomized answers, uint8 of shape (count,).
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: The question is not callable, count or random_state is out of range, or
+                the process is a forked child. Nobody is asked.
+            ShapeError: The question returned anything but one answer for each agent. These agents
+                stay spent.
+            Exception: What the question itself raises. These agents stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the answer of an agent depends on no example but its
+            own.
+
+        Cost:
+            Some nanoseconds for each agent, and d bytes for each if the question reads x.
+
+        Source:
+            Warner 1965.
         """
         check_random_state(random_state)
         if not callable(question):
@@ -85,15 +125,33 @@ class MaskedParityAgents(AgentPool):
         return self._respond(question, count, random_state)
 
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
-        """Ask the next agents whether a hypothesis is wrong about them.
+        """Asks the next agents whether a hypothesis is wrong about them.
 
-        learned: anything with predict(X) -> 0/1 (count,). count: how many to ask, at least 0.
-        Returns uint8 (count,), 1 for an error, each answer randomized.
+        Args:
+            learned: A hypothesis with predict(X), which returns labels of shape (count,).
+            count: Number of agents to ask, at least 0.
+            random_state: As for `ask`.
 
-        Guarantee: as ask.
-        Raises: as ask.
-        Cost: that of predict, and d bytes an agent.
-        Source: Kohen and Sheffet 2022, Algorithm 2.
+        Returns:
+            The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: count or random_state is out of range, or the process is a forked child.
+                Nobody is asked.
+            ShapeError: predict returned anything but one label for each agent. These agents stay
+                spent.
+            Exception: What the hypothesis itself raises. These agents stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the prediction for an agent depends on no example but
+            its own.
+
+        Cost:
+            The cost of predict, and d bytes for each agent.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 2.
         """
 
         def find_errors(X: Any, y: Bits) -> Bits:
@@ -102,13 +160,13 @@ class MaskedParityAgents(AgentPool):
         return self.ask(find_errors, count, random_state=random_state)
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What would protect each agent's answer.
+        """States what would protect each agent's answer.
 
-        random_state: the one that the answers were drawn with.
+        Args:
+            random_state: The random_state that the answers were drawn with.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A PrivacyRecord with the epsilon of one answer.
         """
         return record_of("local.MaskedParityAgents", self._epsilon, random_state)
 
@@ -119,17 +177,35 @@ class MaskedParityAgents(AgentPool):
 class EvasiveOracle:
     """Statistical queries about uniform examples of a concept, answered without its mask a.
 
-    Every answer is within its tolerance of the truth. The part of the truth that depends on a is
-    left out wherever it is smaller than the tolerance: learners in one round, who cannot know r
-    when they ask, are left to guess a. concept: a MaskedParity of at most 16 bits.
+    Every answer lies within its tolerance of the truth. The part of the truth that depends on a is
+    left out wherever it is smaller than the tolerance. A learner in one round cannot know r when it
+    asks, and can only guess a.
+
+    Args:
+        concept: The MaskedParity, of at most 16 bits.
 
     Attributes:
-        asked: queries answered.
-        revealing: answers so far that depend on a.
+        asked: Number of queries answered.
+        revealing: Number of answers so far that depend on a.
 
-    Raises: ParameterError.
-    Cost: masked_parity_domain.
-    Source: Kasiviswanathan et al. 2011, Section 5.3.2, for queries in [0, 1] instead of -1 and 1.
+    Raises:
+        ParameterError: concept is not a MaskedParity, or has more than 16 bits.
+
+    Cost:
+        The memory of masked_parity_domain, 44 MB for 16 bits, and 9 bytes for each example.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 5.3.2, for queries with values in [0, 1] instead of -1
+        and 1.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> concept = local.MaskedParity([1, 0, 1, 1], 1)
+        >>> oracle = local.EvasiveOracle(concept)
+        >>> local.learn_masked_parity_weakly(oracle, 4).queries, oracle.revealing
+        (4, 0)
+        >>> local.learn_masked_parity(oracle, 4).concept == concept, oracle.revealing
+        (True, 1)
     """
 
     def __init__(self, concept: MaskedParity):
@@ -139,14 +215,25 @@ class EvasiveOracle:
         self.asked = self.revealing = 0
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over uniform examples, to within tau, without a where tau allows that.
+        """Answers with the mean of g over uniform examples, without a where tau allows that.
 
-        g: called with all examples and labels, once with all labels 0 and once with 1; returns a
-        loss in [0, 1] for each, as EmpiricalOracle takes it. tau: tolerance, above 0.
+        Args:
+            g: The query, as SQOracle takes it. It is called twice with all examples: once with all
+                labels 0 and once with all labels 1.
+            tau: Tolerance, above 0.
 
-        Raises: ShapeError and ParameterError when g returns anything but one number each.
-        Cost: twice that of g over the whole domain.
-        Source: Kasiviswanathan et al. 2011, Section 5.3.2.
+        Returns:
+            The answer, a number within tau of the mean.
+
+        Raises:
+            ParameterError: tau is not a finite number above 0.
+            ShapeError: g returned anything but one number for each record.
+
+        Cost:
+            Twice the cost of g over the whole domain.
+
+        Source:
+            Kasiviswanathan et al. 2011, Section 5.3.2.
         """
         positive("tau", tau)
         size = len(self._domain)

@@ -1,4 +1,4 @@
-"""Statistical queries answered by local agents, fresh ones for every query."""
+"""Statistical queries answered by local agents, with fresh agents for every query."""
 
 from __future__ import annotations
 
@@ -29,18 +29,32 @@ _MOST_QUERIES = 1 << 40
 def agents_per_query(
     *, tau: float, beta: float, queries: int, epsilon: float, bound: float = 0.5
 ) -> int:
-    """How many agents each of several statistical queries needs, all of them fresh.
+    """Counts the agents that each of several statistical queries needs, all of them fresh.
 
-    tau: tolerance, above 0 and below 2 bound; beta: probability with which any of the answers may
-    be further from its mean, in (0, 1); queries: how many, t, at least 1; epsilon: of each agent's
-    answer, above 0; bound: half the range of the queries' values, b for values in [-b, b] and 1/2
-    for values in [0, 1].
+    Args:
+        tau: Tolerance, above 0 and below `2 bound`.
+        beta: Probability with which any of the answers may be further than tau from its mean, in
+            (0, 1).
+        queries: Number of queries t, from 1 to `2**40`.
+        epsilon: Privacy parameter of each agent's answer, above 0.
+        bound: Half the range of the queries' values: b for values in [-b, b], and 1/2 for values in
+            [0, 1].
 
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Hoeffding's inequality for randomized bits, n' = 2 b**2 ln(2t / beta) / (tau
-        tanh(epsilon / 2))**2, for the Laplace noise and the constant c of Kasiviswanathan et al.,
-        Lemma 5.6.
+    Returns:
+        The number of agents for one query.
+
+    Raises:
+        ParameterError: A parameter is out of range, or more than 1e18 agents would be needed.
+
+    Source:
+        Hoeffding's inequality for randomized bits:
+        `2 b**2 ln(2 t / beta) / (tau tanh(epsilon / 2))**2`. It replaces the Laplace noise and the
+        constant c of Kasiviswanathan et al. 2011, Lemma 5.6.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> local.agents_per_query(tau=0.1, beta=0.05, queries=20, epsilon=1.0)
+        1566
     """
     width, half = positive("tau", tau), positive("bound", bound)
     count, failure = positive_int("queries", queries, _MOST_QUERIES), probability("beta", beta)
@@ -51,31 +65,48 @@ def agents_per_query(
 
 
 class LocalSQOracle(Uncopyable):
-    """Statistical queries answered by agents, fresh ones for every query.
+    """Statistical queries answered by agents, with fresh agents for every query.
 
-    agents: simulated ones; they are asked in their order, which must tell nothing about them.
-    queries: how many may be asked, t, at least 1. beta: probability with which any of the answers
-    may be further from its mean than its tau. random_state: None draws from the operating system,
-    an int or a Generator makes a reproducible test stream that protects nobody who knows it.
+    A query of tolerance tau asks agents_per_query agents for one bit each. The bit is 1 with the
+    value of g for the agent as the probability, and is sent through randomized response. Where
+    fewer agents are left, AgentsExhausted is raised, nobody is asked, and what has been learned so
+    far stays in `answers`; the same query with a larger tau may still be answered. A copy of the
+    object is the very same object, pickling raises, and so does a query in a forked child.
 
-    A query of tolerance tau asks agents_per_query agents for a bit each, its probability the value
-    of g for the agent, told by randomized response. Where fewer are left, AgentsExhausted is
-    raised, nobody is asked, and what has been learned so far stays in `answers`; the same query
-    with a larger tau may still be answered. A copy is the very same object, pickling raises, and so
-    does a query in a forked child.
+    Args:
+        agents: Simulated agents. They are asked in their order, which must tell nothing about them.
+        queries: Number t of queries that may be asked, from 1 to `2**40`.
+        beta: Probability with which any of the answers may be further than its tau from its mean,
+            in (0, 1).
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
 
     Attributes:
-        answers: all answers so far, in their order.
-        asked: how many agents they took.
-        agents: as given.
+        answers: All answers so far, in their order.
+        asked: Number of agents that they took.
+        agents: The agents.
 
-    Guarantee: pure agents.epsilon-DP, locally, for each agent. For agents drawn independently from
-        a distribution, every answer lies within its tau of the mean, but for probability beta in
-        all, whether or not queries depend on earlier answers (proved).
-    Raises: ParameterError.
-    Cost: none until asked.
-    Source: Kasiviswanathan et al. 2011, Lemma 5.6, with randomized response for their Laplace
+    Raises:
+        ParameterError: agents is not an Agents, or a parameter is out of range.
+
+    Guarantee:
+        Pure agents.epsilon-DP, locally, for each agent. For agents drawn independently from a
+        distribution, every answer lies within its tau of the mean, except with probability beta for
+        all of them together, whether or not queries depend on earlier answers (proved).
+
+    Source:
+        Kasiviswanathan et al. 2011, Lemma 5.6, with randomized response in place of their Laplace
         noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> X = np.random.default_rng(0).integers(0, 2, (30_000, 3))
+        >>> agents = local.Agents(X, X[:, 1], epsilon=1.0)
+        >>> oracle = local.LocalSQOracle(agents, queries=3, beta=1e-10)
+        >>> errors = [oracle.query(lambda X, y, j=j: X[:, j] != y, tau=0.1) for j in range(3)]
+        >>> int(np.argmin(errors)), oracle.asked
+        (1, 17433)
     """
 
     _copied = "ask more queries than were promised"
@@ -98,32 +129,64 @@ class LocalSQOracle(Uncopyable):
         self._started = 0
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the agents' distribution, to within tau.
+        """Answers with the mean of g over the agents' distribution, to within tau.
 
-        g: called with the features and labels of those agents, (m, d) and (m,), as SQOracle has it;
-        returns a loss in [0, 1] for each, (m,). tau: tolerance, above 0; 1/2 is enough for any
-        larger one.
+        Args:
+            g: The query, as SQOracle takes it. It is called with the features, of shape (m, d), and
+                the labels, of shape (m,), of the m agents that are asked.
+            tau: Tolerance, above 0. A tolerance above 1/2 is taken as 1/2.
 
-        Guarantee: as the class, if the value of g for an agent depends on no other agent.
-        Raises: AgentsExhausted when fewer agents are left than tau needs; ParameterError for tau
-            and when all queries have been asked: nobody is asked then. ShapeError and
-            ParameterError when g returns anything but one number each: the query and those agents
-            stay spent.
-        Cost: that of g, and O(m).
-        Source: as the class.
+        Returns:
+            The answer, a number in [0, 1].
+
+        Raises:
+            AgentsExhausted: Fewer agents are left than tau needs. Nobody is asked.
+            ParameterError: g is not callable, tau is not a finite number above 0, all queries have
+                been asked, or the process is a forked child. Nobody is asked.
+            ShapeError: g returned anything but one number for each agent. The query and those
+                agents stay spent.
+            Exception: What g itself raises. The query and those agents stay spent.
+
+        Guarantee:
+            Pure agents.epsilon-DP, locally, for each agent, if the value of g for an agent depends
+            on no other agent.
+
+        Cost:
+            The cost of g, and O(m).
         """
         return self.batch([g], [tau])[0]
 
     def batch(self, gs: Sequence[Losses], taus: float | Sequence[float]) -> list[float]:
-        """The means of several queries, all of which agents hear before anybody answers.
+        """Answers several queries, all of which are fixed before any agent answers.
 
-        gs: queries, each as query takes it. taus: their tolerances, or one for all. Each query has
-        agents of its own; Agents.ask_several says when it is better to ask them together.
+        Each query has agents of its own. Agents.ask_several states when it is better to ask one
+        group of agents all queries.
 
-        Guarantee: as the class; noninteractive.
-        Raises: as query; either all queries are asked or none.
-        Cost: that of gs, and O(m) for m agents in all.
-        Source: Kasiviswanathan et al. 2011, Definition 5.3 and Theorem 5.7.
+        Args:
+            gs: A sequence of queries, each as `query` takes it.
+            taus: Their tolerances, one for each query, or one number for all.
+
+        Returns:
+            The answers, a list of numbers in [0, 1].
+
+        Raises:
+            AgentsExhausted: Fewer agents are left than all queries together need. Nobody is asked.
+            ParameterError: gs is not a sequence of callables, a tolerance is not a finite number
+                above 0, fewer queries are left, or the process is a forked child. Nobody is asked.
+            ShapeError: taus has another length than gs: then nobody is asked. It is also raised
+                when a query returned anything but one number for each agent: then the queries and
+                their agents stay spent.
+            Exception: What a query itself raises. The queries and their agents stay spent.
+
+        Guarantee:
+            Pure agents.epsilon-DP, locally, for each agent, if the values for an agent depend on no
+            other agent; noninteractive.
+
+        Cost:
+            The cost of gs, and O(m) for m agents in all.
+
+        Source:
+            Kasiviswanathan et al. 2011, Definition 5.3 and Theorem 5.7.
         """
         if not isinstance(gs, Sequence) or isinstance(gs, str):
             refuse("gs", gs, "it must be a sequence of queries")
@@ -145,12 +208,12 @@ class LocalSQOracle(Uncopyable):
         return means
 
     def _count_agents(self, taus: list[float]) -> list[int]:
-        """How many agents the next queries take, with these tolerances."""
+        """The number of agents that each of the next queries takes, with these tolerances."""
         goal = {"beta": self._beta, "epsilon": self.agents.epsilon}
         return [agents_per_query(tau=tau, queries=self._queries, **goal) for tau in taus]
 
     def _check_remaining(self, queries: int, wanted: int) -> None:
-        """Refuse more queries, or agents, than are left."""
+        """Refuse more queries, or more agents, than are left."""
         left = self._queries - self._started
         if queries > left:
             rule = f"{queries:,} are asked and {left:,} are left"
@@ -166,7 +229,7 @@ class LocalSQOracle(Uncopyable):
 
 
 def _validate_tolerances(taus: Any, count: int, *, one_for_all: bool = True) -> list[float]:
-    """A tolerance for each query, at most 1/2: every answer keeps a larger one."""
+    """One tolerance for each query. Above 1/2 it is lowered to 1/2, which keeps any larger one."""
     shape = array("taus", taus).shape
     if shape != (count,) and not (one_for_all and shape == ()):
         raise ShapeError(f"taus has shape {shape}, but it must be ({count},)")
@@ -192,13 +255,23 @@ def _join_queries(gs: Sequence[Losses], ends: list[int]) -> Callable[[Any, Bits]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SQSimulationResult(Generic[_T]):
-    """What a run of an SQ algorithm on agents releases.
+    """The result of an SQ algorithm that ran on agents.
 
     Attributes:
-        result: what the algorithm returned.
-        answers: to its queries, in their order.
-        agents: how many were asked.
-        agents_record: what protects each agent's answer.
+        result: What the algorithm returned.
+        answers: The answers to its queries, in their order.
+        agents: Number of agents that were asked.
+        agents_record: PrivacyRecord of each agent's answer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> def share_of_ones(oracle):
+        ...     return oracle.query(lambda X, y: y, tau=0.1)
+        >>> agents = local.Agents(np.zeros((20_000, 1)), np.ones(20_000, int), epsilon=1.0)
+        >>> result = local.simulate_sq(share_of_ones, agents, queries=1, tau=0.1, beta=0.05)
+        >>> result.agents, len(result.answers), result.agents_record.epsilon
+        (864, 1, 1.0)
     """
 
     result: _T
@@ -213,9 +286,12 @@ class _PromisedOracle(LocalSQOracle):
     _promised: NDArray[np.float64]
 
     def promise(self, tau: float | None, taus: Sequence[float] | None) -> None:
-        """Fix the least tolerance of every query, the same for all or one for each.
+        """Fix the least tolerance of every query: the same for all, or one for each.
 
-        Raises: ShapeError, ParameterError, and AgentsExhausted when too few agents are left.
+        Raises:
+            ParameterError: A tolerance is not a finite number above 0.
+            ShapeError: The tolerances are not as many as the queries.
+            AgentsExhausted: Too few agents are left.
         """
         if taus is None:
             least = _validate_tolerances(tau, 1)
@@ -247,23 +323,54 @@ def simulate_sq(
     beta: float,
     random_state: RandomState = None,
 ) -> SQSimulationResult[_T]:
-    """Run an algorithm of statistical queries on local agents.
+    """Runs an algorithm of statistical queries on local agents.
 
-    algorithm: called with an oracle, whose query(g, tau) and batch(gs, taus) it uses; g as in
-    SQOracle, in [0, 1]. agents: simulated ones, in an order that tells nothing about them. queries:
-    the most that it asks, t. tau: the least tolerance that it asks for, or taus: one for each query
-    in turn, (t,). beta: probability with which any answer may be further from its mean.
-    random_state: as LocalSQOracle.
+    Args:
+        algorithm: Called with an oracle, whose methods query(g, tau) and batch(gs, taus) it uses.
+            Its queries g are as SQOracle takes them, with values in [0, 1].
+        agents: Simulated agents. They are asked in their order, which must tell nothing about them.
+        queries: The largest number t of queries that the algorithm asks.
+        tau: The smallest tolerance that it asks for. Either tau or taus must be given.
+        taus: The smallest tolerance of each query in turn, shape (t,).
+        beta: Probability with which any answer may be further than its tolerance from its mean, in
+            (0, 1).
+        random_state: As for LocalSQOracle.
 
-    Guarantee: pure agents.epsilon-DP, locally, for each agent. For agents drawn independently, all
-        answers lie within their tolerances but for probability beta: then the result is one that
-        the algorithm may have with an SQ oracle (proved). Noninteractive where the algorithm asks
-        one batch.
-    Raises: AgentsExhausted when there are too few agents for the promised queries, and
-        ParameterError: nobody is asked then. ParameterError when the algorithm asks more queries or
-        for less tolerance than promised; whatever it raises.
-    Cost: that of the algorithm; sum of agents_per_query agents.
-    Source: Kasiviswanathan et al. 2011, Theorem 5.7.
+    Returns:
+        An SQSimulationResult with the algorithm's own result.
+
+    Raises:
+        AgentsExhausted: Fewer agents are left than the promised queries need. Nobody is asked.
+        ShapeError: taus has not t entries: then nobody is asked. It is also raised when a query
+            returned anything but one number for each agent.
+        ParameterError: algorithm is not callable, agents is not an Agents, a parameter is out of
+            range, or not exactly one of tau and taus is given: then nobody is asked. It is also
+            raised when the algorithm asks more queries, or for a smaller tolerance, than was
+            promised.
+        Exception: What the algorithm itself raises.
+
+    Guarantee:
+        Pure agents.epsilon-DP, locally, for each agent, if the value of a query for an agent
+        depends on no other agent. For agents drawn independently, all answers lie within their
+        tolerances, except with probability beta; then the result is one that the algorithm may have
+        with an SQ oracle (proved). The run is noninteractive where the algorithm asks one batch.
+
+    Cost:
+        The cost of the algorithm; the sum of agents_per_query agents over the queries.
+
+    Source:
+        Kasiviswanathan et al. 2011, Theorem 5.7.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> def best_feature(oracle):  # noninteractive: all queries in one batch
+        ...     gs = [lambda X, y, j=j: X[:, j] != y for j in range(3)]
+        ...     return int(np.argmin(oracle.batch(gs, 0.1)))
+        >>> X = np.random.default_rng(0).integers(0, 2, (20_000, 3))
+        >>> agents = local.Agents(X, X[:, 1], epsilon=1.0)
+        >>> local.simulate_sq(best_feature, agents, queries=3, tau=0.1, beta=1e-10).result
+        1
     """
     if not callable(algorithm):
         refuse("algorithm", algorithm, "it must be callable")

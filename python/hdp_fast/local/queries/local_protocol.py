@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.json_text import JsonObject
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, Floats, Integers, RandomState
 from ..._support.validate import (
-    from_json,
     integers,
     nonnegative_int,
     number,
@@ -29,67 +27,88 @@ from .oracles import SQOracle, ask_together, check_oracle
 
 Values = Callable[[Any, Bits], ArrayLike]
 
-# Candidates are held in memory: this many take a gigabyte.
+# Candidates are held in memory: this number takes a gigabyte.
 MOST_CANDIDATES = 1 << 25
 # Tolerances shrink with exp(-2 epsilon); beyond this they would drown in rounding.
 MOST_EPSILON = 16
-# Of the failure probability, 0.93 is for the answers' errors, this for too few candidates.
+# This part of the failure probability is for too few candidates, 0.93 for errors in answers.
 _CANDIDATES_SHARE = 0.07
 
 
 class TransparentRandomizer(Protocol):
     """A local randomizer that can be run, and whose probabilities can be computed.
 
-    Attributes:
-        epsilon: no report is more than exp(epsilon) times as likely on one input as on another.
-        delta: 0.
-        sample: draws reports.
-        log_probability: the logarithm of the probability of a report.
+    Every randomizer of this module is one, and so is any object with these methods and properties.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> randomizer: local.TransparentRandomizer = local.BinaryResponse(1.0, (0, 1))
+        >>> ratio = randomizer.log_probability(1, 1) - randomizer.log_probability(1, 0)
+        >>> round(float(ratio), 6)  # never above epsilon
+        1.0
     """
 
     @property
     def epsilon(self) -> float:
-        """Privacy parameter of one report."""
+        """No report is more than exp(epsilon) times as likely on one input as on another."""
 
     @property
     def delta(self) -> float:
-        """Privacy parameter of one report."""
+        """Privacy parameter of one report; only a randomizer with delta = 0 can be simulated."""
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> NDArray[Any]:
-        """Draw a report for each input.
+        """Draws a report for each input.
 
-        u: inputs (n,). Returns integers (n,).
+        Args:
+            u: Inputs of shape (n,).
+            random_state: Source of the randomizer's coins.
 
-        Guarantee: that of the randomizer: (epsilon, delta)-DP for each report.
-        Raises: what the randomizer likes.
-        Cost: that of the randomizer.
-        Source: Kasiviswanathan et al. 2011, Definition 5.13.
+        Returns:
+            Integers of shape (n,).
+
+        Guarantee:
+            (epsilon, delta)-DP for each report.
+
+        Source:
+            Kasiviswanathan et al. 2011, Definition 5.13.
         """
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> ArrayLike:
-        """The logarithm of the probability of report w on input u, broadcast over arrays.
+        """Computes the logarithm of the probability of report w on input u, with broadcasting.
 
-        w: reports; u: inputs.
+        Args:
+            w: Reports, integers.
+            u: Inputs.
 
-        Raises: what the randomizer likes.
-        Cost: that of the randomizer.
-        Source: Kasiviswanathan et al. 2011, Definition 5.13.
+        Returns:
+            Floats of the broadcast shape; -inf where the probability is 0.
+
+        Source:
+            Kasiviswanathan et al. 2011, Definition 5.13.
         """
 
 
 @dataclass(frozen=True)
 class SimulationPlan:
-    """The queries that a simulation of local randomizers asks, and how close it comes.
+    """The queries that a simulation of local randomizers asks, and how close to them it comes.
 
     Attributes:
-        epsilon: of the randomizer.
-        applications: how many are simulated, each on an entry of its own.
-        tau: tolerance of every query.
-        phi: relative error of an estimated probability that tau allows.
-        candidates: reports drawn in advance for each application.
-        queries: the most that are asked, one for each different candidate.
-        iterations: the expected number of candidates looked at for each application, at most.
-        distance: of the reports' law from that of the randomizers, in total variation, at most.
+        epsilon: Privacy parameter of the randomizer.
+        applications: Number of reports that are simulated, each from an entry of its own.
+        tau: Tolerance of every query.
+        phi: The relative error of an estimated probability that tau allows.
+        candidates: Number of reports drawn in advance for each application.
+        queries: The largest number of queries; there is one for each different candidate.
+        iterations: An upper bound on the expected number of candidates looked at for each
+            application.
+        distance: An upper bound on the distance in total variation between the joint law of the
+            reports and that of the randomizers.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> plan = local.plan_simulation(1.0, beta=0.1, applications=4)
+        >>> plan.candidates, plan.queries, round(plan.tau, 5), plan.distance <= 0.1
+        (16, 64, 0.00704, True)
     """
 
     epsilon: float
@@ -103,22 +122,38 @@ class SimulationPlan:
 
 
 def plan_simulation(epsilon: float, *, beta: float, applications: int = 1) -> SimulationPlan:
-    """What simulate_local needs of an oracle.
+    """Plans what simulate_local needs of an oracle.
 
-    epsilon: of the randomizer, above 0; beta: statistical distance in all, in (0, 1); applications:
-    how many, t, at least 1.
+    The tolerance is `tau = phi / (exp(2 epsilon) - 1)` with `phi = min(1/3, 1.8 beta / t)`; where
+    that exceeds 1/2, tau is 1/2 and phi is smaller accordingly. Answers with errors of at most tau
+    change the law of a report by at most `phi / (1 + sqrt(1 - phi**2))`. Each candidate is accepted
+    with probability `a >= exp(-epsilon) (1 - phi) / (1 + phi)`. The number of candidates is large
+    enough that all of them are rejected with probability at most `0.07 beta / t`.
 
-    tau = phi / (exp(2 epsilon) - 1), at most 1/2, with phi = min(1/3, 1.8 beta / t). Answers with
-    such errors change the law of a report by phi / (1 + sqrt(1 - phi**2)) at most; each candidate
-    is accepted with probability a >= exp(-epsilon) (1 - phi) / (1 + phi), and so many are drawn
-    that none is with probability at most 0.07 beta / t.
+    Args:
+        epsilon: Privacy parameter of the randomizer, above 0 and at most 16.
+        beta: Statistical distance allowed for all reports together, in (0, 1).
+        applications: Number t of reports, at least 1. All of them together may take at most `2**25`
+            candidates.
 
-    Guarantee: distance <= beta (proved).
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Kasiviswanathan et al. 2011, Claim 5.9, with more than five times their tolerance (where
-        beta / t is at most 0.18), and a fixed number of candidates, without which it would depend
-        on answers which queries are asked.
+    Returns:
+        A SimulationPlan.
+
+    Raises:
+        ParameterError: A parameter is out of range, or too many candidates would be needed.
+
+    Guarantee:
+        The plan's distance is at most beta (proved).
+
+    Source:
+        Kasiviswanathan et al. 2011, Claim 5.9. The tolerance is more than five times theirs where
+        beta / t is at most 0.18. The number of candidates is fixed in advance; otherwise it would
+        depend on answers which queries are asked.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> local.plan_simulation(1.0, beta=0.1).tau > local.plan_simulation(2.0, beta=0.1).tau
+        True
     """
     privacy, failure = positive("epsilon", epsilon), probability("beta", beta)
     times = positive_int("applications", applications, MOST_CANDIDATES)
@@ -141,19 +176,27 @@ def tolerance_of(epsilon: float, share: float) -> tuple[float, float]:
     """The tolerance of a query, and the relative error of a probability that it allows."""
     phi = min(1 / 3, 1.8 * share)
     tau = phi * math.exp(-2 * epsilon) / -math.expm1(-2 * epsilon)
-    # An oracle needs no records for an error of 1/2.
+    # An oracle can answer within 1/2 without any record.
     return (tau, phi) if tau <= 0.5 else (0.5, math.expm1(2 * epsilon) / 2)
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult:
-    """Reports of local randomizers, made from answers to statistical queries.
+class SimulationResult(JsonObject):
+    """The result of simulate_local: reports made from answers to statistical queries.
 
     Attributes:
-        reports: int64 (applications,).
-        queries: how many were asked.
-        iterations: how many candidates were looked at for each report, int64 (applications,).
-        plan: what was promised.
+        reports: The reports, int64 of shape (applications,).
+        queries: Number of queries that were asked.
+        iterations: Number of candidates looked at for each report, int64 of shape (applications,).
+        plan: The SimulationPlan that was promised.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> oracle = local.ExactOracle([[0], [1]], [0, 1])
+        >>> randomizer = local.KaryResponse(3, 1.0)
+        >>> result = local.simulate_local(randomizer, lambda X, y: X[:, 0], oracle, beta=0.1)
+        >>> local.SimulationResult.from_json(result.to_json()).plan == result.plan
+        True
     """
 
     reports: Integers
@@ -161,36 +204,8 @@ class SimulationResult:
     iterations: Integers
     plan: SimulationPlan
 
-    def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads.
-
-        Raises: nothing.
-        Cost: O(applications).
-        Source: none.
-        """
-        return json.dumps(
-            {
-                "reports": self.reports.tolist(),
-                "queries": self.queries,
-                "iterations": self.iterations.tolist(),
-                "plan": dataclasses.asdict(self.plan),
-            }
-        )
-
     @classmethod
-    def from_json(cls, text: str) -> SimulationResult:
-        """The result that to_json wrote.
-
-        text: a JSON object.
-
-        Raises: ParameterError when it is not one.
-        Cost: O(applications).
-        Source: none.
-        """
-        return from_json("text", text, "SimulationResult.to_json", cls._from_fields)
-
-    @classmethod
-    def _from_fields(cls, fields: dict[str, Any]) -> SimulationResult:
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
         plan = SimulationPlan(**fields["plan"])
         reports, iterations = (
             integers(name, fields[name], np.int64) for name in ("reports", "iterations")
@@ -210,31 +225,64 @@ def simulate_local(
     reference: float = 0,
     random_state: RandomState = None,
 ) -> SimulationResult:
-    """Simulate a local randomizer on fresh entries, by nonadaptive statistical queries.
-
-    randomizer: with delta 0. values: called with features (m, d) and labels (m,) by the oracle;
-    returns each record's input to the randomizer, (m,). oracle: of the entries' distribution. beta:
-    statistical distance allowed in all, in (0, 1). applications: entries, t, at least 1, one report
-    from each. reference: any one input. random_state: None draws from the operating system, an int
-    or a Generator makes it reproducible.
+    """Simulates a local randomizer on fresh entries, by nonadaptive statistical queries.
 
     Candidates are drawn from the randomizer on the reference input, all of them before the oracle
-    is asked anything; then it is asked, in one batch where it has one, for the probability of each
-    different candidate w on a random entry: for the mean of g = (h - exp(-epsilon)) / (exp(epsilon)
-    - exp(-epsilon)), where h, within exp(+-epsilon), is how much likelier w is on a record's input
-    than on the reference. So no query depends on an answer. From an answer v follows h~ = exp(
-    -epsilon) + v (exp(epsilon) - exp(-epsilon)), and each application takes its first candidate
-    that is accepted, with probability h~ / ((1 + phi) exp(epsilon)); its last where none is.
+    is asked anything. For each different candidate w, the oracle is asked how likely w is on a
+    random entry. The query is the mean of
+    `g = (h - exp(-epsilon)) / (exp(epsilon) - exp(-epsilon))`, where h says how many times as
+    likely w is on a record's input as on the reference, a number from exp(-epsilon) to
+    exp(epsilon). All queries are asked in one batch if the oracle has a method for that, and none
+    depends on an answer.
 
-    Guarantee: where every answer lies within plan_simulation's tau, chosen by an adversary who
-        knows all queries before it, the law of the reports differs by at most beta from that of the
-        randomizer on entries drawn independently; by at most 2 beta where the adversary knows the
-        later queries, too (proved; but for 2**-53 in each probability). An answer that breaks its
-        tolerance is clipped to [0, 1]. The reports are as private as the oracle's answers.
-    Raises: ParameterError, before the oracle is asked; what oracle, randomizer and values raise.
-    Cost: at most plan_simulation's queries of its tau, and no more than the randomizer has reports;
-        on average at most (1 + phi) / (1 - phi) exp(epsilon) candidates a report are looked at.
-    Source: Kasiviswanathan et al. 2011, Claim 5.9.
+    An answer v, clipped to [0, 1], yields the estimate
+    `h' = exp(-epsilon) + v (exp(epsilon) - exp(-epsilon))`. Each application looks at its
+    candidates in their order and accepts each with probability `h' / ((1 + phi) exp(epsilon))`. Its
+    report is the first candidate that is accepted, or the last one if none is.
+
+    Args:
+        randomizer: A TransparentRandomizer with delta = 0.
+        values: Called by the oracle's queries with features of shape (m, d) and labels of shape
+            (m,). It returns the input of each record to the randomizer, shape (m,).
+        oracle: An oracle for the distribution of the entries.
+        beta: Statistical distance allowed for all reports together, in (0, 1).
+        applications: Number t of entries, at least 1; each yields one report.
+        reference: Any one input of the randomizer, a finite number.
+        random_state: None draws from the operating system. An int or a numpy Generator makes the
+            simulation reproducible.
+
+    Returns:
+        A SimulationResult.
+
+    Raises:
+        ParameterError: An argument breaks its rule, or too many candidates would be needed. The
+            oracle is not asked.
+        Exception: What oracle, randomizer and values themselves raise.
+
+    Guarantee:
+        Suppose that every answer lies within the tau of plan_simulation, and that an adversary
+        chooses it who knows all queries before it. Then the joint law of the reports differs by at
+        most beta, in total variation, from that of the randomizer on entries drawn independently.
+        It differs by at most 2 beta where the adversary also knows the later queries (proved,
+        except for `2**-53` in each probability).
+
+        The reports are as private as the oracle's answers.
+
+    Cost:
+        At most the queries of plan_simulation, of its tau, and at most one for each report that the
+        randomizer can make. On average, at most `(1 + phi) / (1 - phi) exp(epsilon)` candidates are
+        looked at for each report.
+
+    Source:
+        Kasiviswanathan et al. 2011, Claim 5.9.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> oracle = local.ExactOracle([[0], [1], [1], [1]], [0, 1, 1, 1])
+        >>> bit, many = local.BinaryResponse(1.0, (0, 1)), {"beta": 0.1, "applications": 4}
+        >>> result = local.simulate_local(bit, lambda X, y: X[:, 0], oracle, **many)
+        >>> result.reports.shape, result.queries <= 2  # binary response makes two different reports
+        ((4,), True)
     """
     plan = plan_simulation(read_epsilon(randomizer), beta=beta, applications=applications)
     check_simulation(values, oracle, reference)
@@ -259,11 +307,11 @@ def simulate_local(
 
 @dataclass(frozen=True)
 class LikelihoodRatio:
-    """How much likelier some reports are together on a record than on the reference, as a query.
+    """How many times as likely some reports together are on a record as on the reference.
 
     Attributes:
-        parts: logarithms of the ratio for each report, given features and labels.
-        epsilon: of all reports together.
+        parts: The logarithm of the ratio for each report, as a function of features and labels.
+        epsilon: The sum of the epsilons of all reports.
     """
 
     parts: tuple[Callable[[Any, Bits], Floats], ...] = ()
@@ -272,7 +320,7 @@ class LikelihoodRatio:
     def extend(
         self, randomizer: TransparentRandomizer, values: Values, reference: float, w: int
     ) -> LikelihoodRatio:
-        """The same with one more report."""
+        """The ratio for these reports and one more."""
         at_reference = _log_probability(randomizer, w, reference)
 
         def part(X: Any, y: Bits) -> Floats:
@@ -286,7 +334,7 @@ class LikelihoodRatio:
         logs = np.add.reduce([part(X, y) for part in self.parts])
         least = math.exp(-2 * self.epsilon)
         scaled: Floats = (np.exp(logs - self.epsilon) - least) / (1 - least)
-        # Probabilities are rounded, and so may the ratio be, out of its range.
+        # Probabilities are rounded, and rounding can carry the ratio out of its range.
         return np.clip(scaled, 0.0, 1.0)
 
     def mean(self, answer: float) -> float:
@@ -305,7 +353,7 @@ def acceptance_probabilities(
 
 
 def read_epsilon(randomizer: Any) -> float:
-    """The epsilon of a randomizer, which must be one that can be simulated."""
+    """The epsilon of a randomizer; what cannot be simulated is refused."""
     runs = all(callable(getattr(randomizer, name, None)) for name in ("sample", "log_probability"))
     if not runs or not hasattr(randomizer, "epsilon"):
         refuse(
@@ -336,7 +384,7 @@ def make_streams(random_state: RandomState) -> tuple[np.random.Generator, Random
 def draw_candidates(
     randomizer: TransparentRandomizer, reference: float, count: int, random_state: RandomState
 ) -> Integers:
-    """Reports about the reference, from which the simulated ones are chosen."""
+    """Draw reports on the reference input, from which the simulated ones are chosen."""
     reports = randomizer.sample(np.full(count, reference), random_state=random_state)
     return np.asarray(reports).astype(np.int64)
 

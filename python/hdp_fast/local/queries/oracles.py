@@ -1,4 +1,4 @@
-"""Oracles of statistical queries: for a distribution, a sample, and real-valued queries."""
+"""Oracles that answer statistical queries about a distribution or a sample."""
 
 from __future__ import annotations
 
@@ -19,35 +19,42 @@ from ...gf2 import BitMatrix
 
 Losses = Callable[[Any, Bits], ArrayLike]
 
-# Digits of a float that a query may ask for: products with powers of two below are exact.
+# The most digits that a query may ask for: up to here products with powers of two are exact.
 _MOST_DIGITS = 40
 
 
 class SQOracle(Protocol):
-    """An oracle that answers statistical queries about a distribution.
+    """An oracle that answers statistical queries about a distribution: any object with this method.
 
-    Attributes:
-        query: answers one query.
+    An oracle may also have batch(gs, taus), which answers several queries that are all fixed before
+    its first answer.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> oracle: local.SQOracle = local.ExactOracle([[0], [0], [1], [1]], [0, 1, 1, 1])
+        >>> oracle.query(lambda X, y: X[:, 0] != y, tau=0.1)  # error of the feature
+        0.25
     """
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the distribution, to within tau.
+        """Answers with the mean of g over the distribution, to within tau.
 
-        g: called with features (m, d) and labels (m,), which it cannot change; returns a loss in
-        [0, 1] for each, (m,); others are clipped, and what is not finite counts as 1, the worst.
-        tau: tolerance, above 0.
+        Args:
+            g: The query. It is called with features of shape (m, d) and labels of shape (m,), which
+                it cannot change, and returns a loss in [0, 1] for each record, shape (m,). A loss
+                out of range is clipped; what is not finite counts as 1, the worst.
+            tau: Tolerance, above 0.
 
-        Raises: what the oracle likes.
-        Cost: that of the oracle.
-        Source: Kearns, Efficient Noise-Tolerant Learning from Statistical Queries.
+        Returns:
+            A number within tau of the mean.
+
+        Source:
+            Kearns, Efficient Noise-Tolerant Learning from Statistical Queries.
         """
 
 
 def ask_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) -> list[float]:
-    """Ask an oracle queries that are all prepared before its first answer.
-
-    Raises: as the oracle.
-    """
+    """Ask an oracle several queries, all of which are prepared before its first answer."""
     batch = getattr(oracle, "batch", None)
     if batch is not None:
         return [float(answer) for answer in batch(gs, taus)]
@@ -55,19 +62,19 @@ def ask_together(oracle: SQOracle, gs: Sequence[Losses], taus: Sequence[float]) 
 
 
 def check_oracle(oracle: Any) -> None:
-    """Refuse what answers no statistical queries."""
+    """Refuse an object that does not answer statistical queries."""
     if not callable(getattr(oracle, "query", None)):
         refuse("oracle", oracle, "it must have a method query(g, tau)")
 
 
 def check_query(g: Any) -> None:
-    """Refuse what is no query, before anything is spent on it."""
+    """Refuse an object that is not a query, before anything is spent on it."""
     if not callable(g):
         refuse("g", g, "it must be callable")
 
 
 def validate_sample(X: Any, y: Any) -> tuple[Any, Bits]:
-    """Validate a sample of at least one record, and lock it: queries can read it alone."""
+    """Validate a sample of at least one record; the arrays that it returns cannot be written to."""
     records, labels = X if isinstance(X, BitMatrix) else freeze(array("X", X)), freeze(bits("y", y))
     if len(records.shape) != 2 or records.shape[:1] != labels.shape or not labels.size:
         rule = "they must be (m, d) and (m,), m at least 1"
@@ -77,15 +84,22 @@ def validate_sample(X: Any, y: Any) -> tuple[Any, Bits]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EmpiricalOracle:
-    """Statistical queries answered by a sample's own means. Not private.
+    """Answers statistical queries by the means over a sample. Not private.
 
     Attributes:
-        X: features (m, d), whatever the queries take; m at least 1.
-        y: labels 0/1 (m,).
+        X: Features of shape (m, d), an array or a BitMatrix, m at least 1. The queries may put
+            further conditions on the entries.
+        y: Labels 0 and 1 of shape (m,), bool or of an integer dtype.
 
-    Raises: ShapeError, ParameterError.
-    Cost: none until asked.
-    Source: none.
+    Raises:
+        ShapeError: X has not two dimensions, the lengths of X and y differ, or there is no record.
+        ParameterError: y is not of an integer dtype or has entries other than 0 and 1.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> oracle = local.EmpiricalOracle([[1, 0], [0, 0], [1, 1], [1, 0]], [1, 0, 0, 1])
+        >>> oracle.query(lambda X, y: X[:, 0] != y, tau=0.1)  # training error of the first feature
+        0.25
     """
 
     X: Any
@@ -98,15 +112,28 @@ class EmpiricalOracle:
         object.__setattr__(self, "y", y)
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the sample: within tau of the distribution's where m is large enough.
+        """Answers with the mean of g over the sample.
 
-        g: called with X and y, as SQOracle has it; returns a loss in [0, 1] for each record, (m,).
-        tau: tolerance, above 0; a sample has but one answer, so that tau changes nothing.
+        A sample has only one answer, so that tau changes nothing. The answer lies within tau of the
+        mean over the distribution if the sample is large enough.
 
-        Raises: ShapeError and ParameterError when g returns anything but one number each.
-        Cost: that of g.
-        Source: Hoeffding's inequality: m = ln(2 / beta) / (2 tau**2) keep a query fixed in advance
-            within tau, except with probability beta.
+        Args:
+            g: The query, as SQOracle takes it.
+            tau: Tolerance, above 0.
+
+        Returns:
+            The mean, a number in [0, 1].
+
+        Raises:
+            ParameterError: tau is not a finite number above 0.
+            ShapeError: g returned anything but one number for each record.
+
+        Cost:
+            The cost of g.
+
+        Source:
+            Hoeffding's inequality: `m = ln(2 / beta) / (2 tau**2)` independent records keep the
+            answer to a query that is fixed in advance within tau, except with probability beta.
         """
         positive("tau", tau)
         return float(losses("g(X, y)", g(self.X, self.y), len(self.y)).mean())
@@ -116,22 +143,43 @@ Shift = Callable[[float, float, Losses], float]
 
 
 class ExactOracle:
-    """Statistical queries about a finite distribution, with the errors that an SQ oracle may make.
+    """Answers statistical queries about a finite distribution, exactly or with errors within tau.
 
-    X: the support's features (m, d), whatever the queries take, m at least 1; y: its labels 0/1
-    (m,). weights: of the m records, finite, at least 0, in proportion to their probabilities; None
-    for equal ones. error: None for exact means; "random" for an error uniform in [-tau, tau]; or an
-    adversary, called with mean, tau and g, which returns an error in [-tau, tau]. random_state: of
-    "random" alone; an int or a Generator makes errors reproducible.
+    It is meant for proofs and tests: an oracle of statistical queries may make any error within the
+    tolerance, and this one makes the chosen ones. Answers are clipped to [0, 1], where all means
+    lie. Not private.
 
-    Answers are clipped to [0, 1], where all means lie. Not private: meant for proofs and tests.
+    Args:
+        X: Features of the records in the support, shape (m, d), an array or a BitMatrix, m at least
+            1. The queries may put further conditions on the entries.
+        y: Labels 0 and 1 of these records, shape (m,), bool or of an integer dtype.
+        weights: Numbers in proportion to the probabilities of the records, shape (m,), finite and
+            at least 0, one of them above 0. None means equal probabilities.
+        error: None for exact means; "random" for an error uniform in [-tau, tau]; or an adversary,
+            which is called with mean, tau and g and returns an error in [-tau, tau].
+        random_state: Source of the errors for "random"; not used otherwise. An int or a numpy
+            Generator makes them reproducible.
 
     Attributes:
-        queries: how many have been answered.
+        queries: Number of queries answered so far.
 
-    Raises: ShapeError, ParameterError.
-    Cost: none until asked.
-    Source: Kasiviswanathan et al. 2011, Definition 5.4, for queries with values in [0, 1].
+    Raises:
+        ShapeError: X, y or weights do not fit together, or there is no record.
+        ParameterError: y is not of an integer dtype or has entries other than 0 and 1, or weights,
+            error or random_state break their rule.
+
+    Guarantee:
+        This oracle protects nobody; random_state only chooses its errors.
+
+    Source:
+        Kasiviswanathan et al. 2011, Definition 5.4, for queries with values in [0, 1].
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
+        >>> oracle = local.ExactOracle(X, y, error=lambda mean, tau, g: -tau)  # always too low
+        >>> oracle.query(lambda X, y: X[:, 0] != y, tau=0.125), oracle.queries
+        (0.375, 1)
     """
 
     def __init__(
@@ -152,15 +200,22 @@ class ExactOracle:
         self.queries = 0
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the distribution, with an error of at most tau.
+        """Answers with the mean of g over the distribution, with an error of at most tau.
 
-        g: called with X and y, as SQOracle has it; returns a loss in [0, 1] for each record, (m,).
-        tau: above 0.
+        Args:
+            g: The query, as SQOracle takes it.
+            tau: Tolerance, above 0.
 
-        Raises: ShapeError and ParameterError when g returns anything but one number each,
-            ParameterError when the adversary's error is larger than tau.
-        Cost: that of g, and O(m).
-        Source: as the class.
+        Returns:
+            The answer, a number in [0, 1].
+
+        Raises:
+            ParameterError: g is not callable, tau is not a finite number above 0, or the
+                adversary's error is not in [-tau, tau].
+            ShapeError: g returned anything but one number for each record.
+
+        Cost:
+            The cost of g, and O(m).
         """
         check_query(g)
         tolerance = positive("tau", tau)
@@ -197,23 +252,37 @@ def _normalize(weights: ArrayLike | None, count: int) -> Floats:
 
 
 class RealValued:
-    """Queries with real values, from an oracle that takes queries with values 0 and 1 alone.
+    """Answers queries with real values, by an oracle that takes queries with values 0 and 1 alone.
 
-    oracle: anything with query(g, tau). low, high: ends of the range of the queries' values, finite
-    and low < high; -b and b for the queries of Kasiviswanathan et al.
+    Let tau also stand for the tolerance as a part of the range. The mean of g is estimated by the
+    means of the first `k = ceil(log2(1 / tau))` binary digits of `(g - low) / (high - low)`. Digit
+    j is a query of tolerance tau / 2 whose answer has the weight `2**-j`, and half a last digit
+    stands for all digits that follow. The answers contribute an error below tau / 2, and the digits
+    that are left out contribute at most tau / 2. The result is clipped to the range. The k queries
+    are prepared before any answer, and are asked in one batch if the oracle has a method for that.
 
-    The mean of g is that of its first k = ceil(log2(1 / tau)) binary digits (of (g - low) / (high -
-    low), tau a part of the range, too), the j-th by a query with tolerance tau / 2 and weight
-    2**-j, and half a last digit for all that follow: an error below tau / 2 from the answers, and
-    of at most tau / 2 from the digits left out. It is clipped to the range. The k queries are
-    prepared before any answer, in one batch where the oracle has one.
+    Args:
+        oracle: An oracle for queries with values 0 and 1, with the method query(g, tau).
+        low: Lower end of the range of the queries' values. It is -b for the queries of
+            Kasiviswanathan et al.
+        high: Upper end of the range, above low. Both ends are finite.
 
     Attributes:
-        oracle: the one that is asked.
+        oracle: The oracle that is asked.
 
-    Raises: ParameterError.
-    Cost: none until asked.
-    Source: Bshouty and Feldman 2002 (by Kasiviswanathan et al., after Definition 5.4).
+    Raises:
+        ParameterError: oracle has no method query, or low and high break their rule.
+
+    Source:
+        Bshouty and Feldman 2002 (cited by Kasiviswanathan et al. 2011 after Definition 5.4).
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> ages = [[21], [35], [50], [62]]
+        >>> oracle = local.RealValued(local.ExactOracle(ages, [0, 0, 1, 1]), low=0, high=128)
+        >>> mean = oracle.query(lambda X, y: X[:, 0], tau=1.0)
+        >>> abs(mean - 42) <= 1.0, oracle.oracle.queries  # one query for each of 7 digits
+        (True, 7)
     """
 
     def __init__(self, oracle: SQOracle, *, low: float = 0.0, high: float = 1.0):
@@ -225,17 +294,25 @@ class RealValued:
         self.oracle = oracle
 
     def query(self, g: Losses, tau: float) -> float:
-        """The mean of g over the oracle's distribution, to within tau.
+        """Answers with the mean of g over the oracle's distribution, to within tau.
 
-        g: called with features (m, d) and labels (m,); returns a number in [low, high] for each,
-        (m,); others are clipped, and what is not finite counts as high. tau: at least 2**-40 of the
-        range.
+        Args:
+            g: The query. It is called with features of shape (m, d) and labels of shape (m,), and
+                returns a number in [low, high] for each record, shape (m,). A number out of range
+                is clipped; what is not finite counts as high.
+            tau: Tolerance, at least `2**-40 (high - low)`.
 
-        Raises: ShapeError and ParameterError when g returns anything but one number each;
-            ParameterError for tau, before the oracle is asked; what the oracle raises.
-        Cost: max(1, ceil(log2((high - low) / tau))) queries of tolerance tau / (2 (high - low)),
-            at most 1/4; g is evaluated for each.
-        Source: as the class.
+        Returns:
+            A number in [low, high].
+
+        Raises:
+            ParameterError: g is not callable, or tau is too small. The oracle is not asked.
+            ShapeError: g returned anything but one number for each record.
+            Exception: What the oracle itself raises.
+
+        Cost:
+            `max(1, ceil(log2((high - low) / tau)))` queries of tolerance `tau / (2 (high - low))`,
+            which is taken as 1/4 where it is larger. Each query evaluates g.
         """
         check_query(g)
         range_ = self._high - self._low
@@ -251,7 +328,7 @@ class RealValued:
         return self._low + range_ * place
 
     def _digit(self, g: Losses, j: int, digits: int) -> Losses:
-        """Digit j of g's place in the range, as a query of its own."""
+        """Digit j of the place of g in the range, as a query with values 0 and 1."""
         low, high = self._low, self._high
 
         def digit(X: Any, y: Bits) -> Bits:

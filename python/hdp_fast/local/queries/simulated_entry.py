@@ -26,26 +26,43 @@ from .oracles import SQOracle, check_oracle
 class SimulatedEntry:
     """One entry that several local randomizers are applied to, simulated by statistical queries.
 
-    oracle: answers queries about the entry's distribution. beta: statistical distance allowed in
-        all, in (0, 1).
-    applications: how many randomizers the whole algorithm applies, to this entry and to others, t,
-    at least 1. random_state: None draws from the operating system, an int or a Generator makes it
-    reproducible.
+    Each randomizer may be chosen in the light of earlier reports.
+
+    Args:
+        oracle: Answers queries about the distribution of the entry.
+        beta: Statistical distance allowed for the whole algorithm, in (0, 1).
+        applications: Number t of randomizers that the whole algorithm applies, to this entry and to
+            others, at least 1.
+        random_state: None draws from the operating system. An int or a numpy Generator makes the
+            simulation reproducible.
 
     Attributes:
-        reports: those of the randomizers so far.
-        epsilon: the sum of the epsilons of these randomizers.
-        queries: how many were asked.
-        iterations: how many candidates were looked at for each report.
+        reports: Reports of the randomizers so far, a tuple of integers.
+        queries: Number of queries that were asked.
+        iterations: Number of candidates looked at for each report, a tuple of integers.
 
-    Guarantee: where every answer lies within its tau, chosen by an adversary who knows what came
-        before, the joint law of all `applications` reports, each randomizer chosen in the light of
-        earlier reports, differs by at most beta from that of the randomizers applied to entries
-        drawn independently (proved; but for 2**-53 in each probability). The reports are as private
-        as the oracle's answers.
-    Raises: ParameterError.
-    Cost: none until a randomizer is applied.
-    Source: Kasiviswanathan et al. 2011, Claim 5.10.
+    Raises:
+        ParameterError: oracle has no method query, or a parameter is out of range.
+
+    Guarantee:
+        Suppose that every answer lies within its tau, and that an adversary chooses it who knows
+        what came before. Then the joint law of all `applications` reports differs by at most beta,
+        in total variation, from that of the randomizers applied to entries drawn independently
+        (proved, except for `2**-53` in each probability).
+
+        The reports are as private as the oracle's answers.
+
+    Source:
+        Kasiviswanathan et al. 2011, Claim 5.10.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> oracle = local.ExactOracle([[20], [30], [50]], [0, 0, 1])
+        >>> entry = local.SimulatedEntry(oracle, beta=0.1, applications=2)
+        >>> age = entry.apply(local.BinaryResponse(1.0, (0, 100)), lambda X, y: X[:, 0])
+        >>> label = entry.apply(local.KaryResponse(2, 0.5), lambda X, y: y)
+        >>> entry.reports == (age, label), entry.epsilon
+        (True, 1.5)
     """
 
     def __init__(
@@ -68,31 +85,54 @@ class SimulatedEntry:
 
     @property
     def epsilon(self) -> float:
-        """The sum of the epsilons of the randomizers so far."""
+        """The sum of the epsilons of the randomizers that have been applied."""
         return self._history.epsilon
 
     def apply(
         self, randomizer: TransparentRandomizer, values: Values, *, reference: float = 0
     ) -> int:
-        """Draw one more randomizer's report about the entry.
+        """Draws the report of one more randomizer about the entry.
 
-        randomizer, values, reference: as simulate_local takes them, others each time if need be.
+        Candidates are drawn from the randomizer on the reference input, as in simulate_local. For
+        each different candidate, a query asks for the mean, over the distribution, of how many
+        times as likely the reports so far together with this one are on a record as on the
+        reference inputs. Its answer is divided by the answer for the reports so far, which is known
+        since the last report was accepted. The quotient estimates how many times as likely the
+        candidate is, given the earlier reports.
 
-        Candidates are drawn as there. A query asks for the mean, over the distribution, of how much
-        likelier all reports with this one are on a record than on the reference inputs: its answer
-        over that for the reports before, which accepting the last one told, estimates how much
-        likelier the candidate is given these. It is accepted with this probability over (1 + 3
-        phi) exp(epsilon_k), epsilon_k that of the randomizer; (1 + phi) for the first, where
-        nothing is divided by. Here phi = (exp(2 epsilon) - 1) tau, epsilon the sum so far. An error
-        in the divisor changes how often a candidate is accepted and not which, so that phi = min(
-        1/3, 1.8 beta / t) is small enough here, too.
+        The candidate is accepted with this quotient divided by `(1 + 3 phi) exp(epsilon_k)` as the
+        probability, where epsilon_k belongs to the randomizer. For the first report, where nothing
+        is divided by, the factor is 1 + phi. Here `phi = (exp(2 epsilon) - 1) tau`, and epsilon is
+        the sum with this randomizer included. An error in the divisor changes how often a candidate
+        is accepted, and not which one. Therefore `phi = min(1/3, 1.8 beta / t)` is small enough
+        here, too.
 
-        Guarantee: as the class.
-        Raises: ParameterError, before the oracle is asked, also when `applications` reports have
-            been made; what oracle, randomizer and values raise: the entry is as it was then.
-        Cost: on average at most (1 + 3 phi) (1 + phi) / (1 - phi) exp(epsilon_k) candidates and
-            queries, one for each different candidate.
-        Source: Kasiviswanathan et al. 2011, Claim 5.10.
+        Args:
+            randomizer: A TransparentRandomizer with delta = 0. It may be another one each time.
+            values: Called by the oracle's queries with features of shape (m, d) and labels of shape
+                (m,). It returns the input of each record to the randomizer, shape (m,).
+            reference: Any one input of the randomizer, a finite number.
+
+        Returns:
+            The report, an int.
+
+        Raises:
+            ParameterError: An argument breaks its rule, the sum of all epsilons would exceed 16, or
+                `applications` reports have been made. The oracle is not asked.
+            Exception: What oracle, randomizer and values themselves raise. The entry stays as it
+                was.
+
+        Guarantee:
+            The joint law of all reports differs by at most beta from that of the randomizers, under
+            the conditions that the class states. The reports are as private as the oracle's
+            answers.
+
+        Cost:
+            On average at most `(1 + 3 phi) (1 + phi) / (1 - phi) exp(epsilon_k)` candidates, and a
+            query for each different one.
+
+        Source:
+            Kasiviswanathan et al. 2011, Claim 5.10.
         """
         self._check_remaining(read_epsilon(randomizer))
         check_simulation(values, self._oracle, reference)

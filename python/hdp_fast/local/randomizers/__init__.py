@@ -1,4 +1,4 @@
-"""What an agent says about its own value."""
+"""Local randomizers: what a person's device reports about the person's value."""
 
 from ..._support.lazy import list_only
 

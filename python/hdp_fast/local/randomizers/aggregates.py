@@ -8,21 +8,30 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.uncopyable import Turnstile
 from ..._support.validate import array, from_json, nonnegative_int
 from ...exceptions import ParameterError, ShapeError
 from .base import make_randomizer
 
-# Reports that stay in fast caches from pass to pass, and whose sum fits 64 bits: each fits 46.
+# As many reports as stay in fast caches from pass to pass. Their sum fits 64 bits, since each of
+# them fits 46.
 _CHUNK = 1 << 16
 
 
 class Estimate(NamedTuple):
-    """A mean and an interval that holds it.
+    """A mean and a confidence interval for it.
 
     Attributes:
-        value: the estimate, clipped to the range of the values.
-        low: lower end of the confidence interval.
-        high: its upper end.
+        value: The estimate, clipped to the range of the values.
+        low: Lower end of the interval, clipped likewise.
+        high: Upper end of the interval, clipped likewise.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> answers = [1] * 600 + [0] * 400  # randomized with epsilon = 2
+        >>> estimate = local.estimate_mean(answers, beta=0.05, epsilon=2.0)
+        >>> [round(end, 3) for end in (estimate.low, estimate.value, estimate.high)]
+        [0.575, 0.631, 0.688]
     """
 
     value: float
@@ -30,15 +39,32 @@ class Estimate(NamedTuple):
     high: float
 
 
+# One for all aggregates, which pickle: another thread may run while numpy adds long arrays.
+_ADDING = Turnstile("aggregate")
+
+
 class Aggregate(ABC):
-    """The sum of reports of one randomizer; it is empty until some are added.
+    """The sum of reports of one randomizer, empty until some are added.
 
-    The state consists of integers, so that aggregates of parts of the reports, in any order and
-    grouping, add up to exactly the aggregate of all reports, however many. It pickles.
+    The state consists of integers. The aggregates of parts of the reports, in any order and
+    grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, however many
+    they are. An aggregate pickles, and compares equal to one of the same randomizer and state.
 
-    Attributes:
-        randomizer: the one that made the reports.
-        reports: how many have been added.
+    `Randomizer.aggregate` makes one: a MeanAggregate or a FrequencyAggregate. Threads may add
+    reports to the same aggregate.
+
+    Args:
+        randomizer: The one that makes the reports.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> randomizer = local.BinaryResponse(1.0, bounds=(0, 24))
+        >>> monday = randomizer.aggregate(randomizer.sample([7.5, 8.0, 0.0]))
+        >>> tuesday = randomizer.aggregate(randomizer.sample([6.0, 9.5]))
+        >>> (monday + tuesday).reports
+        5
+        >>> local.Aggregate.from_json(monday.to_json()) + tuesday == tuesday + monday
+        True
     """
 
     _state_name: ClassVar[str]
@@ -49,23 +75,30 @@ class Aggregate(ABC):
 
     @property
     def randomizer(self) -> Any:
-        """The one that made the reports."""
+        """The randomizer that made the reports."""
         return self._randomizer
 
     @property
     def reports(self) -> int:
-        """How many have been added."""
+        """The number of reports that have been added."""
         return self._reports
 
     def add(self, reports: ArrayLike) -> Self:
-        """Count more reports; returns the aggregate itself.
+        """Adds more reports.
 
-        reports: (n,), of an integer dtype.
+        Args:
+            reports: Reports of shape (n,), of a bool or an integer dtype.
 
-        Raises: ShapeError, ParameterError for a dtype that is not integer and for a report that the
-            randomizer does not make (report_range); then none of them is counted.
-        Cost: O(n), a pass over the reports and no copy of them.
-        Source: none.
+        Returns:
+            The aggregate itself.
+
+        Raises:
+            ShapeError: reports does not have one dimension. No report is counted then.
+            ParameterError: reports is not of an integer dtype, or holds an integer outside the
+                randomizer's report_range. No report is counted then.
+
+        Cost:
+            O(n): a pass over the reports, which are not copied.
         """
         added = array("reports", reports)
         if added.ndim != 1:
@@ -74,16 +107,19 @@ class Aggregate(ABC):
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
         parts = (added[i : i + _CHUNK] for i in range(0, added.size, _CHUNK))
         total = sum(map(self._count, parts), start=self._empty())
-        # Nothing between reading and writing: another thread may be adding as well.
-        self._total, self._reports = self._total + total, self._reports + added.size
+        with _ADDING.hold():
+            self._total, self._reports = self._total + total, self._reports + added.size
         return self
 
     def to_json(self) -> str:
-        """The aggregate as a JSON object, which from_json reads.
+        """Writes the aggregate as a JSON object, which `from_json` reads.
 
-        Raises: nothing.
-        Cost: the size of the state.
-        Source: none.
+        Returns:
+            A JSON text with the randomizer, the number of reports, and their sum or counts.
+
+        Cost:
+            O(size of the state): one number for a mean, one for each possible report for
+            frequencies.
         """
         randomizer = json.loads(self._randomizer.to_json())
         return json.dumps(
@@ -92,13 +128,20 @@ class Aggregate(ABC):
 
     @staticmethod
     def from_json(text: str) -> Any:
-        """The aggregate that to_json wrote.
+        """Reads an aggregate from the JSON text that `to_json` wrote.
 
-        text: a JSON object.
+        Args:
+            text: A JSON object as `to_json` writes it.
 
-        Raises: ParameterError when it is not one.
-        Cost: the size of the state.
-        Source: none.
+        Returns:
+            A MeanAggregate or a FrequencyAggregate, equal to the one that was written.
+
+        Raises:
+            ParameterError: text is no such object, or its sum or counts cannot come from so many
+                reports of the randomizer.
+
+        Cost:
+            O(size of the state).
         """
         return from_json("text", text, "Aggregate.to_json", _restore)
 
@@ -114,7 +157,7 @@ class Aggregate(ABC):
         return merged
 
     def __radd__(self, other: Any) -> Self:
-        # sum() starts with 0.
+        # The function sum starts with 0.
         return self + self._randomizer.aggregate() if other == 0 else NotImplemented
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +169,11 @@ class Aggregate(ABC):
         return f"{type(self).__name__}({self._reports:,} reports of {self._randomizer!r})"
 
     def _count(self, part: NDArray[Any]) -> Any:
-        """The state of some reports alone, which must be in range."""
+        """Returns the state of some reports alone, which must be in range.
+
+        Raises:
+            ParameterError: A report lies outside the randomizer's report_range.
+        """
         least, most = self._randomizer.report_range
         low, high = int(part.min()), int(part.max())
         if not least <= low <= high <= most:
@@ -136,7 +183,7 @@ class Aggregate(ABC):
         return self._sum(part)
 
     def _require_reports(self) -> int:
-        """The number of reports, at least 1."""
+        """Returns the number of reports, which must be at least 1."""
         if not self._reports:
             raise ParameterError("reports = 0, but an estimate needs at least 1")
         return self._reports
@@ -158,11 +205,11 @@ class Aggregate(ABC):
 
     @abstractmethod
     def _validate_state(self, reports: int, state: Any) -> Any:
-        """The state that _to_json_state wrote for this number of reports."""
+        """Returns the state that `_to_json_state` wrote for this number of reports."""
 
 
 def _restore(fields: dict[str, Any]) -> Any:
-    """The aggregate of the fields that to_json writes."""
+    """Restores the aggregate of the fields that `to_json` writes."""
     (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
     reports = fields.pop("reports")
     empty = make_randomizer(fields).aggregate()

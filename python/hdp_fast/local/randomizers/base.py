@@ -1,4 +1,4 @@
-"""The base class of all randomizers: the law of their reports is public and can be checked."""
+"""The base class of all randomizers: the law of a report is public and can be evaluated."""
 
 from __future__ import annotations
 
@@ -23,21 +23,36 @@ Reports = NDArray[Any]
 A = TypeVar("A")
 
 TWO_64 = 1 << 64
-# Below, rounding hides the difference that an estimate divides by; above, a probability of 64 bits
-# stays the same.
+# An estimate divides by a difference of probabilities that are multiples of 2**-64. Below the least
+# epsilon, rounding takes too large a part of it; above the greatest, no such multiple changes.
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 60.0
 
 
 class Randomizer(ABC, Generic[A]):
-    """A local randomizer: what a person's device does to a value before anybody else sees it.
+    """A local randomizer: it turns a person's value into a report before anybody else sees it.
 
-    It is transparent: the law of its reports is known, and they are integers, drawn with exact
-    coins. Made as one of BinaryResponse, LaplaceRandomizer, GaussianRandomizer, Piecewise,
-    KaryResponse and HadamardResponse; frozen, equal when their parameters are.
+    The device of each person runs it, so that no curator has to be trusted with the value. A
+    randomizer is transparent in the sense of local differential privacy: everybody knows the law of
+    the report given the value, and `log_probability` evaluates it. Reports are integers, drawn with
+    exact coins.
+
+    This class is abstract. Use BinaryResponse, LaplaceRandomizer, GaussianRandomizer or Piecewise
+    to estimate a mean, and KaryResponse or HadamardResponse to estimate frequencies. Randomizers
+    are frozen, and equal when their parameters are.
 
     Attributes:
-        epsilon: privacy parameter of one report.
-        delta: privacy parameter of one report, 0 but for GaussianRandomizer.
+        epsilon: Privacy parameter of one report.
+        delta: Privacy parameter of one report, 0 except for GaussianRandomizer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> randomizer = local.KaryResponse(3, epsilon=1.0)
+        >>> law = np.exp(randomizer.log_probability([0, 1, 2], 1))  # of a report on category 1
+        >>> law.round(3)
+        array([0.212, 0.576, 0.212])
+        >>> round(float(np.log(law.max() / law.min())), 6)  # this is what epsilon bounds
+        1.0
     """
 
     epsilon: float
@@ -46,22 +61,38 @@ class Randomizer(ABC, Generic[A]):
     _aggregate: ClassVar[Any]
 
     def sample(self, u: ArrayLike, *, random_state: RandomState = None) -> Reports:
-        """Draw a report about each value.
+        """Draws a report about each value.
 
-        u: (n,), one person's value each: numbers for a mean, integers for frequencies. A value out
-        of range counts as the nearer end of the range, what is no number as its low end, and what
-        is no integer as the last category, so that no private value is ever an error or a warning:
-        a category beyond k counts as the last, and one below 0 as the first. (A device that wants
-        to refuse such a value does so before, as hdp-fast local randomize does.)
-        That holds whatever the entries of a list or of an array of objects are (a text is the
-        number that it spells); the dtype of any other array is a public fact. random_state: as
-        randomized_response. Returns (n,), int64, or uint8 of BinaryResponse.
+        No private value is ever an error or a warning. A number outside the bounds counts as the
+        nearer bound, and an entry that is no number counts as the lower bound. For categories, an
+        integer below 0 counts as 0, an integer beyond k - 1 counts as k - 1, and an entry that is
+        no integer counts as k - 1. The entries of a list and of an array of objects are read one by
+        one: a text is the number that it spells. The dtype of any other array is a public fact and
+        can be refused. A device that wants to refuse a wrong value does so before it calls this
+        method, as `hdp-fast local randomize` does.
 
-        Guarantee: that of the class for each report, whatever the others are.
-        Raises: ShapeError for an array that has not one dimension; ParameterError for an array of a
-            dtype that is neither of real numbers nor object, and for random_state.
-        Cost: O(n), one to five words of the random stream a report (BinaryResponse: two bytes).
-        Source: as the class.
+        Args:
+            u: Values of shape (n,), one for each person: numbers for a mean, integers in [0, k) for
+                frequencies.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+
+        Returns:
+            Reports of shape (n,), one for each value: uint8 from BinaryResponse, int64 from the
+            others.
+
+        Raises:
+            ShapeError: u does not have one dimension.
+            ParameterError: u is a masked array or has a dtype that is neither of real numbers nor
+                object, or random_state is none of the three kinds above.
+
+        Guarantee:
+            Each report is (epsilon, delta)-differentially private in its own value, with the
+            epsilon and the delta of the randomizer, whatever the other values are. Several reports
+            about the same value add up: this method charges no budget.
+
+        Cost:
+            O(n). A report takes a few words of the random stream, from BinaryResponse two bytes.
         """
         numbers = entries("u", u)
         if numbers.ndim != 1:
@@ -70,15 +101,25 @@ class Randomizer(ABC, Generic[A]):
         return self._draw(self._to_values(numbers), random_state)
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> Floats:
-        """Ln Pr[sample(u) = w], by the coins as they are; -inf for what is never reported.
+        """Computes ln Pr[sample(u) = w], the log-likelihood of reports given values.
 
-        w: reports, integers; u: values as of sample; they are broadcast against each other.
-        Returns float64.
+        The probabilities are those of the coins that `sample` tosses, in which probabilities and
+        scales have been rounded. Values outside the range count as they do in `sample`.
 
-        Raises: ParameterError for dtypes that hold no such values; ShapeError unless the shapes can
-            be broadcast.
-        Cost: O(entries).
-        Source: as the class.
+        Args:
+            w: Reports, an array of integers.
+            u: Values, numbers or categories, of a shape that can be broadcast against that of w.
+
+        Returns:
+            Logarithms, float64 of the common shape: -inf for a report that is never made.
+
+        Raises:
+            ParameterError: w is not of an integer dtype, or the dtype of u is neither of real
+                numbers nor object.
+            ShapeError: The shapes cannot be broadcast.
+
+        Cost:
+            O(entries of the result).
         """
         reports, values = array("w", w), self._to_values(real_array("u", u))
         if reports.size and reports.dtype.kind not in "bui":
@@ -92,27 +133,43 @@ class Randomizer(ABC, Generic[A]):
             return self._log_probability(reports.astype(np.float64), values)
 
     def aggregate(self, reports: ArrayLike | None = None) -> A:
-        """The state from which the mean, or all frequencies, are estimated.
+        """Starts the sum of reports from which the mean, or all frequencies, are estimated.
 
-        reports: as for Aggregate.add; None starts with none. Returns a MeanAggregate, or a
-        FrequencyAggregate of KaryResponse and HadamardResponse.
+        Args:
+            reports: Reports to begin with, as `Aggregate.add` takes them; None begins with no
+                report.
 
-        Raises: as Aggregate.add.
-        Cost: as Aggregate.add.
-        Source: as the class.
+        Returns:
+            A MeanAggregate, or a FrequencyAggregate from KaryResponse and HadamardResponse.
+
+        Raises:
+            ShapeError: reports does not have one dimension.
+            ParameterError: reports is not of an integer dtype, or holds an integer that this
+                randomizer never reports.
+
+        Cost:
+            O(n) for n reports, and O(k) memory for frequencies.
         """
         empty = self._aggregate(self)
         return empty if reports is None else empty.add(reports)  # type: ignore[no-any-return]
 
     def variance(self, u: float | None = None) -> float:
-        """The variance of one report's contribution to the estimate, for a value u.
+        """Computes the variance of one report's contribution to the estimate.
 
-        u: a value as of sample; None asks for the largest variance of all values. For frequencies
-        this is the mean over the k estimates: k times it is their total squared error, a report.
+        An estimate is the mean of one contribution for each report, so that n reports have this
+        variance divided by n. For frequencies the result is the average over the k estimates; k
+        times the result is the total squared error to expect from one report.
 
-        Raises: ParameterError unless u is one value.
-        Cost: constant.
-        Source: as the class.
+        Args:
+            u: The value that the report is about, as `sample` takes it, but only one; None asks for
+                the largest variance over all values.
+
+        Returns:
+            The variance, in squared units of the values.
+
+        Raises:
+            ShapeError: u is an array of one or more dimensions.
+            ParameterError: The dtype of u is neither of real numbers nor object.
         """
         if u is None:
             return self._worst_variance()
@@ -122,29 +179,41 @@ class Randomizer(ABC, Generic[A]):
         return self._variance(self._to_values(value)[()])
 
     def agents_needed(self, *, alpha: float, beta: float, sampled: bool = True) -> int:
-        """How many reports estimate to within alpha, except with probability beta.
+        """Computes how many reports estimate to within alpha, except with probability beta.
 
-        alpha: in the units of the values for a mean, of every frequency at once for frequencies,
-        above 0; beta: in (0, 1). sampled: whether what is estimated is the population that the
-        agents are drawn from, independently; False for these very agents, whoever they are.
+        Args:
+            alpha: Largest error that is allowed, above 0: in the units of the values for a mean, of
+                every one of the k frequencies at once for frequencies.
+            beta: Probability with which the error may be larger, in (0, 1).
+            sampled: True counts the error against the population that the agents are drawn from
+                independently. False counts it against the mean of these very agents, whoever they
+                are. For frequencies the number is the same.
 
-        Guarantee: proved for every population, the sampling of agents included: the better of
-            Hoeffding's and Bernstein's inequality for bounded reports, the moment-generating
-            function for Laplace noise (sub-gamma) and Gaussian noise (sub-Gaussian).
-        Raises: ParameterError.
-        Cost: constant.
-        Source: Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
+        Returns:
+            A number of agents, at least 1.
+
+        Raises:
+            ParameterError: alpha or beta is out of range, or more than 1e18 agents would be needed.
+
+        Guarantee:
+            The number is proved to be enough for every population. Reports of bounded contribution
+            use the better of Hoeffding's and Bernstein's inequality. LaplaceRandomizer (sub-gamma
+            noise) and GaussianRandomizer (sub-Gaussian noise) use moment-generating functions.
+
+        Source:
+            Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
         """
         return self._count_agents(alpha, beta, sampled, binary=False)
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects each report.
+        """Describes what protects each report, for a log or a budget.
 
-        random_state: the one that the reports were drawn with.
+        Args:
+            random_state: The one that the reports were drawn with. The record says whether it was
+                the operating system's entropy or a reproducible test stream.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A record of the relation "local", with the epsilon and the delta of one report.
         """
         return PrivacyRecord(
             mechanism=f"local.{type(self).__name__}",
@@ -157,22 +226,21 @@ class Randomizer(ABC, Generic[A]):
         )
 
     def to_json(self) -> str:
-        """The randomizer as a JSON object, which randomizer_of reads.
+        """Writes the randomizer as a JSON object, which `randomizer_of` reads.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
+        Returns:
+            A JSON text with the name of the class and its parameters. Nothing in it is private.
         """
         return json.dumps({"randomizer": type(self).__name__, **self._parameters()})
 
     @property
     @abstractmethod
     def report_range(self) -> tuple[int, int]:
-        """The least and the greatest report, but for a probability below 1e-30."""
+        """The least and the greatest report, except for reports of probability below 1e-30."""
 
     @abstractmethod
     def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """The values that numbers of any type stand for."""
+        """Converts numbers of any type to the values that they stand for."""
 
     @abstractmethod
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...
@@ -188,11 +256,14 @@ class Randomizer(ABC, Generic[A]):
 
     @abstractmethod
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
-        """Bounds on a contribution, in units of the range; binary: for values 0 and 1 alone."""
+        """Bounds a contribution's deviation, in units of the range.
+
+        `binary` promises that every value is one of the two ends.
+        """
 
     @abstractmethod
     def _noise(self) -> str:
-        """The law of a report, in words."""
+        """Describes the law of a report in words."""
 
     def _count_agents(self, alpha: float, beta: float, sampled: bool, binary: bool) -> int:
         width, failure = positive("alpha", alpha) / self._unit(), probability("beta", beta)
@@ -200,7 +271,7 @@ class Randomizer(ABC, Generic[A]):
         return sample_size(self._deviations(sampled, binary), width, log_odds)
 
     def _unit(self) -> float:
-        """The width of the range."""
+        """The width of the range of values."""
         return 1.0
 
     def _dimension(self) -> int:
@@ -217,9 +288,10 @@ class Randomizer(ABC, Generic[A]):
 
 
 def validate_epsilon(value: Any) -> float:
-    """The value as an epsilon that is large enough for estimates.
+    """Returns the value as an epsilon that is large enough for estimates.
 
-    Raises: ParameterError otherwise.
+    Raises:
+        ParameterError: It is no number, not finite or below 1e-9.
     """
     epsilon = positive("epsilon", value)
     if epsilon < _LEAST_EPSILON:
@@ -228,38 +300,54 @@ def validate_epsilon(value: Any) -> float:
 
 
 def cap_epsilon(epsilon: float) -> float:
-    """The epsilon that sets the law: beyond 60, probabilities of 64 bits stay the same."""
+    """Returns the epsilon that sets the law: above 60, no multiple of `2**-64` changes."""
     return min(epsilon, _MOST_EPSILON)
 
 
 def randomizer_of(text: str) -> Randomizer[Any]:
-    """The randomizer that to_json wrote.
+    """Reads a randomizer from the JSON text that its `to_json` wrote.
 
-    text: a JSON object.
+    A collector sends this text to devices, so that all of them randomize alike.
 
-    Raises: ParameterError when it is not one.
-    Cost: constant.
-    Source: none.
+    Args:
+        text: A JSON object as `Randomizer.to_json` writes it.
+
+    Returns:
+        A randomizer of the same class, equal to the one that was written.
+
+    Raises:
+        ParameterError: text is no such object, or one of its parameters is out of range.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> text = local.KaryResponse(5, epsilon=2.0).to_json()
+        >>> text
+        '{"randomizer": "KaryResponse", "k": 5, "epsilon": 2.0}'
+        >>> local.randomizer_of(text).sample([0, 4]).shape
+        (2,)
     """
     return from_json("text", text, "Randomizer.to_json", make_randomizer)
 
 
 def make_randomizer(fields: Any) -> Randomizer[Any]:
-    """The randomizer of the fields that to_json writes.
+    """Makes the randomizer of the fields that `to_json` writes.
 
-    Raises: ParameterError, TypeError or ValueError when they are not.
+    Raises:
+        ParameterError: A field holds a wrong value, or no randomizer has this name.
+        TypeError: A field is missing or unknown.
+        ValueError: The fields are no mapping.
     """
     kinds = {kind.__name__: kind for kind in _leaf_subclasses(Randomizer)}
     parameters = dict(fields)
     name = parameters.pop("randomizer", None)
     if name not in kinds:
-        # Not shown: without a kind, it may be anything that somebody took for one.
+        # The name is not shown: the text may come from any file, even from a private one.
         raise ParameterError(f"randomizer must be one of {', '.join(sorted(kinds))}")
     randomizer: Randomizer[Any] = kinds[name](**parameters)
     return randomizer
 
 
 def _leaf_subclasses(base: Any) -> list[Any]:
-    """All subclasses of a class that have no subclass themselves."""
+    """Lists all subclasses of a class that have no subclass themselves."""
     children = base.__subclasses__()
     return [leaf for child in children for leaf in _leaf_subclasses(child)] if children else [base]

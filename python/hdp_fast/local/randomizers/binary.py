@@ -23,17 +23,35 @@ from .mean import Bounds, LinearMap, MeanRandomizer
 class BinaryResponse(MeanRandomizer):
     """Binary randomized response: one bit about a number.
 
-    The number is rounded to an end of its range, with its place in the range as the probability,
-    and that bit is told truly or flipped. With the sampling of agents included no other randomizer
-    here needs fewer: the worst population has nothing but 0 and 1.
+    The number is rounded to one of its two bounds, at random, with its place in the range as the
+    probability of the upper one. That bit is then reported as it is, or flipped. When the sampling
+    of agents counts and delta is 0, no other randomizer of this package needs fewer agents: the
+    population that is hardest to estimate holds nothing but the two bounds.
 
-    epsilon: at least 1e-9; bounds: (low, high), finite, low < high.
+    Attributes:
+        epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
+        bounds: The range (low, high) of the values, both finite, low < high.
 
-    Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability rounded
-        towards 1/2.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Warner 1965; variance coth(epsilon / 2)**2 / 4 at worst, for a range of 1.
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Guarantee:
+        Each report is pure epsilon-differentially private in its own value, in the local model. The
+        coins are exact, and the probability of keeping the bit is rounded towards 1/2.
+
+    Source:
+        Warner 1965. The largest variance of a contribution is `coth(epsilon / 2)**2 / 4` for a
+        range of width 1.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> hours = np.linspace(0, 16, 50_000)  # one person's value each; their mean is 8
+        >>> randomizer = local.BinaryResponse(1.0, bounds=(0, 24))
+        >>> reports = randomizer.sample(hours)  # 0 or 1, drawn on each person's device
+        >>> estimate = randomizer.aggregate(reports).estimate(beta=1e-10)
+        >>> estimate.low <= 8 <= estimate.high
+        True
     """
 
     epsilon: float
@@ -52,7 +70,7 @@ class BinaryResponse(MeanRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
-        """The least and the greatest report."""
+        """The least and the greatest report: 0 and 1."""
         return 0, 1
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:

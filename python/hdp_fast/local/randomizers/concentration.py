@@ -1,4 +1,4 @@
-"""How far a mean of independent reports may be from what it estimates."""
+"""Bounds on how far a mean of independent reports may be from what it estimates."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ TOO_MANY = f"need more than {MOST_AGENTS:.0e} agents, but be larger"
 
 
 class Deviation(NamedTuple):
-    """A sub-gamma bound: ln E exp(x (X - E X)) <= variance x**2 / (2 (1 - scale x)), both sides.
+    """A sub-gamma bound: ln E exp(x (X - E X)) <= variance `x**2` / (2 (1 - scale |x|)).
 
-    Hoeffding: scale 0 and a quarter of the range squared. Bernstein: the variance, and a third of
-    the largest distance to the mean.
+    It holds for x of either sign with scale |x| < 1. Hoeffding's inequality has scale 0 and a
+    quarter of the range squared as the variance. Bernstein's has the variance itself, and as scale
+    a third of the largest distance to the mean.
     """
 
     variance: float
@@ -25,11 +26,13 @@ class Deviation(NamedTuple):
 
 
 def sample_size(deviations: Iterable[Deviation], alpha: float, log_odds: float) -> int:
-    """How many reports keep the mean within alpha, except with probability 2 exp(-log_odds).
+    """Computes how many reports keep the mean within alpha.
 
-    Every bound holds, and so does the least of what they ask for.
+    The mean may be further away with probability 2 exp(-log_odds). All deviations bound the same
+    reports, so that the least of the numbers they ask for suffices.
 
-    Raises: ParameterError when that is more than anybody has.
+    Raises:
+        ParameterError: This number is 1e18 or more.
     """
     least = min(log_odds / _root(deviation, alpha) ** 2 for deviation in deviations)
     if least >= MOST_AGENTS:
@@ -38,12 +41,12 @@ def sample_size(deviations: Iterable[Deviation], alpha: float, log_odds: float) 
 
 
 def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -> float:
-    """The error that the mean does not exceed, except with probability 2 exp(-log_odds)."""
+    """Bounds the error of the mean, except with probability 2 exp(-log_odds)."""
     part = log_odds / reports
     return min(math.sqrt(2 * bound.variance * part) + bound.scale * part for bound in deviations)
 
 
 def _root(deviation: Deviation, alpha: float) -> float:
-    """The y with sqrt(2 variance) y + scale y**2 = alpha."""
+    """Returns the y that solves sqrt(2 variance) y + scale `y**2` = alpha."""
     linear = 2 * deviation.variance
     return 2 * alpha / (math.sqrt(linear) + math.sqrt(linear + 4 * deviation.scale * alpha))

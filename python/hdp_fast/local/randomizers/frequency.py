@@ -21,22 +21,32 @@ from .aggregates import Aggregate
 from .base import TWO_64, Randomizer, Reports, cap_epsilon, validate_epsilon
 from .concentration import Deviation, half_width
 
-# The events with which an interval for one value fails, each of probability exp(-L). Known bounds:
-# the estimate is too large, or too small, beyond the least of widths that are fixed before any
-# report is seen. Empirical Bernstein (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L):
-# Bernstein's inequality fails on either side, or the sample deviation is too small (Theorem 10),
-# which serves both sides.
+# The interval of one category fails when one of a few events happens, each of probability exp(-L).
+# With the known bounds there are two: the estimate is too large, or too small, by more than the
+# least of several widths, all fixed before any report is seen. With the empirical Bernstein bound
+# (Maurer and Pontil, proof of Theorem 11, ln(2 / delta) = L) there are three: Bernstein's
+# inequality fails on either side, or the sample deviation is too small (Theorem 10), which serves
+# both sides.
 _KNOWN_EVENTS, _EMPIRICAL_EVENTS = 2, 3
 
 _MOST_VALUES = 1 << 24
 
 
 class FrequencyAggregate(Aggregate):
-    """The number of times that each report came.
+    """The number of times that each possible report has been made.
 
-    Attributes:
-        randomizer: the one that made the reports.
-        reports: how many have been added.
+    Args:
+        randomizer: The one that makes the reports.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> colors = np.repeat([0, 7, 49], [40_000, 30_000, 30_000])  # one person's color each
+        >>> randomizer = local.HadamardResponse(50, epsilon=2.0)
+        >>> aggregate = randomizer.aggregate(randomizer.sample(colors))
+        >>> frequencies = aggregate.frequencies()
+        >>> bool(abs(frequencies[0] - 0.4) < aggregate.interval(beta=1e-10))
+        True
     """
 
     _state_name = "counts"
@@ -44,43 +54,69 @@ class FrequencyAggregate(Aggregate):
     _total: Integers
 
     def frequencies(self) -> NDArray[np.float64]:
-        """The share of agents that holds each value, without bias; float64 (k,).
+        """Estimates the share of agents that holds each category.
 
-        An unbiased estimate may be negative, and the k of them may not add up to 1.
+        The estimates are unbiased. One of them may therefore be negative, and they need not add up
+        to 1.
 
-        Guarantee: post-processing.
-        Raises: ParameterError when no report has been added.
-        Cost: O(k), O(k log k) for HadamardResponse.
-        Source: as the randomizer.
+        Returns:
+            A float64 array of shape (k,).
+
+        Raises:
+            ParameterError: No report has been added.
+
+        Guarantee:
+            This is post-processing and costs no privacy.
+
+        Cost:
+            O(k), and O(k log k) for HadamardResponse.
         """
         return self._randomizer._frequencies(self._total, self._require_reports())
 
     def interval(self, beta: float) -> float:
-        """The half width of k intervals that hold together, for the population or the agents.
+        """Computes the half width of k intervals that hold together.
 
-        beta: probability with which one frequency or more may lie outside its interval.
+        The interval of a category is its estimated frequency plus or minus this number. It holds
+        for the frequency in the population that the agents are an independent sample of, and for
+        the frequency among these very agents. The result is the smaller of two half widths, each of
+        which fails with probability beta / 2 at most: that of `Randomizer.agents_needed`, and an
+        empirical Bernstein bound, which knows the counts.
 
-        Guarantee: post-processing; holds for every number of reports and every population: the
-            better of the bounds of agents_needed and the empirical Bernstein bound, with half of
-            beta each, divided among all that may go wrong with them.
-        Raises: ParameterError, also when no report has been added.
-        Cost: as frequencies.
-        Source: Maurer and Pontil 2009, Theorems 4 and 11; as Randomizer.agents_needed.
+        Args:
+            beta: Probability, in (0, 1), with which one frequency or more may lie outside its
+                interval.
+
+        Returns:
+            The half width, the same for every category.
+
+        Raises:
+            ParameterError: beta is out of range, or no report has been added.
+
+        Guarantee:
+            This is post-processing and costs no privacy. The intervals hold for every number of
+            reports and every population.
+
+        Cost:
+            O(k).
+
+        Source:
+            Maurer and Pontil 2009, Theorems 4 and 11; Boucheron, Lugosi and Massart 2013, Theorems
+            2.8 and 2.10.
         """
         reports, failure = self._require_reports(), probability("beta", beta)
         bounds = self._randomizer._deviations(sampled=True, binary=False)
         known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
             return known
-        # The sample variance is at most n / (n - 1) times the mean of squares: hence n - 1 where
-        # Theorem 11 has n.
+        # The sample variance is at most n / (n - 1) times the mean of squares. This is why n - 1
+        # stands where Theorem 11 has n.
         span, log_odds = self._randomizer._span(), self._log_odds(_EMPIRICAL_EVENTS, failure)
         square = self._randomizer._largest_square(self._total, reports)
         deviation = math.sqrt(2 * square * log_odds / (reports - 1))
         return min(known, deviation + 7 * span * log_odds / (3 * (reports - 1)))
 
     def _log_odds(self, events: int, beta: float) -> float:
-        """The L at which k times `events` events of probability exp(-L) add up to half of beta."""
+        """Returns the L for which k times `events` events of probability exp(-L) make beta / 2."""
         return math.log(2 * events * self._randomizer.k) - math.log(beta)
 
     def _empty(self) -> Integers:
@@ -102,13 +138,13 @@ class FrequencyAggregate(Aggregate):
 
 
 class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
-    """The base class of randomizers whose reports estimate the frequencies of k values."""
+    """The base class of randomizers whose reports estimate the frequencies of k categories."""
 
     k: int
     _aggregate = FrequencyAggregate
 
     def __post_init__(self) -> None:
-        """Validate k and epsilon."""
+        """Validates k and epsilon."""
         if not 2 <= nonnegative_int("k", self.k) <= _MOST_VALUES:
             refuse("k", self.k, "it must be an integer from 2 to 2**24")
         object.__setattr__(self, "k", nonnegative_int("k", self.k))
@@ -136,31 +172,49 @@ class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
 
     @abstractmethod
     def _span(self) -> float:
-        """The greatest contribution to an estimate, less the least one."""
+        """Returns the greatest contribution to an estimate, minus the least one."""
 
     @abstractmethod
     def _worst_deviation(self) -> tuple[float, float]:
-        """The largest variance of a contribution to one estimate, and its distance to its mean."""
+        """Bounds the variance of a contribution to an estimate, and its distance to its mean."""
 
     @abstractmethod
     def _largest_square(self, counts: Integers, reports: int) -> float:
-        """The largest mean square, over the estimates, of the contributions of these reports."""
+        """Returns the largest mean square of these reports' contributions to an estimate."""
 
 
 @dataclass(frozen=True, repr=False)
 class KaryResponse(FrequencyRandomizer):
-    """Randomized response with k answers: the truth, or a uniform lie.
+    """k-ary randomized response: the truth with some probability, otherwise a uniform answer.
 
-    The best choice for few values, k < 3 e**epsilon + 2; beyond, HadamardResponse varies less.
+    The report is one of the k categories. The true one is up to `e**epsilon` times as likely as any
+    other one. This randomizer suits few categories: HadamardResponse has the smaller variance from
+    about k = 6, 7, 12, 41, 116 and 329 on, for epsilon = 0.25, 0.5, 1, 2, 3 and 4.
 
-    k: from 2 to 2**24; epsilon: at least 1e-9.
+    Attributes:
+        k: Number of categories, an integer from 2 to `2**24`.
+        epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
 
-    Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability of the truth
-        rounded down.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Kairouz, Bonawitz and Ramage 2016, k-RR; variance about (k - 2 + e**epsilon) /
-        (e**epsilon - 1)**2 for a rare value.
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Guarantee:
+        Each report is pure epsilon-differentially private in its own value, in the local model. The
+        coins are exact, and the probability of the truth is rounded down.
+
+    Source:
+        Kairouz, Bonawitz and Ramage 2016, k-RR. The variance of the estimate for a rare category is
+        about `(k - 2 + e**epsilon) / (e**epsilon - 1)**2` for one report.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> transport = np.repeat([0, 1, 2], [60_000, 30_000, 10_000])  # bus, car, bicycle
+        >>> randomizer = local.KaryResponse(3, epsilon=1.0)
+        >>> aggregate = randomizer.aggregate(randomizer.sample(transport))
+        >>> errors = aggregate.frequencies() - [0.6, 0.3, 0.1]
+        >>> bool(abs(errors).max() < aggregate.interval(beta=1e-10))
+        True
     """
 
     k: int
@@ -171,7 +225,7 @@ class KaryResponse(FrequencyRandomizer):
 
     @cached_property
     def _keep_probability(self) -> Fraction:
-        """Probability of telling the value; otherwise any answer is drawn uniformly."""
+        """The probability of reporting the value; otherwise any category is drawn uniformly."""
         return Fraction(_core.keep_probability(self.epsilon, 1, self.k), TWO_64)
 
     @property
@@ -184,7 +238,7 @@ class KaryResponse(FrequencyRandomizer):
 
     @property
     def report_range(self) -> tuple[int, int]:
-        """The least and the greatest report."""
+        """The least and the greatest report: 0 and k - 1."""
         return 0, self.k - 1
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
@@ -220,25 +274,44 @@ class KaryResponse(FrequencyRandomizer):
 
 @dataclass(frozen=True, repr=False)
 class HadamardResponse(FrequencyRandomizer):
-    """Hadamard response: a frequency oracle whose report is one small integer, whatever k.
+    """Hadamard response: a frequency oracle whose report is one small integer, whatever k is.
 
-    Columns of Hadamard matrices, in B blocks of b: a value stands for a row of one block, and the
-    columns where that row is 1 are up to e**epsilon times as likely as all others. All k estimates
-    come from one fast Walsh-Hadamard transform a block.
+    A report is a column of one of B Hadamard matrices of order b, the blocks. A category stands for
+    a row of one block. The columns in which that row is 1 are up to `e**epsilon` times as likely as
+    all others. One fast Walsh-Hadamard transform for each block gives all k estimates.
 
-    Optimal unary encoding has the smaller variance for a rare value, 4 e**epsilon /
-    (e**epsilon - 1)**2, but sends k bits a report, and takes time k to make and to add. This one
-    sends log2(B b) bits, in time independent of k, for (e**epsilon - 1 + 2 B)**2 / (B (e**epsilon -
-    1)**2) on average over the values: 1.02, 1.06, 1.27, 1.73 and 1.96 times as much for epsilon
-    .25, .5, 1, 2 and 4, and twice as much beyond.
+    Optimal unary encoding has the smaller variance for a rare category,
+    `4 e**epsilon / (e**epsilon - 1)**2`, but sends k bits for each report and takes O(k) time to
+    make one and to add one. This randomizer sends `log2(B b)` bits, and takes time that does not
+    depend on k to make or add one. Its variance, averaged over many categories, is
+    `(e**epsilon - 1 + 2 B)**2 / (B (e**epsilon - 1)**2)`: 1.02, 1.06, 1.27, 1.73 and 1.96 times
+    that of unary encoding for epsilon = 0.25, 0.5, 1, 2 and 4, and at most twice as much beyond.
 
-    k: from 2 to 2**24; epsilon: at least 1e-9.
+    Attributes:
+        k: Number of categories, an integer from 2 to `2**24`.
+        epsilon: Privacy parameter of one report, at least 1e-9. Above 60 the law stays that of 60.
 
-    Guarantee: pure epsilon-DP for each report, locally; exact coins, the probability of the value's
-        columns rounded down.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Acharya, Sun and Zhang 2019, Section 5; B nearest to (e**epsilon - 1) / 2, any integer.
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Guarantee:
+        Each report is pure epsilon-differentially private in its own value, in the local model. The
+        coins are exact, and the probability of the value's columns is rounded down.
+
+    Source:
+        Acharya, Sun and Zhang 2019, Section 5, with B one of the two integers next to
+        `(e**epsilon - 1) / 2`, whether a power of 2 or not, and at most k.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> randomizer = local.HadamardResponse(1000, epsilon=2.0)
+        >>> randomizer.report_range  # a report of 11 bits about one of 1,000 categories
+        (0, 1535)
+        >>> words = np.full(100_000, 17)
+        >>> aggregate = randomizer.aggregate(randomizer.sample(words))
+        >>> int(aggregate.frequencies().argmax())
+        17
     """
 
     k: int
@@ -249,12 +322,12 @@ class HadamardResponse(FrequencyRandomizer):
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:
-        """Blocks, and log2 of the columns of each."""
+        """The number of blocks B, and log2 of the columns b of each."""
         advantage = math.expm1(cap_epsilon(self.epsilon))
         ideal = min(max(1, math.floor(advantage / 2)), self.k)
         pair = (ideal, min(ideal + 1, self.k))
         blocks = min(pair, key=lambda blocks: (advantage + 2 * blocks) ** 2 / blocks)
-        # Row 0 tells nothing: it is 1 in every column.
+        # Row 0 stands for no category, since it is 1 in every column.
         return blocks, (-(-self.k // blocks)).bit_length()
 
     @property
@@ -263,18 +336,18 @@ class HadamardResponse(FrequencyRandomizer):
 
     @cached_property
     def _keep_probability(self) -> Fraction:
-        """Probability of drawing from the value's columns; otherwise any column is drawn."""
+        """The probability of drawing from the value's columns; otherwise any column is drawn."""
         columns = self.report_range[1] + 1
         return Fraction(_core.keep_probability(self.epsilon, self._half, columns), TWO_64)
 
     @property
     def _rest(self) -> Fraction:
-        """Probability of half a block of columns that are not the value's."""
+        """The probability of half a block of columns that are not the value's."""
         return (1 - self._keep_probability) / (2 * self._sizes[0])
 
     @property
     def report_range(self) -> tuple[int, int]:
-        """The least and the greatest report."""
+        """The least and the greatest report: 0 and the number of columns of all blocks, minus 1."""
         blocks, log2_size = self._sizes
         return 0, (blocks << log2_size) - 1
 
@@ -295,7 +368,7 @@ class HadamardResponse(FrequencyRandomizer):
     def _frequencies(self, counts: Integers, reports: int) -> Floats:
         blocks, log2_size = self._sizes
         sums = hadamard_transform(counts.reshape(blocks, 1 << log2_size))
-        # Value x stands for row 1 + x // blocks of block x % blocks.
+        # Category x stands for row 1 + x // blocks of block x % blocks.
         return sums.T[1:].ravel()[: self.k] / reports * (self._span() / 2)
 
     def _span(self) -> float:
@@ -304,12 +377,13 @@ class HadamardResponse(FrequencyRandomizer):
     def _variance(self, value: Any) -> float:
         blocks = self._sizes[0]
         same = len(range(int(value) % blocks, self.k, blocks))
-        # In the value's block every column contributes, elsewhere the share of any column does.
+        # A report contributes to the estimates of its column's block: to those of the value's own
+        # block it does so with the keep probability more often than to the others.
         total = same * self._keep_probability + self.k * 2 * self._rest
         return float((total / self._keep_probability**2 - 1) / self.k)
 
     def _worst_variance(self) -> float:
-        # The first block holds the most values.
+        # The first block holds the most categories.
         return self._variance(0)
 
     def _worst_deviation(self) -> tuple[float, float]:
@@ -328,14 +402,14 @@ class HadamardResponse(FrequencyRandomizer):
 
 
 def _has_odd_parity(bits: Integers) -> NDArray[np.bool_]:
-    """Whether the number of ones is odd."""
+    """Returns whether the number of ones is odd, for each entry."""
     for shift in (32, 16, 8, 4, 2, 1):
         bits = bits ^ bits >> shift
     return (bits & 1).astype(np.bool_)
 
 
 def hadamard_transform(counts: Integers) -> Integers:
-    """Row r of the Hadamard matrix times each row of counts (m, b), for all r; b a power of 2."""
+    """Multiplies each row of counts (m, b) by the Hadamard matrix; b is a power of 2."""
     sums, size = counts, counts.shape[1]
     for half in (1 << level for level in range(size.bit_length() - 1)):
         pairs = sums.reshape(len(counts), -1, 2, half)

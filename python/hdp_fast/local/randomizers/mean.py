@@ -1,7 +1,8 @@
 """Randomizers of one number each, from whose reports a mean is estimated.
 
-Each rounds the number to a grid point, at random and exactly, so that nothing is lost on average,
-and answers with an integer whose mean is linear in the grid point.
+Each randomizer first rounds the number to a neighboring point of a grid, at random, so that the
+rounded number has exactly the number's place in the range as its mean. It reports an integer whose
+mean is a linear function of the grid point.
 """
 
 from __future__ import annotations
@@ -26,11 +27,20 @@ Bounds = tuple[float, float]
 
 
 class MeanAggregate(Aggregate):
-    """The sum of reports about numbers, as a Python integer of any length.
+    """The sum of reports about numbers, a Python integer of any length.
 
-    Attributes:
-        randomizer: the one that made the reports.
-        reports: how many have been added.
+    Args:
+        randomizer: The one that makes the reports.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> hours = np.linspace(0, 16, 50_000)  # one person's value each; their mean is 8
+        >>> randomizer = local.BinaryResponse(1.0, bounds=(0, 24))
+        >>> aggregate = randomizer.aggregate(randomizer.sample(hours))
+        >>> estimate = aggregate.estimate(beta=1e-10)
+        >>> estimate.low <= 8 <= estimate.high
+        True
     """
 
     _state_name = "sum"
@@ -38,16 +48,27 @@ class MeanAggregate(Aggregate):
     _total: int
 
     def estimate(self, beta: float) -> Estimate:
-        """The mean of the values, without bias but for being clipped, and an interval for it.
+        """Estimates the mean of the values, with a confidence interval.
 
-        beta: probability with which the interval may miss the mean of the population that the
-        agents are an independent sample of.
+        The estimate is unbiased before it is clipped to the bounds. The interval uses no normal
+        approximation.
 
-        Guarantee: post-processing; the interval holds for every number of reports and every
-            population, by the bounds of agents_needed (no normal approximation).
-        Raises: ParameterError, also when no report has been added.
-        Cost: constant.
-        Source: as Randomizer.agents_needed.
+        Args:
+            beta: Probability, in (0, 1), with which the interval may miss the mean of the
+                population that the agents are an independent sample of.
+
+        Returns:
+            The estimate and its interval, in the units of the values.
+
+        Raises:
+            ParameterError: beta is out of range, or no report has been added.
+
+        Guarantee:
+            This is post-processing and costs no privacy. The interval holds for every number of
+            reports and every population, by the bounds of `Randomizer.agents_needed`.
+
+        Source:
+            Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
         """
         failure, reports = probability("beta", beta), self._require_reports()
         (intercept, slope), (low, high) = self._randomizer._linear_map, self._randomizer.bounds
@@ -79,14 +100,14 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
     _aggregate = MeanAggregate
 
     def __post_init__(self) -> None:
-        """Validate epsilon and bounds."""
+        """Validates epsilon and bounds."""
         object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
         object.__setattr__(self, "bounds", _validate_bounds(self.bounds))
 
     @property
     @abstractmethod
     def _linear_map(self) -> LinearMap:
-        """Intercept and slope of the mean report as a function of the value's place in [0, 1]."""
+        """Intercept and slope of the mean report as a function of the place in [0, 1]."""
 
     def _low_and_width(self) -> Bounds:
         low, high = self.bounds
@@ -99,7 +120,7 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
         return numbers
 
     def _positions(self, values: NDArray[Any]) -> Floats:
-        """The places of values in [0, 1], by the same operations as in the compiled module."""
+        """Computes the places of values in [0, 1] by the compiled module's own operations."""
         low, width = self._low_and_width()
         with np.errstate(all="ignore"):
             position = (floats(values) - low) / width
@@ -122,7 +143,7 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
 
     @abstractmethod
     def _unit_variance(self, position: float) -> float:
-        """The variance of a contribution for a range of [0, 1]."""
+        """Computes the variance of a contribution for a range of [0, 1]."""
 
 
 def _validate_bounds(value: Any) -> Bounds:
@@ -131,7 +152,7 @@ def _validate_bounds(value: Any) -> Bounds:
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
     low, high = number("bounds", low), number("bounds", high)
-    # The width must not overflow, nor may a quotient by it.
+    # Neither the width nor its reciprocal may overflow.
     if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
         refuse("bounds", value, "it must be (low, high), both finite, and low < high")
     return low, high

@@ -47,6 +47,11 @@ impl Moments {
     fn infinity(&self) -> f64 {
         self.law().map_or(0.0, |law| law.infinity)
     }
+
+    /// The largest finite loss.
+    fn largest(&self) -> f64 {
+        self.law().map_or(f64::INFINITY, Law::largest)
+    }
 }
 
 /// The law of a mechanism on a grid of its own, dense enough for moments.
@@ -84,13 +89,20 @@ impl Composition {
         -finite.exp_m1() * (1.0 + 16.0 * U)
     }
 
+    /// The largest finite loss, rounded up.
+    fn largest(&self) -> f64 {
+        let losses: f64 = self.0.iter().map(|(moments, rounds)| rounds * moments.largest()).sum();
+        losses * (1.0 + ROUNDING)
+    }
+
     /// ln of the delta at `epsilon`, infinite losses left out, and the order that shows it. Negative infinity beyond
-    /// the largest loss.
+    /// the largest loss, which no order that is looked at shows where losses are as small as those of a thin subsample.
     pub fn log_delta(&self, epsilon: f64) -> (f64, f64) {
-        valley(|order| {
+        let (order, log_delta) = valley(|order| {
             let (moment, cost) = (self.log_moment(order), conversion(order));
             moment + cost + ROUNDING * (moment.abs() - cost) - order * epsilon * (1.0 - ROUNDING)
-        })
+        });
+        (order, if epsilon >= self.largest() { f64::NEG_INFINITY } else { log_delta })
     }
 
     /// The epsilon at a delta, infinite losses left out, and the order that shows it.
@@ -112,7 +124,7 @@ impl Composition {
     /// The least epsilon >= 0 at which [`Composition::shown_delta`] is this delta, rounded up; infinite where none is.
     pub fn shown_epsilon(&self, delta: f64) -> f64 {
         let finite = delta - self.infinity();
-        let mut epsilon = if finite > 0.0 { self.epsilon(finite).1.max(0.0) } else { f64::INFINITY };
+        let mut epsilon = if finite > 0.0 { self.epsilon(finite).1.max(0.0).min(self.largest()) } else { f64::INFINITY };
         // The two conversions round differently, and at different orders.
         let mut more = epsilon.max(LEAST_STEP) * ROUNDING;
         loop {

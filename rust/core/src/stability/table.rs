@@ -23,7 +23,7 @@ impl Promise {
             }
             run.check()?;
         }
-        let rule = "no table of up to 2**17 levels keeps it for so many answers";
+        let rule = "no table of up to 2**17 levels keeps it for so many answers: fewer help, or a larger epsilon";
         Err(Error::parameter("epsilon", self.epsilon.get(), rule))
     }
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hdp_fast import adaptation
-from hdp_fast.adaptation.utility import coefficient_table
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import UtilityWarning
 
@@ -46,6 +45,15 @@ FITS = {
 def test_a_good_fit_is_not_spoken_of(loss, private):
     data = bits(problem()) if loss == "logistic" else problem()
     assert notes_of(lambda: FITS[loss](private=private).fit(*data)) == []
+
+
+@pytest.mark.parametrize("loss", FITS)
+def test_parameters_are_validated_once(loss, monkeypatch):
+    kind = type(FITS[loss]())
+    calls, validate = [], kind._validate_settings
+    monkeypatch.setattr(kind, "_validate_settings", lambda self: calls.append(1) or validate(self))
+    FITS[loss](steps=5).fit(*(bits(problem()) if loss == "logistic" else problem()))
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("loss", FITS)
@@ -173,13 +181,3 @@ def test_a_tuning_result_as_json():
     assert fitted["epsilon"] == 4.0
     # What is no number, and what a test stream can be drawn again from.
     assert not {"feature_map", "random_state", "budget"} & fitted.keys()
-
-
-def test_coefficients_as_a_table():
-    names, coef = ["age", "pay, yearly", "job=clerk"], [0.123456, -2e-7, -12.5]
-    assert coefficient_table(names, coef).splitlines() == [
-        "job=clerk       -12.5",
-        "age            0.1235",
-        "pay, yearly    -2e-07",
-    ]
-    assert coefficient_table([], []) == ""

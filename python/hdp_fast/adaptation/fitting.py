@@ -1,0 +1,143 @@
+"""The stages of a fit, the same for both problems, and the notes on what it is worth."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support import progress as progress_module
+from .._support.feature_names import FeatureNames
+from .._support.notes import note, note_large_delta
+from .._support.stages import log_stage
+from .base import BoundedEstimator, align_source
+from .discrepancies.exact import Private
+from .discrepancies.moments import Sample
+from .privacy import Privacy
+from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
+
+# Above this share of the source, what the target says hardly counts.
+_LARGEST_SHARE = 0.95
+
+
+class AdaptationEstimator(BoundedEstimator):
+    """An estimator that learns from two domains, one of which may be private.
+
+    A subclass validates its settings, a named tuple whose `privacy` is a Privacy, and learns.
+    """
+
+    alpha: float | None
+    alpha_: float
+    feature_map: FeatureMap | None
+    private: Private
+
+    @abstractmethod
+    def _validate_settings(self) -> Any:
+        """Validate the parameters."""
+
+    @abstractmethod
+    def _validate_problem(self, settings: Any, data: Data) -> AdaptationProblem:
+        """Validate the records, which are in the target's space."""
+
+    @abstractmethod
+    def _count_steps(self, settings: Any) -> int:
+        """The number of steps that a bar shows; 0 of a run without any."""
+
+    @abstractmethod
+    def _learn(self, settings: Any, problem: AdaptationProblem, bar: Any) -> None:
+        """Learn the coefficients from validated records."""
+
+    def _fit(self, data: Data, progress: bool) -> Self:
+        """Fit, with notes and logs of the stages, and with a bar where progress is wanted."""
+        settings, problem, names = self._validate(data)
+        if settings.privacy.protects:
+            note_large_delta(settings.privacy.delta, len(problem.private_sample.y))
+        name, steps = type(self).__name__, self._count_steps(settings)
+        log_stage("adaptation.%s: %d source and %d target records", name, *problem.sizes)
+        with progress_module.bar(steps, "step", progress and steps > 0) as bar:
+            self._learn(settings, problem, bar)
+        self.feature_names_in_ = names
+        log_stage("adaptation.%s: fitted", name)
+        self._note_utility(problem.public_sample)
+        return self
+
+    def _fit_silently(self, data: Data) -> Self:
+        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
+        settings, problem, names = self._validate(data)
+        self._learn(settings, problem, progress_module.NoBar())
+        self.feature_names_in_ = names
+        return self
+
+    def _validate(self, data: Data) -> tuple[Any, AdaptationProblem, FeatureNames]:
+        """Validate parameters and records, and find the names of their features."""
+        settings = self._validate_settings()
+        X_source, y_source, X_target, y_target = data
+        X_source, names = self._map_source(settings.privacy, X_source, X_target)
+        problem = self._validate_problem(settings, (X_source, y_source, X_target, y_target))
+        return settings, problem, names
+
+    def _check_records(self, data: Data) -> None:
+        """Refuse parameters or records, those of the source already in the target's space."""
+        self._validate_problem(self._validate_settings(), data)
+
+    def _map_source(
+        self, privacy: Privacy, X_source: Any, X_target: Any
+    ) -> tuple[Any, FeatureNames]:
+        """The source's records in the target's space, and the names of their features."""
+        X_source, names = align_source(X_source, X_target, self.feature_map)
+        protected = privacy.protected_domain(self.private)
+        return apply_feature_map(self.feature_map, X_source, X_target, protected), names
+
+    def _note_utility(self, public: Sample) -> None:
+        """Say of what is released that it is of little use, as far as public records tell."""
+        if self.alpha is None:
+            note_share(self.alpha_)
+        # Only its author knows what a callable's coefficients predict.
+        if not callable(self.loss):
+            note_constant(public, self.predict(public.X), self.loss, self.alpha_)
+
+
+def note_share(alpha: float) -> None:
+    """Say that the target hardly counts, where the released discrepancy suggests it."""
+    if alpha > _LARGEST_SHARE:
+        rule = "so that the target hardly counts, and SourceOnly is about as good"
+        advice = "a larger epsilon, more records of the target or a smaller alpha may help"
+        note(f"alpha_ = {alpha:.3g} is the share of the source, {rule}: {advice}")
+
+
+def note_constant(sample: Sample, predictions: NDArray[Any], loss: str, alpha: float) -> None:
+    """Say that features are of no use, as far as records tell whose labels are public.
+
+    predictions: of these records. alpha: where the target was to count for more, the source's
+    records tell nothing.
+    """
+    if sample.name == "source" and alpha < 0.5:
+        return
+    own, constant = _compare_with_constant(sample.y, predictions, loss)
+    if own >= constant:
+        what = "mean squared error" if loss == "squared" else "share of errors"
+        advice = "a larger epsilon, more records, or another radius and norm_bound may help"
+        text = f"coef_ has a {what} of {own:.3g} on the records of the {sample.name}"
+        note(f"{text}, where the best constant has {constant:.3g}: {advice}")
+
+
+def note_score(score: float, loss: str, classes: int) -> None:
+    """Say that what was chosen is no better than a constant can be on any records."""
+    # The squared error of 0, as a share of 4, or errors of the label that is most frequent.
+    constant = 0.25 if loss == "squared" else 1 - 1 / classes
+    if score >= constant:
+        advice = "a larger epsilon, more records of the target or another grid may help"
+        note(f"score = {score:.3g}, where some constant has at most {constant:.3g}: {advice}")
+
+
+def _compare_with_constant(
+    labels: NDArray[Any], predictions: NDArray[Any], loss: str
+) -> tuple[float, float]:
+    """The mean loss of the predictions, and that of the best constant."""
+    if loss == "squared":
+        return float(np.square(predictions - labels).mean()), float(labels.var())
+    classes = labels > 0 if loss == "logistic" else labels
+    _, counts = np.unique(classes, return_counts=True)
+    return float((predictions != classes).mean()), 1 - float(counts.max()) / len(labels)

@@ -1,0 +1,141 @@
+"""The options --predict and --predictions: a public table with a column of what is predicted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .._support.validate import refuse
+from ..data import files
+from ..data.schema import Schema
+from ..data.table import TEXTS, Table, suffix_of
+from ..exceptions import ParameterError
+from .appended_column import Append, Values, appender
+from .output import check_outputs, is_standard, say, settle_output, show
+from .tables import read, sign_of
+
+
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
+    add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
+
+
+# From a table to what a predictor takes.
+Features = Callable[[Table], Any]
+
+
+class Places(NamedTuple):
+    """The files that results are written to."""
+
+    output: Path | None
+    predictions: Path | None
+    plot: Path | None
+
+    def as_strings(self) -> dict[str, str | None]:
+        """The names of the files, for the summary."""
+        return {name: path and str(path) for name, path in self._asdict().items()}
+
+
+class Request(NamedTuple):
+    """Rows to predict: features, the name of the new column, and what appends it to the file."""
+
+    rows: Any
+    column: str
+    append: Append
+
+
+def place_results(arguments: argparse.Namespace) -> Places:
+    """Where --output, --predictions and --plot go.
+
+    Raises: ParameterError, ImportError before anything is paid for that could not be kept.
+    """
+    predictions = _place_predictions(arguments)
+    settle_output(arguments)
+    places = Places(arguments.output, predictions, arguments.plot)
+    if is_standard(predictions):
+        if arguments.output is None:
+            raise ParameterError("--predictions - must go with --output FILE, for the predictor")
+        places = places._replace(predictions=None)
+    check_outputs(arguments, places)
+    return places
+
+
+def _place_predictions(arguments: argparse.Namespace) -> Path | None:
+    request, predictions = arguments.predict, arguments.predictions
+    if request is None:
+        if predictions is not None:
+            raise ParameterError("--predictions must go with --predict")
+        return None
+    suffix = suffix_of(request)
+    stem = request.name.removesuffix(suffix)
+    place: Path = predictions or request.with_name(f"{stem}.predicted{suffix}")
+    if is_standard(place):
+        if suffix.lower() not in TEXTS:
+            refuse("--predictions", "-", f"{suffix} files cannot be printed")
+    elif not place.name.lower().endswith(suffix.lower()):
+        refuse("--predictions", str(place), f"it must end in {suffix}, as FILE does")
+    return place
+
+
+def read_request(
+    arguments: argparse.Namespace, schema: Schema, features: Features
+) -> Request | None:
+    """The rows of --predict, if there are some; features: makes them of a table.
+
+    Raises: ParameterError, ShapeError.
+    """
+    path, label = arguments.predict, schema.label.column
+    if path is None:
+        return None
+    table = read(path, arguments, public=True)
+    column = label if label not in table.columns else f"{label}_predicted"
+    if column in table.columns:
+        raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
+    return Request(features(table), column, appender(path, column, sign_of(arguments)))
+
+
+def deliver_predictor(
+    arguments: argparse.Namespace,
+    places: Places,
+    summary: dict[str, Any],
+    request: Request | None,
+    predict: Callable[[Any], Values],
+    draw: Callable[[], bytes],
+    words: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the summary, then the predictions and the figure to their files; print the summary.
+
+    Where the predictions are printed the summary is not: then it has a file. words: entries of the
+    summary as people read them.
+
+    Raises: ParameterError when any of it fails.
+    """
+    column = None if request is None else request.column
+    summary = {**summary, **places.as_strings(), "column": column}
+    written = None
+    try:
+        if places.output is not None:
+            files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
+            written = places.output
+        if request is not None:
+            _write_predictions(places, request.append(predict(request.rows)), written)
+        if places.plot is not None:
+            files.write_atomically(places.plot, draw())
+    finally:
+        # It is paid for: a full disk must not take it along.
+        if written is None or not is_standard(arguments.predictions):
+            show(
+                summary if arguments.json else {**summary, **(words or {})}, arguments.json, written
+            )
+
+
+def _write_predictions(places: Places, table: bytes, written: Path | None) -> None:
+    if places.predictions is not None:
+        files.write_atomically(places.predictions, table)
+    else:
+        say(table.decode().removesuffix("\n"), f"; the predictor is in {written}")
