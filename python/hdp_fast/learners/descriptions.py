@@ -15,11 +15,14 @@ Description = dict[str, Any]
 
 
 def parse(hypothesis: Description | str) -> Description:
-    """The description as a dict of plain Python values.
+    """Validate a description and return it as a dict of plain Python values.
 
-    hypothesis: what Hypotheses.hypothesis returned, a vote of such, or either as JSON.
+    Args:
+        hypothesis: What Hypotheses.hypothesis or LinearModel.hypothesis returns, a vote among such
+            descriptions, or either of these as JSON.
 
-    Raises: ParameterError for anything else.
+    Raises:
+        ParameterError: The argument is anything else.
     """
     content = _load(hypothesis)
     kind = content.get("kind")
@@ -36,9 +39,10 @@ def parse(hypothesis: Description | str) -> Description:
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value as a bool.
+    """Return the value as a bool.
 
-    Raises: ParameterError unless it is one.
+    Raises:
+        ParameterError: It is no bool.
     """
     if not isinstance(value, bool | np.bool_):
         refuse(name, value, "it must be True or False")
