@@ -176,7 +176,7 @@ class ExponentialLearner(Parameters):
             X: The records, shape (m, d), as the errors method of the class takes them.
             y: The labels, 0/1 of shape (m,).
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects nobody.
             budget: The budget that epsilon is charged to before anything is drawn; None charges
                 nothing.
 
@@ -233,7 +233,7 @@ class ExponentialLearner(Parameters):
             y: Their labels, uint8 of shape (n,).
             indices: The records to learn from, int64 of shape (m,), each from 0 to n - 1.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects nobody.
 
         Returns:
             The chosen hypothesis, with the record of what protects the drawn records.
