@@ -28,7 +28,7 @@ def parse(hypothesis: Description | str) -> Description:
     kind = content.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
-        # Not shown: until its kind is known, it may be anything that somebody took for one.
+        # The text is not shown: before its kind is known, it may be something private.
         raise ParameterError(f"kind of a hypothesis must be one of {', '.join(_KINDS)}")
     if content.keys() != {"kind", *fields}:
         refuse("hypothesis", hypothesis, f"its keys must be kind, {', '.join(fields)}")

@@ -28,11 +28,11 @@ from .exponential import ExponentialLearner
 from .hypotheses import Hypotheses, HypothesisResult, store
 
 _MOST = 1 << 62
-# Chernoff's bound holds at each of these rates, as shares of epsilon; the best of them serves.
+# Rates at which Chernoff's bound is evaluated, as shares of epsilon; the best of them counts.
 _SHARES = 1 / (1 + np.geomspace(1e-4, 1e4, 801))
 # Beyond this rate no bound improves, and exponentials overflow.
 _LARGEST_RATE = 50.0
-# A hypothesis that passes the test surely errs by such a share of alpha; the best of them serves.
+# Errors at which a hypothesis should pass the test, as shares of alpha; the cheapest counts.
 _AIMS = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8)
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 3.1 (compression version)"
 
@@ -228,7 +228,7 @@ class DoublingLearner(Parameters):
         labels, records = bits("y", y), self.classes[0].prepare(X)
         if labels.shape != (len(records),):
             raise ShapeError(f"y has shape {labels.shape}, but X has {len(records)} records")
-        # Refuses records that another class does not take.
+        # This refuses records that another class does not take.
         for hypotheses in self.classes[1:]:
             hypotheses.prepare(_slice(records, 0, min(1, len(records))))
         return records, labels
@@ -300,7 +300,8 @@ def _plan_rounds(learner: DoublingLearner) -> Iterator[DoublingRound]:
     ]
     limit, share, last = 0, learner.beta, -1
     while last < len(learners) - 1:
-        # Round k has beta / 2**(k + 1): a third each for a bad choice, and for either wrong test.
+        # Round k may fail with probability beta / 2**(k + 1): a third of it for a bad choice, a
+        # third for accepting wrongly, and a third for rejecting wrongly.
         share /= 2
         tests = [
             (aim, *_plan_test(learner.alpha, aim, share / 3, learner.epsilon))

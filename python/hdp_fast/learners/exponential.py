@@ -29,7 +29,7 @@ from .labelings import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
 
-# A sample size is rounded up from a little more than its formula, whose floats may fall short.
+# Sample sizes are rounded up from this much more than the formula, whose floats may fall short.
 _SLACK = 1 + 1e-12
 
 
@@ -460,7 +460,7 @@ def _error_exponent(
     alpha, opt = probability("alpha", alpha), probability("opt", opt, zero=True)
     flag("agnostic", agnostic)
     largest = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
-    # The two losses sum to at most 1, which bounds the smaller one.
+    # The means of the two losses sum to at most 1, which bounds the smaller one.
     bound = (1 - alpha) / 2
     low = bound if agnostic else min(opt, bound)
     if low == 0:

@@ -15,7 +15,7 @@ from ..exceptions import ParameterError
 from .descriptions import Description
 from .hypotheses import Errors, Hypotheses, check_class, read_only, store
 
-# The sum of so many binomials takes a second.
+# A sum of this many binomials takes a second.
 _MOST_DIMENSIONS = 1_000
 
 

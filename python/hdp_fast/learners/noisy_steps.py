@@ -28,11 +28,11 @@ Numerics = Literal["exact", "idealized"]
 
 _MOST_RUNS = 1 << 40
 _MOST_RECORDS = 1 << 62
-# Below what the core draws exactly, and far above what leaves anything to learn from.
+# Less than the most that the core draws exactly, and far too much to learn anything.
 _LARGEST_NOISE = 2.0**28
-# Stated where (0, delta)-DP holds already; a record wants a number above 0.
+# Stated where (0, delta)-DP holds already, since a record needs an epsilon above 0.
 _LEAST_EPSILON = 1e-9
-# The range in which noise is searched, in Lipschitz constants, and by how much it is increased
+# The range in which noise multipliers are searched, and the factor by which one is increased
 # where rounding leaves it just too small.
 _LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
 
