@@ -159,7 +159,8 @@ class PrivateSGD(NoisySteps):
     ) -> LinearModel:
         """Learns from records drawn uniformly: DP-SGD by itself.
 
-        A delta above 1 / n, with which a record might be published whole, raises a UtilityWarning.
+        learn warns with a UtilityWarning where delta is above 1 / n, since a record may then be
+        published whole.
 
         Args:
             X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
@@ -176,8 +177,8 @@ class PrivateSGD(NoisySteps):
         Raises:
             ShapeError: X does not have two dimensions and an entry, or y does not have n entries.
             ParameterError: An entry of X or y lies outside its domain, no noise is enough for
-                epsilon, the noise is so small that no epsilon holds, or a run without noise comes
-                with a budget.
+                epsilon, the noise is so small that no epsilon holds, a run without noise comes with
+                a budget, or random_state or budget is of another kind.
             BudgetExceeded: The budget has less than the run's epsilon or delta left.
             InsufficientSamples: X has fewer records than the noise was calibrated for.
             MemoryError: A batch of billions does not fit into memory.
