@@ -248,7 +248,7 @@ class DenseWeights:
         return made
 
     def probabilities(self) -> NDArray[np.float64]:
-        """Computes the probability of every record in the next draw, which is not private.
+        """Computes the probability of every record in the next draw, which no noise protects.
 
         Nothing that is computed from the probabilities may be released where the records are
         protected.

@@ -84,7 +84,7 @@ class SeparatorResult:
 
 @dataclass(kw_only=True, eq=False)
 class LinearSeparator(Parameters):
-    """Learns a halfspace that separates its records, where one does so with a margin. Not private.
+    """Learns a halfspace that separates its records by a margin where one does, without privacy.
 
     It minimizes |w|**2 / 2 plus `cost` times the sum of squared slacks by Newton's method, and
     stops earlier once every record has the margin. Where the records can be separated by a margin
