@@ -51,7 +51,7 @@ def project(
             kappa n entries are above 0, or out does not fit.
 
     Cost:
-        O(n) expected, by selection: two passes over w.
+        O(n) expected, by selection: two passes over w, and two more that validate it.
 
     Source:
         Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
@@ -107,7 +107,7 @@ class DenseWeights:
         accounting.Subsampled states what a mechanism on such draws guarantees.
 
     Cost:
-        8 bytes for each record, 20 while drawing.
+        8 bytes for each record, about 20 while drawing.
 
     Source:
         Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.

@@ -64,10 +64,13 @@ class PaperSampleSize(NamedTuple):
 
     Attributes:
         printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / alpha**2), rounded up.
-        printed_valid: Whether the failure probability is proved to be at most beta with `printed`
-            records. It is for epsilon >= 2 alpha; below, it may be up to 1.74 beta.
+        printed_valid: Whether epsilon >= 2 alpha. Then the union bound of the paper's proof stays
+            below beta with `printed` records if |H| >= 11 beta. Below 2 alpha it may exceed beta:
+            for epsilon <= alpha it reaches beta + 2 beta (beta / |H|)**(1/3), which is 1.74 beta
+            for |H| = 2 and beta = 0.1. The failure probability itself is at most beta under
+            "replace_one" and "add_remove", since sample_size never asks for more than `printed`.
         corrected: max(6 ln(2 |H| / beta) / (epsilon alpha), 9 ln(4 |H| / beta) / (2 alpha**2)),
-            rounded up. It suffices for every epsilon.
+            rounded up. The union bound stays below beta for every epsilon.
 
     Examples:
         >>> from hdp_fast.learners import ExponentialLearner, Stumps

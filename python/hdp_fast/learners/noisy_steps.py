@@ -41,7 +41,8 @@ class SGDGuarantees(NamedTuple):
     """The epsilon of the same run with either kind of noise.
 
     Attributes:
-        exact: Epsilon with discrete Gaussian noise on integers, by its own Renyi divergence.
+        exact: Epsilon with discrete Gaussian noise on integers, by the bound that zCDP sets to its
+            Renyi divergence.
         idealized: Epsilon with Gaussian noise, if floats were real numbers.
         delta: The delta of both.
 
