@@ -163,17 +163,33 @@ class NoisySteps(Parameters):
         kappa: float | None = None,
         rounds: int = 1,
     ) -> Self:
-        """The same learner with the least noise at which `rounds` runs are private.
+        """Finds the least noise with which `rounds` runs are private.
 
-        epsilon: above 0; n: records, at least 1; delta: None means the learner's own; kappa:
-        density of the weights, in (0, 1]; None for learn, whose draws are uniform. rounds: at
-        least 1.
+        Args:
+            epsilon: Privacy parameter of all runs together, finite and above 0.
+            n: Number of records, at least 1.
+            delta: Privacy parameter in (0, 1); None takes the learner's own.
+            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
+                learn, whose draws are uniform.
+            rounds: Number of runs, at least 1.
 
-        Guarantee: the runs are (epsilon, delta)-DP, by composition. Fewer than n records, for which
-            they would be less private, are refused by the result.
-        Raises: ParameterError, also when no noise is enough.
-        Cost: about 25 calls of accounting.delta, seconds in all, which show no progress.
-        Source: bisection.
+        Returns:
+            The same learner with the noise in place of its epsilon, and with `delta` and
+            calibrated_for = n. The multiplier lies in [0.1, 1e6] and is the least there within
+            about 1e-5 of itself.
+
+        Raises:
+            ParameterError: A parameter is out of range, or noise up to 1e6 is not enough.
+
+        Guarantee:
+            The runs are (epsilon, delta)-DP under "replace_one", by composition. With fewer than n
+            records they would be less private, and the returned learner refuses them.
+
+        Cost:
+            About 25 calls of accounting.delta, seconds in all, which show no progress.
+
+        Source:
+            Bisection.
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
         delta = self.delta if delta is None else probability("delta", delta)
@@ -187,11 +203,12 @@ class NoisySteps(Parameters):
                 family, epsilon=goal, delta=delta, rounds=steps, low=_LEAST_NOISE, high=_MOST_NOISE
             )
         except ParameterError as error:
-            # All arguments have been checked: what is left is noise that is not enough.
+            # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
         learner = self._replace_noise(multiplier, delta=delta, calibrated_for=n)
-        # The search for an epsilon ends above it: a budget of the given one must be enough.
+        # accounting.epsilon ends slightly above the least one, but a budget of `goal` must be
+        # enough.
         while accounting.epsilon(learner.composition(rate, rounds=rounds), delta) > goal:
             multiplier *= _INCREASE
             learner = dataclasses.replace(learner, noise_multiplier=multiplier)
