@@ -207,8 +207,7 @@ class NoisySteps(Parameters):
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
         learner = self._replace_noise(multiplier, delta=delta, calibrated_for=n)
-        # accounting.epsilon ends slightly above the least one, but a budget of `goal` must be
-        # enough.
+        # The search for an epsilon ends above it: a budget of the given one must be enough.
         while accounting.epsilon(learner.composition(rate, rounds=rounds), delta) > goal:
             multiplier *= _INCREASE
             learner = dataclasses.replace(learner, noise_multiplier=multiplier)
