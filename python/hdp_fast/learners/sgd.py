@@ -56,7 +56,7 @@ class PrivateSGD(NoisySteps):
         noise_multiplier: Standard deviation of the noise on the sum over a batch, in units of L,
             from 1e-30 to 2**28.
         numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
-            in floats, which is faster.
+            in floats, whose steps are faster.
         delta: Privacy parameter in (0, 1) at which learn states its epsilon.
         calibrated_for: The n of calibrate; fewer records are refused. None if the noise was not
             calibrated.
