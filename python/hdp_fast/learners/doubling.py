@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,7 +258,9 @@ class DoublingLearner(Parameters):
                 _slice(records, start, middle), labels[start:middle], random_state=rng
             )
             wrong = learned.predict(_slice(records, middle, used)) != labels[middle:used]
-            error_noise = noise.discrete_laplace(1 / Fraction(self.epsilon), random_state=rng)
+            error_noise = noise.discrete_laplace(
+                1 / noise.exact_epsilon(self.epsilon), random_state=rng
+            )
             if int(wrong.sum()) + int(error_noise) <= threshold:
                 chosen = HypothesisResult(learned.index, learned.hypothesis, self.classes[place])
                 return DoublingResult(chosen, place, used, record)

@@ -86,7 +86,7 @@ class SeparatorResult:
 class LinearSeparator(Parameters):
     """Learns a halfspace that separates its records by a margin where one does, without privacy.
 
-    It minimizes |w|**2 / 2 plus `cost` times the sum of squared slacks by Newton's method, and
+    It minimizes `|w|**2 / 2` plus `cost` times the sum of squared slacks by Newton's method, and
     stops earlier once every record has the margin. Where the records can be separated by a margin
     that is tiny beside their norms, or not at all, the halfspace may err; `errors` of the result
     counts it. The class has no `privacy` and no `with_epsilon`, so that no private run accepts it.
@@ -97,7 +97,7 @@ class LinearSeparator(Parameters):
     its own records alone.
 
     Attributes:
-        cost: Weight of the squared slacks in |w|**2 / 2 + cost * sum(max`(0, 1 - margin)**2`),
+        cost: Weight of the squared slacks in `|w|**2 / 2 + cost * sum(max(0, 1 - margin)**2)`,
             finite and above 0. It is the C of scikit-learn's LinearSVC, which has this objective,
             with the bias as a part of w.
         margin: The search ends once every record has this margin, in (0, 1]. Otherwise, and with

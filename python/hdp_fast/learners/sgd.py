@@ -74,7 +74,7 @@ class PrivateSGD(NoisySteps):
             which are clipped to [-c, c]; for "squared" and "huber" only.
         threshold: Threshold of "huber".
         l1: Weight of the penalty sum |w_j|, applied as a soft threshold after each step.
-        l2: Weight of the penalty |w|**2 / 2.
+        l2: Weight of the penalty `|w|**2` / 2.
         strong_convexity: lambda where the objective is known to be lambda-strongly convex; 0 for
             steps that need no strong convexity. None takes l2.
 
