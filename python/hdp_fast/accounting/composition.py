@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from ..exceptions import ParameterError
 from .mechanisms import Description, Mechanism, Subsampled, count, describe
 
 Accountant = Literal["pld", "rdp"]
+Terms = tuple[tuple[Description, int], ...]
 Mechanisms = Mechanism | Sequence[Mechanism | tuple[Mechanism, int]]
 
 _MOST_EQUAL = 10**8
@@ -38,7 +40,7 @@ def delta(mechanisms: Mechanisms, epsilon: float, *, accountant: Accountant = "p
         Barthe and Gaboardi 2018); for "rdp" Canonne, Kamath and Steinke 2020, Proposition 12.
     """
     terms = list_terms(mechanisms, accountant)
-    return _core.composed_delta(terms, finite_nonnegative("epsilon", epsilon), accountant)
+    return compute_delta(terms, finite_nonnegative("epsilon", epsilon), accountant)
 
 
 def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "pld") -> float:
@@ -53,7 +55,7 @@ def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "p
     Source: as delta().
     """
     terms = list_terms(mechanisms, accountant)
-    return _core.composed_epsilon(terms, probability("delta", delta), accountant)
+    return _compute_epsilon(terms, probability("delta", delta), accountant)
 
 
 def basic_composition(guarantees: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -105,7 +107,22 @@ def optimal_composition(
     raise ParameterError(f"{targets}, but exactly one of them must be given")
 
 
-def list_terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[Description, int]]:
+# A fit asks again what its plan has asked, and a plan what the one before has.
+@functools.lru_cache(maxsize=1024)
+def compute_delta(terms: Terms, epsilon: float, accountant: Accountant) -> float:
+    """What delta() returns, computed once.
+
+    Raises: nothing.
+    """
+    return _core.composed_delta([*terms], epsilon, accountant)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compute_epsilon(terms: Terms, delta: float, accountant: Accountant) -> float:
+    return _core.composed_epsilon([*terms], delta, accountant)
+
+
+def list_terms(mechanisms: Mechanisms, accountant: str) -> Terms:
     """Distinct mechanisms with their counts, all under one neighbor relation."""
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
@@ -124,7 +141,7 @@ def list_terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[Descriptio
     if accountant == "rdp" and any(isinstance(mechanism, Subsampled) for mechanism in rounds):
         text = 'the accountant "rdp" can take up to twice the epsilon of "pld" when subsampling'
         warnings.warn(text, UserWarning, stacklevel=3)
-    return [(describe(mechanism), times) for mechanism, times in rounds.items()]
+    return tuple((describe(mechanism), times) for mechanism, times in rounds.items())
 
 
 def _add_up(values: Iterable[float]) -> float:
