@@ -295,7 +295,7 @@ AUDITS = [
     ),
     Audit(
         "curator's oracle, two queries", 1.0, curator(1.0), 1, 0,
-        curator(2.0), "half the noise", 0.7, runs=20_000, fewer=2,
+        curator(2.0), "half the noise", 0.7, runs=10_000, event=all,
     ),
     Audit(
         "parity, batches: hypothesis", 1.0, learner(ONE), records((1, 1)), records((1, 0)),
