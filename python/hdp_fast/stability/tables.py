@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -119,11 +120,17 @@ class CoinTable:
         return restore(cls, text, cls._make)
 
     @classmethod
+    @functools.lru_cache(maxsize=32)
+    def _verify_once(cls, text: str) -> Self:
+        """A kept table; the proof for the same integers is the same."""
+        return cls.from_json(text)
+
+    @classmethod
     def _design(cls, *parameters: Any) -> Self:
         name = f"{cls.__name__} {[str(value) for value in parameters]}"
         text = table_cache.read(name)
         try:
-            cached = None if text is None else cls.from_json(text)
+            cached = None if text is None else cls._verify_once(text)
         except ParameterError:
             cached = None
         if cached is not None and cached._is_for(*parameters):
