@@ -385,7 +385,7 @@ AUDITS = [
         "transfer: whole private run", TRANSFER.promised_epsilon(0.02), whole_run(TRANSFER),
         ((0, 0), (0, 1)), ((0, 1), (0, 1)),
         whole_run(replace(TRANSFER, epsilon=8.0)), "a learner of four times the epsilon",
-        0.2, delta=0.02, runs=5_000,
+        0.1, delta=0.02, runs=5_000,
     ),
     # Of two draws a step the accountant allows for the worst of all zCDP mechanisms, and for a last
     # step that the mean of the models leaves out.
@@ -401,7 +401,7 @@ AUDITS = [
     ),
     Audit(
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
-        whole_descent(replace(SHORT, noise_multiplier=0.8), 2), "a tenth of the noise", 0.02,
+        whole_descent(replace(SHORT, noise_multiplier=0.5), 2), "a sixteenth of the noise", 0.02,
         delta=0.01, runs=5_000, event=lambda part: part > 0.005, fewer=2,
     ),
     Audit(
