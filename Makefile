@@ -23,7 +23,8 @@ RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -
 BENCHES := $(sort $(wildcard benches/bench_*.py))
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
-# What has a long form of its own.
+# What has a long form, beside tests/statistical.
+ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py)
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
@@ -66,7 +67,7 @@ bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy referenc
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each); HDP_FAST_STAT=short as in ci
-	HDP_FAST_STAT=$(HDP_FAST_STAT) $(PYTEST) tests/statistical $(PYTEST_ARGS)
+	HDP_FAST_STAT=$(HDP_FAST_STAT) $(PYTEST) tests/statistical $(ENUMERATED) $(PYTEST_ARGS)
 
 faults: develop $(STAMPS)/dev ## kills, full disks, races, forks, hostile arrays and learners at length, with a table of figures
 	HDP_FAST_FAULTS=long $(BIN)/python -m pytest $(FAULTS) -s $(PYTEST_ARGS)
