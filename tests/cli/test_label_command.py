@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import signal
@@ -89,12 +90,12 @@ def test_a_public_file_gets_labels_and_nothing_else_of_it_changes(capsys, folder
     made = folder / "public.labeled.csv"
     size, _, _ = rows(40, 40)
     texts = [row["buys"] for row in read(made)]
-    assert texts == ["1" if x > 50 else "0" for x in size.round(6)]
+    assert texts == ["yes" if x > 50 else "no" for x in size.round(6)]
     assert [list(row.values())[:3] for row in read(made)] == [
         list(row.values()) for row in read("public.csv")
     ]
     stripped = made.read_bytes().decode()
-    for text in ("0", "1", "buys"):
+    for text in ("no", "yes", "buys"):
         stripped = stripped.replace(f",{text}\r\n", "\r\n")
     assert stripped == (folder / "public.csv").read_bytes().decode()
     assert public.count("two") > 1
@@ -185,6 +186,130 @@ def test_classes_instead_of_the_rule_and_a_label_that_is_there(capsys, folder):
     assert "'no'" not in line
     (folder / "public.csv").write_text("size,color,buys,buys_private\n1,red,a,b\n")
     assert "rename one" in refused(capsys)
+
+
+def with_rule(folder, rule, *public_labels):
+    """The folder with another rule in its schema, and a column of labels in public.csv."""
+    schema = json.loads(schema_text())
+    schema["label"] = {"column": "buys", **rule}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    lines = [f"{2.5 * i},red,{public_labels[i % len(public_labels)]}" for i in range(40)]
+    (folder / "labels.csv").write_text("\n".join(["size,color,buys", *lines, ""]))
+
+
+@pytest.mark.parametrize(
+    ("positive", "public_labels", "options", "texts"),
+    [
+        (["yes"], ["yes", "never", ""], [], {"yes", "never"}),
+        (["yes"], ["yes", "never", "?"], [], {"yes", "no"}),
+        (["yes"], ["?"], [], {"yes", "no"}),
+        (["Yes"], ["?"], [], {"Yes", "No"}),
+        (["1"], ["?"], [], {"1", "0"}),
+        ([">50K"], ["?"], [], {">50K", "not >50K"}),
+        ([">50K"], [">50K", "<=50K"], [], {">50K", "<=50K"}),
+        ([">50K"], [">50K", "<=50K"], ["--negative", "poor"], {">50K", "poor"}),
+        (["yes", "often"], ["?"], [], {"yes or often", "other"}),
+    ],
+)
+def test_labels_are_written_in_their_own_texts(
+    capsys, folder, positive, public_labels, options, texts
+):
+    with_rule(folder, {"positive": positive}, *public_labels)
+    text = table_text(600, 600, True).replace(",yes\r", f",{positive[0]}\r")
+    (folder / "own.csv").write_text(text)
+    argv = [*SEED, *options, "--output", "made.csv"]
+    result = run(capsys, *argv, private="own.csv", public="labels.csv")
+    made = read("made.csv")
+    assert {row["buys_private"] for row in made} == texts == set(result["shares"])
+    (other,) = texts - {positive[0], " or ".join(positive)}
+    clear = [row for row in made if abs(float(row["size"]) - 50) > 20]
+    assert all((row["buys_private"] == other) == (float(row["size"]) < 50) for row in clear)
+
+
+def test_a_label_above_a_number_is_written_as_0_and_1(capsys, folder):
+    with_rule(folder, {"above": 3}, "?")
+    text = table_text(600, 600, True).replace(",yes\r", ",4\r").replace(",no\r", ",2\r")
+    (folder / "own.csv").write_text(text)
+    assert set(run(capsys, *SEED, private="own.csv")["shares"]) == {"0", "1"}
+    assert "written as 0 and 1" in refused(capsys, "--negative", "small", "--output", "2.csv")
+
+
+def test_kept_members_know_the_text_that_a_second_public_file_does_not_hold(capsys, folder):
+    with_rule(folder, {"positive": ["yes"]}, "yes", "never")
+    argv = [*SEED, "--save", "kept", "--queries", "100", "--output"]
+    run(capsys, *argv, "1.csv", public="labels.csv")
+    second = run(capsys, *argv, "2.csv")
+    assert set(second["shares"]) == {"yes", "never"} == {row["buys"] for row in read("2.csv")}
+    assert "was made for" in refused(capsys, "--negative", "no", *argv, "3.csv")
+    with_rule(folder, {"positive": ["often"]}, "?")
+    assert "--classes = ['not often', 'often']" in refused(capsys, *argv, "3.csv")
+
+
+@pytest.mark.parametrize("text", ["", " ", "yes"])
+def test_the_text_of_others_is_none_of_the_positive_ones(capsys, folder, text):
+    assert "--negative = " in refused(capsys, "--negative", text)
+    assert "--negative = 'no'" in refused(capsys, "--negative", "no", "--classes", "a,b")
+
+
+def pipe(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_public_table_goes_through_a_pipe(capsys, folder, monkeypatch):
+    run(capsys, *SEED)
+    argv = ["label", "private.csv", "-", *OPTIONS, *SEED, "--output"]
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv, "-", "--record", "record.json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.encode() == (folder / "public.labeled.csv").read_bytes()
+    assert "hdp-fast: 40 of 40 rows answered; what protects them is in record.json" in shown.err
+    record = json.loads((folder / "record.json").read_text())
+    assert (record["output"], record["record"]["epsilon"]) == ("-", 20)
+    assert "labels" not in record
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv, "x.csv", "--quiet"]) == 0
+    assert (folder / "x.csv").read_bytes() == (folder / "public.labeled.csv").read_bytes()
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    pipe(monkeypatch, (folder / "public.csv").read_bytes())
+    assert main([*argv[:-1], "--suggest"]) == 0
+    assert not (folder / "-").exists()
+
+
+def test_labels_that_cannot_be_printed_stand_in_the_record(capsys, folder, monkeypatch):
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, *SEED, "--output", "-"]
+    with monkeypatch.context() as patch, open("/dev/full", "w") as full:
+        patch.setattr(sys, "stdout", full)
+        assert main([*argv, "--record", "record.json"]) == 2
+    line = capsys.readouterr().err
+    assert "can't write to the standard output" in line
+    assert "the labels are in record.json" in line
+    size, _, _ = rows(40, 40)
+    labels = json.loads((folder / "record.json").read_text())["labels"]
+    assert labels == ["yes" if x > 50 else "no" for x in size.round(6)]
+
+
+def test_what_cannot_be_piped_is_refused(capsys, folder, monkeypatch):
+    assert "--output - must go with --record" in refused(capsys, "--output", "-")
+    argv = ["--output", "-", "--record", "record.json"]
+    assert "--json prints the record" in refused(capsys, *argv, "--json")
+    assert "--output must be given" in refused(capsys, public="-")
+    assert "one table" in refused(capsys, *argv, private="-", public="-")
+    np.savez("arrays.npz", size=[1.0], color=["red"])
+    assert ".npz files cannot be printed" in refused(capsys, *argv, public="arrays.npz")
+    pipe(monkeypatch, b"size;color\n1;red\n")
+    assert "did you mean --delimiter ';'" in refused(capsys, *argv, public="-")
+    pipe(monkeypatch, b"size,color\n\xff,red\n")
+    assert "the standard input" in refused(capsys, *argv, public="-")
+
+
+def test_swapped_files_are_told_by_the_column_of_labels(capsys, folder):
+    line = refused(capsys, private="public.csv", public="private.csv")
+    assert "column = 'buys'" in line
+    assert "PRIVATE, public.csv, has none, while PUBLIC, private.csv, has one" in line
+    assert "are the two swapped?" in line
+    (folder / "bare.csv").write_bytes(table_text(9, 9, False).encode())
+    assert "swapped" not in refused(capsys, private="bare.csv")
 
 
 def test_another_label_of_the_private_table(capsys, folder):
@@ -321,19 +446,19 @@ class {name}:
 def test_an_estimator_that_fails_on_public_rows_costs_nothing(capsys, folder, monkeypatch):
     monkeypatch.syspath_prepend(str(folder))
     (folder / "own_estimators.py").write_text(
-        OWN.format(name="Numbers", texts="1") + OWN.format(name="Ones", texts="'1'")
+        OWN.format(name="Numbers", texts="1") + OWN.format(name="Ones", texts="'yes'")
     )
     assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
     capsys.readouterr()
     argv = ["label", "private.csv", "public.csv", *OPTIONS, "--budget", "ledger"]
     line = fails(capsys, *argv, "--estimator", "own_estimators.Numbers")
-    assert "40 of 40 predictions are none of classes, '0', '1'" in line
+    assert "40 of 40 predictions are none of classes, 'no', 'yes'" in line
     assert main(["budget", "ledger", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["spent"]["epsilon"] == 0
     assert main([*argv, "--estimator", "own_estimators.Ones"]) == 0
     shown = capsys.readouterr()
-    assert "note: all 40 answers are one label, '1'" in shown.err
-    assert 'shares            {"1": 1.0}' in shown.out
+    assert "note: all 40 answers are one label, 'yes'" in shown.err
+    assert 'shares            {"yes": 1.0}' in shown.out
     assert "flip_probability" in shown.out
 
 
@@ -418,7 +543,7 @@ def test_every_estimator_labels(capsys, folder, name):
     size, _, _ = rows(40, 40)
     texts = np.array([row["buys"] for row in read(result["output"])])
     clear = np.abs(size - 50) > 20
-    assert (texts[clear] == np.where(size > 50, "1", "0")[clear]).all()
+    assert (texts[clear] == np.where(size > 50, "yes", "no")[clear]).all()
 
 
 def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
@@ -430,6 +555,15 @@ def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
         assert ("/60 " in capsys.readouterr().err) == terminal
 
 
+def test_suggestions_show_how_far_they_are_too(capsys, folder, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    argv = ["label", "private.csv", "public.csv", *OPTIONS, "--suggest"]
+    for more in ([], ["--quiet"]):
+        assert main([*argv, *more]) == 0
+        assert ("member" in capsys.readouterr().err) == (not more)
+
+
 def test_answers_that_cannot_be_written_are_printed(capsys, folder, monkeypatch):
     def full(path, content):
         raise files.ParameterError("output can't be written: no space left")
@@ -439,7 +573,7 @@ def test_answers_that_cannot_be_written_are_printed(capsys, folder, monkeypatch)
     out = capsys.readouterr()
     assert "no space left" in out.err
     size, _, _ = rows(40, 40)
-    assert json.loads(out.out)["labels"] == ["1" if x > 50 else "0" for x in size.round(6)]
+    assert json.loads(out.out)["labels"] == ["yes" if x > 50 else "no" for x in size.round(6)]
 
 
 def test_private_cells_move_no_message(capsys, folder):
@@ -467,7 +601,7 @@ class Slow:
             time.sleep(30)
 
     def predict(self, X):
-        return ["0"] * len(X)
+        return ["no"] * len(X)
 """
 
 

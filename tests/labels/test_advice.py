@@ -37,17 +37,53 @@ def test_a_learner_that_needs_rows_gets_fewer_members():
     assert made.candidates[-1].accuracy < 0.1
 
 
-def test_accuracy_is_that_of_a_labeler():
-    rng = np.random.default_rng(3)
-    points, private = rng.normal(size=(400, 2)), rng.normal(size=(3000, 2))
-    truth, labels = ((rows.sum(axis=1) > 0).astype(int) for rows in (points, private))
-    goal = GOAL | {"n": 3000, "queries": 200, "max_unstable": 20}
-    made = suggest(naive_bayes.GaussianNB(), points, truth, **goal)
-    del goal["n"]
-    one = made.candidates[2]
-    labeler = PrivateLabeler(naive_bayes.GaussianNB(), members=one.members, **goal)
-    answers = labeler.fit(private, labels, random_state=1).label(points[1::2]).labels
-    assert one.accuracy == pytest.approx((answers == truth[1::2]).mean(), abs=0.07)
+def nearest_mean(X, y):
+    if (y == y[0]).all():
+        return lambda Q: np.full(len(Q), y[0])
+    low, high = (X[y == label].mean(axis=0) for label in (0, 1))
+    return lambda Q: (((Q - low) ** 2).sum(axis=1) > ((Q - high) ** 2).sum(axis=1)).astype(int)
+
+
+def people(size, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(size, 3))
+    return rows, (rows[:, 0] + 0.3 * rng.normal(size=size) > 0).astype(int)
+
+
+# Which candidate, how many labelers, and how far from their mean a forecast may be: hazard tables
+# end early or late, so that one labeler is as far from the next.
+@pytest.mark.parametrize(
+    ("table", "place", "runs", "tolerance"),
+    [("vote", 6, 2, 0.06), ("hazard", 5, 6, 0.1), ("gaussian", 7, 2, 0.06)],
+)
+def test_accuracy_is_that_of_labelers_with_few_rows_a_member(table, place, runs, tolerance):
+    queries = 120
+    goal = {"epsilon": 3.0, "delta": 1e-4, "queries": queries, "classes": [0, 1], "table": table}
+    made = suggest(nearest_mean, *people(1000, 1), n=900, max_unstable=13, **goal)
+    one = made.candidates[place]
+    assert 900 / one.members < 4
+    labeler = PrivateLabeler(nearest_mean, members=one.members, max_unstable=13, bottom=-1, **goal)
+    rights = []
+    for seed in range(runs):
+        Q, truth = people(queries, 50 + seed)
+        labeler.fit(*people(900, 10 + seed), random_state=seed, preflight=False)
+        answers = labeler.label(Q, preflight=False).labels
+        rights.append((answers == truth[: len(answers)]).sum() / queries)
+    assert one.accuracy == pytest.approx(np.mean(rights), abs=tolerance)
+
+
+def test_a_bar_counts_members(capsys):
+    pytest.importorskip("tqdm")
+    goal = GOAL | {"n": 2}
+    suggest(nearest_mean, X, Y, **goal, progress=True)
+    assert "member" in capsys.readouterr().err
+    suggest(nearest_mean, X, Y, **goal)
+    assert capsys.readouterr().err == ""
+
+
+def test_few_public_rows_and_few_records_are_enough():
+    made = suggest(nearest_mean, X[:8], None, **GOAL | {"n": 2})
+    assert [one.members for one in made.candidates] == [1]
 
 
 @pytest.mark.parametrize(

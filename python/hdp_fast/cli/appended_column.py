@@ -22,17 +22,21 @@ Values = Sequence[str] | Sequence[float]
 Append = Callable[[Values], bytes]
 
 
-def appender(path: Path, name: str, delimiter: str | None = None) -> Append:
+def appender(
+    path: Path, name: str, delimiter: str | None = None, content: bytes | None = None
+) -> Append:
     """Read a file that read_table could read, to give it a column of this new name later.
+
+    content: what it holds, of the standard input, which cannot be read a second time.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
     byte, arrays and columns their types; in .parquet a text of "" is a null.
 
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
-    suffix = suffix_of(path).lower()
+    suffix = ".csv" if content is not None else suffix_of(path).lower()
     with read_safely(path, f"{suffix} file"):
-        content = path.read_bytes()
+        content = path.read_bytes() if content is None else content
         if suffix == ".npz":
             return _to_arrays(content, name)
         if suffix == ".parquet":

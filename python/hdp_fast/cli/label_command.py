@@ -5,58 +5,56 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import plotting
 from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
-from ..data.schema import Ignore, Schema
-from ..data.table import Table, suffix_of
+from ..data.table import Table
 from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
-from ..labels.saved_file import require_free
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
-from .appended_column import Append, appender
 from .exit_codes import ExitCode
+from .label_places import LabelPlaces, place_results
+from .label_task import LabelTask, read_task
 from .output import (
     Watch,
-    check_outputs,
+    inform,
     note_swapped,
     record_of,
+    say,
     say_protected,
     show,
     spent,
 )
-from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read, sign_of
+from .tables import FILE_HELP, add_delimiter, read
 
 _TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
 PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
 anything in private, and in all rows after the last such one (--max-unstable). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
-is public and says which columns are features; it says which rows have label 1 and not 0, unless
---classes lists all labels, which are public, too. --members decides how many rows get a label, and
-how good it is, not how private it is. Labels are texts to the estimator."""
+is public and says which columns are features and which rows are positive: those get its text of
+them, all others --negative, or the one other text in PUBLIC's column of that name if it holds both,
+or else its opposite: "0" to "1", "no" to "yes", "not A" to "A" (0 and 1 where the schema says above
+which number); unless --classes lists all labels, which are public, too. --members decides how many
+rows get a label, and how good it is, not how private it is. Labels are texts to the estimator."""
 _MOST_MEMBERS = 1 << 24
 _TABLES = ("fewest", "hazard", "vote", "gaussian")
 _PARAMETERS = (
     *("epsilon", "delta", "queries", "max_unstable"),
     *("members", "beta", "agreement", "table", "threshold"),
 )
-
 _SUGGESTED = (
     *("epsilon", "delta", "queries", "classes", "max_unstable"),
     *("beta", "agreement", "table", "threshold"),
@@ -75,6 +73,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--delta", type=float, required=True, help="privacy of PRIVATE")
     add("--label", metavar="COLUMN", help="column of the label, the schema's if not given")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
+    add("--negative", metavar="TEXT", help="label of rows that the schema does not call positive")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
     add_delimiter(parser)
@@ -84,7 +83,12 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="try --members on PUBLIC for PRIVATE's rows, and stop",
     )
-    add("--output", type=Path, metavar="FILE", help="new, in PUBLIC's format [PUBLIC.labeled...]")
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="in PUBLIC's format, - prints it [PUBLIC.labeled...]",
+    )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
     add("--save", type=Path, metavar="FILE", help="keep the members, or go on with those in it")
@@ -106,58 +110,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--threshold", type=float, help="gap of gaussian that is clear, in sigmas [1]")
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where results go."""
-
-    output: Path
-    record: Path
-    plot: Path | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What is to be labeled and how, all of it public.
-
-    Attributes:
-        schema: of the features.
-        classes: the labels; None where the schema's rule makes 0 or 1 of a row.
-        label: the column of PRIVATE that holds them.
-        column: the column they are written to, which PUBLIC lacks.
-        points: the features of PUBLIC.
-        append: makes the labeled file of texts.
-    """
-
-    schema: Schema
-    classes: list[str] | None
-    label: str
-    column: str
-    points: NDArray[np.float64]
-    append: Append
-
-    def labels(self, private: Table) -> NDArray[np.str_]:
-        """The label of each row of PRIVATE.
-
-        Raises: ParameterError, which says neither in which row nor what else stands there.
-        """
-        if self.classes is None:
-            return np.array(["0", "1"])[self.schema.labels(private)]
-        column = private.column(self.label)
-        labels = np.array(column.texts)[column.codes]
-        if not np.isin(labels, self.classes).all():
-            rule = "every row must hold one of --classes"
-            raise ParameterError(f"column {self.label!r} holds something else, but {rule}")
-        return labels
-
-
 def _label(arguments: argparse.Namespace) -> ExitCode | None:
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
-    places = _places(arguments)
+    places = place_results(arguments)
     estimators.check_name(arguments.estimator)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
-    task = _read_task(arguments)
+    task = read_task(arguments)
     labeler = _labeler(arguments, task)
     if arguments.plan:
         _show_plan(labeler, arguments)
@@ -173,7 +133,7 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
             _train(labeler, arguments, task, budget)
         # A new one has been tried on these points before it was trained.
         result = labeler.label(task.points, progress=progress.can_show(), preflight=not is_new)
-        _deliver(places, task, labeler, result, arguments.json)
+        _deliver(places, task, labeler, result, arguments)
         return None if result.shares else ExitCode.NOTHING_USEFUL
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
@@ -187,17 +147,18 @@ def _show_plan(labeler: PrivateLabeler, arguments: argparse.Namespace) -> None:
     show(_summarize_plan(plan, members), arguments.json)
 
 
-def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task) -> None:
+def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask) -> None:
     """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
     private = read(arguments.private, arguments)
-    public = read(arguments.public, arguments, public=True)
+    public = task.public
     result = suggest(
         estimators.estimator(arguments.estimator),
         task.points,
         task.labels(public) if task.label in public.columns else None,
         n=private.rows,
+        progress=progress.can_show(),
         **{name: getattr(labeler, name) for name in _SUGGESTED},
     )
     summary = dataclasses.asdict(result) | {"rows": private.rows}
@@ -207,62 +168,14 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task
     show(summary, arguments.json)
 
 
-def _places(arguments: argparse.Namespace) -> _Places:
-    """Where results go, checked before answers are paid for that could not be kept.
-
-    Raises: ParameterError, ImportError.
-    """
-    suffix = suffix_of(arguments.public)
-    stem = arguments.public.name.removesuffix(suffix)
-    output = arguments.output or arguments.public.with_name(f"{stem}.labeled{suffix}")
-    if not output.name.endswith(suffix):
-        refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
-    record = arguments.record or output.with_name(f"{output.name}.json")
-    places = _Places(output, record, arguments.plot)
-    if not (arguments.plan or arguments.suggest):
-        _check_new(places, arguments)
-    return places
-
-
-def _check_new(places: _Places, arguments: argparse.Namespace) -> None:
-    new, save = [places.output, places.record, places.plot], arguments.save
-    if save is not None and not save.exists():
-        require_free(save)
-        new.append(save)
-    check_outputs(arguments, new)
-    if places.plot is not None:
-        plotting.require()
-
-
-def _read_task(arguments: argparse.Namespace) -> _Task:
-    schema = read_schema(arguments.schema)
-    label = arguments.label or schema.label.column
-    classes = None if arguments.classes is None else arguments.classes.split(",")
-    if classes is None and label != schema.label.column:
-        rule = f"the schema's label is {schema.label.column!r}, unless there are --classes"
-        raise ParameterError(f"--label = {label!r}, but {rule}")
-    if not isinstance(schema.columns.get(label, Ignore()), Ignore):
-        raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
-    if classes is not None:
-        classes = [text.strip() for text in classes]
-        if "" in classes:
-            refuse("--classes", arguments.classes, "it must be texts with commas between")
-    table = read(arguments.public, arguments, public=True)
-    column = label if label not in table.columns else f"{label}_private"
-    if column in table.columns:
-        raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
-    append = appender(arguments.public, column, sign_of(arguments))
-    return _Task(schema, classes, label, column, schema.floats(table), append)
-
-
-def _labeler(arguments: argparse.Namespace, task: _Task) -> PrivateLabeler:
+def _labeler(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
     """A labeler that still needs its learner and training, or the one that was kept."""
     options = {name: getattr(arguments, name) for name in _PARAMETERS}
     options = {name: value for name, value in options.items() if value is not None}
-    options["classes"] = sorted(task.classes or ["0", "1"])
+    options["classes"] = sorted(task.classes or task.texts)
     rows = len(task.points)
     if arguments.save is not None and arguments.save.exists():
-        return _load(arguments, options, rows)
+        return _load(arguments, task, options)
     queries = options.setdefault("queries", rows)
     if queries < rows:
         raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
@@ -270,13 +183,23 @@ def _labeler(arguments: argparse.Namespace, task: _Task) -> PrivateLabeler:
     return PrivateLabeler(None, **options)
 
 
-def _load(arguments: argparse.Namespace, options: dict[str, Any], rows: int) -> PrivateLabeler:
+def _load(
+    arguments: argparse.Namespace, task: LabelTask, options: dict[str, Any]
+) -> PrivateLabeler:
     # Whoever names the file on the command line has made it by the same command.
     labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
+    if (
+        arguments.negative is None
+        and task.classes is None
+        and task.texts[1] in labeler.classes_.tolist()
+    ):
+        # Its members know the text of the others, which this PUBLIC may not.
+        del options["classes"]
     for name, value in options.items():
         if getattr(labeler, name) != value:
             rule = f"{arguments.save} was made for {getattr(labeler, name)!r}"
             raise ParameterError(f"--{name.replace('_', '-')} = {value!r}, but {rule}")
+    rows = len(task.points)
     left, most = labeler.queries_left, labeler.plan_.table.queries
     if left < rows:
         rule = f"{arguments.save} has answered {most - left:,} of {most:,}, and has {left:,} left"
@@ -287,11 +210,12 @@ def _load(arguments: argparse.Namespace, options: dict[str, Any], rows: int) -> 
 
 
 def _train(
-    labeler: PrivateLabeler, arguments: argparse.Namespace, task: _Task, budget: Budget | None
+    labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask, budget: Budget | None
 ) -> None:
     plan = labeler.plan()
     private = read(arguments.private, arguments)
     if task.column != task.label:
+        _refuse_swapped(arguments, task, private)
         note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
     ids = None
     if arguments.ids is not None:
@@ -316,32 +240,65 @@ def _train(
         labeler.save(arguments.save)
 
 
+def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
+    """Raises: ParameterError where the label stands in the other file."""
+    if task.label not in private.columns:
+        files = f"PRIVATE, {arguments.private}, has none, while PUBLIC, {arguments.public}, has one"
+        refuse("column", task.label, f"{files}: are the two swapped?")
+
+
 def _deliver(
-    places: _Places, task: _Task, labeler: PrivateLabeler, result: LabelResult, as_json: bool
+    places: LabelPlaces,
+    task: LabelTask,
+    labeler: PrivateLabeler,
+    result: LabelResult,
+    arguments: argparse.Namespace,
 ) -> None:
     summary = _summarize(places, task, labeler, result)
     texts = [*result.labels.tolist(), *[""] * (len(task.points) - len(result.labels))]
+    if places.output is None:
+        _print(places, task.append(texts).decode(), summary, result, texts)
+        rows = f"{summary['answered']:,} of {summary['rows']:,} rows answered"
+        inform(arguments, f"{rows}; what protects them is in {places.record}")
+        return
     try:
         files.write_atomically(places.output, task.append(texts))
-        text = json.dumps(summary, indent=2) + "\n"
-        files.write_atomically(places.record, text.encode())
-        if places.plot is not None:
-            files.write_atomically(places.plot, plotting.labels(result))
+        _write_beside(places, summary, result)
     except ParameterError:
         # They are paid for: a full disk must not take them along.
         summary["labels"] = texts
         raise
     finally:
-        show(summary, as_json, None if "labels" in summary else places.output)
+        show(summary, arguments.json, None if "labels" in summary else places.output)
+
+
+def _print(
+    places: LabelPlaces, table: str, summary: dict[str, Any], result: LabelResult, texts: list[str]
+) -> None:
+    """Print the labeled table; if that fails, the labels are kept beside the record."""
+    try:
+        say(table.removesuffix("\n"), f"; the labels are in {places.record}")
+    except (ParameterError, BrokenPipeError):
+        summary["labels"] = texts
+        raise
+    finally:
+        _write_beside(places, summary, result)
+
+
+def _write_beside(places: LabelPlaces, summary: dict[str, Any], result: LabelResult) -> None:
+    text = json.dumps(summary, indent=2) + "\n"
+    files.write_atomically(places.record, text.encode())
+    if places.plot is not None:
+        files.write_atomically(places.plot, plotting.labels(result))
 
 
 def _summarize(
-    places: _Places, task: _Task, labeler: PrivateLabeler, result: LabelResult
+    places: LabelPlaces, task: LabelTask, labeler: PrivateLabeler, result: LabelResult
 ) -> dict[str, Any]:
     bottoms = int(np.count_nonzero(result.is_bottom))
     kept = f"column {task.label!r} of PUBLIC is kept, and was not used"
     return {
-        "output": str(places.output),
+        "output": str(places.output or "-"),
         "column": task.column,
         "note": None if task.column == task.label else kept,
         "rows": len(task.points),

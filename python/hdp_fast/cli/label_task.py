@@ -1,0 +1,142 @@
+"""What hdp-fast label is asked to do: points, labels and their texts, all of it public."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.validate import refuse
+from ..data.schema import Ignore, Label, Schema
+from ..data.table import Table
+from ..exceptions import ParameterError
+from .appended_column import Append, appender
+from .output import is_standard
+from .table_commands import read_schema
+from .tables import read, sign_of
+
+# What the other of two labels is called, in letters as large as the one's.
+_OPPOSITES = {"1": "0", "yes": "no", "true": "false"}
+_STYLES = (str.lower, str.upper, str.title)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTask:
+    """What is to be labeled and how.
+
+    Attributes:
+        schema: of the features.
+        classes: the labels that --classes lists, or None.
+        texts: what the schema's rule makes of a row, the text of a negative one first.
+        label: the column of PRIVATE that holds them.
+        column: the column they are written to, which PUBLIC lacks.
+        public: PUBLIC, and points: its features.
+        append: makes the labeled file of texts.
+    """
+
+    schema: Schema
+    classes: list[str] | None
+    texts: tuple[str, str]
+    label: str
+    column: str
+    public: Table
+    points: NDArray[np.float64]
+    append: Append
+
+    def labels(self, private: Table) -> NDArray[np.str_]:
+        """The label of each row of PRIVATE.
+
+        Raises: ParameterError, which says neither in which row nor what else stands there.
+        """
+        if self.classes is None:
+            return np.array(self.texts)[self.schema.labels(private)]
+        column = private.column(self.label)
+        labels = np.array(column.texts)[column.codes]
+        if not np.isin(labels, self.classes).all():
+            rule = "every row must hold one of --classes"
+            raise ParameterError(f"column {self.label!r} holds something else, but {rule}")
+        return labels
+
+
+def read_task(arguments: argparse.Namespace) -> LabelTask:
+    """What the arguments ask for, with PUBLIC and the schema read.
+
+    Raises: ParameterError.
+    """
+    schema = read_schema(arguments.schema)
+    label = arguments.label or schema.label.column
+    classes = None if arguments.classes is None else arguments.classes.split(",")
+    if classes is None and label != schema.label.column:
+        rule = f"the schema's label is {schema.label.column!r}, unless there are --classes"
+        raise ParameterError(f"--label = {label!r}, but {rule}")
+    if not isinstance(schema.columns.get(label, Ignore()), Ignore):
+        raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
+    if classes is not None:
+        if arguments.negative is not None:
+            refuse("--negative", arguments.negative, "--classes lists all labels there are")
+        classes = [text.strip() for text in classes]
+        if "" in classes:
+            refuse("--classes", arguments.classes, "it must be texts with commas between")
+    table, content = _read_public(arguments)
+    column = label if label not in table.columns else f"{label}_private"
+    if column in table.columns:
+        raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
+    append = appender(arguments.public, column, sign_of(arguments), content)
+    texts = _texts_of(schema.label, table, arguments.negative)
+    return LabelTask(schema, classes, texts, label, column, table, schema.floats(table), append)
+
+
+def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
+    """PUBLIC, and what the standard input held if it is that, which can be read once.
+
+    Raises: ParameterError.
+    """
+    if not is_standard(arguments.public) or sys.stdin is None:
+        return read(arguments.public, arguments, public=True), None
+    if is_standard(arguments.private):
+        raise ParameterError("PRIVATE and PUBLIC are -, but the standard input holds one table")
+    stdin = sys.stdin
+    content = stdin.buffer.read()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(content))
+    try:
+        return read(arguments.public, arguments, public=True), content
+    finally:
+        sys.stdin = stdin
+
+
+def _texts_of(label: Label, public: Table, negative: str | None) -> tuple[str, str]:
+    """What is written of a negative row and of a positive one, from public facts.
+
+    Raises: ParameterError.
+    """
+    if label.positive is None:
+        if negative is not None:
+            refuse("--negative", negative, "the schema's label is a number, written as 0 and 1")
+        return "0", "1"
+    if negative is not None and (not negative.strip() or negative in label.positive):
+        refuse("--negative", negative, "it must be a text that the schema does not call positive")
+    positive = " or ".join(label.positive)
+    return negative or _other_text(label, public) or _opposite(label.positive), positive
+
+
+def _opposite(positive: tuple[str, ...]) -> str:
+    """What a row that is none of these is called, where no file says it."""
+    if len(positive) > 1:
+        return "other"
+    (text,) = positive
+    if text.lower() not in _OPPOSITES:
+        return f"not {text}"
+    style = next((style for style in _STYLES if style(text) == text), str.lower)
+    return style(_OPPOSITES[text.lower()])
+
+
+def _other_text(label: Label, public: Table) -> str | None:
+    """The one text beside positive ones in the public column, if that holds both kinds."""
+    column = public.columns.get(label.column)
+    texts = set() if column is None else set(column.texts) - {""}
+    others = texts - set(label.positive or ())
+    return others.pop() if len(others) == 1 < len(texts) else None
