@@ -256,7 +256,7 @@ class Labeler(LabelerParameters, ABC):
         classes = self._label_set()
         record = self._record(plan.table, k, ids is not None, random_state)
         note_flips(plan, k)
-        # With ids nobody may learn how many records there are.
+        # With ids the number of records is private.
         trial = self._preflight(y, len(y) // k if ids is None else None)
         if preflight and not self.diagnose:
             trial.check_container(X)
