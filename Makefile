@@ -22,6 +22,10 @@ export MPLBACKEND := Agg
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
 BENCHES := $(sort $(wildcard benches/bench_*.py))
 MIXTURES ?= 100000
+HDP_FAST_STAT ?= long
+# What has a long form, beside tests/statistical.
+ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py)
+FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
 EXAMPLES := $(sort $(wildcard examples/*.py))
@@ -62,13 +66,14 @@ bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy referenc
 	@if [ -z "$(BENCHES)" ]; then echo "benches/ holds no script: nothing more to run"; fi
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each)
-	$(PYTEST) tests/statistical $(PYTEST_ARGS)
+stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each); HDP_FAST_STAT=short as in ci
+	HDP_FAST_STAT=$(HDP_FAST_STAT) $(PYTEST) tests/statistical $(ENUMERATED) $(PYTEST_ARGS)
 
-faults: develop $(STAMPS)/dev ## kills, full disks, races, forks and hostile arrays at length, with a table of figures
-	HDP_FAST_FAULTS=long $(BIN)/python -m pytest tests/faults -s $(PYTEST_ARGS)
+faults: develop $(STAMPS)/dev ## kills, full disks, races, forks, hostile arrays and learners at length, with a table of figures
+	HDP_FAST_FAULTS=long $(BIN)/python -m pytest $(FAULTS) -s $(PYTEST_ARGS)
 
-papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables
+papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables, and test the experiments at length
+	HDP_FAST_PAPERS=long $(PYTEST) tests/papers $(PYTEST_ARGS)
 	@if [ -z "$(PAPERS)" ]; then echo "benches/papers/ holds no experiment yet: nothing to run"; fi
 	@for script in $(PAPERS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
@@ -97,7 +102,8 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
 	done
 
-ci: lint test stat wheel docs ## everything that must hold before a change lands
+ci: HDP_FAST_STAT = short
+ci: lint test stat wheel docs ## everything that must hold before a change lands, statistics and faults in a short form
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made

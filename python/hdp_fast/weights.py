@@ -28,18 +28,40 @@ __all__ = ["DenseWeights", "project"]
 def project(
     w: ArrayLike, kappa: float, out: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """The kappa-dense weights nearest to w: min(c w, 1) with the smallest c that sums to kappa n.
+    """Projects w onto the kappa-dense weights, min(c w, 1) with the least c that sums to kappa n.
 
-    w: (n,), finite, at least 0, at least kappa n of them above 0. kappa: in (0, 1]. out: where the
-    result goes, float64 (n,), contiguous; w itself for a projection in place. Returns float64 (n,).
+    The result is the nearest kappa-dense weight vector in relative entropy (the Bregman
+    projection). Its sum is kappa n, or more by less than 1e-10 of it, so that no normalized weight
+    exceeds 1 / (kappa n). Subnormal weights, and weights whose sum overflows, are projected like
+    any others. Nothing here is private.
 
-    Subnormal weights and those whose sum overflows are weights like any others. The sum is kappa n
-    or, by less than 1e-10 of it, more, so that no normalized weight exceeds 1 / (kappa n). Nothing
-    here is private.
+    Args:
+        w: Weights, shape (n,), n at least 1: finite, at least 0, and at least kappa n of them above
+            0.
+        kappa: Density, in (0, 1].
+        out: Contiguous, writeable float64 array of shape (n,) that receives the result; w itself
+            for a projection in place. None makes a new array.
 
-    Raises: ShapeError, ParameterError.
-    Cost: O(n) expected, by selection: two passes over w.
-    Source: Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
+    Returns:
+        The projected weights, a float64 array of shape (n,); `out` if that was passed.
+
+    Raises:
+        ShapeError: w does not have one dimension and at least one entry.
+        ParameterError: kappa is out of range, an entry of w is negative or not finite, fewer than
+            kappa n entries are above 0, or out does not fit.
+
+    Cost:
+        O(n) expected, by selection: two passes over w, and two more that validate it.
+
+    Source:
+        Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
+
+    Examples:
+        >>> from hdp_fast import weights
+        >>> weights.project([4.0, 1.0, 1.0, 2.0], kappa=0.5).round(6)  # the largest one is capped
+        array([1.  , 0.25, 0.25, 0.5 ])
+        >>> weights.project([3.0, 3.0, 3.0, 3.0], kappa=0.25).round(6)
+        array([0.25, 0.25, 0.25, 0.25])
     """
     share = probability_or_one("kappa", kappa)
     values = _floats("w", w)
@@ -59,26 +81,46 @@ def project(
 
 
 class DenseWeights:
-    """Multiplicative weights of n records, drawn from as kappa-dense distributions.
+    """Multiplicative weights of n records, which are drawn from as kappa-dense distributions.
 
-    n: records, at least 1. kappa: in (0, 1], with kappa n at least 1 and kappa `n**2` at most
-        `2**49`.
-    eta: step size, in (0, 4]. All weights are equal at first.
+    All weights are equal at first. They are private state: they leave the object through
+    `probabilities` alone. Their logarithms are integers, so that updates are exact sums in any
+    order. A draw uses integer weights whose sum lies in a public window.
 
-    Threads may share it: calls wait for each other, and rate for none.
+    Threads may share the object: calls that read or change the weights wait for each other, and the
+    properties wait for none.
 
-    Private state: the weights leave the object by `probabilities` alone. Logarithms are integers,
-    so that updates are exact sums whatever their order; a draw takes integer weights whose sum lies
-    in a public window.
+    Args:
+        n: Number of records, at least 1 and below `2**32`.
+        kappa: Density, in (0, 1], with kappa n at least 1 and kappa `n**2` at most `2**49`.
+        eta: Step size of the updates, in (0, 4].
 
-    Guarantee: on data sets that differ in one record, the laws of a draw (of the record, not only
-        of its index) differ with probability at most `rate` = 1 / (kappa_eff n), where kappa_eff =
-        kappa (1 - `2**-12`) is public, if each loss depends on its own record and on released
-        hypotheses alone; exact coins. accounting.Subsampled says what a mechanism on such draws
-        guarantees; the draws themselves are not private.
-    Raises: ParameterError.
-    Cost: 8 bytes a record, 20 while drawing.
-    Source: Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.
+    Raises:
+        ParameterError: A parameter is out of range.
+        MemoryError: n weights do not fit into memory.
+
+    Guarantee:
+        On data sets that differ in one record, the laws of a draw differ with probability at most
+        `rate` = 1 / (kappa_eff n), with exact coins. This holds for the drawn record, not only for
+        its index. kappa_eff = kappa (1 - `2**-12`) is public. The condition is that each loss
+        depends on its own record and on released hypotheses alone. The draws themselves are not
+        private; accounting.Subsampled states what a mechanism on such draws guarantees.
+
+    Cost:
+        8 bytes for each record, about 20 while drawing.
+
+    Source:
+        Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.weights import DenseWeights
+        >>> weights = DenseWeights(1000, kappa=0.1, eta=0.5)
+        >>> wrong = np.arange(1000) < 100  # a hypothesis errs on the first hundred records
+        >>> for _ in range(100):
+        ...     weights.update(wrong)
+        >>> bool((weights.draw(50) < 100).all()), f"{weights.rate:.4f}"
+        (True, '0.0100')
     """
 
     def __init__(self, n: int, kappa: float, eta: float):
@@ -93,12 +135,12 @@ class DenseWeights:
 
     @property
     def kappa(self) -> float:
-        """Density: no record has more than 1 / (kappa n) of the probability, or hardly more."""
+        """Density: no record's probability exceeds 1 / (kappa n) by a factor above 1.0003."""
         return self._kappa
 
     @property
     def eta(self) -> float:
-        """Step size."""
+        """Step size of the updates."""
         return self._eta
 
     @property
@@ -107,13 +149,22 @@ class DenseWeights:
         return self._weights.rate
 
     def update(self, losses: ArrayLike) -> None:
-        """Multiply each weight by exp(-eta (1 - loss)): what a hypothesis gets right, counts less.
+        """Multiplies each weight by exp(-eta (1 - loss)): records predicted right lose weight.
 
-        losses: (n,), or (r, n) for r vectors at once, in [0, 1]; bool and uint8 hold 0 and 1.
+        Args:
+            losses: The losses of a hypothesis, numbers in [0, 1], bool or uint8 0 and 1, shape
+                (n,); or shape (r, n) for r hypotheses at once.
 
-        Raises: ShapeError; ParameterError for a loss out of range, and then nothing has changed.
-        Cost: two passes over losses, one over weights.
-        Source: Kohen and Sheffet 2022, Algorithm 1, with weights as logarithms.
+        Raises:
+            ShapeError: losses does not have the shape (n,) or (r, n).
+            ParameterError: A loss is out of range, or updates_left is less than r. Nothing has
+                changed then.
+
+        Cost:
+            Two passes over the losses and one over the weights.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 1, with the weights as logarithms.
         """
         values = array("losses", losses)
         if values.ndim not in (1, 2) or values.shape[-1] != self._n:
@@ -126,15 +177,30 @@ class DenseWeights:
             self._weights.update_floats(_floats("losses", values).reshape(-1))
 
     def draw(self, m: int, *, random_state: RandomState = None) -> NDArray[np.int64]:
-        """Draw the indices of m records independently from the projected weights.
+        """Draws the indices of m records independently from the projected weights.
 
-        m: at least 0. random_state: None draws from the operating system, an int or a Generator
-        makes a reproducible test stream. Returns int64 (m,).
+        Args:
+            m: Number of draws, at least 0.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
 
-        Guarantee: as the class; exact.
-        Raises: ParameterError.
-        Cost: a handful of passes over the weights, then two random reads a draw.
-        Source: Kohen and Sheffet 2022, Algorithm 2.
+        Returns:
+            An int64 array of shape (m,) of indices from 0 to n - 1.
+
+        Raises:
+            ParameterError: m is negative, or random_state is of another kind.
+            MemoryError: The draws do not fit into memory.
+
+        Guarantee:
+            On data sets that differ in one record, the laws of each draw differ with probability at
+            most `rate`, under the condition of the class, with exact coins. The draws themselves
+            are not private.
+
+        Cost:
+            A handful of passes over the weights, then two random reads for each draw.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
         return self._weights.draw(nonnegative_int("m", m), make_key(random_state))
@@ -146,7 +212,7 @@ class DenseWeights:
 
     @property
     def updates_left(self) -> int:
-        """Number of further loss vectors that the weights have room for."""
+        """Number of further loss vectors there is room for; all eta may sum to about 5,600."""
         return self._weights.room
 
     @property
@@ -155,13 +221,26 @@ class DenseWeights:
         return self._weights
 
     def with_parameters(self, kappa: float, eta: float) -> DenseWeights:
-        """A copy with another density and step size, which starts where these weights are.
+        """Copies the weights as they are now, with another density and step size.
 
-        kappa, eta: as the class takes them.
+        The copy counts its updates from 0.
 
-        Raises: ParameterError.
-        Cost: a copy of the weights.
-        Source: Kohen and Sheffet 2022, Algorithm 2.
+        Args:
+            kappa: Density, in (0, 1], with kappa n at least 1 and kappa `n**2` at most `2**49`.
+            eta: Step size of the updates, in (0, 4].
+
+        Returns:
+            New DenseWeights over the same records.
+
+        Raises:
+            ParameterError: A parameter is out of range.
+            MemoryError: The copy does not fit into memory.
+
+        Cost:
+            A copy of the weights.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 2.
         """
         made = DenseWeights.__new__(DenseWeights)
         made._n, made._kappa, made._eta = self._n, number("kappa", kappa), number("eta", eta)
@@ -169,13 +248,22 @@ class DenseWeights:
         return made
 
     def probabilities(self) -> NDArray[np.float64]:
-        """The probability of every record in the next draw, float64 (n,), which is not private.
+        """Computes the probability of every record in the next draw, which no noise protects.
 
-        Nothing may be released that is computed from them where the records are protected.
+        Nothing that is computed from the probabilities may be released where the records are
+        protected.
 
-        Raises: MemoryError.
-        Cost: a handful of passes over the weights.
-        Source: Kohen and Sheffet 2022, Algorithm 1.
+        Returns:
+            A float64 array of shape (n,) that sums to 1.
+
+        Raises:
+            MemoryError: The probabilities do not fit into memory.
+
+        Cost:
+            A handful of passes over the weights.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 1.
         """
         return self._weights.probabilities()
 

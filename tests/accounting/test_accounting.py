@@ -13,7 +13,7 @@ import pytest
 from mixtures import exact_law
 from scipy.stats import binom, norm
 
-from hdp_fast import accounting
+from hdp_fast import _core, accounting
 from hdp_fast.accounting import (
     ZCDP,
     Approximate,
@@ -968,6 +968,13 @@ def test_more_rounds_never_look_more_private(base, rate):
 def test_no_rate_is_large_for_many_rounds():
     rate = accounting.largest_rate(Pure(0.1), draws=1, rounds=10**10, epsilon=0.5, delta=1e-4)
     assert rate < 1e-4
+
+
+def test_what_was_accounted_for_is_remembered(monkeypatch):
+    wanted = {"draws": 3, "rounds": 17, "epsilon": 0.731, "delta": 1e-4}
+    rate = accounting.largest_rate(Pure(0.137), **wanted)
+    monkeypatch.setattr(_core, "composed_delta", None)
+    assert accounting.largest_rate(Pure(0.137), **wanted) == rate
 
 
 # Neighbors --------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ import types
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import lengths
 from processes import exit_code, forked
 
 from hdp_fast.cli import main
 
-LONG = {"": False, "short": False, "long": True}[os.environ.get("HDP_FAST_FAULTS", "")]
+LONG = lengths.FAULTS
 # Rows (attack, cases, outcome) of the table at the end of a long run.
 FIGURES = []
 

@@ -1,16 +1,30 @@
 """Members share nothing: one record moves at most one vote of a query. Looks at private votes."""
 
+import itertools
+
+import lengths
 import pytest
 from hostile_learners import CASES
 from hostile_runs import LABELERS, moved, undone
 
-# Every learner meets every labeler where it runs first and every engine with one labeler, in turn:
-# labelers differ in what they do with votes, engines in how members are trained.
+
+def runs(case, number):
+    """Every labeler with every engine in the long form.
+
+    In the short one every learner meets every labeler and every engine, one engine for each
+    labeler, in turn; where there is one engine alone, it meets one labeler.
+    """
+    if lengths.FAULTS:
+        return itertools.product(case.engines, LABELERS)
+    turn = itertools.islice(itertools.cycle(case.engines), number, None)
+    labelers = [*LABELERS] if len(case.engines) > 1 else [[*LABELERS][number % len(LABELERS)]]
+    return zip(turn, labelers, strict=False)
+
+
 RUNS = [
     (case, where, labeler)
     for number, case in enumerate(CASES)
-    for place, where in enumerate(case.engines)
-    for labeler in (LABELERS if place == 0 else [[*LABELERS][(number + place) % len(LABELERS)]])
+    for where, labeler in runs(case, number)
 ]
 
 

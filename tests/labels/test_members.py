@@ -255,6 +255,24 @@ def test_members_use_one_thread_for_linear_algebra(monkeypatch, limits, installe
     assert limits.threadpool_info() == before
 
 
+def test_thread_pools_are_looked_for_again_after_an_import_alone(limits, monkeypatch):
+    looked = []
+
+    class Counted(limits.ThreadpoolController):
+        def __init__(self):
+            looked.append(1)
+            super().__init__()
+
+    monkeypatch.setattr(limits, "ThreadpoolController", Counted)
+    labeler = fitted(Seen(), random_state=1)
+    for name in ("new", "newer"):
+        monkeypatch.setitem(sys.modules, f"hdp_fast_{name}", sys)
+        looked.clear()
+        labeler.label(Q)
+        labeler.label(Q)
+        assert len(looked) == 1
+
+
 def test_a_dask_cluster_trains_the_same_members():
     joblib, distributed = (pytest.importorskip(name) for name in ("joblib", "distributed"))
     learner = linear_model.SGDClassifier(max_iter=3, tol=None)

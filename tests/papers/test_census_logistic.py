@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded, require_data
+from scripts import PAPERS, at_length, loaded, require_data
 
 SCRIPT = PAPERS / "census_logistic.py"
 
@@ -23,6 +23,7 @@ def test_all_rows_have_norm_1_and_a_constant(script):
     assert len(np.unique(rows, axis=0)) == 4
 
 
+@at_length
 def test_agents_and_reweighing_on_the_census_of_two_years(script):
     problem = next(problem for problem in script.PROBLEMS if problem.name == "years")
     require_data(problem)

@@ -1,7 +1,7 @@
 """The experiment on real data finds a gap between source and target, and closes part of it."""
 
 import pytest
-from scripts import PAPERS, loaded, require_data
+from scripts import PAPERS, at_length, loaded, require_data
 
 SCRIPT = PAPERS / "self_selection.py"
 
@@ -15,7 +15,7 @@ def script():
         yield module
 
 
-@pytest.mark.parametrize("name", ["lalonde", "investors"])
+@pytest.mark.parametrize("name", ["lalonde", pytest.param("investors", marks=at_length)])
 def test_reweighing_closes_part_of_the_gap(script, name):
     problem = next(problem for problem in script.PROBLEMS if problem.name == name)
     require_data(problem)

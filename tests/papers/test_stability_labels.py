@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded, require_data
+from scripts import PAPERS, at_length, loaded, require_data
 
 SCRIPT = PAPERS / "stability_labels.py"
 DELTA = 1e-6
@@ -304,6 +304,7 @@ def test_a_quick_run_says_who_answers_most(script, few, monkeypatch, capsys, tmp
     assert script.table(result).count("\n") == len(rows) + 9
 
 
+@at_length
 def test_ours_on_sentiment_answers_more_than_pate_with_a_guarantee(script, few):
     few((147, 316, 681, 1_000, 1_200, 1_500), (562, 1_000), (20, 200))
     problem = next(problem for problem in script.PROBLEMS if problem.name == "sentiment")

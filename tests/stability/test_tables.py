@@ -263,6 +263,19 @@ def test_a_kept_table_is_read(cache, monkeypatch):
     assert hazard(50, 1000).J == table.J + 1
 
 
+def test_a_kept_table_is_proved_once_and_others_each(cache, monkeypatch):
+    proved, from_json = [], HazardTable.from_json.__func__
+    monkeypatch.setattr(
+        HazardTable,
+        "from_json",
+        classmethod(lambda cls, text: proved.append(text) or from_json(cls, text)),
+    )
+    for queries in (41, 41, 42, 41, 42, 42):
+        assert hazard(4, queries).queries == queries
+    # The first of each was made, and not read.
+    assert len(proved) == len(set(proved)) == 2
+
+
 def test_no_cache_is_no_error(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -1,5 +1,6 @@
 """Whole labelers, training included, audited on neighbors whose votes are close."""
 
+import lengths
 import numpy as np
 import pytest
 from frequencies import FALSE_ALARM
@@ -10,6 +11,8 @@ from hdp_fast.labels import PrivateLabeler
 MEMBERS, QUERIES = 8, 12
 EPSILON, DELTA = 1.0, 0.05
 RECORDS = np.arange(float(MEMBERS))[:, None]
+# Even so few would catch members who share what they heard.
+RUNS = 1200 if lengths.STAT else 500
 CLOSE = np.arange(MEMBERS) < MEMBERS // 2 + 1
 TIED = np.arange(MEMBERS) < MEMBERS // 2
 
@@ -64,7 +67,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("table", ["hazard", "vote", "gaussian"])
 def test_no_audit_of_a_whole_labeler_finds_more_than_is_promised(table):
-    assert bound(lambda: own, table, 1200) <= EPSILON
+    assert bound(lambda: own, table, RUNS) <= EPSILON
 
 
 def test_members_that_share_what_they_heard_are_caught():

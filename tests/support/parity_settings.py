@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from frequencies import Case
 
 from hdp_fast import parity
 from hdp_fast.gf2 import BitMatrix
@@ -54,9 +53,6 @@ class Setting:
         return tally(
             lambda: parity.learn(X, y, epsilon=self.epsilon, plan=plan, affine=affine), draws
         )
-
-    def case(self, records, d):
-        return Case(self.counts(records, d), self.law(records, d))
 
 
 def rounded_down(p):

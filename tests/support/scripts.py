@@ -9,9 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import lengths
 import pytest
 
 PAPERS = Path(__file__).parents[2] / "benches" / "papers"
+at_length = pytest.mark.skipif(not lengths.PAPERS, reason="make papers runs it")
 
 
 @contextmanager

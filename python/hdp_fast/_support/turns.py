@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import decimal
+import functools
 import importlib
 import io
 import locale
@@ -26,6 +27,8 @@ from typing import Any
 
 import numpy as np
 from numpy.random import mtrand
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import NDArray
 
 # How each of some settings is read and written.
 Settings = tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...]
@@ -137,11 +140,20 @@ def _ignore_error(error: object) -> None:
 
 def _one_thread() -> AbstractContextManager[Any]:
     try:
-        limits = importlib.import_module("threadpoolctl").threadpool_limits
+        look = importlib.import_module("threadpoolctl").ThreadpoolController
     except ImportError:
         return contextlib.nullcontext()
-    limited: AbstractContextManager[Any] = limits(1)
+    limited: AbstractContextManager[Any] = _look_once(look, len(sys.modules)).limit(limits=1)
     return limited
+
+
+@functools.lru_cache(maxsize=1)
+def _look_once(look: Callable[[], Any], modules: int) -> Any:
+    """The thread pools of all libraries: to look for them takes longer than to train a member.
+
+    modules: how many are loaded, since libraries come with them.
+    """
+    return look()
 
 
 # Takes Python's warnings, logs and streams away while anybody is inside, in any thread.
@@ -242,6 +254,10 @@ def _remember(settings: Settings) -> Callable[[], None]:
     return restore
 
 
+# In bytes where there are any: nothing is decoded.
+_environment: Any = getattr(os, "environb", os.environ)
+
+
 def _folder() -> str | None:
     try:
         return os.getcwd()
@@ -255,9 +271,9 @@ def _enter_folder(folder: str | None) -> None:
             os.chdir(folder)
 
 
-def _set_environment(variables: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(variables)
+def _set_environment(variables: dict[Any, Any]) -> None:
+    _environment.clear()
+    _environment.update(variables)
 
 
 def _decimals() -> tuple[Any, ...]:
@@ -280,16 +296,16 @@ _LOGGER = ("level", "propagate", "disabled", "handlers", "filters")
 def _loggers() -> dict[str | None, tuple[Any, ...]]:
     """The settings of the root logger and of every one that has others than a new one."""
     settings: dict[str | None, tuple[Any, ...]] = {
-        name: _logger(logger)
+        name: values
         for name, logger in dict(logging.root.manager.loggerDict).items()
-        if isinstance(logger, logging.Logger) and _logger(logger) != _NEW
+        if isinstance(logger, logging.Logger) and (values := _logger(logger)) != _NEW
     }
     return settings | {None: _logger(logging.root), "": (logging.root.manager.disable,)}
 
 
 def _logger(logger: logging.Logger) -> tuple[Any, ...]:
-    values = (getattr(logger, name) for name in _LOGGER)
-    return tuple(list(value) if isinstance(value, list) else value for value in values)
+    level, propagate, disabled = logger.level, logger.propagate, logger.disabled
+    return level, propagate, disabled, list(logger.handlers), list(logger.filters)
 
 
 _NEW = _logger(logging.Logger("new"))
@@ -319,7 +335,7 @@ _OF_PROCESS: Settings = (
     (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
     (_streams, _set_streams),
     (_loggers, _set_loggers),
-    (lambda: dict(os.environ), _set_environment),
+    (lambda: dict(_environment), _set_environment),
     (_folder, _enter_folder),
     (lambda: locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
 )
@@ -329,6 +345,13 @@ _OF_THREAD: Settings = (
     (np.get_printoptions, lambda was: np.set_printoptions(**was)),
     (_decimals, _set_decimals),
 )
+
+
+class _Unseeded(ISeedSequence):
+    """Stands for the seed of a generator that is seeded at once: to mix one takes longer."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return np.zeros(n_words, dtype)
 
 
 @contextlib.contextmanager
@@ -351,7 +374,8 @@ def _generators(seed: int) -> Iterator[None]:
         random.seed(seed)
         # A new one takes the place of the generator behind numpy's global functions: a fork may
         # leave one locked by a thread that draws from it.
-        mtrand.set_bit_generator(np.random.MT19937(0))
+        unseeded: Any = _Unseeded()
+        mtrand.set_bit_generator(np.random.MT19937(unseeded))
         np.random.seed(seed)  # noqa: NPY002
         if torch:
             torch.manual_seed(seed)

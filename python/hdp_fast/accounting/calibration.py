@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .. import _core
 from .._support.validate import positive, probability, refuse, shorten
 from ..exceptions import ParameterError
-from .composition import Accountant, list_terms
+from .composition import Accountant, compute_delta, list_terms
 from .mechanisms import Mechanism, Subsampled, count
 
 # Calibrators stop this close to their boundary, on its safe side.
@@ -180,7 +179,7 @@ def _test_target(
 
     def holds(mechanism: Mechanism, rounds: int) -> bool:
         terms = list_terms([(mechanism, rounds)], accountant)
-        return _core.composed_delta(terms, wanted, accountant) <= failing
+        return compute_delta(terms, wanted, accountant) <= failing
 
     return holds
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from ..exceptions import ParameterError
 from .mechanisms import Description, Mechanism, Subsampled, count, describe
 
 Accountant = Literal["pld", "rdp"]
+Terms = tuple[tuple[Description, int], ...]
 Mechanisms = Mechanism | Sequence[Mechanism | tuple[Mechanism, int]]
 
 _MOST_EQUAL = 10**8
@@ -62,7 +64,7 @@ def delta(mechanisms: Mechanisms, epsilon: float, *, accountant: Accountant = "p
         0.0076
     """
     terms = list_terms(mechanisms, accountant)
-    return _core.composed_delta(terms, finite_nonnegative("epsilon", epsilon), accountant)
+    return compute_delta(terms, finite_nonnegative("epsilon", epsilon), accountant)
 
 
 def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "pld") -> float:
@@ -100,7 +102,7 @@ def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "p
         4.77
     """
     terms = list_terms(mechanisms, accountant)
-    return _core.composed_epsilon(terms, probability("delta", delta), accountant)
+    return _compute_epsilon(terms, probability("delta", delta), accountant)
 
 
 def basic_composition(guarantees: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -187,11 +189,20 @@ def optimal_composition(
     raise ParameterError(f"{targets}, but exactly one of them must be given")
 
 
-def list_terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[Description, int]]:
-    """Distinct mechanisms as the compiled module takes them, with their counts.
+# A fit asks again what its plan has asked, and a plan what the one before has.
+@functools.lru_cache(maxsize=1024)
+def compute_delta(terms: Terms, epsilon: float, accountant: Accountant) -> float:
+    """The value of delta(), computed once."""
+    return _core.composed_delta([*terms], epsilon, accountant)
 
-    It refuses mechanisms under different neighbor relations, and warns of "rdp" on subsamples.
-    """
+
+@functools.lru_cache(maxsize=1024)
+def _compute_epsilon(terms: Terms, delta: float, accountant: Accountant) -> float:
+    return _core.composed_epsilon([*terms], delta, accountant)
+
+
+def list_terms(mechanisms: Mechanisms, accountant: str) -> Terms:
+    """Distinct mechanisms with their counts, all under one neighbor relation."""
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         refuse("mechanisms", mechanisms, "it must be a mechanism or a sequence")
@@ -209,7 +220,7 @@ def list_terms(mechanisms: Mechanisms, accountant: str) -> list[tuple[Descriptio
     if accountant == "rdp" and any(isinstance(mechanism, Subsampled) for mechanism in rounds):
         text = 'the accountant "rdp" can take up to twice the epsilon of "pld" when subsampling'
         warnings.warn(text, UserWarning, stacklevel=3)
-    return [(describe(mechanism), times) for mechanism, times in rounds.items()]
+    return tuple((describe(mechanism), times) for mechanism, times in rounds.items())
 
 
 def _add_up(values: Iterable[float]) -> float:

@@ -1,11 +1,14 @@
 """Labels for public points from private records, by any learner at all.
 
-The records are split among members, each of which trains a model of its own. Asked for a label, all
-members vote, and a verified table of coins answers with the winner, or with bottom where the vote
-is close. One record changes one vote, and the members, their votes and how close a vote was stay
-private: answers are all that is ever shown. PrivateLabeler answers queries with labels, SoftLabeler
-with scores; PrivateLearner trains on labels a model that may be asked without end. `suggest` says
-how many members to take.
+The records are split among members, each of which trains a model of its own on its chunk. All
+members vote on a query, and a verified table of coins answers with the winner, or with bottom where
+the vote is close. One record changes one vote. Answers are all that is ever shown: the members,
+their votes and how close a vote was stay private.
+
+- PrivateLabeler answers queries with labels.
+- SoftLabeler answers queries with scores.
+- PrivateLearner trains a model on the labels, which may then be asked without limit.
+- `suggest` tries on public rows how many members to take.
 """
 
 from __future__ import annotations

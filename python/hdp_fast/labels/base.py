@@ -1,4 +1,4 @@
-"""What labelers have in common: one ensemble, one account of what has been used up, one record."""
+"""What labelers have in common: one ensemble, one account of what is used up, one record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .saved_file import ledger_of, new_file, pack_members, read_file, resolve_pa
 from .usage import UsageAccount
 
 _MOST_MEMBERS = 1 << 24
-# Bottoms and, for scores, twice as many queries as a table takes.
+# The most bottoms, and the most queries: scores ask twice as many of a table.
 _MOST = 1 << 39
 
 
@@ -43,10 +43,10 @@ class Labeler(LabelerParameters, ABC):
     """The part of a labeler that does not depend on what its members predict.
 
     Attributes:
-        plan_: table and numbers of members.
-        members_: number of members in use.
-        record_: what protects all answers together; None where diagnose=True protects nothing.
-        diagnosis_: with diagnose=True, what went wrong in which chunk so far.
+        plan_: The VotePlan: the table, and the numbers of members.
+        members_: Number of members in use.
+        record_: PrivacyRecord of all answers together; None where diagnose=True protects nothing.
+        diagnosis_: With diagnose=True, what went wrong so far, by number of the chunk.
     """
 
     _source: ClassVar[str]
@@ -60,7 +60,11 @@ class Labeler(LabelerParameters, ABC):
 
     @abstractmethod
     def plan(self) -> VotePlan:
-        """The plan of these parameters, made without data."""
+        """Plans the table and the number of members for these parameters, without data.
+
+        Returns:
+            A VotePlan.
+        """
 
     def _limits(self) -> tuple[int, int]:
         """The numbers of unstable queries and of all queries, as a table takes them."""
@@ -72,30 +76,42 @@ class Labeler(LabelerParameters, ABC):
 
     @property
     def queries_left(self) -> int:
-        """Queries that may still be asked."""
+        """Number of queries that may still be asked.
+
+        For scores it is the number of votes that may still be held, up to two for each score.
+        """
         return self._require_fitted().queries_left()
 
     @property
     def unstable_left(self) -> int | None:
-        """Bottoms until all answers end; None where none or any number may come."""
+        """Number of bottoms until all answers end; None where there are none, or any number."""
         return self._require_fitted().unstable_left()
 
     def check(self, Q: Any, *, records: int | None = None) -> None:
-        """Whether members could answer for public points; nothing is asked, and nothing spent.
+        """Checks whether members could answer for public points, and spends nothing.
 
-        Q: as label's or score's, which do the same before they ask, unless preflight=False. The
-        learner is trained as a member would be, on rows of Q, those of fewer than four points made
-        up, with made-up labels that hold every class, and asked for all of Q. After fit the
-        container, columns and dtypes of Q are compared with those of X. No private value is read.
-        records: how many there are to train on, before fit, if that is public: members are tried on
-        as many rows as they would get.
+        The learner is trained as a member would be, on rows of Q with made-up labels that hold
+        every class, and predicts for all of Q. For fewer than four points the rows are made up,
+        too. After fit, the container, columns and dtypes of Q are compared with those of X. label
+        and score do the same before they ask, unless preflight=False.
 
-        Guarantee: none is needed: nothing of the records is used but what is public.
-        Raises: ShapeError, ParameterError: for points of another kind than X, and what the learner
-            raised, or that it says no class, where most trials fail.
-        Cost: the training of one to seven members, and their predictions for Q; for more points of
-            the same kind the predictions alone.
-        Source: none.
+        Args:
+            Q: Public points (q, ...), as label or score takes them.
+            records: Number of records to train on, before fit, if it is public: the learner is
+                tried on as many rows as a member would get. None tries 256 rows, or more where
+                there are many classes.
+
+        Raises:
+            ShapeError: Q has other features than X.
+            ParameterError: Q is of another kind than X; or the learner fails in most trials, or
+                predicts something else than classes. The error shows what the learner raised.
+
+        Guarantee:
+            No private value is read: only facts that are public, such as the columns of X.
+
+        Cost:
+            The training of one to seven members, and their predictions for Q. For more points of
+            the same kind only the predictions.
         """
         if self._state is not None:
             self._state.preflight.check(self._state.check_points(Q))
@@ -107,26 +123,36 @@ class Labeler(LabelerParameters, ABC):
         self._preflight(None, size).check(check_features("Q", Q))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Keep the members in a file and what they have used up in a ledger next to it.
+        """Keeps the members in a file, and what they have used up in a ledger beside it.
 
-        path: of a new file, made with mode 0600: it holds what the records taught, and is as
-        private as they are. The ledger is path with ".ledger" added. From now on this labeler and
-        all that are loaded from the file, in any process, share what is left. A query is paid for
-        before its answer is shown: no crash gives one back. Nothing here can tell an old copy of
-        the ledger from the latest one: whoever restores it, alone or with the file, gets back all
-        queries that have been asked since, and the answers to them are not paid for. Keep no
-        copies of it. A ledger whose labeler never came, since a save was killed, is used again.
+        From now on this labeler and all that are loaded from the file, in any process, share what
+        is left. A query is paid for before its answer is shown, so that no crash gives one back.
 
-        A member that cannot be pickled votes for the smallest label, or scores 0, where the file
-        is loaded, and nothing names it.
+        Keep no copies of the ledger. Nothing can tell an old copy of it from the latest one:
+        whoever restores one, alone or with the file, gets back all queries that have been asked
+        since, and the answers to them are not paid for.
 
-        Guarantee: as the class, for all of them together, if the ledger is never replaced by an
-            older one. The error for members none of which can be pickled is not covered.
-        Raises: ParameterError where the file exists or cannot be written, or no member can be
-            pickled; CheckpointError when it has been saved already or the ledger is another's;
-            ImportError without joblib.
-        Cost: the members' pickles, twice in memory.
-        Source: none.
+        A member that cannot be pickled votes for the smallest label, or scores 0, where the file is
+        loaded, and nothing names it. A ledger whose labeler never came, since save was killed, is
+        used again.
+
+        Args:
+            path: Path of a new file, which gets mode 0600: it holds what the records taught, and is
+                as private as they are. The ledger is the path with ".ledger" added.
+
+        Raises:
+            ParameterError: The file exists or cannot be written, there are no members yet, or none
+                can be pickled.
+            CheckpointError: The labeler has been saved already, or the ledger belongs to another
+                one.
+            ImportError: joblib is not installed.
+
+        Guarantee:
+            That of the class, for all loaded labelers together, if the ledger is never replaced by
+            an older one. The error for members none of which can be pickled is not covered.
+
+        Cost:
+            The pickles of the members, twice in memory.
         """
         fitted, file, key = self._require_fitted(), resolve_path(path), secrets.token_hex(16)
         ensemble, record = fitted.ensemble, fitted.record
@@ -153,18 +179,32 @@ class Labeler(LabelerParameters, ABC):
         trusted: bool = False,
         random_state: RandomState = None,
     ) -> Self:
-        """Open what save wrote; its learner, which is not needed any more, is None.
+        """Opens what save wrote.
 
-        path: as save's. trusted: True if you know who wrote the file. It holds pickles: loading it
-        runs whatever code somebody put into it, so that anything else is refused. random_state: as
-        fit's. Nothing is charged.
+        The learner, which is no longer needed, is None. Nothing is charged.
 
-        Guarantee: as save.
-        Raises: ParameterError unless trusted is True, before the file is read; CheckpointError for
-            anything but a whole saved labeler of this kind with its own ledger; ImportError without
-            joblib.
-        Cost: the members' pickles, each at its first answer.
-        Source: none.
+        Args:
+            path: The path that save got.
+            trusted: True if you know who wrote the file. It holds pickles, and loading it runs
+                whatever code somebody put into it; hence anything but True is refused.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+
+        Returns:
+            The labeler.
+
+        Raises:
+            ParameterError: trusted is not True, before the file is read; or random_state is of the
+                wrong kind.
+            CheckpointError: The file is not a whole saved labeler of this class with its own
+                ledger.
+            ImportError: joblib is not installed.
+
+        Guarantee:
+            That of save.
+
+        Cost:
+            The pickles of the members, each unpacked at its first answer.
         """
         check_random_state(random_state)
         file = resolve_path(path)
@@ -219,7 +259,7 @@ class Labeler(LabelerParameters, ABC):
         note_flips(plan, k)
         if ids is None:
             note_large_delta(self.delta, len(y))
-        # With ids nobody may learn how many records there are.
+        # With ids the number of records is private.
         trial = self._preflight(y, len(y) // k if ids is None else None)
         if preflight and not self.diagnose:
             trial.check_container(X)
@@ -273,11 +313,11 @@ class Labeler(LabelerParameters, ABC):
         return Preflight(self.learner, classes, targets, None, size)
 
     def _label_set(self) -> NDArray[Any]:
-        """The labels that members vote for; none where they score."""
+        """The labels that members vote for; empty where they score."""
         return np.empty(0)
 
     def _note(self, fitted: Fitted, faults: list[str]) -> None:
-        """Names the faults of members, if they are to be shown."""
+        """Notes the faults of members, if they are to be shown."""
         if self.diagnose:
             shown = {chunk: fault for chunk, fault in enumerate(faults) if fault}
             fitted.diagnosis.update(shown)

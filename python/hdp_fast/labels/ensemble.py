@@ -1,4 +1,4 @@
-"""Members and the table that answers for them: what labelers keep to themselves."""
+"""Members, and the table that answers for them: what a labeler never shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .members import Chunk, Member, run_tasks, score, train, vote
 from .partition import Chunks
 from .public_facts import Facts, facts_of
 
-# Votes of all members that are held at a time.
+# Number of votes, of all members together, that are held in memory at a time.
 MOST_VOTES = 1 << 27
 
 
@@ -34,12 +34,12 @@ class Ensemble:
     """Members trained on disjoint chunks; nothing here may be shown.
 
     Attributes:
-        members: one for each chunk.
-        table: whose coins answer.
-        key: what the members' seeds are derived from.
-        shape: of one record's features.
-        rng: draws the table's coins of a test stream; None for the operating system.
-        facts: of all records, which are public; None in a file of an older version.
+        members: One Member for each chunk.
+        table: The table whose coins answer.
+        key: Key from which the seeds of the members are derived.
+        shape: Shape of the features of one record.
+        rng: Generator of the table's coins in a test stream; None draws from the operating system.
+        facts: Public facts of all records; None in a file of an older version.
     """
 
     members: list[Member]
@@ -52,17 +52,21 @@ class Ensemble:
     def votes(
         self, Q: Any, classes: NDArray[Any], position: int, bar: Any
     ) -> Iterator[tuple[NDArray[np.uint8], list[str]]]:
-        """Votes (k, some queries) block by block, and each member's fault.
+        """Yields the votes (k, some queries) block by block, with the fault of each member.
 
-        position: queries that were answered before, so that no coin of a member comes twice. bar:
-        moved by as many votes as have been cast.
+        Args:
+            Q: All points.
+            classes: The labels that members vote for.
+            position: Number of queries that were answered before, so that no seed of a member is
+                used twice.
+            bar: Bar that moves by the number of votes that have been cast.
         """
         return self._predict(vote, Q, position, bar, classes)
 
     def scores(
         self, Q: Any, position: int, bar: Any
     ) -> Iterator[tuple[NDArray[np.float64], list[str]]]:
-        """Scores (k, some queries), likewise."""
+        """Yields the scores (k, some queries) block by block, as votes does."""
         return self._predict(score, Q, position, bar)
 
     def _predict(
@@ -80,7 +84,7 @@ class Ensemble:
             yield np.stack(predictions), list(faults)
 
     def session(self, used_bottoms: int, used_queries: int) -> TableSession | GaussianSession:
-        """A session of the table that goes on from what has been used up."""
+        """Opens a session of the table that goes on from what has been used up."""
         used: dict[str, Any] = {"used_queries": used_queries, "random_state": self.rng}
         if isinstance(self.table, HazardTable):
             used["used_bottoms"] = used_bottoms
@@ -96,7 +100,7 @@ def train_ensemble(
     random_state: RandomState,
     bar: Any,
 ) -> Ensemble:
-    """Trains one member for each chunk; bar: moved by members."""
+    """Trains one member for each chunk; the bar moves by one for each."""
     key = make_key(random_state) or secrets.token_bytes(32)
     rng = None if random_state is None else make_generator(_seed(key, -1, 0))
     tasks = (
@@ -108,11 +112,11 @@ def train_ensemble(
 
 
 def turn_of(key: bytes, chunk: int, position: int) -> Turn:
-    """The turn of one member, for its training (position 0) or for the queries from one on."""
+    """The turn of one member for its training (position 0), or for the queries from a position."""
     return Turn(_seed(key, chunk, position), os.getpid())
 
 
 def _seed(key: bytes, chunk: int, position: int) -> int:
-    """The seed of one member, for its training (position 0) or for the queries from one on."""
+    """The seed of one member for its training (position 0), or for the queries from a position."""
     text = f"member {chunk} {position}".encode()
     return int.from_bytes(hashlib.blake2b(text, key=key, digest_size=4).digest())

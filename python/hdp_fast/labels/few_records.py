@@ -1,4 +1,4 @@
-"""What is said of members that are too few to be of use, or too many for the records."""
+"""Errors and notes about members that are too many for the records, or too few to be of use."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from ..exceptions import InsufficientSamples
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 
-# Of the answers to unanimous votes, before somebody is told.
+# The largest share of unanimous votes that may be flipped without a note.
 _MOST_FLIPS = 0.05
-# Records from which a member learns something.
+# Number of records from which a member learns something.
 _FEW_ROWS = 10
 
 
 def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
-    """Refuse more members than records, and say what as many records are good for.
+    """Refuse more members than records, and state what members that fit would be worth.
 
-    name: of the records, with what they are.
+    Args:
+        plan: The plan of the labeler.
+        n: Number of records.
+        k: Number of members.
+        name: The records and their number, in words.
 
-    Raises: InsufficientSamples.
+    Raises:
+        InsufficientSamples: n is less than k.
     """
     if n >= k:
         return
@@ -34,7 +39,7 @@ def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
 
 
 def note_flips(plan: VotePlan, k: int) -> None:
-    """Say in public that so few members are worth little, before anything is spent."""
+    """Note before anything is spent that so few members are worth little: a public fact."""
     flip = plan.flip(k)
     if flip > _MOST_FLIPS:
         fault = f"members = {k:,}, but even a unanimous vote of them is {_fate(plan)}"

@@ -1,4 +1,4 @@
-"""What a fit or a load of a labeler makes, and how queries are checked, answered and paid for."""
+"""The result of fit or load, and how it checks queries, answers them and pays for them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ from .usage import Usage, UsageAccount
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What one fit or load has made: read once by each call, however many there are meanwhile.
+    """The result of one fit or load. Each call reads it once.
 
     Attributes:
-        plan, record, diagnosis: as the labeler shows them.
-        ensemble: the members, of which no other account may pay for answers.
-        account: what has been used up.
-        classes: the labels that members may vote for; none of them where they score.
-        preflight: what is tried with points before they are asked.
+        plan: The VotePlan, as the labeler shows it.
+        record: The PrivacyRecord, as the labeler shows it.
+        ensemble: The members. No account but this one may pay for their answers.
+        account: What has been used up.
+        classes: The labels that members may vote for; empty where they score.
+        preflight: The trials of points before they are asked.
+        diagnosis: Faults by number of the chunk, as the labeler shows them.
     """
 
     plan: VotePlan
@@ -51,32 +53,37 @@ class Fitted:
 
     @property
     def members(self) -> int:
-        """How many members vote."""
+        """Number of members that vote."""
         return len(self.ensemble.members)
 
     def queries_left(self, usage: Usage | None = None) -> int:
-        """Queries that may still be asked."""
+        """Number of queries that may still be asked."""
         return self.table.queries - (usage or self.account.usage()).queries
 
     def unstable_left(self, usage: Usage | None = None) -> int | None:
-        """Bottoms until all answers end; None where none or any number may come."""
+        """Number of bottoms until all answers end; None where there are none, or any number."""
         if not isinstance(self.table, HazardTable):
             return None
         return self.table.max_unstable - (usage or self.account.usage()).bottoms
 
     def check_queries(self, Q: Any) -> Any:
-        """The queries, which must be such as may be asked, and as many as there are left.
+        """Validate points that are to be asked, no more than there are queries left.
 
-        Raises: ShapeError, BudgetExceeded.
+        Raises:
+            ShapeError: They have other features than X.
+            ParameterError: They are no records.
+            BudgetExceeded: There are too many, or the last bottom has been given.
         """
         queries = self.check_points(Q)
         self._check_left(self.account.usage(), records.count_rows(queries))
         return queries
 
     def check_points(self, Q: Any) -> Any:
-        """Points of the shape of X's records, however many.
+        """Validate points, any number of them.
 
-        Raises: ShapeError, ParameterError.
+        Raises:
+            ShapeError: They have other features than X.
+            ParameterError: They are no records.
         """
         queries = records.check_features("Q", Q)
         if tuple(queries.shape[1:]) != self.ensemble.shape:
@@ -85,9 +92,10 @@ class Fitted:
         return queries
 
     def check_bottoms(self, bottoms: int | None) -> int | None:
-        """After how many bottoms to stop.
+        """Validate the number of bottoms after which to stop.
 
-        Raises: ParameterError.
+        Raises:
+            ParameterError: It is not at least 1, or the table's answers do not end at bottoms.
         """
         if bottoms is None:
             return None
@@ -102,7 +110,11 @@ class Fitted:
     def answer(
         self, ask: Callable[[Any], Any], queries: int, bottoms: int | None
     ) -> tuple[Any, int | None, int]:
-        """Answers that are paid for by the time they are returned, and what is left after them."""
+        """Answer, and pay before anything is returned.
+
+        Returns:
+            The answers, and the numbers of bottoms and of queries that are left.
+        """
         with self.account.payment() as usage:
             self._check_left(usage, queries)
             session = self._session(usage, bottoms)
@@ -117,11 +129,11 @@ class Fitted:
         if not isinstance(table, HazardTable):
             return self.ensemble.session(0, usage.queries)
         room = table.max_unstable - usage.bottoms
-        # A session that ends sooner is the same one, not asked any further.
+        # Ending a session sooner is post-processing: it is the same session, not asked any further.
         return self.ensemble.session(table.max_unstable - min(room, bottoms or room), usage.queries)
 
     def _check_left(self, usage: Usage, queries: int) -> None:
-        """Raises: BudgetExceeded."""
+        """Raise BudgetExceeded if the last bottom has been given, or fewer queries are left."""
         if self.unstable_left(usage) == 0:
             raise BudgetExceeded("labeler has given its last bottom, but queries were asked")
         if queries > self.queries_left(usage):

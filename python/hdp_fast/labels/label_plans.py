@@ -1,4 +1,4 @@
-"""Numbers that labelers ask for, from what is known in public of their members."""
+"""Parameters of labelers, computed from what is known in public of their members."""
 
 from __future__ import annotations
 
@@ -15,23 +15,40 @@ _MOST_BINS = 1 << 16
 def unstable_queries(
     queries: int, *, error: float, beta: float = 0.05, share: float = 1 / 3
 ) -> int:
-    """The `max_unstable` of a labeler whose members err with a known probability.
+    """Computes the `max_unstable` of a labeler whose members err with a known probability.
 
-    queries: independent points of one distribution. error: an upper bound on the members' average
-    error on it, known in public, not measured on the private records. beta: probability with which
-    there may be more. share: a query counts as unstable if more than this share of the members errs
-    on it, above error and below 1/2. On all others at least (1 - share) k of k members are right,
-    which (2 J + 1) / (1 - 2 share) members turn into the J votes of distance that a table asks for.
+    A query counts as unstable if more than the given share of the members errs on it. Its
+    probability is at most error / share, by Markov's inequality, whatever the number of members.
+    The result T satisfies Pr[Bin(queries, error / share) >= T] <= beta, and it is the smallest such
+    number where beta is at most 1/4. Only utility depends on it.
 
-    Returns the smallest T (where beta is at most 1/4) that unstable queries alone do not reach,
-    whatever the number of members: one query is unstable with probability at most error / share,
-    by Markov's inequality, and so Pr[Bin(queries, error / share) >= T] <= beta. Utility alone
-    depends on it.
+    On every stable query at least (1 - share) k of k members are right. A table asks for J votes of
+    distance, for which (2 J + 1) / (1 - 2 share) members are then enough.
 
-    Raises: ParameterError.
-    Cost: milliseconds.
-    Source: Bassily, Thakkar and Thakurta 2018, Corollary 4.1, with the tail itself in the
-        place of a bound on the mistakes of every single member, times 3.
+    Args:
+        queries: Number of queries, independent points of one distribution; 1 to `2**40`.
+        error: Upper bound on the average error of the members on that distribution, in [0, share).
+            It must be known in public, not measured on the private records.
+        beta: Probability with which T or more queries may be unstable, in (0, 1).
+        share: Share of members, in (0, 1/2).
+
+    Returns:
+        T, the number of unstable queries that is not reached.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Cost:
+        Milliseconds.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Corollary 4.1, with the binomial tail itself instead of
+        3 times a bound on the mistakes of every single member.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> [labels.unstable_queries(1000, error=error) for error in (0.0, 0.01, 0.05)]
+        [1, 40, 170]
     """
     m, most, allowed = (
         positive_int("queries", queries, _MOST),
@@ -58,21 +75,38 @@ def unstable_queries(
 def soft_bins(
     stability: float, chunk: float, *, quality: float = 0.0, agreement: float = 0.75
 ) -> int:
-    """The most bins that members of a stable learner agree on.
+    """Computes the largest number of bins that members of a stable learner agree on.
 
-    stability: a, the learner's on-average stability: replacing one record of a chunk changes its
-    score by at most a in the root of the mean square. chunk: records of each member, n'. quality:
-    nu, how far from 0 or 1 the expected score of a query may lie. agreement: of the plan.
+    The score of a member is within `t = a sqrt(chunk / (2 (1 - agreement)))` of its expectation
+    with probability `agreement`, by the inequalities of Efron and Stein and of Chebyshev. This
+    holds if the learner tosses no coins, or if its expected score does not depend on them. Bins of
+    width 4 t hold all such scores in one bin or in one shifted bin. Bins of width quality + t hold
+    them in the first or the last bin. The width is the larger of the two.
 
-    A member's score is within t = a sqrt(n' / (2 (1 - agreement))) of its expectation with
-    probability agreement, by the inequalities of Efron and Stein, and of Chebyshev, if the learner
-    tosses no coins or its expected score does not depend on them. Bins of width 4 t hold all of
-    those scores in a bin or a shifted one, and of width nu + t in the first or the last one.
+    Args:
+        stability: The on-average stability a of the learner, at least 0: replacing one record of a
+            chunk changes its score by at most a in the root of the mean square.
+        chunk: Number of records of each member, at least 0.
+        quality: The paper's nu, how far from 0 or 1 the expected score of a query may lie; in [0,
+            1).
+        agreement: The `agreement` of the labeler's plan, in (0, 1).
 
-    Raises: ParameterError, also where members agree on no two bins.
-    Cost: constant.
-    Source: Bassily, Thakkar and Thakurta 2018, Lemma 5.8 and Theorem 5.14, without the detour that
+    Returns:
+        The number of bins, 2 to 65,536.
+
+    Raises:
+        ParameterError: A parameter is out of range, or members agree on no two bins.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Lemma 5.8 and Theorem 5.14, without the detour that
         makes the printed t four times as long.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> task = {"step_size": 0.01, "clip_norm": 1.0, "smoothness": 1.25, "slope": 0.25}
+        >>> a = labels.sgd_stability(2, 1000, batch_size=10, **task)
+        >>> labels.soft_bins(a, 1000)
+        5
     """
     a, records = nonnegative("stability", stability), nonnegative("chunk", chunk)
     p = probability("agreement", agreement)
@@ -96,28 +130,46 @@ def sgd_stability(
     batch_size: int = 1,
     slope: float = 1.0,
 ) -> float:
-    """The stability of scores by SGD in whole passes over a chunk, as soft_bins takes it.
+    """Bounds the stability of scores by SGD in whole passes over a chunk, as soft_bins takes it.
 
-    passes: each uses every record once, in any order that does not depend on the records. chunk:
-    records of each member, n'. step_size: of all steps. clip_norm: bounds the norm of every
-    record's gradient, without what all records share, such as a penalty. smoothness,
-    strong_convexity: of the objective of one record with all of that, which must be convex, or
-    strongly convex. batch_size: by which a step divides its sum of gradients, a last and smaller
-    one as well. slope: by how much the score of a query may change when the weights move by 1: R /
-    4 for the logistic function of the product with a query of norm R.
+    A gradient step brings two weight vectors together by the factor
+    `1 - step_size * strong_convexity`, and never apart. The step with the record that was replaced
+    moves them apart by at most `2 step_size clip_norm / batch_size`. The result adds this up over
+    the passes, in the root of the mean square over all records. A projection on a convex set, or
+    the mean of all iterates, does not increase it.
 
-    A gradient step brings two weight vectors together by 1 - step_size strong_convexity, or at
-    least not apart. The step with the record that was replaced moves them apart by 2 step_size
-    clip_norm / batch_size. In the root of the mean square over all records that passes add up to
-    what is returned. A projection on a convex set, and the mean of all iterates, change no more.
+    Args:
+        passes: Number of passes, 1 to `2**40`. Each one uses every record once, in any order that
+            does not depend on the records.
+        chunk: Number of records of each member, 1 to `2**40`.
+        step_size: Length of all steps, above 0, at most `2 / (smoothness + strong_convexity)`.
+        clip_norm: Bound on the norm of every record's gradient, above 0. What all records share,
+            such as a penalty, does not count.
+        smoothness: Smoothness of the objective of one record, penalties included, which must be
+            convex; above 0.
+        strong_convexity: Strong convexity of the same objective, from 0 to smoothness.
+        batch_size: Divisor of the sum of gradients in a step, 1 to chunk. A last, smaller batch has
+            the same divisor.
+        slope: Bound on the change of a query's score when the weights move by 1, above 0. It is R /
+            4 for the logistic function of the product with a query of norm R.
 
-    Returns a, in units of the score.
+    Returns:
+        The stability a, in units of the score.
 
-    Raises: ParameterError, also for a step so long that it may bring weights apart.
-    Cost: constant.
-    Source: Bassily, Thakkar and Thakurta 2018, the section on SGD after Theorem 5.14; Hardt, Recht
-        and Singer 2015, Theorems 3.8 and 3.9, whose bounds are of the mean and not of the root of
-        the mean square that Definition 5.7 asks for.
+    Raises:
+        ParameterError: A parameter is out of range, or the step is so long that it may move weights
+            apart.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, the section on SGD after Theorem 5.14; Hardt, Recht and
+        Singer 2015, Theorems 3.8 and 3.9, whose bounds are of the mean and not of the root of the
+        mean square that Definition 5.7 asks for.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> task = {"step_size": 0.1, "clip_norm": 1.0, "smoothness": 1.25, "slope": 0.25}
+        >>> round(labels.sgd_stability(5, 200, strong_convexity=1.0, **task), 4)
+        0.0081
     """
     E, n = positive_int("passes", passes, _MOST), positive_int("chunk", chunk, _MOST)
     b, eta = positive_int("batch_size", batch_size, n), positive("step_size", step_size)
@@ -131,14 +183,14 @@ def sgd_stability(
         rule = f"2 / (smoothness + strong_convexity) = {2 / (rough + curved):g}"
         raise ParameterError(f"step_size = {eta:g}, but it must be at most {rule}")
     apart = 2 * eta * positive("clip_norm", clip_norm) / b * positive("slope", slope)
-    # Whole batches alone: fewer steps bound more.
+    # Only whole batches are counted: the bound of fewer steps is larger.
     steps = n // b
     within = _powers(_lost(eta * curved, 2), steps) / steps
     return apart * math.sqrt(within) * _powers(_lost(eta * curved, steps), E)
 
 
 def _lost(share: float, times: int) -> float:
-    """The share that is lost if this share is lost so many times."""
+    """The share that is lost when this share of the rest is lost in each of several steps."""
     return 1.0 if share >= 1 else -math.expm1(times * math.log1p(-share))
 
 

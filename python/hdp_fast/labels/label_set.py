@@ -1,4 +1,4 @@
-"""Labels: the public set that members vote for, and what records come with."""
+"""Labels: the public set that members vote for, and the labels of the records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from ..exceptions import ParameterError, ShapeError
 
 
 def check_targets(y: ArrayLike, n: int) -> NDArray[Any]:
-    """A vector of n entries, one for each record, of a dtype that no single entry decides.
+    """Validate a vector of n entries, one for each record, of a dtype that no single entry decides.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: The entries are of an unknown kind.
     """
     entries = records.check_values("y", y)
     if entries.dtype.kind == "O":
@@ -27,9 +29,11 @@ def check_targets(y: ArrayLike, n: int) -> NDArray[Any]:
 
 
 def check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """A vector of n of these labels, of their type.
+    """Validate a vector of n of these labels, and return it in their dtype.
 
-    Raises: ShapeError, ParameterError; the latter names neither a row nor what stands there.
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: Some entry is no label. The error names neither the row nor the entry.
     """
     entries = check_targets(y, n)
     if entries.dtype.kind == "O":
@@ -43,9 +47,11 @@ def check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_classes(classes: ArrayLike) -> NDArray[Any]:
-    """The labels in order: int64, float64 or texts.
+    """Validate the label set and return it in order, as int64, float64 or texts.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: There is not one dimension.
+        ParameterError: These are not 2 to 256 different integers, real numbers or texts.
     """
     names = array("classes", classes)
     if names.ndim != 1:
@@ -62,9 +68,10 @@ def check_classes(classes: ArrayLike) -> NDArray[Any]:
 
 
 def choose_marker(bottom: Any, classes: NDArray[Any]) -> Any:
-    """What stands for bottom among these labels; None picks -1, NaN or the empty text.
+    """The marker that stands for bottom among these labels; None takes -1, NaN or the empty text.
 
-    Raises: ParameterError for a label, and for what does not fit their type.
+    Raises:
+        ParameterError: The marker is a label, or is not of the type of the labels.
     """
     usual = {"i": -1, "f": math.nan, "U": ""}[classes.dtype.kind]
     chosen = usual if bottom is None else bottom

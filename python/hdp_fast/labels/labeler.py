@@ -24,7 +24,7 @@ from .label_set import check_classes, check_labels, choose_marker
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 
 
-# One label alone is no news of fewer answers.
+# Fewer answers may well be a single label.
 _FEW_ANSWERS = 8
 
 
@@ -33,14 +33,24 @@ class LabelResult:
     """Answers to queries.
 
     Attributes:
-        labels: of the first queries, as many as were answered before the labeler ended; of the
-            labels' type, the labeler's marker where the answer is bottom.
-        is_bottom: where it is, bool.
-        unstable_left: bottoms until the labeler ends; None where none or any number may come.
-        queries_left: queries that may still be asked.
-        record: what protects all answers of the labeler together; None with diagnose=True.
-        flip_probability: with which a unanimous vote of the members is not answered with its label;
-            a public number, which no answer moves.
+        labels: Answers to the first queries, as many as were answered before the labeler ended, of
+            the type of the classes. The labeler's marker stands where the answer is bottom.
+        is_bottom: bool, True where the answer is bottom.
+        unstable_left: Number of bottoms until the labeler ends; None where there are none, or any
+            number.
+        queries_left: Number of queries that may still be asked.
+        record: PrivacyRecord of all answers of the labeler together; None with diagnose=True.
+        flip_probability: Probability that a unanimous vote of the members is not answered with its
+            label. It is a public number, which no answer changes.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels
+        >>> answers = {"labels": np.array([1, 0, 1, -1]), "is_bottom": np.arange(4) == 3}
+        >>> left = {"unstable_left": 4, "queries_left": 96}
+        >>> result = labels.LabelResult(**answers, **left, record=None)  # as label returns it
+        >>> result
+        LabelResult(3 answered, 1 bottoms, shares {0: 0.333, 1: 0.667}, 96 queries left)
     """
 
     labels: NDArray[Any]
@@ -52,7 +62,7 @@ class LabelResult:
 
     @property
     def shares(self) -> dict[Any, float]:
-        """The share of each label among the answers that are no bottoms."""
+        """The share of each label among the answers that are not bottom."""
         values, counts = np.unique(self.labels[~self.is_bottom], return_counts=True)
         shares = counts / max(1, counts.sum())
         return dict(zip(values.tolist(), shares.tolist(), strict=True))
@@ -69,60 +79,86 @@ class LabelResult:
 class PrivateLabeler(Labeler):
     """Answers with labels that members vote for, each trained on its own chunk of the records.
 
-    learner: with fit and predict, as scikit-learn's classifiers have them, or a function (X, y) ->
-    predictor, which may take random_state. Every member is a new copy with a seed of its own,
-    derived from its chunk's number.
-    epsilon, delta: of all answers together. queries: how many may be asked. max_unstable: number of
-    the bottom that ends the answers; 1 more than the unstable queries to be survived. classes: the
-    public label set, 2 to 256 integers, real numbers or texts. beta, agreement: as stability.plan.
-    members: k, None for as many as the plan needs; any number is private. table: "hazard" answers
-    bottom where a vote is close, "vote", of two classes, the other label; "gaussian" adds noise to
-    the votes for each class and answers bottom where the noisy ones are close, which never ends the
-    answers; "fewest" takes the one that needs fewer members, as stability.plan. threshold: that of
-    stability.GaussianVote, of no use to the others. bottom: what stands for it among the labels;
-    None for -1, NaN or the empty text. diagnose: says which chunks' members fail, and why, and so
-    protects nothing.
+    Records and members: a member gets copies of its own of its records and of every block of
+    points, which it may change in place. What goes along with a whole table does not: a data frame
+    comes with neither its index nor attrs, and a chunk comes only with the categories that occur in
+    it. Each member is a new copy of the learner. Its seed is derived from the number of its chunk.
 
-    A member is handed copies of its own of its records and of every block of points, which it may
-    change in place. What goes along with a whole table does not: a data frame comes with neither
-    its index nor attrs, and its chunks with the categories alone that occur in them. Global
-    generators (random, numpy, torch) are seeded for each member and put back, and so are Python's
-    warnings, logs, streams, environment, folder, locale, recursion limit and decimals, and numpy's
-    settings. For that, members in one process take turns, threads included: processes make it
-    faster. A learner that uses a labeler itself must do so in its own thread: another would wait
-    for ever for the turn that the learner is in.
+    State of the process: the global generators (random, numpy, torch) are seeded for each member
+    and put back afterwards. Python's warnings, logs, streams, environment, folder, locale,
+    recursion limit and decimals are put back, too, and so are numpy's settings. For this, members
+    in one process take turns, threads included; processes make it faster. A learner that uses a
+    labeler itself must do so in its own thread: another thread would wait for ever for the turn
+    that the learner is in.
 
-    Nothing can undo what a learner keeps in a module, a class, a closure, a file, a thread, or in
-    the settings of other libraries: it must keep nothing there that depends on its records. Where
-    you cannot tell, give each member a process of its own, whatever that costs (some hundredths of
-    a second each): joblib.parallel_config("multiprocessing", n_jobs=-1, maxtasksperchild=1).
+    What a learner keeps: nothing can undo what a learner keeps in a module, a class, a closure, a
+    file, a thread, or in the settings of other libraries. It must keep nothing there that depends
+    on its records. Where you cannot tell, give each member a process of its own, which costs some
+    hundredths of a second each:
+    `joblib.parallel_config("multiprocessing", n_jobs=-1, maxtasksperchild=1)`.
 
-    A member whose chunk is empty, or whose training or prediction fails or says anything but one of
-    the classes, votes for the smallest label. Nothing names it, whatever it raises, but for a
-    KeyboardInterrupt in the main thread, which looks like Ctrl-C: Python's warnings, logs and
-    streams are silent while members run, in other threads too; what compiled code writes past
-    Python, a thread or a finalizer that goes on afterwards, the running time and a worker process
-    that dies are not hidden. Members run by joblib, if it is installed, where
-    joblib.parallel_config says, with linear algebra in one thread where threadpoolctl is installed.
+    Failures: a member votes for the smallest label if its chunk is empty, if its training or
+    prediction fails, or where it predicts anything but one of the classes. Nothing names it,
+    whatever it raises, except for a KeyboardInterrupt in the main thread, which looks like Ctrl-C.
+    Python's warnings, logs and streams are silent while members run, in other threads too. Not
+    hidden are: what compiled code writes past Python, a thread or a finalizer that goes on
+    afterwards, the running time, and a worker process that dies.
 
-    Guarantee: (epsilon, delta)-DP for all answers together, to queries chosen in any way: when one
-        record is replaced; with ids, when all records of one id are added or removed, whatever
-        their number. Exact coins. Holds if a member depends on its own chunk, its seed and the
-        queries alone: as above, unless the learner keeps something. What public facts are, such as
-        the shape and the dtypes of X, is the same for neighbors. diagnose=True: none.
-    Raises: nothing until fit.
-    Cost: none until fit.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified
-        table in the place of noise, and exactly T bottoms; or stability.GaussianVote.
+    Parallel members: if joblib is installed, members run where `joblib.parallel_config` says. If
+    threadpoolctl is installed, their linear algebra runs in one thread.
 
     Attributes:
-        classes_: the label set in order.
-        plan_: table and numbers of members, the paper's beside them.
-        members_: k in use.
-        record_: what protects all answers together; None with diagnose=True.
-        diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
-        queries_left: queries that may still be asked.
-        unstable_left: bottoms until the answers end; None where none or any number may come.
+        learner: An object with fit and predict, as scikit-learn's classifiers have them, or a
+            function (X, y) -> predictor, which may take random_state.
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1).
+        queries: Number of queries that may be asked, 1 to `2**39`.
+        max_unstable: Number of the bottom that ends the answers, 1 to `2**39`: 1 more than the
+            unstable queries that are to be survived.
+        beta: Failure probability of all answers together, in (0, 1), as stability.plan takes it.
+        agreement: Probability that a member is right on a stable query, in (1/2, 1), as
+            stability.plan takes it.
+        members: Number k of members, 1 to `2**24`; None takes as many as the plan needs. Any number
+            is private.
+        diagnose: Whether to show which chunks' members fail, and why. True protects nothing.
+        classes: The public label set: 2 to 256 different integers, real numbers or texts.
+        table: What answers. "hazard" gives bottom with a probability that grows as the vote gets
+            closer. "vote", for two classes, gives the other label with such a probability.
+            "gaussian" adds noise to the votes for each class and gives bottom where the noisy votes
+            are close, which never ends the answers. "fewest" takes the one that needs fewer
+            members, as stability.plan does.
+        threshold: The threshold of stability.GaussianVote, which the other tables ignore.
+        bottom: Marker that stands for bottom among the labels; None takes -1, NaN or the empty
+            text.
+        classes_: The label set in order, after fit.
+        plan_: The VotePlan: the table, and the numbers of members with the paper's among them;
+            after fit.
+        members_: Number of members in use, after fit.
+        record_: PrivacyRecord of all answers together, after fit; None with diagnose=True.
+        diagnosis_: With diagnose=True, what went wrong so far, by number of the chunk.
+
+    Guarantee:
+        All answers together are (epsilon, delta)-DP, to queries chosen in any way: when one record
+        is replaced, or, with ids, when all records of one id are added or removed, whatever their
+        number. The coins are exact. This holds if a member depends on its own chunk, its seed and
+        the queries alone: it does, unless the learner keeps something. Public facts must
+        be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows.
+        diagnose=True protects nothing.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 4, with the exact distance, a verified table
+        instead of noise, and exactly T bottoms; or stability.GaussianVote.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels
+        >>> y = np.random.default_rng(0).integers(0, 2, 3000)
+        >>> X = np.random.default_rng(1).normal(8.0 * y[:, None], 1.0, (3000, 2))
+        >>> learner = lambda X, y: lambda Q: Q.mean(axis=1) > X.mean()  # or any classifier
+        >>> task = {"epsilon": 5.0, "delta": 1e-6, "queries": 10, "max_unstable": 2}
+        >>> labeler = labels.PrivateLabeler(learner, classes=[0, 1], members=100, beta=1e-9, **task)
+        >>> labeler.fit(X, y).label([[8.0, 8.0], [0.0, 1.0]]).labels
+        array([1, 0])
     """
 
     _source: ClassVar[str] = (
@@ -137,12 +173,20 @@ class PrivateLabeler(Labeler):
     classes_: NDArray[Any] = field(init=False)
 
     def plan(self) -> VotePlan:
-        """The table and the numbers of members that fit will use, the paper's beside them.
+        """Plans the table and the number of members that fit will use.
 
-        Guarantee: as stability.plan.
-        Raises: ParameterError.
-        Cost: as stability.plan.
-        Source: as stability.plan.
+        Returns:
+            A VotePlan, with the paper's number of members for comparison.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no table keeps the promise.
+
+        Guarantee:
+            That of the table, whatever the votes; the number of members promises utility alone. No
+            record is read.
+
+        Cost:
+            That of stability.plan.
         """
         labels = len(check_classes(self.classes))
         one_of("table", self.table, ("fewest", *_NAMES))
@@ -186,30 +230,48 @@ class PrivateLabeler(Labeler):
         progress: bool = False,
         preflight: bool = True,
     ) -> Self:
-        """Train the members; what was trained before is forgotten.
+        """Trains the members; what was trained before is forgotten.
 
-        X: records (n, ...), as the learner takes them: an array, a sparse matrix, or a data frame
-        of pandas or polars; lists and other tables become arrays of float64 where all is numbers,
-        of objects where all is texts, and are refused else: no entry decides the dtype of others.
-        Arrays of texts become objects, too, and so do categories of pandas, those that are numbers
-        float64; categories of both, or of anything else, are refused unless they are ordered.
-        y: their labels (n,), each one of classes. ids: None puts row i into chunk i mod k; integers
-        or texts (n,) put each record into the chunk of a keyed hash of its id, which no other
-        record moves. budget: charged epsilon and delta once, here, before any training; one of
-        neighbors="add_remove" with ids. random_state: None draws from the operating system; an int
-        or a Generator makes a reproducible test stream. progress: show a bar (tqdm) over members;
-        where joblib's backend gives all results at once, it moves at the end. preflight: train the
-        learner before anything is charged on made-up rows of the container, dtypes and columns of
-        X: it is refused where it fails at them and not at the same rows in a plain array (sparse
-        matrices, one dimension), and where it may be the rows' fault, there is a UtilityWarning.
+        Args:
+            X: Records (n, ...), as the learner takes them: an array, a sparse matrix, or a data
+                frame of pandas or polars. Lists and other tables become arrays of float64 if all is
+                numbers and of objects if all is texts; others are refused, so that no entry decides
+                the dtype of others. Arrays of texts become objects, too. So do pandas categories
+                that are texts, and those that are numbers become float64; categories of both, or of
+                anything else, are refused unless they are ordered.
+            y: Labels of the records (n,), each one of classes.
+            ids: None puts row i into chunk i mod k. Integers or texts (n,) put each record into the
+                chunk of a keyed hash of its id, which no other record moves.
+            budget: Budget that epsilon and delta are charged to once, here, before any training;
+                None charges nothing. Its neighbors must be "add_remove" with ids, and "replace_one"
+                without.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            progress: Whether to show a bar (tqdm) over members. It moves at the end if joblib's
+                backend gives all results at once.
+            preflight: Whether to try the learner before anything is charged, on made-up rows of the
+                container, dtypes and columns of X. The learner is refused if it fails on them and
+                not on the same rows in a plain array, as with sparse matrices or one dimension. If
+                the rows may be at fault, there is a UtilityWarning. With diagnose=True nothing is
+                tried.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
-            without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
-            them before any training.
-        Cost: the learner's, k times on n / k records, and the plan's; the trial is one to four
-            members more.
-        Source: as the class.
+        Returns:
+            The labeler itself.
+
+        Raises:
+            ShapeError: X or y has another shape. This error, and all below, comes before any
+                training.
+            ParameterError: A parameter, X, y or ids is not as described, or the trial fails.
+            InsufficientSamples: There are fewer records than members, without ids.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+            ImportError: A bar is wanted, but tqdm is not installed.
+
+        Guarantee:
+            That of the class.
+
+        Cost:
+            The learner's training, k times on n / k records, and the plan. The trial trains one to
+            four members more.
         """
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
@@ -225,22 +287,38 @@ class PrivateLabeler(Labeler):
         progress: bool = False,
         preflight: bool = True,
     ) -> LabelResult:
-        """Ask for the labels of public points.
+        """Answers queries with the labels of public points.
 
-        Q: points (q, ...), of the features of X. bottoms: None, or after how many of them to stop,
-        so that the rest of the unstable budget is kept for other points. They are answered in their
-        order, up to the bottom that stops them; the others are not used up. Members see all of Q at
-        once: one that fails at a single point votes for the smallest label at all of them.
-        progress: show a bar (tqdm) over the votes of all members. preflight: do what check does,
-        before anything is asked.
+        The points are answered in their order. Members see all of Q at once: one that fails at a
+        single point votes for the smallest label at all of them.
 
-        Guarantee: as the class: all calls together, and however many answers there are.
-        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left, and after
-            the last bottom; ImportError without tqdm where progress is wanted; what check raises.
-            Nothing is used up then. CheckpointError when a saved labeler's ledger has become
-            unusable.
-        Cost: a prediction of each member for each point, and a pass over their votes.
-        Source: as the class.
+        Args:
+            Q: Points (q, ...), with the features of X.
+            bottoms: Number of bottoms after which to stop, so that the rest of `max_unstable` is
+                kept for other points; the points that follow are not used up. None stops at the
+                last bottom alone.
+            progress: Whether to show a bar (tqdm) over the votes of all members.
+            preflight: Whether to do what check does, before anything is asked; it is not done with
+                diagnose=True.
+
+        Returns:
+            A LabelResult.
+
+        Raises:
+            ShapeError: Q has other features than X. Nothing is used up by this error or those
+                below.
+            ParameterError: There are no members yet, bottoms is not possible with this table, or
+                check refuses Q.
+            BudgetExceeded: There are more points than queries left, or the last bottom has been
+                given.
+            CheckpointError: The ledger of a saved labeler has become unusable.
+            ImportError: A bar is wanted, but tqdm is not installed.
+
+        Guarantee:
+            That of the class, for all calls together; how many answers there are is part of them.
+
+        Cost:
+            A prediction of each member for each point, and a pass over their votes.
         """
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
@@ -266,11 +344,10 @@ class PrivateLabeler(Labeler):
         return result
 
     def unfitted(self) -> PrivateLabeler:
-        """A labeler of the same parameters without members.
+        """Makes a labeler of the same parameters without members.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
+        Returns:
+            The new PrivateLabeler.
         """
         return type(self)(**self.get_params(deep=False))
 
@@ -292,7 +369,7 @@ class PrivateLabeler(Labeler):
 
 
 def _note_one_label(result: LabelResult) -> None:
-    """Say of released answers that they may be those of members that failed."""
+    """Note that released answers of a single label may be those of members that failed."""
     shares = result.shares
     answered = np.count_nonzero(~result.is_bottom)
     if answered >= _FEW_ANSWERS and len(shares) == 1:

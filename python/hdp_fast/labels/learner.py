@@ -1,4 +1,4 @@
-"""A model trained on private answers, which may be asked without end."""
+"""A model trained on private answers, which may be asked without limit."""
 
 from __future__ import annotations
 
@@ -26,27 +26,40 @@ _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified tabl
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class PrivateLearner(SettableParameters):
-    """Learns from the labels that a labeler gives to public points.
-
-    labeler: a PrivateLabeler with the parameters to use; it stays as it is. final: what learns from
-    public points and their labels, in the open: with fit and predict, or a function (X, y) ->
-    predictor. bottoms: "random" puts a uniformly random label in the place of a bottom, as the
-    theorem has it; "drop" leaves the point out. private: "records", or "labels", where features are
-    public and nothing but the labels is protected.
-
-    Guarantee: that of the labeler, for everything shown, predictions included, however many: they
-        follow from its answers. private="labels": (epsilon, delta)-DP when one record's label is
-        replaced; the features of all records are shown, to final and to whoever asks it.
-    Raises: nothing until fit.
-    Cost: none until fit.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 5 and Section 4.2.
+    """Learns a model from the labels that a labeler gives to public points.
 
     Attributes:
-        labels_: the labeler's answers, bottoms included; kept when final fails, so that another
-            one can learn from them at no cost.
-        model_: what final made of them.
-        used_: how many points it learned from.
-        record_: what protects the records, or their labels.
+        labeler: A PrivateLabeler with the parameters to use; it stays as it is.
+        final: What learns from public points and their labels, in the open: an object with fit and
+            predict, or a function (X, y) -> predictor.
+        bottoms: "random" replaces a bottom by a uniformly random label, as the theorem has it;
+            "drop" leaves the point out.
+        private: "records", or "labels" where the features are public and only the labels are
+            protected.
+        labels_: The LabelResult of the public points, bottoms included; after fit. It is kept when
+            final fails, so that another learner can use it at no cost.
+        model_: What final made of the labels, after fit.
+        used_: Number of points that final learned from, after fit.
+        record_: PrivacyRecord of the records, or of their labels, after fit.
+
+    Guarantee:
+        That of the labeler, for everything shown. Predictions, however many, follow from its
+        answers. With private="labels", (epsilon, delta)-DP when the label of one record is
+        replaced; the features of all records are shown, to final and to whoever asks the model.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 5 and Section 4.2.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels
+        >>> y = np.random.default_rng(0).integers(0, 2, 3000)
+        >>> learner = lambda X, y: lambda Q: Q[:, 0] > X.mean()  # or any classifier
+        >>> task = {"epsilon": 5.0, "delta": 1e-6, "queries": 20, "max_unstable": 2, "beta": 1e-9}
+        >>> labeler = labels.PrivateLabeler(learner, classes=[0, 1], members=100, **task)
+        >>> model = labels.PrivateLearner(labeler, learner).fit(y[:, None], y, y[:20, None])
+        >>> model.predict([[0.9], [0.1]]), model.used_
+        (array([ True, False]), 20)
     """
 
     labeler: PrivateLabeler = field(kw_only=False)
@@ -71,23 +84,44 @@ class PrivateLearner(SettableParameters):
         progress: bool = False,
         preflight: bool = True,
     ) -> Self:
-        """Train the members, label the public points, and train the final model on them.
+        """Trains the members, labels the public points, and trains the final model on them.
 
-        X, y, ids, budget, random_state, progress: as PrivateLabeler.fit. public: points (q, ...),
-        at most as many as the labeler may be asked; None for private="labels": then so many records
-        of X, spread evenly, lose their labels and become the public points, and neither ids nor a
-        budget can be given, since a budget counts what protects whole records. Where the labeler
-        gives its last bottom, the points after it are left out. preflight: try the labeler's
-        learner on the points, as PrivateLabeler.check does, before anything is charged.
+        Args:
+            X: Records (n, ...), as PrivateLabeler.fit takes them.
+            y: Labels of the records (n,), each one of the labeler's classes.
+            public: Public points (q, ...), at most as many as the labeler's queries. If the labeler
+                gives its last bottom, the points after it are left out. With private="labels" it
+                must be None: as many records of X as there are queries, spread evenly, then lose
+                their labels and become the public points.
+            ids: None, or ids (n,) as PrivateLabeler.fit takes them; must be None with
+                private="labels".
+            budget: Budget that epsilon and delta are charged to once, before any training; None
+                charges nothing. It must be None with private="labels", since a budget counts what
+                protects whole records.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            progress: Whether to show bars (tqdm) over members and votes.
+            preflight: Whether to try the labeler's learner on the points, as PrivateLabeler.check
+                does, before anything is charged.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; InsufficientSamples; BudgetExceeded for more points than
-            the labeler may be asked; ImportError without tqdm where progress is wanted: all of
-            them before any training. What final raises comes after labels_ is there, and so does
-            InsufficientSamples where no point was labeled.
-        Cost: the labeler's training and answers, the final model's training, and that of
+        Returns:
+            The learner itself.
+
+        Raises:
+            ShapeError: X, y or public has another shape. This error and those below come before any
+                training, except where no point got a label.
+            ParameterError: A parameter or an argument is not as described, or the trial fails.
+            InsufficientSamples: There are too few records or points, or no point got a label.
+            BudgetExceeded: There are more points than the labeler answers, or the budget has too
+                little left.
+            ImportError: A bar is wanted, but tqdm is not installed.
+
+        Guarantee:
+            That of the class. What final raises comes when `labels_` is there.
+
+        Cost:
+            The labeler's training and answers, the training of the final model, and
             PrivateLabeler.check.
-        Source: as the class.
         """
         self._check()
         records = check_features("X", X)
@@ -115,14 +149,23 @@ class PrivateLearner(SettableParameters):
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the final model predicts for any points, private ones included, without limit.
+        """Predicts with the final model for any points, private ones included, without limit.
 
-        X: points (q, ...), of which the model gets a copy.
+        Args:
+            X: Points (q, ...), of which the model gets a copy.
 
-        Guarantee: as the class; a prediction says something about the point that was asked.
-        Raises: ParameterError before fit; what the final model raises.
-        Cost: the final model's.
-        Source: as the class.
+        Returns:
+            What the final model predicts.
+
+        Raises:
+            ParameterError: There is no model yet. What the final model raises is raised, too.
+
+        Guarantee:
+            That of the class for the records. A prediction says something about the point that was
+            asked.
+
+        Cost:
+            That of the final model.
         """
         if not hasattr(self, "model_"):
             raise ParameterError("learner has no model, but fit must make it first")

@@ -1,4 +1,4 @@
-"""Rows that are nobody's, of the container, dtypes and columns of a table."""
+"""Made-up rows, of no record, with the container, dtypes and columns of a table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ Texts = tuple[str, str] | None
 
 
 def make_rows(like: Any, size: int, texts: Texts) -> Any:
-    """Rows of numbers from 0 to 1, of 0 and 1 where they are integers, and of texts.
+    """Make rows of numbers from 0 to 1 (0 or 1 in columns of integers) and of texts.
 
-    like: what check_features returned. texts: two of them for columns of texts and of categories,
-    so that no entry is read; None takes the entries of like, which is public then.
+    Args:
+        like: What check_features returned.
+        size: Number of rows.
+        texts: Two texts for columns of texts and of categories, so that no entry is read. None
+            takes the entries of `like`, which must be public.
 
-    Returns None for dtypes that nothing can be made up for.
+    Returns:
+        The rows; None for dtypes whose entries cannot be made up.
     """
     rng = np.random.default_rng(2)
     facts = facts_of(like)
@@ -38,9 +42,11 @@ def make_rows(like: Any, size: int, texts: Texts) -> Any:
 
 
 def plainer_rows(rows: Any) -> tuple[str, Any] | None:
-    """What turns rows into a plain array of two dimensions, in words, and that array.
+    """Turn rows into a plain array of two dimensions.
 
-    Returns None where they are one already, or hold anything but numbers.
+    Returns:
+        What the user should do, in words, and the array. None if the rows are such an array
+        already, or hold anything but numbers.
     """
     if hasattr(rows, "tocsr"):
         return "take X.toarray() and Q.toarray(), or another learner", rows.toarray()
@@ -61,7 +67,7 @@ def _make_sparse(like: Any, size: int, rng: np.random.Generator) -> Any:
 def _make_array(like: NDArray[Any], size: int, texts: Texts, rng: np.random.Generator) -> Any:
     shape = (size, *like.shape[1:])
     if like.dtype.kind == "O":
-        # Objects of an array may be anything.
+        # The objects of an array may be of any type.
         return None if texts else records.take_rows(like, np.resize(np.arange(len(like)), size))
     if kind_of(like.dtype) != "number":
         return None
@@ -73,7 +79,7 @@ def _make_numbers(shape: tuple[int, ...], kind: str, rng: np.random.Generator) -
 
 
 def _make_column(column: Any, dtype: Any, size: int, texts: Texts, rng: np.random.Generator) -> Any:
-    """A column of a data frame, of pandas or polars."""
+    """Make a column of a data frame, of pandas or polars."""
     kind = kind_of(dtype)
     if kind == "number":
         return _make_number_column(column, dtype, size, rng)
@@ -103,7 +109,7 @@ def _make_text_column(dtype: Any, values: list[str]) -> Any:
     if not isinstance(dtype, pandas.CategoricalDtype):
         return pandas.Series(values, dtype=dtype)
     if kind_of(dtype.categories.dtype) == "number":
-        # Their values are not known, and which ones there are is private.
+        # Which categories occur is private, so that the values are made up, too.
         return pandas.Series(np.array([len(text) % 2 for text in values], float)).astype("category")
     return pandas.Series(values, dtype=object).astype("category")
 

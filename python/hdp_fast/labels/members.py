@@ -1,7 +1,7 @@
-"""One member of an ensemble: trained on its chunk alone, silent whatever happens to it.
+"""One member of an ensemble: trained on its chunk alone, and silent whatever happens to it.
 
-What a member does is private: an exception, a warning or a line on the screen would say something
-about its chunk. These functions run where joblib sends them, in this process or another.
+What a member does is private: an exception, a warning or a line on the screen would reveal
+something of its chunk. These functions run where joblib sends them, in this process or another.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Labels = NDArray[Any]
 class _Private:
     """Something that nobody may see, or its bytes on the way from one process to another.
 
-    Bytes can neither fail nor do anything before they are unpacked, which happens in a turn.
+    Bytes can neither fail nor run code before they are unpacked, which happens in a turn.
     """
 
     content: Any
 
     def unpack(self) -> Any:
-        """What it holds, itself."""
+        """The content itself, unpacked if it was bytes."""
         if isinstance(self.content, _Bytes):
             self.content = self.content.unpack()
         return self.content
 
     def pack(self, turn: Turn) -> Self:
-        """The same in bytes; where that fails, bytes that say why when they are unpacked."""
+        """The same as bytes; if packing fails, unpacking them raises the reason."""
         if isinstance(self.content, _Bytes):
             return self
         copied = copy.copy(self)
@@ -69,17 +69,17 @@ class Chunk(_Private):
 
 @dataclass(slots=True)
 class Member(_Private):
-    """A predictor and what became of it; private, as its chunk is.
+    """A predictor, and whether its training failed; private, as its chunk is.
 
     Attributes:
-        content: the predictor; None where there is none.
-        fault: what went wrong, empty if nothing did.
+        content: The predictor; None if there is none.
+        fault: What went wrong; empty if nothing did.
     """
 
     fault: str
 
     def is_whole(self) -> bool:
-        """Whether it has a predictor, which could be packed if it has been."""
+        """Whether it has a predictor, and one that could be packed if it has been."""
         packed = isinstance(self.content, _Bytes)
         return not self.fault and not (packed and self.content.content is None)
 
@@ -95,9 +95,10 @@ class _Constant:
 
 
 def check_learner(learner: Any, name: str = "learner") -> None:
-    """Refuse what cannot be trained, before any record is looked at.
+    """Refuse what cannot be trained, before any record is read.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: It has not fit and predict, is no function, or cannot be copied.
     """
     fits = hasattr(learner, "fit") and hasattr(learner, "predict")
     if isinstance(learner, type) or not (fits or callable(learner)):
@@ -111,7 +112,10 @@ def check_learner(learner: Any, name: str = "learner") -> None:
 
 
 def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
-    """The member of one chunk; of an empty one, and where training fails, one without predictor."""
+    """Train the member of one chunk.
+
+    It has no predictor if the chunk is empty or training fails.
+    """
     y = copy_array(chunk.labels)
     if not len(y):
         return Member(None, "the chunk is empty")
@@ -123,7 +127,7 @@ def train(chunk: Chunk, learner: Any, turn: Turn) -> Member:
 
 
 def train_openly(learner: Any, X: Any, y: Labels) -> Any:
-    """Trains on public points, outside of any turn, with the seeds that the learner has."""
+    """Train on public points, outside of any turn, with the seeds that the learner has."""
     if not hasattr(learner, "fit"):
         return learner(X, y)
     return _fit(_copy_unfitted(learner), X, y)
@@ -132,7 +136,7 @@ def train_openly(learner: Any, X: Any, y: Labels) -> Any:
 def vote(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[np.uint8], str]:
     """The index of the label that a member gives each query, and what went wrong.
 
-    It is the first label where the member fails or predicts something else.
+    The index is 0 where the member fails or predicts something that is no label.
     """
     size = count_rows(Q)
     if member.fault:
@@ -142,7 +146,7 @@ def vote(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[n
         labels = np.asarray(_predictor(member.unpack())(copy_rows(Q, public=True))).reshape(size)
         codes, known = np.zeros(size, np.uint8), np.zeros(size, bool)
         for code, label in enumerate(classes):
-            # Compared one by one: what has no order is no label either.
+            # The labels are compared one by one, since predictions need not have an order.
             match = np.broadcast_to(labels == label, size).astype(bool)
             codes[match] = code
             known |= match
@@ -156,8 +160,8 @@ def vote(member: Member, Q: Any, classes: Labels, turn: Turn) -> tuple[NDArray[n
 def score(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]:
     """The score in [0, 1] that a member gives each query, and what went wrong.
 
-    It is 0 where the member fails or predicts what is not finite. A predictor with predict_proba
-    must have two columns, the second of which counts.
+    The score is 0 where the member fails or predicts what is not finite. A predictor with
+    predict_proba must have two columns, the second of which counts.
     """
     size = count_rows(Q)
     if member.fault:
@@ -175,10 +179,10 @@ def score(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]
 def run_tasks(
     task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], done: Callable[[], Any]
 ) -> list[Any]:
-    """Runs a task with every tuple of arguments, where joblib.parallel_config says, or here.
+    """Run a task with every tuple of arguments, here or where joblib.parallel_config says.
 
-    The first argument is private, and so is a member that is made: they travel in bytes. The last
-    is the turn. done: called for every result, in order.
+    The first argument is private, and so is a member that is made: they travel as bytes. The last
+    argument is the turn. `done` is called for every result, in order.
     """
     results = []
     with QUIET, ONE_THREAD:
@@ -194,7 +198,7 @@ def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iter
     except ImportError:
         joblib = None
     if joblib is None or is_inside():
-        # Other threads would wait for the turn that this one is in.
+        # Other threads would wait for the turn that this thread is in.
         return (task(*values) for values in arguments)
     backend, jobs = joblib.parallel.get_active_backend()
     if not getattr(backend, "supports_sharedmem", False) and jobs not in (None, 1):
@@ -210,21 +214,21 @@ def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iter
     try:
         parallel = joblib.Parallel(return_as="generator", **options)
     except ValueError:
-        # Some backends give nothing before everything is there.
+        # Some backends return all results at once.
         parallel = joblib.Parallel(**options)
     results: Iterable[Any] = parallel(calls)
     return results
 
 
 def _run_remotely(task: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a task in another process, which hands a member back in bytes."""
+    """Run a task in another process, which returns a member as bytes."""
     result = task(*arguments)
     return result.pack(arguments[-1]) if isinstance(result, Member) else result
 
 
 def _dump(value: Any) -> bytes:
-    """Pickles as joblib does, which allows functions without a name."""
-    # Part of joblib once, and what it needs by now.
+    """Pickle as joblib does, which also takes functions without a name."""
+    # cloudpickle was a part of joblib once; now joblib depends on it.
     for name in ("cloudpickle", "joblib.externals.cloudpickle"):
         with contextlib.suppress(ImportError):
             return bytes(importlib.import_module(name).dumps(value))
@@ -233,12 +237,12 @@ def _dump(value: Any) -> bytes:
 
 def _train(learner: Any, X: Any, y: Labels, seed: int) -> Any:
     if not hasattr(learner, "fit"):
-        # A callable may have a state, and what a function returns may be the same each time.
+        # A callable may have a state, and a function may return the same object each time.
         model = copy.deepcopy(learner)
         predictor = model(X, y, random_state=seed) if _seed_names(model) else model(X, y)
         return _copy_if_allowed(predictor)
     if (y == y[0]).all():
-        # Few classifiers learn from one class.
+        # Few classifiers can be trained on one class.
         return _Constant(y[0])
     model = _copy_unfitted(learner)
     seeds = dict.fromkeys(_seed_names(model), seed)
@@ -250,7 +254,7 @@ def _train(learner: Any, X: Any, y: Labels, seed: int) -> Any:
 
 
 def _copy_if_allowed(predictor: Any) -> Any:
-    """A copy of what a function returned, if it allows one."""
+    """A copy of what a function returned, if it can be copied."""
     with contextlib.suppress(Exception):
         return copy.deepcopy(predictor)
     return predictor
@@ -262,7 +266,7 @@ def _fit(model: Any, X: Any, y: Labels) -> Any:
 
 
 def _copy_unfitted(learner: Any) -> Any:
-    """An unfitted copy of an estimator or of a callable; a function as it is."""
+    """An unfitted copy of an estimator or of a callable; a function itself."""
     if hasattr(learner, "fit") and hasattr(learner, "get_params"):
         with contextlib.suppress(ImportError):
             return importlib.import_module("sklearn.base").clone(learner)
@@ -290,7 +294,7 @@ def _predictor(model: Any) -> Callable[[Any], Any]:
 
 def _score(predictor: Any, Q: Any) -> NDArray[np.float64]:
     if hasattr(predictor, "predict_proba"):
-        # One column, of a single class, would be certain of anything.
+        # With a single class there is one column of ones, which says nothing: this fails.
         _, second = np.asarray(predictor.predict_proba(Q), np.float64).T
         return np.asarray(second)
     return np.asarray(_predictor(predictor)(Q), np.float64)

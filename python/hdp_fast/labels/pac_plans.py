@@ -1,4 +1,4 @@
-"""Records that are enough for private answers and for a model trained on them."""
+"""Numbers of records that are enough for private answers, and for a model trained on them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ _MOST = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class LearningPlan:
-    """What a labeler needs for answers that are right, or a model that is.
+    """What a labeler needs so that its answers, or a model trained on them, are right.
 
     Attributes:
-        queries: public points to be labeled.
-        max_unstable: number of unstable queries that is not reached.
-        table: the one of those that fit that needs fewer members.
-        k: members.
-        k_paper: members that the paper's Algorithm 4 asks for.
-        chunk: records of each member.
-        n: private records, k times chunk.
-        error: of answers, the largest share of queries that are not answered rightly; of a model,
+        queries: Number of public points to be labeled.
+        max_unstable: Number of unstable queries that is not reached.
+        table: The VoteTable or HazardTable, whichever needs fewer members.
+        k: Number of members.
+        k_paper: Number of members that the paper's Algorithm 4 asks for.
+        chunk: Number of records of each member.
+        n: Number of private records, k times chunk.
+        error: For answers, the largest share of queries that are not answered rightly. For a model,
             its error on the distribution.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> chosen = labels.plan_answers(3, 100, alpha=0.05, epsilon=1.0, delta=1e-6)
+        >>> chosen.k, chosen.chunk, chosen.n == chosen.k * chosen.chunk
+        (543, 3211, True)
     """
 
     queries: int
@@ -51,22 +57,47 @@ def plan_answers(
     opt: float | None = None,
     share: float = 1 / 3,
 ) -> LearningPlan:
-    """Records for so many answers of a PrivateLabeler with two classes.
+    """Computes how many records a PrivateLabeler with two classes needs for right answers.
 
-    vc: VC dimension of the class that members minimize the empirical error over, at least 1.
-    queries: m points of the distribution of the records. alpha: how far members may be above opt.
-    beta: failure probability of everything together, a quarter for the training of all members, a
-    quarter for the number of unstable queries, half for the table's coins. opt: the least error of
-    the class, or a public bound on it; None where some hypothesis makes no error. share: as
-    unstable_queries.
+    Args:
+        vc: VC dimension of the class in which members minimize the empirical error, at least 1.
+        queries: Number m of public points, drawn from the distribution of the records; 1 to
+            `2**40`.
+        alpha: Excess error of members over opt, in (0, 1), such that opt + alpha is below share.
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1).
+        beta: Failure probability of everything together, in (0, 1): a quarter for the training of
+            all members, a quarter for the number of unstable queries, and half for the table's
+            coins.
+        opt: The least error of the class, or a public bound on it; None if some hypothesis makes no
+            error.
+        share: Share of members that err on an unstable query, as unstable_queries takes it; in (0,
+            1/2).
 
-    Guarantee: with probability 1 - beta the labeler answers all but fewer than `max_unstable`
-        queries with their labels, and does not end before. Privacy is the table's, whatever holds.
-    Raises: ParameterError.
-    Cost: as the tables' designs.
-    Source: Bassily, Thakkar and Thakurta 2018, Theorems 4.3 and 4.4, with constants: unstable
-        queries by unstable_queries, k = ceil((2 J + 1) / (1 - 2 share)); for the members Anthony
-        and Bartlett 1999, Theorems 4.2 and 4.8.
+    Returns:
+        A LearningPlan.
+
+    Raises:
+        ParameterError: A parameter is out of range, or no table keeps the promise.
+
+    Guarantee:
+        With probability 1 - beta the labeler answers all queries but fewer than `max_unstable` with
+        their labels, and does not end before. Privacy is that of the table, whether or not the
+        assumptions hold.
+
+    Cost:
+        That of the designs of the tables.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Theorems 4.3 and 4.4, with constants: `max_unstable` by
+        unstable_queries, and k = ceil((2 J + 1) / (1 - 2 share)). For the members, Anthony and
+        Bartlett 1999, Theorems 4.2 and 4.8.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> chosen = labels.plan_answers(3, 100, alpha=0.05, epsilon=4.0, delta=1e-6)
+        >>> chosen.n, chosen.max_unstable, chosen.error
+        (487971, 24, 0.23)
     """
     dimension, m = positive_int("vc", vc, 1 << 30), positive_int("queries", queries, _MOST)
     near, failing = probability("alpha", alpha), probability("beta", beta)
@@ -103,20 +134,48 @@ def plan_learning(
     opt: float | None = None,
     share: float = 1 / 3,
 ) -> LearningPlan:
-    """Public points and private records for the model of a PrivateLearner with two classes.
+    """Computes how many public points and records the model of a PrivateLearner needs.
 
-    vc, opt, share: as plan_answers, of members and of the final learner. alpha: how far members and
-    the final model may be above the best. beta: failure probability, a quarter for the final model.
+    The model has two classes. Let w be the probability of an answer that is wrong or random; it is
+    at most (opt + alpha) / share + beta / (2 m). A hypothesis of error opt errs on the answers with
+    probability at most opt + w. What is learned from the answers errs on the labels with
+    probability at most w more. Hence the error of the model is at most opt + alpha + 2 w.
 
-    A hypothesis whose error is opt errs on the answers with probability opt + w at most, w the
-    probability of an answer that is wrong or random, and what is learnt from them errs on the
-    labels with w more at most: opt + alpha + 2 w, w <= (opt + alpha) / share + beta / (2 m).
+    Args:
+        vc: VC dimension of the class of both the members and the final learner, at least 1.
+        alpha: Excess error of members over opt, and of the final model over the best hypothesis; in
+            (0, 1).
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1).
+        beta: Failure probability of everything together, in (0, 1): a quarter for the final model,
+            and the rest for the answers.
+        opt: The least error of the class, or a public bound on it; None if some hypothesis makes no
+            error.
+        share: Share of members that err on an unstable query, as unstable_queries takes it; in (0,
+            1/2).
 
-    Guarantee: with probability 1 - beta the model's error is at most `error`, where bottoms become
-        random labels. Privacy is the table's, whatever holds.
-    Raises: ParameterError, also where the bound is no less than 1.
-    Cost: as the tables' designs.
-    Source: Bassily, Thakkar and Thakurta 2018, Theorems 4.6 and 4.7, with constants.
+    Returns:
+        A LearningPlan.
+
+    Raises:
+        ParameterError: A parameter is out of range, no table keeps the promise, or the bound on the
+            error is at least 1.
+
+    Guarantee:
+        With probability 1 - beta the error of the model is at most `error`, where bottoms become
+        random labels. Privacy is that of the table, whether or not the assumptions hold.
+
+    Cost:
+        That of the designs of the tables: a second for tens of thousands of points at epsilon = 1.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Theorems 4.6 and 4.7, with constants.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> chosen = labels.plan_learning(1, alpha=0.1, epsilon=8.0, delta=1e-6)
+        >>> chosen.queries, chosen.k, chosen.chunk, round(chosen.error, 2)
+        (98198, 2091, 1027, 0.7)
     """
     dimension, near = positive_int("vc", vc, 1 << 30), probability("alpha", alpha)
     failing, least = probability("beta", beta), 0.0 if opt is None else opt
@@ -140,16 +199,33 @@ def plan_learning(
 
 
 def pac_sample_size(vc: int, *, alpha: float, beta: float, agnostic: bool) -> int:
-    """Records with which the least empirical error is within alpha of the least error.
+    """Computes how many records bring the least empirical error to within alpha of the least error.
 
-    vc: VC dimension, at least 1; of a finite class also the binary logarithm of its size, rounded
-    up. alpha, beta: in (0, 1). agnostic: False where some hypothesis makes no error.
+    Args:
+        vc: VC dimension, at least 1. For a finite class also the binary logarithm of its size,
+            rounded up.
+        alpha: Excess error, in (0, 1).
+        beta: Failure probability, in (0, 1).
+        agnostic: False if some hypothesis makes no error, True otherwise.
 
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Anthony and Bartlett 1999, Neural Network Learning, Theorem 4.2: then 4 (2 e n / vc)**vc
-        exp(-alpha**2 n / 32) <= beta. Where some hypothesis makes no error Theorem 4.8, with
-        binary logarithms: then 2 (2 e n / vc)**vc 2**(-alpha n / 2) <= beta.
+    Returns:
+        The number of records.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Source:
+        Anthony and Bartlett 1999, Neural Network Learning, Theorem 4.2: for this n,
+        `4 (2 e n / vc)**vc exp(-alpha**2 n / 32)` is at most beta. If some hypothesis makes no
+        error Theorem 4.8, with binary logarithms: `2 (2 e n / vc)**vc 2**(-alpha n / 2)` is at most
+        beta.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> labels.pac_sample_size(3, alpha=0.1, beta=0.05, agnostic=False)
+        1042
+        >>> labels.pac_sample_size(3, alpha=0.1, beta=0.05, agnostic=True)
+        211885
     """
     dimension = nonnegative_int("vc", vc)
     if not dimension:

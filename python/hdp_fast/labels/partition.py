@@ -1,4 +1,4 @@
-"""Which member sees which record, decided without looking at any other record."""
+"""Which member gets which record, decided without reading any other record."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from .._support.types import Integers
 from .._support.validate import array
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 
-# From a key to the rows of each chunk.
+# Computes the rows of each chunk from a key.
 Chunks = Callable[[bytes], list[Integers]]
 
 
 def choose_chunks(ids: ArrayLike | None, n: int, k: int) -> Chunks:
-    """How n records are split into k chunks, by their ids if there are any.
+    """Choose how n records are split into k chunks: by their ids if there are any, or by position.
 
-    Raises: InsufficientSamples for fewer records than chunks, unless there are ids: then nobody
-        may learn how many records there are. ShapeError, ParameterError for other ids.
+    Raises:
+        InsufficientSamples: There are fewer records than chunks, and no ids. With ids the number of
+            records is private, and is not compared.
+        ShapeError: ids has another shape than (n,).
+        ParameterError: ids holds anything but integers and texts.
     """
     if ids is not None:
         names = _check_ids(ids, n)
@@ -33,16 +36,16 @@ def choose_chunks(ids: ArrayLike | None, n: int, k: int) -> Chunks:
 def split_by_position(n: int, k: int) -> list[Integers]:
     """The rows of each of k chunks: row i is in chunk i mod k.
 
-    Replacing a record changes one chunk; inserting one would change many.
+    Replacing a record changes one chunk. Inserting a record would change many.
     """
     return [np.arange(chunk, n, k) for chunk in range(k)]
 
 
 def split_by_id(ids: list[bytes], key: bytes, k: int) -> list[Integers]:
-    """The rows of each of k chunks, by a keyed hash of the record's id, equal ids together.
+    """The rows of each of k chunks, by a keyed hash of the record's id.
 
-    Inserting or removing all rows of one id changes one chunk, whatever the key, and keeps the
-    order in all others.
+    Rows with the same id are in the same chunk. Inserting or removing all rows of one id changes
+    one chunk, whatever the key, and keeps the order of rows in all others.
     """
     chunks = np.array([_chunk(name, key, k) for name in ids], np.int64)
     order = np.argsort(chunks, kind="stable")
@@ -50,9 +53,11 @@ def split_by_id(ids: list[bytes], key: bytes, k: int) -> list[Integers]:
 
 
 def _check_ids(ids: ArrayLike, n: int) -> list[bytes]:
-    """Ids as bytes, one for each of n records.
+    """Validate ids, one for each of n records, and return them as bytes.
 
-    Raises: ShapeError for another shape, ParameterError for anything but integers and texts.
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: They are neither integers nor texts.
     """
     names = array("ids", ids)
     if names.shape != (n,):
@@ -65,7 +70,7 @@ def _check_ids(ids: ArrayLike, n: int) -> list[bytes]:
 
 
 def _bytes(name: str | bytes | int) -> bytes:
-    # A lone surrogate is an id like any other.
+    # Lone surrogates are allowed in ids.
     return name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
 
 

@@ -1,7 +1,7 @@
-"""A trial of a learner before anything is paid for, on public or made-up rows alone.
+"""Trials of a learner before anything is paid for, on public or made-up rows alone.
 
 A member that fails votes for the smallest label in silence, since what happens to it is private.
-What happens to the same learner on public rows with made-up labels is not, and may be told.
+What happens to the same learner on public rows with made-up labels is not private, and is shown.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from .members import Chunk, Member, run_tasks, score, train, vote
 from .public_facts import Facts, compare, facts_of
 
 _TRIALS = 3
-# With fewer public points members are tried on made-up rows.
+# With fewer public points than these, members are tried on made-up rows.
 _FEWEST_POINTS = 4
-# Records of a member where nobody may know how many there are.
+# Number of records of a member in a trial, where the true number is private.
 _USUAL_SIZE = 256
 _LONGEST_FAULT = 300
-# What stands in made-up columns of texts: words, or numbers that a learner may convert.
+# Entries of made-up columns of texts: words, or numbers that a learner may convert.
 _TEXTS = (("alpha beta", "gamma delta"), ("0", "1"))
 _OFF = "preflight=False leaves this trial out"
 
 
 @dataclass
 class Preflight:
-    """What is known in public of members, and the trials that were made with it.
+    """What is public about members, and the trials that were made with it.
 
     Attributes:
-        learner: the caller's; None for a labeler that was loaded, which is compared and not tried.
-        classes: what members vote for; none of them where they score.
-        targets: different labels that stand for those of the records in a trial.
-        facts: of X; None before fit.
-        size: records of each member; None where their number is private.
+        learner: The learner of the caller. None for a labeler that was loaded, whose points are
+            compared with X alone.
+        classes: The labels that members vote for; empty where they score.
+        targets: Different labels that stand for those of the records in a trial.
+        facts: Facts of X; None before fit.
+        size: Number of records of each member; None if it is private.
     """
 
     learner: Any
@@ -55,7 +56,8 @@ class Preflight:
     def check(self, Q: Any) -> None:
         """Compare points with X, and ask members that were trained on points for all of them.
 
-        Raises: ParameterError where they differ, and where most members fail.
+        Raises:
+            ParameterError: They are of another kind than X, or most members fail.
         """
         if self.facts is not None:
             compare(self.facts, facts_of(Q), "Q")
@@ -66,9 +68,10 @@ class Preflight:
         self._trained = self._try_on(Q)
 
     def check_container(self, X: Any) -> None:
-        """Train the learner on made-up rows of X's container, dtypes and columns: on no entry.
+        """Train the learner on made-up rows of X's container, dtypes and columns. No entry is read.
 
-        Raises: ParameterError where it fails, and works on the same rows in a plain array.
+        Raises:
+            ParameterError: It fails, and works on the same rows in a plain array.
         """
         size = self._size()
         first = ""
@@ -102,9 +105,10 @@ class Preflight:
         return max(self.size or _USUAL_SIZE, 2 * len(self.targets), _FEWEST_POINTS)
 
     def _try_on(self, Q: Any) -> list[Member]:
-        """Members that were trained on points.
+        """Train members on points and ask them.
 
-        Raises: ParameterError where most of them fail.
+        Raises:
+            ParameterError: Most of them fail.
         """
         size, rng = self._size(), np.random.default_rng(0)
         q = records.count_rows(Q)
@@ -122,7 +126,7 @@ class Preflight:
         return members
 
     def _try_on_thirds(self, Q: Any, size: int, rng: np.random.Generator) -> None:
-        """Whether members fail at what stands in few rows of Q, and so in no record, perhaps."""
+        """Note if members fail at what stands in few rows of Q, and so perhaps in no record."""
         thirds = np.array_split(rng.permutation(records.count_rows(Q)), 3)
         samples = [records.take_rows(Q, rng.choice(rows, size)) for rows in thirds]
         faults = self._ask(self._train(samples), Q)
@@ -149,7 +153,7 @@ class Preflight:
         return run_tasks(train, tasks, _nothing)
 
     def _ask(self, members: list[Member], Q: Any) -> list[str]:
-        """What goes wrong with each; nothing where most predictions are fine."""
+        """What goes wrong with each member; an empty text where most predictions are labels."""
         task, more = (vote, [self.classes]) if len(self.classes) else (score, [])
         turn = Turn(len(members), os.getpid())
         results = run_tasks(task, ((member, Q, *more, turn) for member in members), _nothing)
@@ -166,7 +170,7 @@ class Preflight:
 
 
 def _samples(Q: Any, size: int, rng: np.random.Generator) -> list[Any]:
-    """Rows for members: a few of Q for each, or all of Q and some twice, or made-up ones."""
+    """Rows for the members of a trial: a few of Q for each, all of Q, or made-up ones."""
     q = records.count_rows(Q)
     if q < _FEWEST_POINTS:
         made = make_rows(Q, size, None)

@@ -1,4 +1,4 @@
-"""What everybody may know of a table of records, and whether points are of the same kind."""
+"""Public facts of a table of records, and whether points are of the same kind."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 
 from ..exceptions import ParameterError
 
-# Names in an error.
+# The most names that an error shows.
 _MOST_NAMES = 5
-# Of numpy's dtypes.
+# Kinds by the letter of numpy's dtypes.
 _KINDS = {"b": "number", "i": "number", "u": "number", "f": "number", "O": "text"}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The container of a table, its columns and their kinds: the same for all neighbors.
+    """The container of a table, its columns and their kinds, which are the same for all neighbors.
 
     Attributes:
-        container: in words.
-        columns: their names; None where they have none.
-        kinds: of each column's entries, or one for all; "any" goes with every other.
-        dtypes: the same in the words of the table.
+        container: The container in words.
+        columns: The names of the columns; None if they have none.
+        kinds: The kind of each column's entries, or one kind for all; "any" agrees with every kind.
+        dtypes: The same as dtypes of the table's library.
     """
 
     container: str
@@ -51,9 +51,13 @@ def facts_of(X: Any) -> Facts:
 def compare(X: Facts, Q: Facts, name: str) -> None:
     """Refuse points of another kind than the records.
 
-    name: of the points.
+    Args:
+        X: Facts of the records.
+        Q: Facts of the points.
+        name: Name of the points in the error.
 
-    Raises: ParameterError that names the columns, and what to do.
+    Raises:
+        ParameterError: They differ. The error names the columns, and what to do.
     """
     if Q.container != X.container:
         raise ParameterError(f"{name} is {Q.container}, but X is {X.container}: make it one")
@@ -90,7 +94,7 @@ def _make(container: str, columns: tuple[Any, ...] | None, dtypes: list[Any]) ->
 
 
 def kind_of(dtype: Any) -> str:
-    """One of number, text (objects, too), any (for categories), or the dtype in words."""
+    """The kind of a dtype: number, text (also for objects), any (for categories), or its name."""
     if isinstance(dtype, np.dtype):
         return _KINDS.get(dtype.kind) or _word(dtype)
     if hasattr(dtype, "is_numeric"):
@@ -104,7 +108,7 @@ def kind_of(dtype: Any) -> str:
 
 
 def _word(dtype: Any) -> str:
-    """A dtype without its unit, time zone or parts."""
+    """The name of a dtype without its unit, time zone or parts."""
     return re.split(r"[\[(<]", str(dtype))[0]
 
 

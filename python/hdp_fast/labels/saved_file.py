@@ -1,4 +1,4 @@
-"""The file that keeps the members of a labeler, and its checks before anything in it is run."""
+"""The file that keeps the members of a labeler, checked before anything in it is run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from .ensemble import Ensemble, turn_of
 from .members import Member
 from .usage import check_free
 
-# Raised when the parts or their names change.
+# Raised by one whenever the parts or their names change.
 _FORMAT = b"hdp_fast labeler 3\n"
 _DIGEST = 32
 
 
 def ledger_of(file: Path) -> Path:
-    """The ledger next to the file with the members."""
+    """The path of the ledger beside the file with the members."""
     return file.with_name(f"{file.name}.ledger")
 
 
 def resolve_path(path: str | os.PathLike[str]) -> Path:
-    """An absolute path.
+    """The absolute path.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: It is no path.
     """
     try:
         return Path(os.path.abspath(os.fsdecode(path)))
@@ -41,9 +42,10 @@ def resolve_path(path: str | os.PathLike[str]) -> Path:
 
 
 def pack_members(ensemble: Ensemble) -> list[Member]:
-    """The members in bytes; one that cannot be packed will predict nothing, and is not named.
+    """Pack the members as bytes. One that cannot be packed will predict nothing, and is not named.
 
-    Raises: ParameterError where no member at all can be packed.
+    Raises:
+        ParameterError: No member at all can be packed.
     """
     _require_joblib()
     members = [
@@ -57,11 +59,12 @@ def pack_members(ensemble: Ensemble) -> list[Member]:
 
 @contextmanager
 def new_file(file: Path, kind: str, state: dict[str, Any]) -> Iterator[Callable[[], None]]:
-    """A file of mode 0600 with everything that is kept; a call of what is yielded gives its name.
+    """Write a file of mode 0600 with all that is kept. Calling what is yielded gives it its name.
 
-    The file is there whole or not at all, and no other is replaced by it.
+    The file is there whole or not at all, and it replaces no other file.
 
-    Raises: ParameterError when it exists or cannot be written.
+    Raises:
+        ParameterError: The file exists or cannot be written.
     """
     content = pickle.dumps({"kind": kind, **state})
 
@@ -79,9 +82,11 @@ def new_file(file: Path, kind: str, state: dict[str, Any]) -> Iterator[Callable[
 
 
 def read_file(file: Path, kind: str) -> dict[str, Any]:
-    """What save wrote into a file; reading runs whatever code is in it.
+    """Read what save wrote into a file. Reading runs whatever code is in it.
 
-    Raises: CheckpointError for anything else, a damaged file included.
+    Raises:
+        CheckpointError: It is anything else, or damaged.
+        ImportError: joblib is not installed.
     """
     _require_joblib()
     try:
@@ -98,7 +103,7 @@ def read_file(file: Path, kind: str) -> dict[str, Any]:
     try:
         state = dict(pickle.loads(content))
     except Exception as error:
-        # What it says may be about the records behind the members.
+        # Its text may reveal something of the records behind the members.
         rule = f"it must be a file that save wrote ({type(error).__name__})"
         raise CheckpointError(f"path = {str(file)!r}, but {rule}") from None
     if state.get("kind") != kind or not all(
@@ -120,14 +125,16 @@ _PARTS = {
 
 
 def _digest(content: bytes) -> bytes:
-    """Tells a damaged file; anybody can make a file with the right one."""
+    """The digest that a damaged file does not match; anybody can compute it."""
     return hashlib.blake2b(content, digest_size=_DIGEST).digest()
 
 
 def require_free(file: Path) -> None:
-    """Refuse to go on where no members could be kept in this new file.
+    """Refuse to go on if members could not be kept in this new file.
 
-    Raises: ImportError without joblib; CheckpointError for a ledger that another file needs.
+    Raises:
+        ImportError: joblib is not installed.
+        CheckpointError: The ledger belongs to another file.
     """
     _require_joblib()
     check_free(ledger_of(resolve_path(file)), file)

@@ -26,12 +26,21 @@ class ScoreResult:
     """Answers to queries for soft labels.
 
     Attributes:
-        scores: of the first queries, as many as were answered before the labeler ended: the center
-            of a bin, NaN where the answer is bottom.
-        is_bottom: where it is, bool.
-        unstable_left: bottoms until the labeler ends.
-        queries_left: votes that may still be held, up to two for each score.
-        record: what protects all answers of the labeler together; None with diagnose=True.
+        scores: float64, answers to the first queries, as many as were answered before the labeler
+            ended: the center of a bin, or NaN where the answer is bottom.
+        is_bottom: bool, True where the answer is bottom.
+        unstable_left: Number of bottoms until the labeler ends.
+        queries_left: Number of votes that may still be held, up to two for each score.
+        record: PrivacyRecord of all answers of the labeler together; None with diagnose=True.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels
+        >>> answers = {"scores": np.array([0.25, np.nan]), "is_bottom": np.array([False, True])}
+        >>> left = {"unstable_left": 3, "queries_left": 17}
+        >>> result = labels.ScoreResult(**answers, **left, record=None)  # as score returns it
+        >>> result.scores[~result.is_bottom]
+        array([0.25])
     """
 
     scores: NDArray[np.float64]
@@ -45,32 +54,53 @@ class ScoreResult:
 class SoftLabeler(Labeler):
     """Answers with scores that members agree on, each trained on its own chunk of the records.
 
-    learner: with fit and predict_proba, of two classes, the second of which is meant, or predict,
-    a score; or a function (X, y) -> such a predictor or function. epsilon, delta: of all answers
-    together. queries: how many scores may be asked. max_unstable: number of the bottom that ends
-    the answers; a score that two histograms miss is two bottoms, one that the second of them finds
-    is
-    one. beta, agreement: as stability.plan, of members whose scores lie in one bin. members,
-    diagnose: as PrivateLabeler.
+    Members vote for a bin of [0, 1]. After a bottom they vote for one of the bins that are shifted
+    by half their width: a second query to the same table. A score that both histograms miss uses up
+    two bottoms, and one that the second histogram answers uses up one.
 
-    Members vote for a bin of [0, 1], and after a bottom for one of the bins that are shifted by
-    half
-    a width: two consecutive queries to one table. A member that fails scores 0, and nothing
-    names it; all that PrivateLabeler says of members holds here.
-
-    Guarantee: as PrivateLabeler.
-    Raises: nothing until fit.
-    Cost: none until fit.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithms 6 to 8, with one verified table in the
-        place of the noise and exactly T bottoms.
+    A member that fails scores 0, and nothing names it. All else that PrivateLabeler says of members
+    holds here, too.
 
     Attributes:
-        plan_: table and numbers of members, the paper's beside them.
-        members_: k in use.
-        record_: what protects all answers together; None with diagnose=True.
-        diagnosis_: with diagnose=True, what went wrong so far, by number of the chunk.
-        queries_left: votes that may still be held, up to two for each score.
-        unstable_left: bottoms until the answers end.
+        learner: An object with fit and predict_proba, for two classes of which the second counts,
+            or with fit and predict, which predicts a score; or a function (X, y) -> such a
+            predictor or function.
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1).
+        queries: Number of scores that may be asked for certain, 1 to `2**39`. The table allows
+            twice as many votes, so that there may be more scores where one vote is enough for most.
+        max_unstable: Number of the bottom that ends the answers, 1 to `2**39`.
+        beta: Failure probability of all answers together, in (0, 1), as stability.plan takes it.
+        agreement: Probability that the score of a member lies in the bin that wins, in (1/2, 1), as
+            stability.plan takes it.
+        members: Number k of members, 1 to `2**24`; None takes as many as the plan needs. Any number
+            is private.
+        diagnose: Whether to show which chunks' members fail, and why. True protects nothing.
+        plan_: The VotePlan: the table, and the numbers of members with the paper's among them;
+            after fit.
+        members_: Number of members in use, after fit.
+        record_: PrivacyRecord of all answers together, after fit; None with diagnose=True.
+        diagnosis_: With diagnose=True, what went wrong so far, by number of the chunk.
+
+    Guarantee:
+        All answers together are (epsilon, delta)-DP, to queries chosen in any way: when one record
+        is replaced, or, with ids, when all records of one id are added or removed, whatever their
+        number. What this needs of the learner is stated by PrivateLabeler. diagnose=True protects
+        nothing.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithms 6 to 8, with one verified table instead of
+        the noise, and exactly T bottoms.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels
+        >>> y = np.random.default_rng(0).normal(0.3, 0.02, 2000)  # say, shares of income
+        >>> learner = lambda X, y: lambda Q: np.full(len(Q), y.mean())
+        >>> task = {"epsilon": 5.0, "delta": 1e-6, "queries": 10, "max_unstable": 3}
+        >>> labeler = labels.SoftLabeler(learner, members=100, beta=1e-9, **task)
+        >>> labeler.fit(y[:, None], y).score(np.zeros((2, 1)), bins=5).scores
+        array([0.3, 0.3])
     """
 
     _source: ClassVar[str] = (
@@ -78,12 +108,23 @@ class SoftLabeler(Labeler):
     )
 
     def plan(self) -> VotePlan:
-        """The table, of twice as many queries, and the number of members that fit will use.
+        """Plans the table, for twice as many queries, and the number of members that fit will use.
 
-        Guarantee: as stability.plan.
-        Raises: ParameterError.
-        Cost: as stability.plan.
-        Source: Bassily, Thakkar and Thakurta 2018, Theorem 5.14, for k_paper.
+        Returns:
+            A VotePlan, with the paper's number of members for comparison.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no table keeps the promise.
+
+        Guarantee:
+            That of the table, whatever the votes; the number of members promises utility alone. No
+            record is read.
+
+        Cost:
+            That of stability.HazardTable.design.
+
+        Source:
+            Bassily, Thakkar and Thakurta 2018, Theorem 5.14, for `k_paper`.
         """
         (max_unstable, queries), goal = self._limits(), self._goal()
         table = HazardTable.design(max_unstable, 2 * queries, **goal)
@@ -102,17 +143,41 @@ class SoftLabeler(Labeler):
         progress: bool = False,
         preflight: bool = True,
     ) -> Self:
-        """Train the members; what was trained before is forgotten.
+        """Trains the members; what was trained before is forgotten.
 
-        X, ids, budget, random_state, progress, preflight: as PrivateLabeler.fit. y: what the
-        learner takes, (n,), finite numbers or texts; a list of numbers becomes float64.
+        Args:
+            X: Records (n, ...), as PrivateLabeler.fit takes them.
+            y: What the learner learns to predict, (n,): finite numbers or texts. A list of numbers
+                becomes float64.
+            ids: None puts row i into chunk i mod k. Integers or texts (n,) put each record into the
+                chunk of a keyed hash of its id, which no other record moves.
+            budget: Budget that epsilon and delta are charged to once, here, before any training;
+                None charges nothing. Its neighbors must be "add_remove" with ids, and
+                "replace_one" without.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            progress: Whether to show a bar (tqdm) over members. It moves at the end if joblib's
+                backend gives all results at once.
+            preflight: Whether to try the learner before anything is charged, as PrivateLabeler.fit
+                does.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than members,
-            without ids; BudgetExceeded; ImportError without tqdm where progress is wanted: all of
-            them before any training.
-        Cost: the learner's, k times on n / k records, and the plan's.
-        Source: as the class.
+        Returns:
+            The labeler itself.
+
+        Raises:
+            ShapeError: X or y has another shape. This error, and all below, comes before any
+                training.
+            ParameterError: A parameter, X, y or ids is not as described, or the trial fails.
+            InsufficientSamples: There are fewer records than members, without ids.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+            ImportError: A bar is wanted, but tqdm is not installed.
+
+        Guarantee:
+            That of the class.
+
+        Cost:
+            The learner's training, k times on n / k records, and the plan. The trial trains one to
+            four members more.
         """
         records = check_features("X", X)
         labels = check_targets(y, int(records.shape[0]))
@@ -129,15 +194,39 @@ class SoftLabeler(Labeler):
         progress: bool = False,
         preflight: bool = True,
     ) -> ScoreResult:
-        """Ask for the scores of public points.
+        """Answers queries with the scores of public points.
 
-        Q, bottoms, progress, preflight: as PrivateLabeler.label. bins: 2 to 65,536, of width 1 /
-        bins; another number in another call, if less is known of those points.
+        The points are answered in their order. Members see all of Q at once: one that fails at a
+        single point scores 0 at all of them.
 
-        Guarantee: as the class: all calls together, and however many answers there are.
-        Raises: as PrivateLabeler.label.
-        Cost: a prediction of each member for each point, and 8 bytes for each of them.
-        Source: as the class.
+        Args:
+            Q: Points (q, ...), with the features of X.
+            bins: Number of bins, 2 to 65,536, each of width 1 / bins. It may differ from call to
+                call, for points about which less is known.
+            bottoms: Number of bottoms after which to stop, so that the rest of `max_unstable` is
+                kept for other points; the points that follow are not used up. None stops at the
+                last bottom alone.
+            progress: Whether to show a bar (tqdm) over the scores of all members.
+            preflight: Whether to do what check does, before anything is asked.
+
+        Returns:
+            A ScoreResult.
+
+        Raises:
+            ShapeError: Q has other features than X. Nothing is used up by this error or those
+                below.
+            ParameterError: There are no members yet, bins or bottoms is out of range, or check
+                refuses Q.
+            BudgetExceeded: There are more points than queries left, or the last bottom has been
+                given.
+            CheckpointError: The ledger of a saved labeler has become unusable.
+            ImportError: A bar is wanted, but tqdm is not installed.
+
+        Guarantee:
+            That of the class, for all calls together; how many answers there are is part of them.
+
+        Cost:
+            A prediction of each member for each point, and 8 bytes for each of them.
         """
         if positive_int("bins", bins, 1 << 16) == 1:
             raise ParameterError("bins = 1, but it must be at least 2")
@@ -170,6 +259,6 @@ class SoftLabeler(Labeler):
 def paper_soft_members(
     max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
 ) -> int:
-    """The k of the paper's Theorem 5.14: that of Algorithm 4 for 2 T and 2 beta."""
+    """The k of the paper's Theorem 5.14, which is that of Algorithm 4 for 2 T and 2 beta."""
     twice = min(2 * beta, 1 - 1e-9)
     return paper_members(2 * max_unstable, queries, epsilon=epsilon, delta=delta, beta=twice)

@@ -1,4 +1,4 @@
-"""What a labeler has used up, in memory or in a file that survives it and that processes share."""
+"""What a labeler has used up: in memory, or in a file that survives it and that processes share."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ _FORMAT = FileFormat(
     synchronous="EXTRA",
 )
 
-# Before the key of an account until the labeler's file has its name.
+# Stands before the key of an account until the labeler's file has its name.
 _SAVING = "saving "
 
 
 @dataclass
 class Usage:
-    """Bottoms and queries that have been used up."""
+    """Numbers of bottoms and of queries that have been used up."""
 
     bottoms: int = 0
     queries: int = 0
 
 
 class UsageAccount:
-    """The account of one ensemble: it is read, answered from and written in one transaction.
+    """The account of one ensemble. One transaction reads it, answers from it, and writes it.
 
-    An answer may be shown once the transaction has ended: one that a crash takes away has been
-    paid for or was never seen.
+    An answer may be shown once the transaction has ended. An answer that a crash takes away was
+    paid for, or was never shown.
     """
 
     def __init__(self, path: Path | None = None, key: str = ""):
         """Open the account in a file, or begin one in memory.
 
-        Raises: CheckpointError for a file of another ensemble, or none.
+        Raises:
+            CheckpointError: The file is that of another ensemble, or no account.
         """
         self._file, self._key = None if path is None else StateFile(_FORMAT, path), key
         self._usage, self._process, self._turnstile = Usage(), os.getpid(), Turnstile("labeler")
@@ -63,21 +64,25 @@ class UsageAccount:
     def usage(self) -> Usage:
         """What has been used up by now.
 
-        Raises: CheckpointError.
+        Raises:
+            CheckpointError: The file cannot be read.
         """
         with self.payment() as usage:
             return replace(usage)
 
     @contextmanager
     def payment(self) -> Iterator[Usage]:
-        """What has been used up, to be changed inside, which nobody else can do meanwhile.
+        """Yield what has been used up, to be changed in the block.
 
-        Raises: CheckpointError where the file cannot be read and written; ParameterError in the
-            child of a fork, which would use up the same twice.
+        Nobody else can read or change it meanwhile.
+
+        Raises:
+            CheckpointError: The file cannot be read or written.
+            ParameterError: The process is a forked child, which would use up the same twice.
         """
         if self._file is None:
             self._check_process()
-        # Processes are kept apart by the file, threads of this one before they wait for it.
+        # The file keeps processes apart; the turnstile keeps the threads of this one apart.
         with self._turnstile.hold():
             if self._file is None:
                 usage = replace(self._usage)
@@ -93,9 +98,10 @@ class UsageAccount:
                     statements.write(query, usage.bottoms, usage.queries)
 
     def require_memory(self, path: Path) -> None:
-        """Refuse to move it from one file into another.
+        """Refuse to move the account from one file into another.
 
-        Raises: CheckpointError.
+        Raises:
+            CheckpointError: The account is in a file.
         """
         if self._file is not None:
             rule = f"it is kept in {str(self._file.path)!r}, and a second would count twice"
@@ -105,12 +111,14 @@ class UsageAccount:
     def move_to(self, path: Path, key: str, labeler: Path) -> Iterator[None]:
         """Move the account into a file, while the block gives the labeler's file its name.
 
-        A kill before that leaves an account that nothing can be asked from: the next one for the
-        same file takes its place. Once the labeler's file may have its name there is no way back
-        into memory, whatever is raised: two accounts of the same members would count apart.
+        A kill before that leaves an account from which nothing can be asked; the next account for
+        the same file takes its place. Once the labeler's file may have its name, there is no way
+        back into memory, whatever is raised: two accounts of the same members would count apart.
 
-        Raises: CheckpointError when the account is another's or cannot be written; ParameterError
-            in the child of a fork, whose parent goes on from the same account in memory.
+        Raises:
+            CheckpointError: The file belongs to another account, or cannot be written.
+            ParameterError: The process is a forked child, whose parent goes on from the same
+                account in memory.
         """
         if self._file is None:
             self._check_process()
@@ -125,7 +133,7 @@ class UsageAccount:
                     _check_free(file, statements, labeler)
                     statements.write("DELETE FROM spent")
                     statements.write(query, *values)
-            # Nobody else can take the account's place while the labeler's file gets its name.
+            # In this transaction no other account can take the place of this one.
             with file.transaction() as statements:
                 _read(file, statements, key)
                 self._file, self._key = file, key
@@ -143,9 +151,10 @@ class UsageAccount:
 
 
 def check_free(path: Path, labeler: Path) -> None:
-    """Refuse a file in which no account of this labeler's file, which is not there yet, can begin.
+    """Refuse a ledger in which no account of this labeler's file, which is yet to come, can begin.
 
-    Raises: CheckpointError.
+    Raises:
+        CheckpointError: It belongs to another labeler.
     """
     file = StateFile(_FORMAT, path)
     if file.path.exists():
@@ -155,7 +164,7 @@ def check_free(path: Path, labeler: Path) -> None:
 
 
 def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
-    """An account is free whose labeler's file never got its name."""
+    """Refuse a ledger that is in use. It is free if its labeler's file never got its name."""
     file.verify(statements)
     begun = all(key.startswith(_SAVING) for (key,) in statements.rows("SELECT key FROM spent"))
     if labeler.exists() or not begun:
@@ -169,7 +178,7 @@ def _read(file: StateFile, statements: Statements, ours: str) -> Usage:
         ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
         if not 0 <= bottoms <= queries:
             raise ValueError("more bottoms than queries")
-    # A kill just after the labeler's file got its name leaves the word before the key.
+    # A kill just after the labeler's file got its name leaves _SAVING before the key.
     if key.removeprefix(_SAVING) != ours:
         raise file.refusal("it must be the ledger of this ensemble")
     return Usage(bottoms, queries)

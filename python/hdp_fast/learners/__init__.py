@@ -1,9 +1,11 @@
-"""Finite classes of hypotheses and the private learner that chooses from one.
+"""Finite classes of hypotheses, linear models, and the learners that choose from them.
 
-A class knows its hypotheses by index and never holds all of them: it counts the errors of every one
-in a single call, predicts with any of them and describes it as a dict that JSON can carry. Nothing
-about a class is private; ExponentialLearner is what releases. It is the generic learner of
-Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn Privately?, Section 3.
+A class counts the errors of all its hypotheses in one call, predicts with any of them by its index,
+and describes it as a dict that JSON can carry. Nothing about a class is private. What is released
+comes from a learner: ExponentialLearner is the generic learner of Kasiviswanathan, Lee, Nissim,
+Raskhodnikova and Smith 2011, Section 3, and DoublingLearner the one that takes fewer records where
+a concise hypothesis is enough. PrivateSGD learns linear models by noisy gradient descent.
+LinearSeparator learns halfspaces without privacy.
 """
 
 from .._core import Features

@@ -1,4 +1,4 @@
-"""Finite classes over bits that are counted off: conjunctions, stumps, votes of few literals."""
+"""Finite classes over bits that are enumerated by rank: conjunctions, stumps, halfspaces."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class BitClass(Hypotheses):
 
     @abstractmethod
     def _plain(self) -> int:
-        """Number of plain hypotheses."""
+        """Return the number of plain hypotheses."""
 
     @abstractmethod
     def _complements(self) -> int:
-        """Number of complements, which belong to the first plain hypotheses."""
+        """Return the number of complements, which belong to the first plain hypotheses."""
 
     @abstractmethod
     def _plain_errors(self, features: Features, y: ArrayLike, threads: int | None) -> Errors:
-        """Errors of the plain hypotheses."""
+        """Count the errors of the plain hypotheses."""
 
     def __len__(self) -> int:
         return self._plain() + self._complements()
@@ -66,15 +66,15 @@ class ListedClass(BitClass):
 
     @abstractmethod
     def _list_of(self, i: int) -> tuple[_core.Lists, int]:
-        """The list that holds plain hypothesis i, and its place in the list."""
+        """Return the lists that hold plain hypothesis i, and its index in them."""
 
     @abstractmethod
     def _description(self, i: int) -> Description:
-        """The description of plain hypothesis i."""
+        """Describe plain hypothesis i."""
 
     @abstractmethod
     def _plain_index(self, description: Description) -> int | None:
-        """The index of the first plain hypothesis that can have this description."""
+        """Return the index of the first plain hypothesis that can have this description."""
 
     def _predict(self, i: int, X: BitRecords) -> Bits:
         complement, place = divmod(i, self._plain())
@@ -91,7 +91,7 @@ class ListedClass(BitClass):
 
 
 class EnumeratedClass(ListedClass):
-    """Conjunctions whose index says which literals they have: none is stored."""
+    """Conjunctions whose index determines their literals, so that none is stored."""
 
     _kind = "conjunction"
 
@@ -101,10 +101,10 @@ class EnumeratedClass(ListedClass):
 
 
 class SparseClass(BitClass):
-    """Hypotheses of at most `size` literals of different features, all of them.
+    """All hypotheses of at most `size` literals over different features.
 
-    They come by size, then by their features, those with the lower largest feature first, then by
-    which of them are negated, then by variant.
+    They are ordered by size, then by their features in colexicographic order (the set with the
+    lower largest feature comes first), then by which of the features are negated, then by variant.
     """
 
     size: int
@@ -113,7 +113,7 @@ class SparseClass(BitClass):
     @staticmethod
     @abstractmethod
     def _variants(size: int) -> int:
-        """Number of hypotheses that share the same literals, of this number."""
+        """Return the number of hypotheses that share the same `size` literals."""
 
     def _count(self) -> None:
         """Validate d and size, and count the hypotheses."""
@@ -135,7 +135,7 @@ class SparseClass(BitClass):
         return self._total
 
     def _literals(self, i: int) -> tuple[list[int], list[int], int]:
-        """Features, values and variant of plain hypothesis i."""
+        """Return the features, the values and the variant of plain hypothesis i."""
         size = 0
         while i >= self._of_size(size):
             i -= self._of_size(size)
@@ -145,7 +145,7 @@ class SparseClass(BitClass):
         return unrank_set(i >> size, size), values, variant
 
     def _literals_index(self, description: Description) -> int | None:
-        """The index of the first hypothesis that can have these literals."""
+        """Return the index of the first hypothesis that can have these literals."""
         size = len(description["features"])
         if size > self.size:
             return None
@@ -159,15 +159,33 @@ class SparseClass(BitClass):
 class Conjunctions(SparseClass, EnumeratedClass):
     """All conjunctions of at most `size` literals, a literal being a feature or its negation.
 
-    No feature occurs twice; the empty conjunction is the constant 1. They come by size, then by
-    their features, those with the lower largest feature first, then by which of them are negated.
+    No feature occurs twice in a conjunction, and the empty conjunction is the constant 1. The
+    conjunctions are ordered by size, then by their features in colexicographic order (the set with
+    the lower largest feature comes first), then by which of the features are negated.
 
     Attributes:
-        d: number of features, at least 1.
-        size: literals at most, from 0 to d.
-        complements: whether the negation of each is in the class as well (all disjunctions, and the
-            constant 0), after all conjunctions: a class closed under complement has a hypothesis
-            of error at most 1/2 on any data, as agnostic learning wants it. It costs no pass.
+        d: Number of features, at least 1 and below `2**32`.
+        size: Largest number of literals, from 0 to d. A class of more than `2**40` conjunctions is
+            refused.
+        complements: Whether the negation of each conjunction is in the class as well, after all
+            conjunctions: these are all disjunctions and the constant 0. A class closed under
+            complement has a hypothesis of error at most 1/2 on any data, which agnostic learning
+            asks for. The complements cost no further pass over the records.
+
+    Raises:
+        ParameterError: d or size is out of range, the class is too large, or complements is no
+            bool.
+
+    Examples:
+        >>> from hdp_fast.learners import Conjunctions
+        >>> conjunctions = Conjunctions(64, 2)
+        >>> len(conjunctions)
+        8193
+        >>> conjunctions.hypothesis(8192)
+        {'kind': 'conjunction', 'features': [62, 63], 'values': [0, 0], 'complement': False}
+        >>> X, y = [[1, 0, 1], [1, 1, 1], [0, 1, 1]], [0, 1, 0]
+        >>> int(Conjunctions(3, 2).errors(X, y).min())  # x0 and x1 is always right
+        0
     """
 
     d: int
@@ -200,21 +218,36 @@ class Conjunctions(SparseClass, EnumeratedClass):
 
 @dataclass(frozen=True)
 class SparseHalfspaces(SparseClass):
-    """All halfspaces over bits that weigh at most `size` features, each with 1 or -1.
+    """All halfspaces over bits whose weights are 1 or -1 on at most `size` features, else 0.
 
     Such a halfspace is 1 where at least `threshold` of its literals hold, a literal being a feature
-    or its negation: every conjunction and disjunction, and what lies between. Up to size 2 there
-    are no other halfspaces; from 3 on there are, with unequal weights. None is stored and none
-    occurs twice: |H| = 2 + sum of s 2**s C(d, s) over s from 1 to size. Real features become bits
-    by public cut points first: cut.
+    or its negation. The class contains every conjunction and disjunction of at most `size`
+    literals, and what lies between. Every halfspace over at most 2 bits is of this form; over 3
+    bits and more there are others, with unequal weights. No hypothesis is stored and none occurs
+    twice: |H| = 2 + sum of s `2**s` C(d, s) over s from 1 to size. Real features become bits by
+    public cut points, with cut.
 
-    Hypothesis 0 is the constant 1, the last one the constant 0. Between them they come by size,
-    then by their features, those with the lower largest feature first, then by which of them are
-    negated, then by threshold. The class is closed under complement.
+    Hypothesis 0 is the constant 1 and the last one the constant 0. Those between are ordered by
+    size, then by their features in colexicographic order (the set with the lower largest feature
+    comes first), then by which of the features are negated, then by threshold. The class is closed
+    under complement.
 
     Attributes:
-        d: number of features, at least 1.
-        size: literals at most, from 0 to d.
+        d: Number of features, at least 1 and below `2**32`.
+        size: Largest number of literals, from 0 to d. A class of more than `2**40` halfspaces is
+            refused.
+
+    Raises:
+        ParameterError: d or size is out of range, or the class is too large.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import SparseHalfspaces
+        >>> X = np.arange(8)[:, None] >> np.arange(3) & 1  # all records of 3 bits
+        >>> majority = X.sum(axis=1) >= 2
+        >>> halfspaces = SparseHalfspaces(3, 3)
+        >>> halfspaces.hypothesis(int(halfspaces.errors(X, majority).argmin()))
+        {'kind': 'at_least', 'threshold': 2, 'features': [0, 1, 2], 'values': [1, 1, 1]}
     """
 
     d: int
@@ -255,13 +288,24 @@ class SparseHalfspaces(SparseClass):
 
 @dataclass(frozen=True)
 class Stumps(EnumeratedClass):
-    """Single features, their negations and both constants.
+    """All single features, their negations and both constants.
 
-    Hypothesis 0 is the constant 1, 1 + 2 j is feature j, 2 + 2 j its negation, the last the
-    constant 0.
+    Hypothesis 0 is the constant 1, hypothesis 1 + 2 j is feature j, hypothesis 2 + 2 j its
+    negation, and the last one the constant 0.
 
     Attributes:
-        d: number of features, at least 1.
+        d: Number of features, at least 1 and below `2**32`.
+
+    Raises:
+        ParameterError: d is out of range.
+
+    Examples:
+        >>> from hdp_fast.learners import Stumps
+        >>> stumps = Stumps(10)
+        >>> len(stumps)
+        22
+        >>> stumps.hypothesis(8)  # the negation of feature 3
+        {'kind': 'conjunction', 'features': [3], 'values': [0], 'complement': False}
     """
 
     d: int

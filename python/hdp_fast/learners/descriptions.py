@@ -15,17 +15,20 @@ Description = dict[str, Any]
 
 
 def parse(hypothesis: Description | str) -> Description:
-    """The description as a dict of plain Python values.
+    """Validate a description and return it as a dict of plain Python values.
 
-    hypothesis: what Hypotheses.hypothesis returned, a vote of such, or either as JSON.
+    Args:
+        hypothesis: What Hypotheses.hypothesis or LinearModel.hypothesis returns, a vote among such
+            descriptions, or either of these as JSON.
 
-    Raises: ParameterError for anything else.
+    Raises:
+        ParameterError: The argument is anything else.
     """
     content = _load(hypothesis)
     kind = content.get("kind")
     fields = _KINDS.get(kind) if isinstance(kind, str) else None
     if fields is None:
-        # Not shown: until its kind is known, it may be anything that somebody took for one.
+        # The text is not shown: before its kind is known, it may be something private.
         raise ParameterError(f"kind of a hypothesis must be one of {', '.join(_KINDS)}")
     if content.keys() != {"kind", *fields}:
         refuse("hypothesis", hypothesis, f"its keys must be kind, {', '.join(fields)}")
@@ -36,9 +39,10 @@ def parse(hypothesis: Description | str) -> Description:
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value as a bool.
+    """Return the value as a bool.
 
-    Raises: ParameterError unless it is one.
+    Raises:
+        ParameterError: It is no bool.
     """
     if not isinstance(value, bool | np.bool_):
         refuse(name, value, "it must be True or False")

@@ -1,4 +1,4 @@
-"""A private learner that takes few records where a concise hypothesis will do."""
+"""A private learner that takes few records where a concise hypothesis is enough."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,23 +27,31 @@ from .exponential import ExponentialLearner
 from .hypotheses import Hypotheses, HypothesisResult, store
 
 _MOST = 1 << 62
-# Chernoff's bound holds at each of these rates, as shares of epsilon; the best of them serves.
+# Rates at which Chernoff's bound is evaluated, as shares of epsilon; the best of them counts.
 _SHARES = 1 / (1 + np.geomspace(1e-4, 1e4, 801))
 # Beyond this rate no bound improves, and exponentials overflow.
 _LARGEST_RATE = 50.0
-# A hypothesis that passes the test surely errs by such a share of alpha; the best of them serves.
+# Errors at which a hypothesis should pass the test, as shares of alpha; the cheapest counts.
 _AIMS = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8)
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 3.1 (compression version)"
 
 
 class DoublingRound(NamedTuple):
-    """One round of DoublingLearner, fixed before any record is read.
+    """One round of DoublingLearner, which is fixed before any record is read.
 
     Attributes:
-        place: of the round's class among the classes.
-        learn: records that choose a hypothesis.
-        test: records that test it.
-        threshold: noisy errors at most with which it is accepted.
+        place: Index of the round's class among the learner's classes.
+        learn: Number of records that choose a hypothesis.
+        test: Number of records that test it.
+        threshold: The hypothesis is accepted if its noisy number of errors on the test records is
+            at most this.
+
+    Examples:
+        >>> from hdp_fast.learners import Conjunctions, DoublingLearner
+        >>> classes = [Conjunctions(100, size) for size in (0, 1, 2, 3)]
+        >>> learner = DoublingLearner(classes, alpha=0.1, beta=0.05, epsilon=0.5)
+        >>> learner.rounds[1]
+        DoublingRound(place=2, learn=2014, test=1021, threshold=66)
     """
 
     place: int
@@ -58,10 +65,20 @@ class DoublingResult:
     """What DoublingLearner releases.
 
     Attributes:
-        learned: the hypothesis, ready to predict; None if no round's test accepted one.
-        place: of its class among the classes; None without a hypothesis.
-        records: how many were used: those of the rounds up to the one that accepted.
-        record: what protects them.
+        learned: The hypothesis, ready to predict; None if no round's test accepted one.
+        place: Index of its class among the learner's classes; None without a hypothesis.
+        records: Number of records that were used: those of all rounds up to the one that accepted.
+        record: What protects the records.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import Conjunctions, DoublingLearner
+        >>> classes = [Conjunctions(3, 0), Conjunctions(3, 1)]
+        >>> learner = DoublingLearner(classes, alpha=0.1, beta=1e-9, epsilon=2.0)
+        >>> X = np.arange(learner.most_records)[:, None] >> np.arange(3) & 1
+        >>> result = learner.learn(X, X[:, 1])
+        >>> result.learned.words, result.place, result.record.epsilon
+        ('x1', 1, 2.0)
     """
 
     learned: HypothesisResult | None
@@ -71,47 +88,62 @@ class DoublingResult:
 
     @property
     def released(self) -> bool:
-        """Whether there is a hypothesis. No release is part of the mechanism, not an error."""
+        """Whether there is a hypothesis; that there is none is an outcome, not an error."""
         return self.learned is not None
 
 
 @dataclass(frozen=True, eq=False)
 class DoublingLearner(Parameters):
-    """Private choice from ever larger classes, each on fresh records, until a private test accepts.
+    """Private choice from ever larger classes, on fresh records each, until a private test accepts.
 
-    Round k = 0, 1, ... may take up to n 2**k records, with the n that the first class needs. Its
-    class is the largest that this number serves; if the round before had the same, it is left out.
-    Permute-and-flip chooses a hypothesis on the first part of the round's records, and the errors
-    on the others, plus discrete Laplace noise, say whether it is accepted.
+    Round k = 0, 1, ... may take up to n `2**k` records, where n is the number that the first class
+    needs. The round's class is the largest that this number suffices for; a round with the class of
+    the round before is left out. Permute-and-flip chooses a hypothesis on the first part of the
+    round's records. The errors of that hypothesis on the rest, plus discrete Laplace noise, decide
+    whether it is accepted.
 
+    The tests take many records. In the example below the first round uses 413 records, and 3,448
+    are used if the second one accepts; ExponentialLearner over the largest class, which needs no
+    test, takes 764. The learner therefore saves records only where the largest class is far larger
+    than the concise ones and a concise one is likely to be enough.
+
+    Attributes:
+        classes: A sequence of classes of hypotheses over the same records, each contained in the
+            next.
+        alpha: Largest allowed error, in (0, 1).
+        beta: Failure probability, in (0, 1).
+        epsilon: Privacy parameter, finite and above 0.
+        rounds: The planned rounds, a tuple of DoublingRound. It is computed.
+
+    Raises:
+        ParameterError: A parameter is out of range, classes is no sequence of nonempty classes
+            whose sizes do not decrease, or `2**62` records are not enough.
+        ShapeError: The classes differ in their number of features.
+
+    Guarantee:
+        learn is pure epsilon-DP under "replace_one", on every data set. The position of a record
+        alone determines its round; the record takes part in either the choice or the test of that
+        round, and each of these is epsilon-DP whatever the rounds before released. A hypothesis
+        released from independent records errs by more than alpha with probability at most beta / 3.
+        Suppose some hypothesis of a class never errs, each class contains those before it, and
+        there are enough records. Then with probability at least 1 - beta a hypothesis that errs by
+        at most alpha is released, in the first round whose class is that one or larger. By then
+        fewer than four times the records of a round of that class itself are used.
+
+    Cost:
+        Planning takes milliseconds for each class.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 3.1, whose details are omitted there.
+
+    Examples:
         >>> from hdp_fast.learners import Conjunctions, DoublingLearner
         >>> classes = [Conjunctions(100, size) for size in (0, 1, 2, 3)]
         >>> learner = DoublingLearner(classes, alpha=0.1, beta=0.05, epsilon=0.5)
-        >>> [(each.place, each.learn, each.test) for each in learner.rounds]
+        >>> [(planned.place, planned.learn, planned.test) for planned in learner.rounds]
         [(0, 1, 412), (2, 2014, 1021), (3, 1947, 1744)]
-
-    The tests cost about as much as choosing from a class of some thousand hypotheses, so that all
-    this saves records only where the largest class is far larger than the concise ones: else
-    ExponentialLearner over the largest, which needs no test, takes fewer.
-
-    Guarantee: learn is pure epsilon-DP when one record is replaced, on every data set: which round
-        a record belongs to depends on its position alone, it counts in either the choice or the
-        test of that round, and each of these is epsilon-DP whatever the rounds before released.
-        A hypothesis released from independent records errs by more than alpha with probability at
-        most beta / 3. If some hypothesis of a class never errs, and each class holds those before
-        it, then with probability at least 1 - beta one that errs by at most alpha is released, in
-        the first round whose class is that one or larger, if there are records for it: by then they
-        are less than four times those of a round of that class itself.
-
-    Attributes:
-        classes: of hypotheses over the same records, each contained in the next.
-        alpha: error allowed, in (0, 1).
-        beta: failure probability, in (0, 1).
-        epsilon: privacy parameter, above 0.
-
-    Raises: ParameterError, ShapeError.
-    Cost: none until learn, but for the plan: milliseconds a class.
-    Source: Kasiviswanathan et al. 2011, Section 3.1, whose details are omitted there.
+        >>> learner.most_records
+        7139
     """
 
     classes: Sequence[Hypotheses]
@@ -136,7 +168,7 @@ class DoublingLearner(Parameters):
 
     @property
     def most_records(self) -> int:
-        """Records that all rounds take together."""
+        """Number of records that all rounds take together."""
         return sum(map(_records_of, self.rounds))
 
     def learn(
@@ -147,19 +179,38 @@ class DoublingLearner(Parameters):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> DoublingResult:
-        """Choose and test, round by round.
+        """Chooses and tests a hypothesis, round by round, until a test accepts.
 
-        X, y: as errors of the classes, in an order that tells nothing; n >= the records of the
-        first round, and most_records or more for all of them: rounds beyond n are left out.
-        random_state: as of ExponentialLearner.learn. budget: charged epsilon once.
+        Args:
+            X: The records, shape (n, d), as the errors methods of the classes take them, in an
+                order that does not depend on their content. n must be at least the number that the
+                first round takes. Rounds for which the records do not suffice are left out;
+                most_records suffices for all.
+            y: The labels, 0/1 of shape (n,).
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: The budget that epsilon is charged to, once, before anything is drawn; None
+                charges nothing.
 
-        Guarantee: as the class. That the records did not lead to a hypothesis is a release as well:
-            the result then has none, and no error says so. The running time is not protected: it
-            shows how many rounds there were, as the result does.
-        Raises: InsufficientSamples when n is too small for the first round; ShapeError,
-            ParameterError, BudgetExceeded; all of them before any coin is drawn or budget spent.
-        Cost: errors of each class that a round uses, on that round's records.
-        Source: as the class.
+        Returns:
+            The accepted hypothesis, or none, with the record of what protects the data.
+
+        Raises:
+            InsufficientSamples: n is smaller than the first round needs.
+            ShapeError: X does not have d columns, or y does not have n entries.
+            ParameterError: An entry of X or y lies outside its domain, or random_state or budget is
+                of another kind.
+            BudgetExceeded: The budget has less than epsilon left.
+            MemoryError: The error counts of a class do not fit into memory.
+
+        Guarantee:
+            Pure epsilon-DP under "replace_one". That the records led to no hypothesis is a release
+            as well: the result then has none, and no error is raised. The running time is not
+            protected; it shows how many rounds there were, as the result does. All errors but
+            MemoryError are raised before any coin is drawn or budget spent.
+
+        Cost:
+            For each round that runs, that of the errors method of its class on the round's records.
         """
         rng = make_stream(random_state)
         records, labels = self._prepare(X, y)
@@ -173,11 +224,11 @@ class DoublingLearner(Parameters):
         return dataclasses.replace(result, learned=learned)
 
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.uint8]]:
-        """The records as every class takes them."""
+        """Convert the records to the form that every class takes."""
         labels, records = bits("y", y), self.classes[0].prepare(X)
         if labels.shape != (len(records),):
             raise ShapeError(f"y has shape {labels.shape}, but X has {len(records)} records")
-        # Refuses records that another class does not take.
+        # This refuses records that another class does not take.
         for hypotheses in self.classes[1:]:
             hypotheses.prepare(_slice(records, 0, min(1, len(records))))
         return records, labels
@@ -207,7 +258,9 @@ class DoublingLearner(Parameters):
                 _slice(records, start, middle), labels[start:middle], random_state=rng
             )
             wrong = learned.predict(_slice(records, middle, used)) != labels[middle:used]
-            error_noise = noise.discrete_laplace(1 / Fraction(self.epsilon), random_state=rng)
+            error_noise = noise.discrete_laplace(
+                1 / noise.exact_epsilon(self.epsilon), random_state=rng
+            )
             if int(wrong.sum()) + int(error_noise) <= threshold:
                 chosen = HypothesisResult(learned.index, learned.hypothesis, self.classes[place])
                 return DoublingResult(chosen, place, used, record)
@@ -243,13 +296,14 @@ def _validate_classes(classes: Any) -> tuple[Hypotheses, ...]:
 
 
 def _plan_rounds(learner: DoublingLearner) -> Iterator[DoublingRound]:
-    """Every round that has a larger class than the one before."""
+    """Yield every round that has a larger class than the one before."""
     learners = [
         ExponentialLearner(hypotheses, epsilon=learner.epsilon) for hypotheses in learner.classes
     ]
     limit, share, last = 0, learner.beta, -1
     while last < len(learners) - 1:
-        # Round k has beta / 2**(k + 1): a third each for a bad choice, and for either wrong test.
+        # Round k may fail with probability beta / 2**(k + 1): a third of it for a bad choice, a
+        # third for accepting wrongly, and a third for rejecting wrongly.
         share /= 2
         tests = [
             (aim, *_plan_test(learner.alpha, aim, share / 3, learner.epsilon))
@@ -269,7 +323,7 @@ def _plan_rounds(learner: DoublingLearner) -> Iterator[DoublingRound]:
 def _cheapest_round(
     place: int, learner: ExponentialLearner, tests: list[tuple[float, int, int]], share: float
 ) -> DoublingRound:
-    """The round of a class with the aim that takes the fewest records."""
+    """Return the round of a class whose aim takes the fewest records."""
     sizes = [learner.sample_size(aim, share, agnostic=False) for aim, _, _ in tests]
     rounds = [
         DoublingRound(place, max(1, learn), test, threshold)
@@ -283,16 +337,16 @@ def _records_of(planned: DoublingRound) -> int:
 
 
 def _plan_test(alpha: float, aim: float, share: float, epsilon: float) -> tuple[int, int]:
-    """Records and threshold of a test that tells an error of `aim` from one of alpha.
+    """Return records and threshold of a test that separates an error of `aim` from one of alpha.
 
-    With B ~ Bin(t, e) errors, noise L and any rate 0 < s < epsilon, Markov's inequality says
+    With B ~ Bin(t, e) errors, noise L and any rate 0 < s < epsilon, Markov's inequality gives
 
         Pr[B + L <= T] <= exp(s T) (1 - alpha (1 - exp(-s)))**t M(s)          for e >= alpha
         Pr[B + L > T] <= exp(-s (T + 1)) (1 + aim (exp(s) - 1))**t M(s)       for e <= aim
 
-    where M(s) = E exp(s L) = (1 - q)**2 / ((1 - q exp(s)) (1 - q exp(-s))) with q = exp(-epsilon).
-    T is the largest for which the first is at most `share`, t found by bisection so that the second
-    is as well.
+    where M(s) = E exp(s L) = `(1 - q)**2` / ((1 - q exp(s)) (1 - q exp(-s))) with q =
+    exp(-epsilon). T is the largest threshold for which the first bound is at most `share`.
+    Bisection finds the t for which the second one is as well.
     """
     s = _SHARES * min(epsilon, _LARGEST_RATE)
     moment = (

@@ -1,4 +1,4 @@
-"""The generic private learner: a finite class, and a hypothesis of few errors chosen from it."""
+"""The generic private learner: it chooses a hypothesis of few errors from a finite class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .labelings import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
 
-# A sample size is rounded up from a little more than its formula, whose floats may fall short.
+# Sample sizes are rounded up from this much more than the formula, whose floats may fall short.
 _SLACK = 1 + 1e-12
 
 
@@ -38,23 +38,47 @@ class ExponentialResult(HypothesisResult):
     """What ExponentialLearner releases: a hypothesis, and what protects the records.
 
     Attributes:
-        index: of the chosen hypothesis in its class.
-        hypothesis: its description, a dict that JSON can carry.
-        record: what protects the records.
-        feature_names_in_: as HypothesisResult.
+        index: Index of the chosen hypothesis in its class.
+        hypothesis: Its description, a dict that JSON can carry.
+        record: What protects the records.
+        feature_names_in_: Names of the columns of the frame that it was learned from; None where
+            that had no names.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import Conjunctions, ExponentialLearner
+        >>> X = np.arange(1000)[:, None] >> np.arange(3) & 1
+        >>> y = X[:, 0] & X[:, 2]  # all other conjunctions err at least 250 times
+        >>> result = ExponentialLearner(Conjunctions(3, 2), epsilon=1.0).learn(X, y)
+        >>> result.words, result.record.epsilon
+        ('x0 and x2', 1.0)
+        >>> result.predict([[1, 0, 1], [1, 1, 0]])
+        array([1, 0], dtype=uint8)
     """
 
     record: PrivacyRecord
 
 
 class PaperSampleSize(NamedTuple):
-    """The records that the paper's theorem asks for, as printed and as corrected.
+    """The numbers of records that the paper's theorem asks for, as printed and as corrected.
 
     Attributes:
-        printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / alpha**2).
-        printed_valid: whether the failure probability is then proved to be at most beta: for
-            epsilon >= 2 alpha; below, it may be up to 1.74 beta.
-        corrected: max(6 ln(2 |H| / beta) / (epsilon alpha), 9 ln(4 |H| / beta) / (2 alpha**2)).
+        printed: 6 ln(|H| / beta) max(1 / (epsilon alpha), 1 / `alpha**2`), rounded up.
+        printed_valid: Whether epsilon >= 2 alpha. Then the union bound of the paper's proof stays
+            below beta with `printed` records if |H| >= 11 beta. Below 2 alpha it may exceed beta:
+            for epsilon <= alpha it reaches beta + 2 beta `(beta / |H|)**(1/3)`, which is 1.74 beta
+            for |H| = 2 and beta = 0.1. The failure probability itself is at most beta under
+            "replace_one" and "add_remove", since sample_size never asks for more than `printed`.
+        corrected: max(6 ln(2 |H| / beta) / (epsilon alpha), 9 ln(4 |H| / beta) / (2 `alpha**2`)),
+            rounded up. The union bound stays below beta for every epsilon.
+
+    Examples:
+        >>> from hdp_fast.learners import ExponentialLearner, Stumps
+        >>> learner = ExponentialLearner(Stumps(4), epsilon=1.0)
+        >>> learner.paper_sample_size(alpha=0.1, beta=0.1)
+        PaperSampleSize(printed=2764, printed_valid=True, corrected=2697)
+        >>> learner.sample_size(alpha=0.1, beta=0.1)  # by a sharper bound
+        896
     """
 
     printed: int
@@ -66,6 +90,32 @@ class PaperSampleSize(NamedTuple):
 class ExponentialLearner(Parameters):
     """Private choice of a hypothesis of few errors from a finite class.
 
+    The learner counts the errors of every hypothesis on the records and draws one with a
+    probability that falls exponentially with its errors.
+
+    Attributes:
+        hypotheses: One of the classes of this module, with at least one hypothesis.
+        epsilon: Privacy parameter, finite and above 0.
+        mechanism: "exponential" for the exponential mechanism, or "permute_and_flip". For a single
+            release the errors of permute-and-flip are never larger in the mean.
+        neighbors: "replace_one" where neighboring data sets differ in the content of one record, or
+            "add_remove" where one of them has a record more.
+
+    Raises:
+        ParameterError: hypotheses is no class of this module or is empty, or another parameter is
+            out of range.
+
+    Guarantee:
+        learn is pure epsilon-DP for the chosen neighbor relation, with exact coins. The exponential
+        mechanism also has epsilon-bounded range; permute-and-flip has not. A record changes each
+        error count by at most 1, and under "add_remove" it changes all of them in the same
+        direction, so that the rate is epsilon / 2 under "replace_one" and epsilon under
+        "add_remove".
+
+    Source:
+        Kasiviswanathan et al. 2011, Theorem 3.4.
+
+    Examples:
         >>> from hdp_fast.learners import Conjunctions, ExponentialLearner
         >>> learner = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
         >>> n = learner.sample_size(alpha=0.05, beta=0.05)
@@ -73,20 +123,6 @@ class ExponentialLearner(Parameters):
         9,594 records are enough for 8,193 hypotheses
         >>> learner.sample_size(alpha=0.05, beta=0.05, agnostic=False)  # if one of them never errs
         605
-
-    Guarantee: learn is pure epsilon-DP for the given neighbor relation, exact coins; the
-        exponential mechanism has epsilon-bounded range as well, permute-and-flip has not.
-        (A record changes each error count by at most 1; under "add_remove" none the other way.)
-
-    Attributes:
-        hypotheses: one of the classes of this module.
-        epsilon: privacy parameter, above 0.
-        mechanism: "exponential", or "permute_and_flip", which is never worse on its own.
-        neighbors: "replace_one" or "add_remove" of a record.
-
-    Raises: ParameterError.
-    Cost: none until learn.
-    Source: Kasiviswanathan et al. 2011, Theorem 3.4.
     """
 
     hypotheses: Hypotheses
@@ -106,7 +142,7 @@ class ExponentialLearner(Parameters):
 
     @property
     def numerics(self) -> Literal["exact"]:
-        """Errors are counted, and coins compared, in integers."""
+        """Always "exact": errors are counted and coins compared in integers."""
         return "exact"
 
     @property
@@ -116,13 +152,16 @@ class ExponentialLearner(Parameters):
         return kind(self.epsilon, neighbors=self.neighbors)
 
     def with_epsilon(self, epsilon: float) -> ExponentialLearner:
-        """The same learner with another privacy parameter.
+        """Returns the same learner with another privacy parameter.
 
-        epsilon: above 0.
+        Args:
+            epsilon: Privacy parameter, finite and above 0.
 
-        Raises: ParameterError.
-        Cost: constant.
-        Source: none.
+        Returns:
+            A new ExponentialLearner.
+
+        Raises:
+            ParameterError: epsilon is out of range.
         """
         return dataclasses.replace(self, epsilon=epsilon)
 
@@ -134,18 +173,39 @@ class ExponentialLearner(Parameters):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> ExponentialResult:
-        """Choose a hypothesis by its errors on the records.
+        """Chooses a hypothesis by its errors on the records.
 
-        X, y: as errors of the class. random_state: None draws from the operating system; an int or
-        a Generator makes a reproducible test stream that protects nobody who knows it. budget:
-        charged epsilon, before anything is drawn.
+        Args:
+            X: The records, shape (m, d), as the errors method of the class takes them.
+            y: The labels, 0/1 of shape (m,).
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: The budget that epsilon is charged to before anything is drawn; None charges
+                nothing.
 
-        Guarantee: as the class; the running time is not protected.
-        Raises: ShapeError, ParameterError, MemoryError, BudgetExceeded; all of them before any coin
-            is drawn or budget spent.
-        Cost: errors of the class, and at most about a coin for each hypothesis.
-        Source: Kasiviswanathan et al. 2011, Theorem 3.4; McSherry and Talwar 2007; McKenna and
-            Sheldon 2020.
+        Returns:
+            The chosen hypothesis, with the record of what protects the data.
+
+        Raises:
+            ShapeError: X does not have d columns, or y does not have m entries.
+            ParameterError: An entry of X or y lies outside its domain, or random_state or budget is
+                of another kind.
+            BudgetExceeded: The budget has less than epsilon left.
+            MemoryError: The error counts, or the random order of permute-and-flip, do not fit into
+                memory.
+
+        Guarantee:
+            Pure epsilon-DP for the learner's neighbor relation, with exact coins. The running time
+            is not protected. ShapeError, ParameterError and BudgetExceeded are raised before any
+            coin is drawn or budget spent.
+
+        Cost:
+            That of the errors method of the class, and in expectation at most one coin for each
+            hypothesis.
+
+        Source:
+            Kasiviswanathan et al. 2011, Theorem 3.4; McSherry and Talwar 2007; McKenna and Sheldon
+            2020.
         """
         check_random_state(random_state)
         record = self._record(random_state)
@@ -169,15 +229,30 @@ class ExponentialLearner(Parameters):
         *,
         random_state: RandomState = None,
     ) -> ExponentialResult:
-        """Choose a hypothesis by its errors on some of the records, with repetition.
+        """Chooses a hypothesis by its errors on some of the records, with repetition.
 
-        X: as prepare returned it; y: uint8 (n,); indices: int64 (m,), from 0 to n - 1;
-        random_state: as learn.
+        Args:
+            X: All n records, as prepare returned them.
+            y: Their labels, uint8 of shape (n,).
+            indices: The records to learn from, int64 of shape (m,), each from 0 to n - 1.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
 
-        Guarantee: as learn for each draw; a record that occurs k times has k times epsilon.
-        Raises: as learn.
-        Cost: as learn, and a random read for every index.
-        Source: as learn.
+        Returns:
+            The chosen hypothesis, with the record of what protects the drawn records.
+
+        Raises:
+            ShapeError: y does not have n entries, or indices is no vector of at least one entry.
+            ParameterError: indices has an entry that is no integer from 0 to n - 1, or y one other
+                than 0 and 1.
+            MemoryError: The drawn records or the error counts do not fit into memory.
+
+        Guarantee:
+            Pure epsilon-DP for each entry of indices, with exact coins. A record that occurs k
+            times is protected with k epsilon. The running time is not protected.
+
+        Cost:
+            That of learn on m records, and a random read for every index.
         """
         draws = integers("indices", indices, np.int64)
         labels, size = array("y", y), len(X)
@@ -189,26 +264,38 @@ class ExponentialLearner(Parameters):
         return self.learn(drawn, labels[draws], random_state=random_state)
 
     def restore(self, hypothesis: Description | str) -> HypothesisResult:
-        """The hypothesis that learn chose, from the description that it released.
+        """Restores the hypothesis that learn chose from the description that it released.
 
-        hypothesis: of a hypothesis of the class, a dict or its JSON.
+        Args:
+            hypothesis: Description of a hypothesis of the class, a dict or its JSON.
 
-        Raises: ParameterError for one that the class has not.
-        Cost: index of the class.
-        Source: none.
+        Returns:
+            The hypothesis, ready to predict.
+
+        Raises:
+            ParameterError: The class has no such hypothesis.
+
+        Cost:
+            That of the index method of the class.
         """
         index = self.hypotheses.index(hypothesis)
         return HypothesisResult(index, self.hypotheses.hypothesis(index), self.hypotheses)
 
     def prepare(self, X: Any) -> Any:
-        """The records in the form that learn and predict read fastest.
+        """Converts the records to the form that learn and predict read fastest.
 
-        X: as errors of the class. Returns Features for classes over bits, float64 (m, d) for
-        Halfspaces.
+        Args:
+            X: The records, shape (m, d), as the errors method of the class takes them.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            Features for classes over bits, a float64 array of shape (m, d) for Halfspaces.
+
+        Raises:
+            ShapeError: X does not have d columns.
+            ParameterError: An entry of X lies outside its domain.
+
+        Cost:
+            A pass over X.
         """
         return self.hypotheses.prepare(X)
 
@@ -221,19 +308,31 @@ class ExponentialLearner(Parameters):
         agnostic: bool = True,
         opt: float = 0.0,
     ) -> int:
-        """Records that are enough for an error of at most alpha above the least one of the class.
+        """Computes how many records are enough for an excess error of at most alpha.
 
-        alpha: excess error, in (0, 1); beta: failure probability, in (0, 1). epsilon: None means
-        the learner's own. agnostic: whether nothing is known about the least error; else it is at
-        most opt, in [0, 1), 0 if some hypothesis is always right.
+        Args:
+            alpha: Excess error over the best hypothesis of the class, in (0, 1).
+            beta: Failure probability, in (0, 1).
+            epsilon: Privacy parameter, above 0. None takes the learner's own.
+            agnostic: True if nothing is known about the error of the best hypothesis. False if that
+                error is at most `opt`.
+            opt: Bound on the error of the best hypothesis, in [0, 1). 0 means that some hypothesis
+                never errs. It is used only if agnostic is False.
 
-        Guarantee: learn with so many records, drawn independently from any distribution, chooses a
-            hypothesis that errs with probability at most the least possible plus alpha, except
-            with probability beta over records and coins.
-        Raises: ParameterError.
-        Cost: constant.
-        Source: ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon
-            under "add_remove"), for Z the worst difference of two losses: a sharper form of
+        Returns:
+            The number of records; 0 for a class of one hypothesis.
+
+        Raises:
+            ParameterError: A parameter is out of range, or `2**62` records are not enough.
+
+        Guarantee:
+            learn with that many records, drawn independently from any distribution, chooses a
+            hypothesis that errs with probability at most the least possible in the class plus
+            alpha, except with probability beta over records and coins.
+
+        Source:
+            ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon
+            under "add_remove"), for Z the worst difference of two losses. This is a sharper form of
             Kasiviswanathan et al. 2011, Theorem 3.4.
         """
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
@@ -243,14 +342,24 @@ class ExponentialLearner(Parameters):
     def paper_sample_size(
         self, alpha: float, beta: float, epsilon: float | None = None
     ) -> PaperSampleSize:
-        """The records that the paper asks for, as printed and as corrected.
+        """Computes how many records the paper's theorem asks for, as printed and as corrected.
 
-        alpha, beta, epsilon: as sample_size.
+        Args:
+            alpha: Excess error over the best hypothesis of the class, in (0, 1).
+            beta: Failure probability, in (0, 1).
+            epsilon: Privacy parameter, above 0. None takes the learner's own.
 
-        Guarantee: that of sample_size, for `corrected` records, under "replace_one".
-        Raises: ParameterError.
-        Cost: constant.
-        Source: Kasiviswanathan et al. 2011, Theorem 3.4.
+        Returns:
+            Both numbers of records, and whether the printed one is valid.
+
+        Raises:
+            ParameterError: A parameter is out of range, or `2**62` records are not enough.
+
+        Guarantee:
+            That of sample_size, for `corrected` records, under "replace_one".
+
+        Source:
+            Kasiviswanathan et al. 2011, Theorem 3.4.
         """
         alpha, beta = probability("alpha", alpha), probability("beta", beta)
         epsilon = self.epsilon if epsilon is None else positive("epsilon", epsilon)
@@ -293,29 +402,47 @@ def vc_sample_size(
     opt: float = 0.0,
     neighbors: Neighbors = Neighbors.REPLACE_ONE,
 ) -> int:
-    """Records that are enough for any class of a VC dimension on a finite domain.
+    """Computes how many records are enough for any class of a VC dimension on a finite domain.
 
-    On a domain of few points the many half-lines there are come down to few labelings:
+    On a domain of few points a class of many hypotheses, such as the half-lines below, has few
+    labelings. The learner then chooses among Labelings of the class.
 
+    Args:
+        vc: VC dimension of the class, from 0 to 1,000.
+        domain: Number of points in the domain, at least 1.
+        alpha: Excess error over the best hypothesis of the class, in (0, 1).
+        beta: Failure probability, in (0, 1).
+        epsilon: Privacy parameter, above 0.
+        agnostic: True if nothing is known about the error of the best hypothesis. False if that
+            error is at most `opt`.
+        opt: Bound on the error of the best hypothesis, in [0, 1). It is used only if agnostic is
+            False.
+        neighbors: "replace_one" or "add_remove", the relation of the learner.
+
+    Returns:
+        The number of records.
+
+    Raises:
+        ParameterError: A parameter is out of range, or `2**62` records are not enough.
+
+    Guarantee:
+        ExponentialLearner over Labelings of the class, on that many records drawn independently
+        from the domain, chooses a hypothesis that errs with probability at most the least possible
+        in the class plus alpha, except with probability beta.
+
+    Source:
+        Kasiviswanathan et al. 2011, Corollary 3.6, with the number of labelings itself in place of
+        its order of magnitude, and the exponent of ExponentialLearner.sample_size.
+
+    Examples:
         >>> import numpy as np
         >>> from hdp_fast import learners
         >>> domain = np.arange(100.0)[:, None]
-        >>> lines = learners.Halfspaces(np.ones((5_000, 1)), -np.linspace(0, 100, 5_000))
-        >>> learner = learners.ExponentialLearner(learners.Labelings(domain, lines), epsilon=1.0)
-        >>> len(learner.hypotheses), learners.sauer_bound(100, 1)
+        >>> lines = learners.Halfspaces(np.ones((1_000, 1)), -np.linspace(0, 100, 1_000))
+        >>> len(learners.Labelings(domain, lines)), learners.sauer_bound(100, 1)
         (101, 101)
         >>> learners.vc_sample_size(1, 100, alpha=0.1, beta=0.05, epsilon=1.0)
         1513
-
-    vc: VC dimension, at least 0; domain: number of points, at least 1; the others as
-    ExponentialLearner and its sample_size take them.
-
-    Guarantee: ExponentialLearner over Labelings of the class chooses from so many records,
-        independent and from the domain, as its sample_size says.
-    Raises: ParameterError.
-    Cost: that of sauer_bound.
-    Source: Kasiviswanathan et al. 2011, Corollary 3.6, with the number of labelings itself in place
-        of its order and the exponent of sample_size.
     """
     epsilon, neighbors = positive("epsilon", epsilon), _validate_neighbors(neighbors)
     rate = _error_exponent(alpha, epsilon, neighbors, agnostic, opt)
@@ -332,11 +459,11 @@ def _validate_neighbors(neighbors: Neighbors) -> Neighbors:
 def _error_exponent(
     alpha: float, epsilon: float, neighbors: Neighbors, agnostic: bool, opt: float
 ) -> float:
-    """The rate at which the probability of a hypothesis worse by alpha falls with each record."""
+    """Return the rate at which the chance of a hypothesis worse by alpha falls with each record."""
     alpha, opt = probability("alpha", alpha), probability("opt", opt, zero=True)
     flag("agnostic", agnostic)
     largest = epsilon if neighbors == Neighbors.ADD_REMOVE else epsilon / 2
-    # The two losses sum to at most 1, which bounds the smaller one.
+    # The means of the two losses sum to at most 1, which bounds the smaller one.
     bound = (1 - alpha) / 2
     low = bound if agnostic else min(opt, bound)
     if low == 0:
@@ -346,7 +473,7 @@ def _error_exponent(
 
 
 def _records_needed(hypotheses: int, rate: float, beta: float) -> int:
-    """Records with which another hypothesis than the best is chosen with probability beta."""
+    """Return the number of records at which the failure probability is beta."""
     failure = probability("beta", beta)
     if hypotheses == 1:
         return 0

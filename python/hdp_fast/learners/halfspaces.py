@@ -1,4 +1,4 @@
-"""Halfspaces over real numbers, given one by one."""
+"""Finite classes of halfspaces over real numbers, which are listed one by one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,30 @@ from .hypotheses import Errors, Hypotheses, first, read_only, reals, store
 
 @dataclass(frozen=True, eq=False)
 class Halfspaces(Hypotheses):
-    """Linear threshold functions: 1 where weights times the record plus bias is at least 0.
+    """Linear threshold functions: hypothesis i is 1 where W[i] times the record plus b[i] is >= 0.
 
-    The inner product is a sum of float64 in the order of the features, the bias last, rounded as
-    IEEE 754 has it, and of one record alone. Beside a boundary, rounding decides; but it decides in
-    the same way in every call, on any number of threads, on any machine. The functions are
-    therefore fixed ones, their errors counted exactly, and what is released with them is exact.
+    The inner product is a float64 sum in the order of the features, the bias last, with the
+    rounding of IEEE 754, and computed for each record alone. Near a boundary rounding decides the
+    label, but it decides in the same way in every call, on any number of threads and on any
+    machine. The functions are therefore fixed, their errors are counted exactly, and what is
+    released with them is exact.
 
     Attributes:
-        W: weights, finite float64 (k, d), k and d at least 1; kept as a read-only copy.
-        b: biases, finite float64 (k,); kept as a read-only copy.
+        W: The weights, finite real numbers of shape (k, d), k and d at least 1. A read-only float64
+            copy is kept.
+        b: The biases, finite real numbers of shape (k,). A read-only float64 copy is kept.
+
+    Raises:
+        ShapeError: W is not (k, d) with k and d at least 1, or b is not (k,).
+        ParameterError: An entry is no finite real number.
+
+    Examples:
+        >>> from hdp_fast.learners import Halfspaces
+        >>> lines = Halfspaces([[1.0, 1.0], [1.0, -1.0]], [-1.0, 0.0])
+        >>> lines.errors([[0.2, 0.1], [0.9, 0.8], [0.1, 0.7]], [0, 1, 0])
+        array([0, 1])
+        >>> lines.predict(0, [[0.5, 0.5]])
+        array([1], dtype=uint8)
     """
 
     W: Floats
@@ -80,5 +94,5 @@ class Halfspaces(Hypotheses):
 
 
 def _finite(name: str, value: ArrayLike, dimensions: int) -> Floats:
-    """A read-only copy of the numbers, all finite."""
+    """Return a read-only float64 copy of the numbers, which must all be finite."""
     return read_only(reals(name, value, dimensions).copy())

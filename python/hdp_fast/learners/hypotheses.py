@@ -1,4 +1,4 @@
-"""Finite classes of hypotheses: errors of all at once, predictions and descriptions by index."""
+"""Finite classes of hypotheses: they count errors, predict, and describe hypotheses by index."""
 
 from __future__ import annotations
 
@@ -22,12 +22,23 @@ Errors = NDArray[np.int64]
 
 
 class Hypotheses(ABC):
-    """A finite class of hypotheses 0, 1, ..., len() - 1, each from records to {0, 1}.
+    """A finite class of hypotheses, each of which maps a record to 0 or 1.
 
-    Iterating gives the descriptions, one at a time. This is the abstract base of the classes below.
+    The hypotheses have the indices 0, 1, ..., len() - 1. Iterating over a class yields their
+    descriptions one at a time. This is the abstract base of all classes of this module.
 
     Attributes:
-        d: number of features of a record.
+        d: Number of features of a record.
+
+    Examples:
+        >>> from hdp_fast.learners import Stumps
+        >>> stumps = Stumps(2)  # always 1, x0, not x0, x1, not x1, always 0
+        >>> len(stumps)
+        6
+        >>> stumps.errors([[0, 1], [1, 1], [1, 0]], [0, 1, 1])
+        array([1, 0, 3, 2, 1, 2])
+        >>> stumps.hypothesis(1)
+        {'kind': 'conjunction', 'features': [0], 'values': [1], 'complement': False}
     """
 
     d: int
@@ -40,52 +51,86 @@ class Hypotheses(ABC):
         return (self.hypothesis(i) for i in range(len(self)))
 
     def errors(self, X: Any, y: ArrayLike, *, threads: int | None = None) -> Errors:
-        """How many records each hypothesis gets wrong.
+        """Counts the records that each hypothesis gets wrong.
 
-        X: the records, m rows of what the class takes; y: their labels, 0/1 (m,). threads: as
-        hdp_fast.gf2.rank. Returns int64 (len(self),). Not private.
+        The counts are exact, and they are not private.
 
-        Raises: ShapeError, ParameterError, MemoryError.
-        Cost: Conjunctions, Stumps and SparseHalfspaces m / 64 word operations for each set of
-            features, whatever the signs and thresholds; lists and Parities m / 64 for each
-            literal; Halfspaces m d operations each. Some dozen bytes a hypothesis and thread.
-        Source: none.
+        Args:
+            X: The records, shape (m, d): 0/1, a BitMatrix or Features for classes over bits, finite
+                real numbers for Halfspaces.
+            y: The labels, 0/1 of shape (m,).
+            threads: Number of threads, from 1 to 1024. None takes the default of hdp_fast.gf2.rank.
+
+        Returns:
+            An int64 array of shape (len(self),).
+
+        Raises:
+            ShapeError: X does not have d columns, or y does not have m entries.
+            ParameterError: An entry of X or y lies outside its domain, or threads is out of range.
+            MemoryError: The counts do not fit into memory.
+
+        Cost:
+            Conjunctions, Stumps and SparseHalfspaces take m / 64 word operations for each set of
+            features, whatever the signs and thresholds. ConjunctionList and Parities take m / 64
+            for each literal, Halfspaces m d operations for each hypothesis. Memory is some dozen
+            bytes for each hypothesis and thread.
         """
         return self._errors(X, y, threads)
 
     def predict(self, i: int, X: Any) -> Bits:
-        """The predictions of hypothesis i on every record.
+        """Predicts with hypothesis i on every record.
 
-        i: from 0 to len(self) - 1; X: as errors. Returns uint8 (m,).
+        Args:
+            i: Index of the hypothesis, from 0 to len(self) - 1.
+            X: The records, shape (m, d), as errors takes them.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            A uint8 array of shape (m,) of 0 and 1.
+
+        Raises:
+            ShapeError: X does not have d columns.
+            ParameterError: i is out of range, or an entry of X lies outside its domain.
+
+        Cost:
+            A pass over X.
         """
         return self._predict(self._index(i), X)
 
     def hypothesis(self, i: int) -> Description:
-        """The description of hypothesis i, a dict that JSON can carry.
+        """Describes hypothesis i as a dict that JSON can carry.
 
-        i: from 0 to len(self) - 1. "kind": "conjunction" is 1 where all "features" have their
-        "values", "parity" the sum of its "features" over GF(2), both reversed if "complement";
-        "at_least" is 1 where at least "threshold" of the "features" have their "values";
-        "halfspace" is 1 where "weights" times the record plus "bias" is at least 0.
+        The value of "kind" says how the other entries are read. A "conjunction" is 1 where all
+        "features" have their "values". A "parity" is the sum of its "features" over GF(2). Both are
+        negated if "complement" is true. An "at_least" is 1 where at least "threshold" of the
+        "features" have their "values". A "halfspace" is 1 where the inner product of "weights" and
+        the record, plus "bias", is at least 0.
 
-        Raises: ParameterError.
-        Cost: that of the description.
-        Source: none.
+        Args:
+            i: Index of the hypothesis, from 0 to len(self) - 1.
+
+        Returns:
+            The description, a dict of plain Python values.
+
+        Raises:
+            ParameterError: i is out of range.
         """
         return self._hypothesis(self._index(i))
 
     def index(self, hypothesis: Description | str) -> int:
-        """The index of the hypothesis that a description means: the inverse of hypothesis().
+        """Finds the index of a described hypothesis: the inverse of hypothesis().
 
-        hypothesis: as hypothesis() describes it, or that as JSON. Returns the first such i.
+        Args:
+            hypothesis: A description as hypothesis() returns it, as a dict or as JSON.
 
-        Raises: ParameterError for one that is not in the class.
-        Cost: that of the description, for stored hypotheses a pass over them.
-        Source: none.
+        Returns:
+            The smallest index whose hypothesis has this description.
+
+        Raises:
+            ParameterError: The argument is no description, or the class does not contain the
+                hypothesis.
+
+        Cost:
+            Linear in the description; for stored hypotheses a pass over all of them.
         """
         description = parse(hypothesis)
         i = self._place(description) if description["kind"] == self._kind else None
@@ -94,19 +139,26 @@ class Hypotheses(ABC):
         return i
 
     def prepare(self, X: Any) -> Any:
-        """The records in the form that errors and predict read fastest.
+        """Converts the records to the form that errors and predict read fastest.
 
-        X: as errors. Returns Features for classes over bits, float64 (m, d) for Halfspaces.
+        Args:
+            X: The records, shape (m, d), as errors takes them.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            Features for classes over bits, a float64 array of shape (m, d) for Halfspaces.
+
+        Raises:
+            ShapeError: X does not have d columns.
+            ParameterError: An entry of X lies outside its domain.
+
+        Cost:
+            A pass over X.
         """
         return self._prepare(X)
 
     @abstractmethod
     def _place(self, description: Description) -> int | None:
-        """The only index, or the first, that can have this description, of the class's kind."""
+        """Return the first index that this description, of the class's kind, can have."""
 
     @abstractmethod
     def _prepare(self, X: Any) -> Any: ...
@@ -132,10 +184,21 @@ class HypothesisResult:
     """A hypothesis of a class, ready to predict.
 
     Attributes:
-        index: of the hypothesis in its class.
-        hypothesis: its description, a dict that JSON can carry.
-        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
-            frame with the same in another order is put in theirs.
+        index: Index of the hypothesis in its class.
+        hypothesis: Its description, a dict that JSON can carry.
+        feature_names_in_: Names of the columns of the frame that it was learned from; None where
+            that had no names. If a frame to predict on has the same columns in another order, they
+            are reordered.
+
+    Examples:
+        >>> from hdp_fast.learners import Conjunctions, ExponentialLearner
+        >>> learner = ExponentialLearner(Conjunctions(2, 2), epsilon=1.0)
+        >>> released = {"kind": "conjunction", "features": [0, 1], "values": [1, 0]}
+        >>> result = learner.restore({**released, "complement": False})
+        >>> result.words
+        'x0 and not x1'
+        >>> result.predict([[1, 0], [1, 1]])
+        array([1, 0], dtype=uint8)
     """
 
     index: int
@@ -145,33 +208,43 @@ class HypothesisResult:
 
     @property
     def words(self) -> str:
-        """The hypothesis in words, as "tall and not rich"; of nameless features x0, x1, ..."""
+        """The hypothesis in words, such as "tall and not rich"; nameless features are x0, x1."""
         names = self.feature_names_in_ or [f"x{place}" for place in range(self._hypotheses.d)]
         return describe(self.hypothesis, Features.unrelated(names))
 
     def predict(self, X: Any) -> Bits:
-        """The predictions of the hypothesis on other records.
+        """Predicts with the hypothesis on other records.
 
-        X: records as the class takes them. Returns uint8 (m,).
+        Args:
+            X: The records, shape (m, d), as the errors method of the class takes them, or a frame
+                with the columns in feature_names_in_.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            A uint8 array of shape (m,) of 0 and 1.
+
+        Raises:
+            ShapeError: X does not have d columns.
+            ParameterError: An entry of X lies outside its domain, or a column of a frame is
+                missing, unknown or repeated.
+
+        Cost:
+            A pass over X.
         """
         return self._hypotheses.predict(self.index, check_names(self.feature_names_in_, X))
 
 
 def check_class(name: str, value: object) -> None:
-    """Refuse what is no class of hypotheses.
+    """Refuse a value that is no class of hypotheses.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: The value is not an instance of Hypotheses.
     """
     if not isinstance(value, Hypotheses):
         refuse(name, value, "it must be a class of hypotheses of hdp_fast.learners")
 
 
 def store(instance: object, **values: Any) -> None:
-    """Set fields of a frozen instance, once they are validated."""
+    """Set fields of a frozen instance once they are validated."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
 
@@ -183,12 +256,12 @@ def read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def first(matches: NDArray[np.bool_]) -> int | None:
-    """The first place that is true, or None."""
+    """Return the first index where `matches` is true, or None."""
     return int(matches.argmax()) if matches.any() else None
 
 
 def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
-    """The value as an array of finite numbers, without a copy where it is float64."""
+    """Return the value as a finite float64 array, without a copy where it is one already."""
     values = numbers(name, value)
     if values.ndim != dimensions:
         rule = f"it must have {dimensions} dimension(s)"

@@ -1,4 +1,4 @@
-"""Classes of the hypotheses that differ on a finite domain."""
+"""Classes that keep one hypothesis for each labeling of a finite domain."""
 
 from __future__ import annotations
 
@@ -15,23 +15,40 @@ from ..exceptions import ParameterError
 from .descriptions import Description
 from .hypotheses import Errors, Hypotheses, check_class, read_only, store
 
-# The sum of so many binomials takes a second.
+# A sum of this many binomials takes a second.
 _MOST_DIMENSIONS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class Labelings(Hypotheses):
-    """One hypothesis of a class for each labeling of a finite domain that the class has.
+    """One hypothesis of a class for each labeling of a finite domain that the class contains.
 
-    On the domain nothing is lost, and as few hypotheses as Sauer's lemma allows are left, whatever
-    the size of the class: at most sauer_bound(D, its VC dimension). Of those with the same labels
-    the first one is kept. Records outside the domain are read as the class reads them; the privacy
-    of a choice does not depend on the domain, its accuracy does. The domain must be public.
+    On the domain no labeling is lost, and at most sauer_bound(D, VC dimension) hypotheses are left,
+    however large the class is. Among hypotheses with the same labels the first one is kept. Records
+    outside the domain are read as the class reads them. The privacy of a choice does not depend on
+    the domain, its accuracy does. The domain must be public.
 
     Attributes:
-        domain: D records as the class takes them, D at least 1.
-        hypotheses: the class, which must be small enough to be enumerated once.
-        indices: int64, ascending: which hypotheses of the class are kept.
+        domain: The D points of the domain, records as the class takes them, D at least 1.
+        hypotheses: The class, which must be small enough to be enumerated once.
+        indices: The kept hypotheses, an ascending int64 array of indices into the class. It is
+            computed.
+
+    Raises:
+        ParameterError: The domain has no point or an entry outside its domain, or hypotheses is no
+            class of this module.
+        ShapeError: The domain does not have the features of the class.
+
+    Cost:
+        A prediction on the domain for each hypothesis of the class.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import Halfspaces, Labelings
+        >>> half_lines = Halfspaces(np.ones((500, 1)), -np.linspace(0, 10, 500))  # x >= threshold
+        >>> domain = np.arange(10.0)[:, None]
+        >>> len(half_lines), len(Labelings(domain, half_lines))
+        (500, 11)
     """
 
     domain: Any
@@ -77,13 +94,30 @@ class Labelings(Hypotheses):
 
 
 def sauer_bound(domain: int, vc: int) -> int:
-    """How many labelings of a domain a class of this VC dimension has at most.
+    """Bounds the number of labelings of a domain by a class of given VC dimension.
 
-    domain: number of points, at least 1; vc: VC dimension, at least 0.
+    Args:
+        domain: Number of points in the domain, at least 1.
+        vc: VC dimension of the class, from 0 to 1,000.
 
-    Raises: ParameterError.
-    Cost: min(domain, vc) multiplications.
-    Source: Sauer's lemma: the sum of C(domain, i) over i from 0 to vc.
+    Returns:
+        The sum of C(domain, i) over i from 0 to vc, an exact int.
+
+    Raises:
+        ParameterError: domain or vc is out of range.
+
+    Cost:
+        min(domain, vc) + 1 binomial coefficients.
+
+    Source:
+        Sauer's lemma (Sauer 1972).
+
+    Examples:
+        >>> from hdp_fast.learners import sauer_bound
+        >>> sauer_bound(100, 1)
+        101
+        >>> sauer_bound(100, 2)
+        5051
     """
     points, dimension = nonnegative_int("domain", domain), nonnegative_int("vc", vc)
     if not points:

@@ -1,4 +1,4 @@
-"""Linear models of a bounded norm, and the records that they are made from."""
+"""Linear models of bounded norm, and the records that they are learned from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .descriptions import Description
 
 @dataclass(frozen=True)
 class ValidRows:
-    """Validated records: finite, C-contiguous, float32 or float64; names of their columns."""
+    """Validated records, finite and C-contiguous, in float32 or float64, and their column names."""
 
     entries: NDArray[Any]
     names: FeatureNames = None
@@ -32,14 +32,14 @@ class ValidRows:
 
 @dataclass(frozen=True)
 class LinearLoss:
-    """The loss of a linear model's scores, and the bounds that it is stated for.
+    """The loss of a linear model's scores, and the bounds for which it is stated.
 
     Attributes:
-        name: as PrivateSGD takes it.
-        threshold: of "huber".
-        norm_bound: records are shrunk to this norm.
-        label_bound: None for labels 0 and 1, else real labels are clipped to it.
-        largest: the largest loss of any model in the ball on any record within the bounds.
+        name: Name of the loss, as PrivateSGD takes it.
+        threshold: Threshold of the Huber loss.
+        norm_bound: Norm to which records are shrunk.
+        label_bound: None for labels 0 and 1; otherwise real labels are clipped to this magnitude.
+        largest: Largest loss of any model in the ball on any record within the bounds.
     """
 
     name: str
@@ -54,13 +54,25 @@ class LinearModel:
     """What PrivateSGD learns: the score of a record is its inner product with the weights.
 
     Attributes:
-        weights: float64 (d,), read-only; their norm is at most the learner's radius.
-        loss: that it was learned by, with its bounds.
-        record: what protects the records, or the agents of local.learn_by_descent; None without
-            noise, and where the draws came from weights, for whose rounds only the whole run can
-            account.
-        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
-            frame with the same in another order is put in theirs.
+        weights: The weights, float64 of shape (d,), read-only. Their norm is at most the learner's
+            radius.
+        loss: The loss that was minimized, with its bounds.
+        record: What protects the records, or the agents of local.learn_by_descent. None without
+            noise. Also None where the draws came from DenseWeights or from given indices, since
+            only the whole run can account for its rounds.
+        feature_names_in_: Names of the columns of the frame that it was learned from; None where
+            that had no names. If a frame to predict on has the same columns in another order, they
+            are reordered.
+
+    Examples:
+        >>> import math
+        >>> import numpy as np
+        >>> from hdp_fast.learners import PrivateSGD
+        >>> X, y = np.tile([[0.6, 0.1], [-0.6, 0.2]], (100, 1)), np.tile([1, 0], 100)
+        >>> learner = PrivateSGD(loss="logistic", steps=200, batch_size=20, epsilon=math.inf)
+        >>> model = learner.learn(X, y)  # without privacy
+        >>> model.predict([[0.5, 0.0], [-0.5, 0.0]])
+        array([1, 0], dtype=uint8)
     """
 
     weights: Floats
@@ -70,43 +82,72 @@ class LinearModel:
 
     @property
     def hypothesis(self) -> Description:
-        """A dict that JSON can carry; the bias is 0, a constant column has its weight."""
+        """A description that JSON can carry; the bias is 0, since an intercept is a column of X."""
         return {"kind": "linear", "weights": self.weights.tolist(), "bias": 0.0}
 
     def scores(self, X: Any) -> Floats:
-        """The inner product of the weights with every record, shrunk to the row bound.
+        """Computes the inner product of the weights with every record, shrunk to norm_bound.
 
-        X: finite real numbers (m, d), or what prepare made of them; float32 is multiplied as such.
-        Returns float64 (m,), at most radius * norm_bound in magnitude, up to rounding.
+        Args:
+            X: Finite real numbers of shape (m, d), m at least 1, or what the learner's prepare
+                returned. float32 records are multiplied in float32.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            A float64 array of shape (m,), at most radius * norm_bound in magnitude, up to rounding.
+
+        Raises:
+            ShapeError: X does not have two dimensions, an entry and d columns.
+            ParameterError: An entry of X is no finite real number, or a column of a frame is
+                missing, unknown or repeated.
+
+        Cost:
+            A pass over X.
         """
         rows = validate_rows(X, self.feature_names_in_)
         records = core_arguments(rows, np.zeros(len(rows)))
         return _core.linear_scores(records, self.loss.norm_bound, self.weights)
 
     def predict(self, X: Any) -> NDArray[np.uint8]:
-        """1 where the score is at least 0.
+        """Predicts 1 where the score is at least 0.
 
-        X: as scores. Returns uint8 (m,).
+        Args:
+            X: The records, shape (m, d), as scores takes them.
 
-        Raises: as scores.
-        Cost: as scores.
-        Source: none.
+        Returns:
+            A uint8 array of shape (m,) of 0 and 1.
+
+        Raises:
+            ShapeError: X does not have two dimensions, an entry and d columns.
+            ParameterError: An entry of X is no finite real number, or a column of a frame is
+                missing, unknown or repeated.
+
+        Cost:
+            A pass over X.
         """
         return (self.scores(X) >= 0).view(np.uint8)
 
     def losses(self, X: Any, y: ArrayLike) -> Floats:
-        """The loss on every record as a share of the largest possible one.
+        """Computes the loss on every record as a share of the largest possible loss.
 
-        X: as scores; y: (m,), as the learner takes them. Returns float64 (m,), in [0, 1]; times the
-        loss's largest they are the losses themselves.
+        Args:
+            X: The records, shape (m, d), as scores takes them.
+            y: The labels, shape (m,), as the learner takes them.
 
-        Raises: as scores.
-        Cost: as scores.
-        Source: Kohen and Sheffet 2022, Algorithm 4, with the largest loss itself for LD.
+        Returns:
+            A float64 array of shape (m,) in [0, 1]. Multiplied by loss.largest they are the losses
+            themselves.
+
+        Raises:
+            ShapeError: X does not have two dimensions, an entry and d columns, or y does not have m
+                entries.
+            ParameterError: An entry of X or y lies outside its domain, or a column of a frame is
+                missing, unknown or repeated.
+
+        Cost:
+            A pass over X.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 4, with the largest loss itself for LD.
         """
         loss, rows = self.loss, validate_rows(X, self.feature_names_in_)
         records = core_arguments(rows, validate_labels(y, len(rows), loss.label_bound))
@@ -116,11 +157,15 @@ class LinearModel:
 
 
 def validate_rows(X: Any, kept: FeatureNames = None) -> ValidRows:
-    """The records, validated unless they have been.
+    """Validate the records; pass validated ones through.
 
-    kept: the names of the columns that were learned from, whose order they are put in.
+    Args:
+        X: Records, or validated ones.
+        kept: Names of the columns that were learned from, in whose order the columns are put.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: X does not have two dimensions and an entry.
+        ParameterError: An entry is no finite real number, or the names of the columns differ.
     """
     names = X.names if isinstance(X, ValidRows) else names_of(X)
     order = None if kept is None or names is None else find_order(kept, names)
@@ -131,14 +176,16 @@ def validate_rows(X: Any, kept: FeatureNames = None) -> ValidRows:
 
 
 def core_arguments(rows: ValidRows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
-    """Records and labels as arguments of the compiled module."""
+    """Return records and labels as arguments of the compiled module."""
     return rows.entries.reshape(-1), rows.entries.shape[1], labels
 
 
 def validate_labels(y: ArrayLike, n: int, bound: float | None) -> Floats:
-    """Labels as the losses take them: -1 and 1 for bits, or real numbers clipped to the bound.
+    """Return labels as the losses take them: -1 and 1 for bits, or real numbers within the bound.
 
-    Raises: ShapeError unless there are n of them, ParameterError for other labels.
+    Raises:
+        ShapeError: y does not have n entries.
+        ParameterError: An entry is no label.
     """
     if bound is None:
         labels = bits("y", y).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Literals of bits: cut from real features, joined in lists, and sets of features by rank."""
+"""Literals over bits: cuts of real features, lists of literals, and the ranks of feature sets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from .hypotheses import read_only, reals
 
 
 def validate_width(name: str, value: Any) -> int:
-    """The value as a number of features.
+    """Return the value as a number of features.
 
-    Raises: ParameterError unless it lies in [1, 2**32).
+    Raises:
+        ParameterError: It does not lie in [1, `2**32`).
     """
     width = nonnegative_int(name, value)
     if not 0 < width < 1 << 32:
@@ -31,15 +32,31 @@ def validate_width(name: str, value: Any) -> int:
 
 
 def cut(X: ArrayLike, points: Sequence[ArrayLike]) -> Bits:
-    """Bits that say whether a real feature is at least a cut point.
+    """Turns real features into bits that say whether a feature is at least a cut point.
 
-    X: finite numbers (m, d). points: for each column of X its cut points, none or more, in any
-    order; they must be public, never computed from private records. Returns uint8 (m, k), k the
-    number of points, column by column of X.
+    Args:
+        X: Finite real numbers of shape (m, d).
+        points: A sequence of d sequences: the cut points of each column of X, none or more, in any
+            order. They must be public, never computed from private records.
 
-    Raises: ShapeError, ParameterError.
-    Cost: m comparisons for each cut point.
-    Source: none.
+    Returns:
+        A uint8 array of shape (m, k), where k is the number of all points. The bits of a column of
+        X stand next to each other, in the order of its points.
+
+    Raises:
+        ShapeError: X does not have two dimensions, points does not have d entries, or one of these
+            is no vector.
+        ParameterError: An entry of X or of points is no finite real number.
+
+    Cost:
+        m comparisons for each cut point.
+
+    Examples:
+        >>> from hdp_fast.learners import cut
+        >>> people = [[34.0, 1.62], [58.0, 1.80]]  # age, height
+        >>> cut(people, [[30, 40, 50], [1.70]])
+        array([[1, 0, 0, 0],
+               [1, 1, 1, 1]], dtype=uint8)
     """
     records = reals("X", X, 2)
     if len(points) != records.shape[1]:
@@ -56,7 +73,7 @@ def cut(X: ArrayLike, points: Sequence[ArrayLike]) -> Bits:
 
 
 def evaluate_at_least(description: Description, features: Features) -> Bits:
-    """Bits that say whether at least `threshold` of the described literals hold."""
+    """Return bits that say where at least `threshold` of the described literals hold."""
     places, values = description["features"], description["values"]
     lists = list_literals([[j] for j in places], [[v] for v in values], features.shape[1])
     count = np.zeros(len(features), np.int64)
@@ -68,20 +85,20 @@ def evaluate_at_least(description: Description, features: Features) -> Bits:
 def list_literals(
     features: Sequence[Sequence[int]], values: Sequence[Sequence[int]], d: int
 ) -> _core.Lists:
-    """Conjunctions of literals: the i-th is 1 where its features have its values."""
+    """Return conjunctions of literals: the i-th is 1 where its features have its values."""
     zeros, ones = required_values(features, values, d)
     return _core.Lists(ones, zeros)
 
 
 def list_parity(features: Sequence[int], d: int) -> _core.Lists:
-    """The sum of these features over GF(2)."""
+    """Return the sum of these features over GF(2)."""
     return _core.Lists(make_mask(features, d), None)
 
 
 def required_values(
     features: Sequence[Sequence[int]], values: Sequence[Sequence[int]], d: int
 ) -> Bits:
-    """Masks (2, k, d) of the features that must be 0 and 1 in each of k conjunctions."""
+    """Return masks (2, k, d) of the features that must be 0, and 1, in each of k conjunctions."""
     masks = np.zeros((2, len(features), d), np.uint8)
     for i, (columns, bits) in enumerate(zip(features, values, strict=True)):
         masks[bits, i, columns] = 1
@@ -89,14 +106,14 @@ def required_values(
 
 
 def make_mask(features: Sequence[int], d: int) -> Bits:
-    """The mask (1, d) of some features."""
+    """Return the mask (1, d) of some features."""
     mask = np.zeros((1, d), np.uint8)
     mask[0, list(features)] = 1
     return mask
 
 
 def validate_masks(name: str, value: Any) -> Bits:
-    """A read-only copy of 0/1 (k, d), k and d at least 1."""
+    """Return a read-only copy of 0/1 (k, d), k and d at least 1."""
     try:
         packed = value if isinstance(value, BitMatrix) else BitMatrix.from_dense(value)
     except (ShapeError, ParameterError) as error:
@@ -107,17 +124,17 @@ def validate_masks(name: str, value: Any) -> Bits:
 
 
 def list_members(mask: Bits) -> list[int]:
-    """The features of a mask (d,)."""
+    """Return the features of a mask (d,)."""
     return [int(j) for j in np.flatnonzero(mask)]
 
 
 def rank_set(features: Sequence[int]) -> int:
-    """The rank C(c_1, 1) + ... + C(c_k, k) of the features c_1 < ... < c_k."""
+    """Return the rank C(c_1, 1) + ... + C(c_k, k) of the features c_1 < ... < c_k."""
     return sum(math.comb(feature, k) for k, feature in enumerate(features, 1))
 
 
 def unrank_set(rank: int, size: int) -> list[int]:
-    """The features of a rank: the inverse of rank_set."""
+    """Return the features of a rank: the inverse of rank_set."""
     features: list[int] = []
     for k in range(size, 0, -1):
         low, high = k - 1, k

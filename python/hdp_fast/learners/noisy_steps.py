@@ -1,4 +1,4 @@
-"""Steps that add noise to sums over drawn batches: what they cost, and the noise that they need."""
+"""Steps that add noise to sums over drawn batches: their privacy, and the noise that they need."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Numerics = Literal["exact", "idealized"]
 
 _MOST_RUNS = 1 << 40
 _MOST_RECORDS = 1 << 62
-# Below what the core draws exactly, and far above what leaves anything to learn from.
+# Less than the most that the core draws exactly, and far too much to learn anything.
 _LARGEST_NOISE = 2.0**28
-# Stated where (0, delta)-DP holds already; a record wants a number above 0.
+# Stated where (0, delta)-DP holds already, since a record needs an epsilon above 0.
 _LEAST_EPSILON = 1e-9
-# The range in which noise is searched, in Lipschitz constants, and by how much it is increased
+# The range in which noise multipliers are searched, and the factor by which one is increased
 # where rounding leaves it just too small.
 _LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
 
@@ -43,9 +43,17 @@ class SGDGuarantees(NamedTuple):
     """The epsilon of the same run with either kind of noise.
 
     Attributes:
-        exact: of discrete Gaussian noise on integers, by its own Renyi divergence.
-        idealized: of Gaussian noise as real numbers would have it.
-        delta: of both.
+        exact: Epsilon with discrete Gaussian noise on integers, by the bound that zCDP sets to its
+            Renyi divergence.
+        idealized: Epsilon with Gaussian noise, if floats were real numbers.
+        delta: The delta of both.
+
+    Examples:
+        >>> from hdp_fast.learners import PrivateSGD
+        >>> learner = PrivateSGD(loss="hinge", steps=100, noise_multiplier=1.0)
+        >>> epsilons = learner.guarantees(n=10_000)
+        >>> print(f"{epsilons.exact:.2f} and {epsilons.idealized:.2f} at {epsilons.delta}")
+        0.94 and 0.54 at 1e-06
     """
 
     exact: float
@@ -55,19 +63,19 @@ class SGDGuarantees(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisySteps(Parameters):
-    """Steps of which each adds Gaussian noise to a sum over records drawn with replacement.
+    """Steps each of which adds Gaussian noise to a sum over records drawn with replacement.
 
     Attributes:
-        steps: at least 1.
-        batch_size: records drawn in a step, at least 1.
-        epsilon: of one run on uniform draws, for which learn calibrates the noise; math.inf for no
-            privacy. Either this or noise_multiplier must be given.
-        noise_multiplier: standard deviation of the noise, in units of the largest norm of a
+        steps: Number of steps, at least 1.
+        batch_size: Number of records drawn in a step, from 1 to `2**32`.
+        epsilon: Privacy parameter of one run on uniform draws, for which learn calibrates the
+            noise; math.inf for no privacy. Exactly one of epsilon and noise_multiplier must be set.
+        noise_multiplier: Standard deviation of the noise, in units of the largest norm of a
             record's part in the sum.
         numerics: "exact" or "idealized".
-        delta: at which a run states its epsilon.
-        calibrated_for: records that the noise was calibrated for, as calibrate has it; fewer are
-            refused. None for noise that was chosen otherwise.
+        delta: Privacy parameter at which a run states its epsilon.
+        calibrated_for: Number of records that calibrate found the noise for; fewer are refused.
+            None for noise that was chosen otherwise.
     """
 
     steps: int
@@ -90,7 +98,7 @@ class NoisySteps(Parameters):
         )
 
     def _validate_noise(self) -> None:
-        """Exactly one of epsilon and noise_multiplier: nobody is left without noise by chance."""
+        """Require exactly one of epsilon and noise_multiplier: no noise is left out by chance."""
         epsilon, noise = self.epsilon, self.noise_multiplier
         if (epsilon is None) == (noise is None):
             rule = "one of them must be given: epsilon = math.inf for no privacy"
@@ -106,14 +114,15 @@ class NoisySteps(Parameters):
 
     @property
     def is_private(self) -> bool:
-        """Whether it adds noise, or will when it learns."""
+        """Whether noise is added, now or once learn has found it for epsilon."""
         return self.epsilon != math.inf
 
     @property
     def step(self) -> Mechanism:
         """One step on records already drawn, as accounting takes it.
 
-        Raises: ParameterError without noise, and before its noise is calibrated.
+        Raises:
+            ParameterError: There is no noise, or it has not been calibrated yet.
         """
         if self.noise_multiplier is None:
             self._refuse_uncalibrated()
@@ -121,17 +130,27 @@ class NoisySteps(Parameters):
         return _make_step(self.noise_multiplier, self.numerics)
 
     def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
-        """The cost of `rounds` runs, as accounting.epsilon and accounting.delta take it.
+        """Composes `rounds` runs, as accounting.epsilon and accounting.delta take it.
 
-        rate: the largest probability of any record in a draw: 1 / n for learn, `rate` of
-        DenseWeights for learn_weighted. rounds: at least 1.
+        Args:
+            rate: Largest probability of any record in a draw, in (0, 1]: 1 / n for learn, the rate
+                of DenseWeights for learn_weighted.
+            rounds: Number of runs, at least 1.
 
-        Guarantee: so many runs, chosen adaptively, are as private under replace_one as the
-            composition says.
-        Raises: ParameterError, also without noise.
-        Cost: constant.
-        Source: Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the
-            sum by at most 2 b L, and accounting.Subsampled mixes over b.
+        Returns:
+            One subsampled mechanism and the number of its steps in all runs, as a list of one pair.
+
+        Raises:
+            ParameterError: A parameter is out of range, there is no noise, or it has not been
+                calibrated yet.
+
+        Guarantee:
+            The runs, chosen adaptively, are as private under "replace_one" as the composition
+            states.
+
+        Source:
+            Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the sum
+            by at most 2 b L, and accounting.Subsampled mixes over b.
         """
         subsampled = Subsampled(self.step, draws=self.batch_size, rate=rate)
         return [(subsampled, self._steps_of(rounds))]
@@ -145,18 +164,34 @@ class NoisySteps(Parameters):
         kappa: float | None = None,
         rounds: int = 1,
     ) -> Self:
-        """The same learner with the least noise at which `rounds` runs are private.
+        """Finds the least noise with which `rounds` runs are private.
 
-        epsilon: above 0; n: records, at least 1; delta: None means the learner's own; kappa:
-        density of the weights, in (0, 1]; None for learn, whose draws are uniform. rounds: at
-        least 1.
+        Args:
+            epsilon: Privacy parameter of all runs together, finite and above 0.
+            n: Number of records, at least 1.
+            delta: Privacy parameter in (0, 1); None takes the learner's own.
+            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
+                learn, whose draws are uniform.
+            rounds: Number of runs, at least 1.
 
-        Guarantee: the runs are (epsilon, delta)-DP, by composition. Fewer than n records, for which
-            they would be less private, are refused by the result.
-        Raises: ParameterError, also when no noise is enough.
-        Cost: about 25 calls of accounting.delta, seconds in all, once in a process: the noise of
-            the last 1,024 settings is kept. Its beginning and end are logged at INFO.
-        Source: bisection.
+        Returns:
+            The same learner with the noise in place of its epsilon, and with `delta` and
+            calibrated_for = n. The multiplier lies in [0.1, 1e6] and is the least there within
+            about 1e-5 of itself.
+
+        Raises:
+            ParameterError: A parameter is out of range, or noise up to 1e6 is not enough.
+
+        Guarantee:
+            The runs are (epsilon, delta)-DP under "replace_one", by composition. With fewer than n
+            records they would be less private, and the returned learner refuses them.
+
+        Cost:
+            About 25 calls of accounting.delta, seconds in all, once in a process: the noise of the
+            last 1,024 settings is kept. Beginning and end are logged at INFO.
+
+        Source:
+            Bisection.
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
         delta = self.delta if delta is None else probability("delta", delta)
@@ -165,7 +200,7 @@ class NoisySteps(Parameters):
         try:
             multiplier = _find_noise(self.numerics, self.batch_size, rate, steps, goal, delta)
         except ParameterError as error:
-            # All arguments have been checked: what is left is noise that is not enough.
+            # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
         log_stage("learners.%s: noise multiplier %g", name, multiplier)
@@ -179,14 +214,31 @@ class NoisySteps(Parameters):
         kappa: float | None = None,
         rounds: int = 1,
     ) -> int:
-        """The fewest records, within 1e-5 of their number, for which `rounds` runs are private.
+        """Finds how few records suffice, within 1e-5 of their number, for `rounds` private runs.
 
-        epsilon, delta, kappa, rounds: as calibrate.
+        Args:
+            epsilon: Privacy parameter of all runs together, above 0.
+            delta: Privacy parameter in (0, 1); None takes the learner's own.
+            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
+                learn, whose draws are uniform.
+            rounds: Number of runs, at least 1.
 
-        Guarantee: with so many records or more the runs are (epsilon, delta)-DP, by composition.
-        Raises: ParameterError, also without noise.
-        Cost: about 25 calls of accounting.delta.
-        Source: bisection.
+        Returns:
+            The number of records.
+
+        Raises:
+            ParameterError: A parameter is out of range, there is no noise, it has not been
+                calibrated yet, or no number of records up to about 1e15 is enough.
+
+        Guarantee:
+            With that many records or more the runs are (epsilon, delta)-DP under "replace_one", by
+            composition.
+
+        Cost:
+            About 25 calls of accounting.delta.
+
+        Source:
+            Bisection over the rate.
         """
         rate = accounting.largest_rate(
             self.step,
@@ -205,14 +257,27 @@ class NoisySteps(Parameters):
         kappa: float | None = None,
         rounds: int = 1,
     ) -> SGDGuarantees:
-        """The epsilon of `rounds` runs with exact and with idealized noise, side by side.
+        """Computes the epsilon of `rounds` runs with exact and with idealized noise, side by side.
 
-        n, delta, kappa, rounds: as calibrate.
+        Args:
+            n: Number of records, at least 1.
+            delta: Privacy parameter in (0, 1); None takes the learner's own.
+            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
+                learn, whose draws are uniform.
+            rounds: Number of runs, at least 1.
 
-        Guarantee: each is that of the composition with the noise that it names.
-        Raises: ParameterError, also without noise.
-        Cost: two calls of accounting.epsilon.
-        Source: as composition.
+        Returns:
+            Both epsilons and the delta at which they hold; an epsilon is infinite where none holds.
+
+        Raises:
+            ParameterError: A parameter is out of range, there is no noise, or it has not been
+                calibrated yet.
+
+        Guarantee:
+            Each epsilon is that of the composition with the noise that it names.
+
+        Cost:
+            Two calls of accounting.epsilon.
         """
         delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
 
@@ -223,9 +288,22 @@ class NoisySteps(Parameters):
         return SGDGuarantees(epsilon("exact"), epsilon("idealized"), delta)
 
     def uniform_record(self, n: int, random_state: RandomState) -> PrivacyRecord:
-        """What protects n records that are drawn uniformly.
+        """States what protects n records that one run draws from uniformly.
 
-        Raises: ParameterError where no epsilon holds.
+        Args:
+            n: Number of records, at least 1.
+            random_state: What the run draws from, as learn takes it; the record names its kind.
+
+        Returns:
+            The record of the run, with its epsilon at the learner's delta.
+
+        Raises:
+            ParameterError: n is out of range, there is no noise, it has not been calibrated yet, or
+                no epsilon holds.
+
+        Guarantee:
+            The record states the composition at rate 1 / n under "replace_one". Nothing is drawn or
+            spent.
         """
         epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)
         if epsilon == math.inf:
@@ -247,9 +325,10 @@ class NoisySteps(Parameters):
         return dataclasses.replace(self, epsilon=None, noise_multiplier=multiplier, **others)
 
     def _refuse_uncalibrated(self) -> None:
-        """Refuse an epsilon whose noise depends on what only calibrate is told.
+        """Refuse an epsilon whose noise depends on arguments that only calibrate has.
 
-        Raises: ParameterError.
+        Raises:
+            ParameterError: The learner has a finite epsilon and no noise yet.
         """
         if self.noise_multiplier is None and self.is_private:
             rule = "only learn finds the noise for it: use calibrate, or give noise_multiplier"
@@ -258,7 +337,8 @@ class NoisySteps(Parameters):
     def _refuse_fewer(self, n: int) -> None:
         """Refuse fewer records than the noise was calibrated for.
 
-        Raises: InsufficientSamples.
+        Raises:
+            InsufficientSamples: n is smaller.
         """
         if self.calibrated_for is not None and n < self.calibrated_for:
             rule = f"the noise is calibrated for {self.calibrated_for:,}: calibrate it for n = {n}"
@@ -269,7 +349,7 @@ class NoisySteps(Parameters):
 
 
 def _make_step(multiplier: float, numerics: Numerics) -> Mechanism:
-    """A step with this noise, on records already drawn."""
+    """Return a step with this noise, on records already drawn."""
     mu = 2 / multiplier
     return ZCDP(mu**2 / 2) if numerics == "exact" else GaussianMechanism(mu)
 
@@ -278,9 +358,10 @@ def _make_step(multiplier: float, numerics: Numerics) -> Mechanism:
 def _find_noise(
     numerics: Numerics, draws: int, rate: float, steps: int, epsilon: float, delta: float
 ) -> float:
-    """The least multiplier at which so many steps are private.
+    """Find the least multiplier at which `steps` steps are private.
 
-    Raises: ParameterError where no noise is enough.
+    Raises:
+        ParameterError: No noise is enough.
     """
 
     def make_mechanism(multiplier: float) -> Mechanism:
@@ -294,7 +375,7 @@ def _find_noise(
         low=_LEAST_NOISE,
         high=_MOST_NOISE,
     )
-    # The search for an epsilon ends above it: a budget of the given one must be enough.
+    # accounting.epsilon ends slightly above the least one, but a budget of this must be enough.
     while accounting.epsilon([(make_mechanism(multiplier), steps)], delta) > epsilon:
         multiplier *= _INCREASE
     return multiplier

@@ -1,4 +1,4 @@
-"""A linear learner that protects nobody, for runs that need not."""
+"""A linear learner that is not private, for runs that need no privacy."""
 
 from __future__ import annotations
 
@@ -27,12 +27,22 @@ class SeparatorResult:
     """What LinearSeparator learns: 1 where weights times the record plus bias is at least 0.
 
     Attributes:
-        weights: float64 (d,), read-only.
-        bias: a number; 0.0 without an intercept.
-        errors: how many of the different records learned from it gets wrong, or leaves on its
-            boundary; 0 if they could be separated. Not private.
-        feature_names_in_: names of the columns of the frame that it was learned from, else None; a
-            frame with the same in another order is put in theirs.
+        weights: The weights, float64 of shape (d,), read-only.
+        bias: The bias; 0.0 without an intercept.
+        errors: Number of different training records that the halfspace gets wrong or that lie on
+            its boundary. 0 means that it separates them. The number is not private.
+        feature_names_in_: Names of the columns of the frame that it was learned from; None where
+            that had no names. If a frame to predict on has the same columns in another order, they
+            are reordered.
+
+    Examples:
+        >>> from hdp_fast.learners import LinearSeparator
+        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [2.0, 1.0]], [0, 1, 0, 1]
+        >>> result = LinearSeparator().learn(X, y)
+        >>> result.errors, sorted(result.hypothesis)
+        (0, ['bias', 'kind', 'weights'])
+        >>> result.predict([[5.0, 1.0], [1.0, 5.0]])
+        array([1, 0], dtype=uint8)
     """
 
     weights: NDArray[np.float64]
@@ -42,17 +52,26 @@ class SeparatorResult:
 
     @property
     def hypothesis(self) -> dict[str, Any]:
-        """Its description, a dict that JSON can carry: "kind": "halfspace", "weights", "bias"."""
+        """Its description: "kind" ("halfspace"), "weights", "bias". JSON can carry it."""
         return {"kind": "halfspace", "weights": self.weights.tolist(), "bias": self.bias}
 
     def predict(self, X: ArrayLike) -> Bits:
-        """What it says of records, in the precision of their dtype.
+        """Predicts the labels of records, computing in the precision of their dtype.
 
-        X: real numbers (m, d). Returns uint8 (m,).
+        Args:
+            X: Real numbers of shape (m, d), m at least 1, or a frame with the columns in
+                feature_names_in_.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X, in place if its dtype is float32 or float64.
-        Source: none.
+        Returns:
+            A uint8 array of shape (m,) of 0 and 1.
+
+        Raises:
+            ShapeError: X does not have two dimensions, an entry and d columns.
+            ParameterError: X is not of a dtype of real numbers, or a column of a frame is missing,
+                unknown or repeated.
+
+        Cost:
+            A pass over X, in place if its dtype is float32 or float64.
         """
         records = real_rows(check_names(self.feature_names_in_, X))
         if records.shape[1] != len(self.weights):
@@ -65,27 +84,45 @@ class SeparatorResult:
 
 @dataclass(kw_only=True, eq=False)
 class LinearSeparator(Parameters):
-    """Learns a halfspace without errors on its records, where there is one. It is not private.
+    """Learns a halfspace that separates its records by a margin where one does, without privacy.
 
-    It has no `privacy` and no `with_epsilon`, so that no private run takes it.
+    It minimizes `|w|**2 / 2` plus `cost` times the sum of squared slacks by Newton's method, and
+    stops earlier once every record has the margin. Where the records can be separated by a margin
+    that is tiny beside their norms, or not at all, the halfspace may err; `errors` of the result
+    counts it. The class has no `privacy` and no `with_epsilon`, so that no private run accepts it.
 
-    A warm start makes rounds depend on each other: of the many halfspaces without errors it finds
-    one near the last, which remembers records that are not drawn now. That is faster and errs less
-    on records not drawn; warm=False learns each round from its own records alone.
-
-    Raises: ParameterError.
-    Cost: none until it learns.
-    Source: Keerthi and DeCoste 2005, A Modified Finite Newton Method for Fast Solution of Large
-        Scale Linear SVMs.
+    A warm start makes rounds depend on each other. Of the many halfspaces without errors, the
+    search finds one near the last solution, which remembers records that are not drawn now. That is
+    faster and errs less on records that were not drawn. With warm=False each round is learned from
+    its own records alone.
 
     Attributes:
-        cost: weight of the squared slacks in |w|**2 / 2 + cost * sum(max(0, 1 - margin)**2), finite
-            and above 0: the C of scikit-learn's LinearSVC, whose objective this is, with the bias
-            as a part of w.
-        margin: in (0, 1]; the search ends once every record has it, with None or without it where
-            the objective stands still: within one per cent of its least value, as measured.
-        intercept: whether the boundary may miss the origin.
-        warm: whether learn_indices starts from its last solution for the same X.
+        cost: Weight of the squared slacks in `|w|**2 / 2 + cost * sum(max(0, 1 - margin)**2)`,
+            finite and above 0. It is the C of scikit-learn's LinearSVC, which has this objective,
+            with the bias as a part of w.
+        margin: The search ends once every record has this margin, in (0, 1]. Otherwise, and with
+            None, it ends where the objective stands still: within one per cent of its least value,
+            as measured. It also ends after 20 passes.
+        intercept: Whether the boundary may miss the origin.
+        warm: Whether learn_indices starts from its last solution for the same array X.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Source:
+        Keerthi and DeCoste 2005, A Modified Finite Newton Method for Fast Solution of Large Scale
+        Linear SVMs.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import LinearSeparator
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> y = X @ [1.0, -2.0, 0.5] > 0.3
+        >>> separator = LinearSeparator()
+        >>> separator.learn(X, y).errors
+        0
+        >>> separator.learn_indices(X, y, np.arange(100)).errors
+        0
     """
 
     cost: float = 1000.0
@@ -109,17 +146,28 @@ class LinearSeparator(Parameters):
     def learn(
         self, X: ArrayLike, y: ArrayLike, *, random_state: RandomState = None
     ) -> SeparatorResult:
-        """Learn from all records, from a cold start.
+        """Learns from all records, from a cold start.
 
-        X: finite real numbers (m, d), m and d at least 1; y: 0/1 (m,). random_state: accepted as
-        other learners do, and not used: the result depends on the records alone, bit for bit
-        whatever the number of threads.
+        Args:
+            X: Finite real numbers of shape (m, d), m and d at least 1.
+            y: The labels, 0/1 of shape (m,).
+            random_state: Accepted as other learners accept it, but not used. The result depends on
+                the records alone, bit for bit, whatever the number of threads.
 
-        Guarantee: none.
-        Raises: ShapeError, ParameterError.
-        Cost: some ten to thirty passes over X; 40 bytes a record beside it, and a copy of X unless
-            it is float32 or float64 and C-contiguous.
-        Source: as the class.
+        Returns:
+            The halfspace and its number of errors.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry, or y does not have m entries.
+            ParameterError: An entry of X is not finite or so large that products overflow, one of y
+                is neither 0 nor 1, or random_state is of another kind.
+
+        Guarantee:
+            The result protects nobody: it is a deterministic function of the records.
+
+        Cost:
+            About ten to thirty passes over X. Beside X it takes 40 bytes for each record, and a
+            copy of X unless X is float32 or float64 and C-contiguous.
         """
         check_random_state(random_state)
         records = finite_rows(X)
@@ -130,18 +178,36 @@ class LinearSeparator(Parameters):
     def learn_indices(
         self, X: ArrayLike, y: ArrayLike, indices: ArrayLike, random_state: RandomState = None
     ) -> SeparatorResult:
-        """Learn from some of the records, read where they are.
+        """Learns from some of the records, which are read in place.
 
-        X, y: as learn, (n, d) and (n,). indices: integers from 0 to n - 1, at least one; a record
-        counts once however often it was drawn. random_state: as learn. X is validated as a whole
-        when it is first seen; it must stay as it is.
+        An array X is validated as a whole when it is first seen, and must not change afterwards;
+        another container is validated in every call. A record counts once, however often it was
+        drawn.
 
-        Guarantee: none.
-        Raises: ShapeError, ParameterError.
-        Cost: warm, two passes over the records drawn and a few dozen over some 6 d of them, on all
-            threads; 40 bytes a record drawn beside X, and a copy of X each time unless it is
-            float32 or float64 and C-contiguous.
-        Source: as the class.
+        Args:
+            X: Finite real numbers of shape (n, d), n and d at least 1.
+            y: The labels, 0/1 of shape (n,).
+            indices: The records to learn from: at least one integer, each from 0 to n - 1.
+            random_state: Accepted as other learners accept it, but not used.
+
+        Returns:
+            The halfspace and its number of errors on the drawn records.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry, y does not have n entries, or
+                indices is no vector of at least one entry.
+            ParameterError: An entry of X is not finite or so large that products overflow, one of y
+                is neither 0 nor 1, one of indices is no integer from 0 to n - 1, or random_state is
+                of another kind.
+
+        Guarantee:
+            The result protects nobody: it is a deterministic function of the records and, with
+            warm=True, of the last solution for the same X.
+
+        Cost:
+            From a warm start, two passes over the drawn records and a few dozen over about 6 d of
+            them, on all threads. Beside X it takes 40 bytes for each drawn record, and a copy of X
+            in each call unless X is float32 or float64 and C-contiguous.
         """
         check_random_state(random_state)
         known = self._seen is not None and self._seen() is X

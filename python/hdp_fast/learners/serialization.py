@@ -19,15 +19,31 @@ Predictor = Callable[[Any], Bits]
 
 
 def predictor(hypothesis: Description | str) -> Predictor:
-    """A function that predicts as the described hypothesis does: an agent needs no class.
+    """Makes a function that predicts as the described hypothesis does, without its class.
 
-    hypothesis: what Hypotheses.hypothesis describes, or {"kind": "vote", "hypotheses": [...]}, 1
-    where more than half of them are; a dict or its JSON. Returns a function of records X (m, d),
-    bits or, for halfspaces, numbers, to uint8 (m,).
+    An agent that receives a released hypothesis needs this function alone.
 
-    Raises: ParameterError; the function ShapeError and ParameterError for other records.
-    Cost: that of the description; the function's a pass over X for each hypothesis.
-    Source: none.
+    Args:
+        hypothesis: A description that Hypotheses.hypothesis or LinearModel.hypothesis returned, or
+            {"kind": "vote", "hypotheses": [...]} of several such descriptions, as a dict or as
+            JSON. A vote is 1 where more than half of its hypotheses are.
+
+    Returns:
+        A function of records X of shape (m, d), bits or, for halfspaces and linear models, real
+        numbers. It returns a uint8 array of shape (m,), and raises ShapeError or ParameterError for
+        records that do not fit the hypothesis.
+
+    Raises:
+        ParameterError: The argument is no description of a hypothesis.
+
+    Cost:
+        Linear in the description; the function passes over X once for each hypothesis.
+
+    Examples:
+        >>> from hdp_fast.learners import predictor
+        >>> predict = predictor('{"kind": "halfspace", "weights": [1.0, -2.0], "bias": 0.5}')
+        >>> predict([[1.0, 0.5], [0.0, 1.0]])
+        array([1, 0], dtype=uint8)
     """
     return partial(_predict, parse(hypothesis))
 
@@ -71,7 +87,7 @@ def _vote(description: Description, X: Any) -> Bits:
 
 
 def _features(description: Description, X: Any) -> Features:
-    """The records packed, if they have all features of the hypothesis."""
+    """Pack the records, which must have all features of the hypothesis."""
     features = Features(X)
     largest = max(description["features"], default=-1)
     if largest >= features.shape[1]:

@@ -36,51 +36,76 @@ _LOSSES = ("hinge", "logistic", "squared", "huber")
 class PrivateSGD(NoisySteps):
     """Projected stochastic gradient descent on the mean loss of a linear model, with noise.
 
-    Step r = 1, 2, ... draws `batch_size` records with replacement, adds up the gradients of their
-    losses, each clipped to norm L = clip_norm, adds noise of standard deviation noise_multiplier *
-    L to each coordinate, divides by `batch_size` and goes against the result, from 0, by 2 radius /
-    (G sqrt(r)), G**2 = L**2 (1 + d (noise_multiplier / batch_size)**2), or by 1 / (strong_convexity
-    r), then back into the ball. The mean of the models before each step is the result. All settings
-    are public; none may be chosen by looking at private records. Numbers but 0 lie in [1e-30,
-    1e30], noise_multiplier below 2**28.
+    Step r = 1, 2, ... draws `batch_size` records with replacement and adds up the gradients of
+    their losses, each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of
+    standard deviation noise_multiplier * L, and divides by `batch_size`. The model moves against
+    the result by a step of length 2 radius / (G sqrt(r)), where `G**2` = `L**2` (1 + d
+    `(noise_multiplier / batch_size)**2`), or 1 / (strong_convexity r). Then it is projected into
+    the ball. The descent starts from 0, and its result is the mean of the models before each step.
 
-    Guarantee: composition(1 / n) under replace_one for learn, for learn_weighted a rate of the
-        weights. "exact" rounds each clipped gradient to integers of norm at most K = 2**20, so that
-        a changed draw moves a sum by at most 2 K, and adds discrete Gaussian noise of sigma =
-        noise_multiplier * K, exactly drawn: 2 / noise_multiplier**2-zCDP for a changed draw
-        (proved; checked in integers for every gradient). "idealized" adds Gaussian numbers in
-        floats: its guarantee would hold for real numbers. Running time is not protected.
-        epsilon=math.inf adds no noise and protects nobody.
+    All settings are public; none may be chosen by looking at private records. radius, norm_bound,
+    clip_norm, label_bound and threshold lie in [1e-30, 1e30]; l1, l2 and strong_convexity do or are
+    0.
 
     Attributes:
-        loss: "hinge" or "logistic" of label times score; "squared", (score - label)**2 / 2, or
-            "huber", the same but linear beyond a difference of `threshold`.
-        steps: at least 1.
-        batch_size: records drawn in a step, with replacement, at least 1.
-        radius: of the ball around 0 that holds all weights; its diameter D is twice that.
-        norm_bound: records are shrunk to this norm, X itself stays as it is. An intercept is a
-            constant column of X, and shrinks with its row. Records whose squared norm is out of
-            range in their precision (norms beyond 1e-19 and 1e19 in float32) count as zero.
-        clip_norm: bound L on the norm of a gradient; None means the loss's own.
-        epsilon: of learn at delta, which adds the least noise that this takes for the records it
-            is given; math.inf for no privacy. Either this or noise_multiplier must be given.
-        noise_multiplier: standard deviation in units of L, on the sum over a batch.
-        numerics: "exact", or "idealized", which is faster.
-        label_bound: None for labels 0 and 1, which stand for -1 and 1; a number c for real labels,
-            clipped to [-c, c], of "squared" and "huber".
-        threshold: of "huber".
-        l1: weight of a penalty sum |w_j|: soft thresholds after each step.
-        l2: weight of a penalty |w|**2 / 2.
-        strong_convexity: lambda where the objective is known to be lambda-strongly convex, 0 for
-            the other steps; None means l2.
-        delta: at which learn states its epsilon.
-        calibrated_for: the n of calibrate, None without it; fewer records are refused.
+        steps: Number of steps, at least 1.
+        batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`.
+        epsilon: Privacy parameter of one run of learn at delta, above 0. learn then adds the least
+            noise with which the run has this epsilon for its number of records. math.inf stands for
+            no noise and no privacy. Exactly one of epsilon and noise_multiplier must be set.
+        noise_multiplier: Standard deviation of the noise on the sum over a batch, in units of L,
+            from 1e-30 to `2**28`.
+        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats, whose steps are faster.
+        delta: Privacy parameter in (0, 1) at which learn states its epsilon.
+        calibrated_for: The n of calibrate; fewer records are refused. None if the noise was not
+            calibrated.
+        loss: "hinge" or "logistic", functions of label times score; "squared", `(score - label)**2`
+            / 2; or "huber", which is the same up to a difference of `threshold` and linear beyond
+            it.
+        radius: Radius of the ball around 0 that holds all weights; its diameter D is twice that.
+        norm_bound: Norm to which records are shrunk; X itself stays as it is. An intercept is a
+            constant column of X and shrinks with its row. Records whose squared norm leaves the
+            normal range of their precision (norms beyond about 1e-19 and 1e19 in float32) count as
+            zero.
+        clip_norm: Bound L on the norm of a gradient. None takes the bound that the loss itself has
+            on the ball.
+        label_bound: None for labels 0 and 1, which stand for -1 and 1. A number c for real labels,
+            which are clipped to [-c, c]; for "squared" and "huber" only.
+        threshold: Threshold of "huber".
+        l1: Weight of the penalty sum |w_j|, applied as a soft threshold after each step.
+        l2: Weight of the penalty `|w|**2` / 2.
+        strong_convexity: lambda where the objective is known to be lambda-strongly convex; 0 for
+            steps that need no strong convexity. None takes l2.
 
-    Raises: ParameterError.
-    Cost: none until it learns, in one compiled call that shows no progress.
-    Source: Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose
-        D / (lambda r) has a D too many; minibatches and clipping are ours. L1: the remark at the
-        end of their Appendix D.
+    Raises:
+        ParameterError: A parameter is out of range, or not exactly one of epsilon and
+            noise_multiplier is set.
+
+    Guarantee:
+        learn has the privacy of composition(1 / n) under "replace_one", learn_weighted that of
+        composition(weights.rate). "exact" rounds each clipped gradient to integers of norm at most
+        K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds discrete Gaussian
+        noise of sigma = noise_multiplier * K, drawn exactly. That is 2 / `noise_multiplier**2`-zCDP
+        for a changed draw (proved; the norm of every gradient is checked in integers). "idealized"
+        adds Gaussian numbers in floats, and its guarantee would hold for real numbers. The running
+        time is not protected. epsilon=math.inf adds no noise and protects nobody.
+
+    Source:
+        Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose D /
+        (lambda r) has a D too many. Minibatches and clipping are ours. L1: the remark at the end of
+        their Appendix D.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import PrivateSGD
+        >>> X, y = np.tile([[0.6, 0.8], [-0.6, 0.8]], (10_000, 1)), np.tile([1, 0], 10_000)
+        >>> learner = PrivateSGD(loss="logistic", steps=100, batch_size=20, noise_multiplier=2.0)
+        >>> model = learner.learn(X, y)
+        >>> print(f"{model.record.epsilon:.2f} at delta {model.record.delta}")
+        0.46 at delta 1e-06
+        >>> bool((model.predict(X) == y).all())
+        True
     """
 
     loss: Loss
@@ -121,7 +146,7 @@ class PrivateSGD(NoisySteps):
 
     @property
     def linear_loss(self) -> LinearLoss:
-        """The loss that its models state, with the learner's bounds."""
+        """The loss that the learned models carry, with the learner's bounds."""
         bounds = (self.norm_bound, self.label_bound, self.largest_loss)
         return LinearLoss(self.loss, self.threshold, *bounds)
 
@@ -133,21 +158,40 @@ class PrivateSGD(NoisySteps):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> LinearModel:
-        """Learn from records drawn uniformly: DP-SGD on its own.
+        """Learns from records drawn uniformly: DP-SGD by itself.
 
-        X: finite real numbers (n, d), n and d at least 1, or what prepare made of them. y: (n,) of
-        0 and 1, or of finite real numbers where the learner has a label_bound. random_state: None
-        draws from the operating system; an int or a Generator makes a reproducible test stream that
-        protects nobody who knows it. budget: charged before anything is drawn.
+        learn warns with a UtilityWarning where delta is above 1 / n, since a record may then be
+        published whole.
 
-        Guarantee: composition(1 / n); the model's record states its epsilon at delta. A delta above
-            1 / n, which would let a record be published whole, is said to be one.
-        Raises: ShapeError, ParameterError, BudgetExceeded, InsufficientSamples for fewer records
-            than the noise was calibrated for: before any coin is drawn or budget spent;
-            MemoryError, for batches of billions after it is spent.
-        Cost: steps * batch_size rows read in random order; a pass over X unless it is prepared;
-            calibrate, where the learner has an epsilon.
-        Source: as the class.
+        Args:
+            X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
+            y: The labels, shape (n,): 0 and 1, or finite real numbers where the learner has a
+                label_bound.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: The budget that the run is charged to before anything is drawn; None charges
+                nothing.
+
+        Returns:
+            The model; its record states epsilon at the learner's delta.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry, or y does not have n entries.
+            ParameterError: An entry of X or y lies outside its domain, no noise is enough for
+                epsilon, the noise is so small that no epsilon holds, a run without noise comes with
+                a budget, or random_state or budget is of another kind.
+            BudgetExceeded: The budget has less than the run's epsilon or delta left.
+            InsufficientSamples: X has fewer records than the noise was calibrated for.
+            MemoryError: A batch of billions does not fit into memory.
+
+        Guarantee:
+            That of composition(1 / n) under "replace_one". All errors but MemoryError are raised
+            before any coin is drawn or budget spent.
+
+        Cost:
+            steps * batch_size rows are read in random order, in one compiled call that shows no
+            progress. A pass over X comes before unless it is prepared, and calibrate where the
+            learner has an epsilon.
         """
         check_random_state(random_state)
         rows = validate_rows(X)
@@ -167,14 +211,36 @@ class PrivateSGD(NoisySteps):
     def learn_weighted(
         self, X: Any, y: ArrayLike, weights: DenseWeights, *, random_state: RandomState = None
     ) -> LinearModel:
-        """Learn from records drawn by weights, which stay inside.
+        """Learns from records drawn by weights, which do not leave their object.
 
-        X, y, random_state: as learn. weights: of the same n records.
+        Args:
+            X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
+            y: The labels, shape (n,), as learn takes them.
+            weights: DenseWeights over the same n records.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
 
-        Guarantee: composition(weights.rate), for weights that a run of multiplicative updates made.
-        Raises: as learn; ParameterError for an epsilon, whose noise only learn finds: calibrate.
-        Cost: as learn, and a handful of passes over the weights.
-        Source: Kohen and Sheffet 2022, Algorithm 4.
+        Returns:
+            The model; its record is None.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry, or y or weights does not have n
+                entries.
+            ParameterError: An entry of X or y lies outside its domain, weights is of another kind,
+                or the learner has a finite epsilon, for which only learn finds the noise: use
+                calibrate.
+            InsufficientSamples: X has fewer records than the noise was calibrated for.
+            MemoryError: A batch of billions does not fit into memory.
+
+        Guarantee:
+            That of composition(weights.rate) under "replace_one", for weights that a run of
+            multiplicative updates made.
+
+        Cost:
+            That of learn, and a handful of passes over the weights.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithm 4.
         """
         check_random_state(random_state)
         rows = validate_rows(X)
@@ -188,15 +254,31 @@ class PrivateSGD(NoisySteps):
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None
     ) -> LinearModel:
-        """Learn from draws that were made elsewhere: step r takes the r-th `batch_size` of them.
+        """Learns from draws that were made elsewhere: step r takes the r-th `batch_size` of them.
 
-        X, y, random_state: as learn. indices: integers from 0 to n - 1, (steps * batch_size,).
+        Args:
+            X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
+            y: The labels, shape (n,), as learn takes them.
+            indices: The drawn records, integers from 0 to n - 1, shape (steps * batch_size,).
+            random_state: None draws the noise from the operating system. An int or a Generator
+                makes a reproducible stream for tests, which protects nobody.
 
-        Guarantee: composition(rate) for independent draws that no record has a probability above
-            `rate` to be in; none for others.
-        Raises: as learn_weighted.
-        Cost: as learn.
-        Source: as the class.
+        Returns:
+            The model; its record is None.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry, y does not have n entries, or
+                indices does not have steps * batch_size.
+            ParameterError: An entry of X, y or indices lies outside its domain, or the learner has
+                a finite epsilon, for which only learn finds the noise: use calibrate.
+            InsufficientSamples: X has fewer records than the noise was calibrated for.
+
+        Guarantee:
+            That of composition(rate) under "replace_one" if the draws are independent and no record
+            is in one with a probability above `rate`. Other draws have no guarantee.
+
+        Cost:
+            That of learn.
         """
         check_random_state(random_state)
         rows = validate_rows(X)
@@ -207,24 +289,35 @@ class PrivateSGD(NoisySteps):
         return self._descend(rows, labels, draws, random_state)
 
     def prepare(self, X: Any) -> ValidRows:
-        """The records, validated once: calls that take the result need not validate them again.
+        """Validates the records once, so that calls which take the result need not.
 
-        X: as learn; it must stay as it is.
+        Args:
+            X: Finite real numbers of shape (n, d), n and d at least 1. It must not change
+                afterwards.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X; a copy unless it is float32 or float64 and C-contiguous.
-        Source: none.
+        Returns:
+            The validated records, for all methods here and of the learned models.
+
+        Raises:
+            ShapeError: X does not have two dimensions and an entry.
+            ParameterError: An entry of X is no finite real number.
+
+        Cost:
+            A pass over X, and a copy unless X is float32 or float64 and C-contiguous.
         """
         return validate_rows(X)
 
     def restore(self, hypothesis: Description | str) -> LinearModel:
-        """What was learned, from its description.
+        """Restores a learned model from its description.
 
-        hypothesis: of a LinearModel, a dict or its JSON.
+        Args:
+            hypothesis: The hypothesis of a LinearModel, a dict or its JSON.
 
-        Raises: ParameterError for anything else.
-        Cost: linear in d.
-        Source: none.
+        Returns:
+            The model, with the learner's loss and without a record.
+
+        Raises:
+            ParameterError: The argument does not describe a linear model with bias 0.
         """
         description = parse(hypothesis)
         if description["kind"] != "linear" or description["bias"] != 0:
@@ -232,7 +325,7 @@ class PrivateSGD(NoisySteps):
         return LinearModel(read_only(np.array(description["weights"])), self.linear_loss)
 
     def _bounds(self) -> tuple[float, float]:
-        """The largest loss, and its largest derivative by the score."""
+        """Return the largest loss, and its largest derivative in the score."""
         label = 1.0 if self.label_bound is None else self.label_bound
         largest = self.radius * self.norm_bound
         return _core.loss_bounds(self.loss, self.threshold, largest, label)
@@ -241,7 +334,7 @@ class PrivateSGD(NoisySteps):
         return self._bounds()[1] * self.norm_bound
 
     def _find_noise(self, n: int) -> Self:
-        """The learner with the noise that its epsilon takes for n uniform records."""
+        """Return the learner with the noise that its epsilon takes for n uniform records."""
         return self if self.epsilon is None else self.calibrate(epsilon=self.epsilon, n=n)
 
     def _descend(

@@ -30,13 +30,26 @@ class StoredClass(ListedClass):
 
 @dataclass(frozen=True, eq=False)
 class ConjunctionList(StoredClass):
-    """Conjunctions given one by one.
+    """Conjunctions that are listed one by one.
 
     A conjunction that requires a feature to be both 0 and 1 is the constant 0.
 
     Attributes:
-        ones: 0/1 (k, d), the features that must be 1; kept as a read-only copy.
-        zeros: 0/1 (k, d), the features that must be 0; kept as a read-only copy.
+        ones: The features that must be 1, 0/1 of shape (k, d), an array or a BitMatrix, k and d at
+            least 1. A read-only copy is kept.
+        zeros: The features that must be 0, of the same shape. A read-only copy is kept.
+
+    Raises:
+        ShapeError: ones or zeros is empty or has not two dimensions, or their shapes differ.
+        ParameterError: An entry is neither 0 nor 1.
+
+    Examples:
+        >>> from hdp_fast.learners import ConjunctionList
+        >>> rules = ConjunctionList(ones=[[1, 1, 0], [0, 0, 1]], zeros=[[0, 0, 0], [1, 0, 0]])
+        >>> rules.hypothesis(1)  # x2 and not x0
+        {'kind': 'conjunction', 'features': [0, 2], 'values': [0, 1], 'complement': False}
+        >>> rules.errors([[1, 1, 0], [0, 0, 1]], [1, 0])
+        array([0, 2])
     """
 
     ones: Bits
@@ -81,12 +94,25 @@ class ConjunctionList(StoredClass):
 
 @dataclass(frozen=True, eq=False)
 class Parities(StoredClass):
-    """Sums of given features over GF(2).
+    """Parities that are listed one by one: sums of some features over GF(2).
 
     Attributes:
-        masks: 0/1 (k, d), which features each sums, an array or a BitMatrix; kept as a read-only
-            array.
-        affine: whether each comes with the constant 1 added as well; those are k, ..., 2 k - 1.
+        masks: The features that each parity sums, 0/1 of shape (k, d), an array or a BitMatrix, k
+            and d at least 1. A read-only array is kept.
+        affine: Whether the class also contains each parity plus the constant 1. These have the
+            indices k, ..., 2 k - 1.
+
+    Raises:
+        ShapeError: masks is empty or has not two dimensions.
+        ParameterError: An entry of masks is neither 0 nor 1, or affine is no bool.
+
+    Examples:
+        >>> from hdp_fast.learners import Parities
+        >>> parities = Parities([[1, 1, 0], [0, 1, 1]], affine=True)
+        >>> len(parities)
+        4
+        >>> parities.predict(2, [[1, 0, 0], [1, 1, 1]])  # 1 + x0 + x1
+        array([0, 1], dtype=uint8)
     """
 
     masks: Bits

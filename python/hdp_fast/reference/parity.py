@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -311,20 +311,27 @@ def epsilon_of(
     Cost: `2**((d + 1) n)` calls of distribution, then up to `2**(d + 1)` n ratios for each.
     Source: definition of pure differential privacy.
     """
-    law = lru_cache(maxsize=None)(distribution)
-    largest: Fraction | float = Fraction(1)
-    seen: set[frozenset[tuple[Fraction, ...]]] = set()
+    # Many data sets have the same law; a pair of laws is compared once.
+    laws: dict[tuple[Fraction, ...], int] = {}
+    listed: list[Mapping[int | None, Fraction]] = []
+
+    @cache
+    def place(records: tuple[Record, ...]) -> int:
+        law = distribution(records)
+        number = laws.setdefault(tuple(law.values()), len(listed))
+        if number == len(listed):
+            listed.append(law)
+        return number
+
+    pairs: set[tuple[int, int]] = set()
     for records in all_datasets(d, n):
         for other in neighbors_of(records, d, neighbors):
             if len(other) > n:
                 break
-            first, second = law(records), law(other)
-            # Many data sets have the same law; a pair of laws is compared once.
-            pair = frozenset((tuple(first.values()), tuple(second.values())))
-            if pair not in seen:
-                seen.add(pair)
-                largest = max(largest, largest_ratio(first, second), largest_ratio(second, first))
-    return largest
+            first, second = place(records), place(other)
+            pairs |= {(first, second), (second, first)}
+    largest: Fraction | float = Fraction(1)
+    return max((largest_ratio(listed[one], listed[two]) for one, two in pairs), default=largest)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,11 +1,17 @@
 """Private answers from the votes of an ensemble: exact distances, tables of coins, sparse vectors.
 
 Members are trained on disjoint chunks of the records, so that replacing one record replaces one
-vote on every query. `distance` says how many votes must change before one more can change the
-winner. A HazardTable turns it into the probability of the answer "bottom", a VoteTable, of two
-labels, into that of the other label; a session of the table answers queries. A GaussianVote adds
-noise to the votes for each label, AboveThreshold and what is built on it to a distance and a
-threshold, as the paper does.
+vote on every query. `distance` counts the votes that must change before one more can change the
+winner. Four kinds of mechanisms answer queries from the votes:
+
+- A HazardTable turns the distance into the probability of the answer "bottom".
+- A VoteTable, for two labels, turns the votes into the probability of the minority's label.
+- A GaussianVote adds noise to the votes for each label.
+- StableRelease, AboveThreshold and OnlineQueryRelease add noise to a distance and a threshold, as
+  the paper does.
+
+Tables answer in a session, which ends when its queries or its bottoms are used up. `plan` chooses
+the table that needs the fewest members.
 """
 
 from .._support.lazy import list_only

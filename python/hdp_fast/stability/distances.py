@@ -1,4 +1,4 @@
-"""Winners of votes and their distances to instability; these protect nobody."""
+"""Winners of votes and their distances to instability. Nothing here is private by itself."""
 
 from __future__ import annotations
 
@@ -12,47 +12,106 @@ from .votes import counts_of, votes_of
 
 
 def distance(counts: ArrayLike) -> int | Integers:
-    """How many votes must be replaced before replacing one more can change the winner.
+    """Counts the votes that must be replaced before replacing one more can change the winner.
 
-    counts: votes for each label of the whole public label set, labels without votes included,
-    integers (K,) or (m, K) for m queries at once, below 2**32 each. Returns an int or int64 (m,);
-    2**32 - 1 where K = 1. Ties go to the smallest label.
+    The distance changes by at most 1 when one vote is replaced, and it is 0 on both sides where
+    that vote changes the winner. A mechanism that answers with the winner needs both facts. The
+    paper's Algorithm 4 uses the gap of the two largest counts less 1 instead, which changes by up
+    to 2.
 
-    Changes by at most 1 when one vote is replaced, and is 0 on both sides if the winner changes.
-    The gap of the two largest counts less 1, as the paper has it, changes by up to 2. Not private.
+    The distance is not private: whoever releases it, or acts on it, needs a mechanism such as
+    HazardTable or StableRelease.
 
-    Raises: ShapeError, ParameterError.
-    Cost: one pass over the counts.
-    Source: Bassily, Thakkar and Thakurta 2018, Definition 3.1, in closed form: the minimum over
-        r != t of floor((ct(t) - ct(r) - 1 + [t < r]) / 2), t the winner.
+    Args:
+        counts: Number of votes for each label of the public label set, labels without votes
+            included. Integers of shape (K,), or (m, K) for m queries at once, each below `2**32`.
+            Ties go to the smallest label.
+
+    Returns:
+        An int, or int64 of shape (m,). Where K = 1 no other label can win, and it is `2**32 - 1`.
+
+    Raises:
+        ShapeError: counts has another number of dimensions, or no label.
+        ParameterError: counts holds no integers, or some outside `[0, 2**32)`.
+
+    Cost:
+        One pass over the counts.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Definition 3.1, in closed form: the minimum over r != t
+        of floor((ct(t) - ct(r) - 1 + [t < r]) / 2), where ct counts votes and t is the winner.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> stability.distance([60, 40, 0])  # 10 votes moved make 50 to 50, which 0 still wins
+        10
+        >>> stability.distance([[40, 60, 0], [51, 49, 0]])
+        array([9, 1])
     """
     return _find_winners(counts)[1]
 
 
 def plurality(counts: ArrayLike) -> int | Integers:
-    """The label with the most votes, ties to the smallest label.
+    """Finds the label with the most votes. The answer is not private.
 
-    counts: as for distance. Returns an int or int64 (m,). Not private.
+    Args:
+        counts: Number of votes for each label, integers of shape (K,) or (m, K), each below
+            `2**32`. Ties go to the smallest label.
 
-    Raises: ShapeError, ParameterError.
-    Cost: one pass over the counts.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4.
+    Returns:
+        The winner as an int, or int64 of shape (m,).
+
+    Raises:
+        ShapeError: counts has another number of dimensions, or no label.
+        ParameterError: counts holds no integers, or some outside `[0, 2**32)`.
+
+    Cost:
+        One pass over the counts.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 4.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> stability.plurality([[3, 9, 8], [10, 10, 0]])
+        array([1, 0])
     """
     return _find_winners(counts)[0]
 
 
 def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) -> NDArray[np.uint32]:
-    """Votes for each label on each query.
+    """Counts the votes for each label on each query. The counts are not private.
 
-    votes: uint8 (k, m), what each of k members says to each of m queries. labels: their number, 1
-    to 256. threads: None uses all. Returns uint32 (m, labels). A vote that is no label counts as
-    one for label 0, the fixed public vote of a member that failed: an error would name it. Not
-    private.
+    A vote that is no label counts as one for label 0. It is the fixed public vote of a member that
+    failed: an error would show which member that is.
 
-    Raises: ShapeError, ParameterError.
-    Cost: one pass over the votes for up to ten labels, on two threads and with AVX2; about as long
+    Args:
+        votes: uint8 of shape (k, m): row i holds the votes of member i on m queries. bool is taken
+            as 0 and 1.
+        labels: Number of labels, 1 to 256.
+        threads: Number of threads, 1 to 1,024; None uses all.
+
+    Returns:
+        uint32 of shape (m, labels).
+
+    Raises:
+        ShapeError: votes has not two dimensions.
+        ParameterError: votes has another dtype, or labels or threads is out of range.
+
+    Cost:
+        One pass over the votes for up to ten labels, on two threads and with AVX2; about as long
         again for each ten more.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 4.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 4.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import stability
+        >>> votes = np.array([[0, 2], [0, 2], [1, 2]], np.uint8)  # 3 members, 2 queries
+        >>> stability.count_votes(votes, 3)
+        array([[2, 1, 0],
+               [0, 0, 3]], dtype=uint32)
     """
     size = positive_int("labels", labels, 256)
     ballots = votes_of(votes)
@@ -62,7 +121,7 @@ def count_votes(votes: ArrayLike, labels: int, *, threads: int | None = None) ->
 
 
 def _find_winners(counts: ArrayLike) -> tuple[int | Integers, int | Integers]:
-    """The winners of votes and their distances to instability."""
+    """The winners of votes and their distances to instability, ints for one query."""
     votes = counts_of(counts)
     winners, distances = _core.pluralities(votes.reshape(-1), votes.shape[-1])
     if votes.ndim == 1:

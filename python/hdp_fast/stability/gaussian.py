@@ -1,4 +1,4 @@
-"""Votes of many labels with discrete Gaussian noise: no answer where the noisy gap is small."""
+"""Votes for many labels with discrete Gaussian noise: no answer where the noisy gap is small."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _SOURCE = "Papernot et al. 2018, GNMax, with discrete noise, all of it looked at
 _MOST = 1 << 40
 _EPSILONS = (0.001, 1_000.0)
 _LARGEST_THRESHOLD = 1_000.0
-# Beyond, draws would come near the ends of int64, and longer fractions take longer to draw with.
+# With a larger sigma draws would come near the ends of int64; with a longer denominator they
+# would take longer.
 _LARGEST_SIGMA, _LARGEST_DENOMINATOR = 1 << 49, 1 << 10
-# Noisy counts that are held at a time.
+# Number of noisy counts that are held in memory at a time.
 _BLOCK = 1 << 21
 
 
@@ -38,25 +39,44 @@ _BLOCK = 1 << 21
 class GaussianVote:
     """Noise on the votes for each of many labels, and the gap below which there is no answer.
 
-    A session adds discrete Gaussian noise to all counts of a query and answers with the label of
-    the largest noisy one, ties to the smallest label, or with bottom where the next one is less
-    than the gap below it. Counts with noise could all be published at this cost: a bottom needs no
-    check of its own, and there may be any number of them. Made by design.
+    A session adds discrete Gaussian noise to all counts of a query. The answer is the label with
+    the largest noisy count, ties to the smallest label. It is bottom (-1) where that count leads
+    the next one by less than `gap`. All noisy counts could be published at the same cost, so that a
+    bottom costs nothing and there may be any number of them.
 
-    queries: how many may be asked, at least 1. labels: size of the public label set, at least 2.
-    epsilon: 0.001 to 1,000. delta: 1e-200 to 1. beta: failure probability that members_needed aims
-    at, in (0, 1). threshold: the gap that an answer needs, in units of sigma, 0 to 1,000. sigma: of
-    the noise, a Fraction whose denominator is at most 1,024, 3 to 2**49.
+    A vote is made by design or from_json.
 
-    Guarantee: (epsilon, delta)-DP for all answers of a session together, whoever chooses the
-        queries, when one vote a query is replaced, always that of the same member: two counts of a
-        query change by 1, whose noise costs 1 / (2 sigma**2)-zCDP each, queries / sigma**2 in all.
-        The delta is that of their exact joint curve, at epsilon = 1 with 7 % less noise than zCDP
-        alone would want. Exact coins.
-    Raises: ParameterError, also for a sigma that is not enough.
-    Cost: constant.
-    Source: Papernot et al. 2018, Section 4.1 (GNMax); Canonne, Kamath and Steinke 2020; that the
-        noisy gap costs nothing besides is post-processing (hdp_fast's own use).
+    Attributes:
+        queries: Number of queries that may be asked, 1 to `2**40`.
+        labels: Size of the public label set, 2 to `2**40`.
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1); design wants at least 1e-200.
+        beta: Failure probability that members_needed aims at, in (0, 1).
+        threshold: Lead that an answer needs, in units of sigma, 0 to 1,000.
+        sigma: Scale of the noise, a Fraction from 3 to `2**49` whose denominator is at most 1,024.
+
+    Raises:
+        ParameterError: A parameter is out of range, or sigma is too small for epsilon and delta.
+
+    Guarantee:
+        All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
+        one vote is replaced on every query, always that of the same member. Two counts of a query
+        then change by 1. The noise of each costs `1 / (2 sigma**2)`-zCDP, `queries / sigma**2` in
+        all. The delta is that of their exact joint curve: at epsilon = 1 and delta = 1e-6 it needs
+        7 % less noise than a conversion from zCDP. The coins are exact.
+
+    Source:
+        Papernot et al. 2018, Section 4.1 (GNMax); Canonne, Kamath and Steinke 2020. That the noisy
+        gap costs nothing more is post-processing (hdp_fast's own use).
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> goal = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
+        >>> vote = stability.GaussianVote.design(100, labels=10, **goal)
+        >>> float(vote.sigma), vote.gap  # noise on each count, and the lead that an answer needs
+        (59.74609375, 60)
+        >>> stability.members_needed(vote)  # each right with probability 3/4
+        801
     """
 
     queries: int
@@ -68,7 +88,7 @@ class GaussianVote:
     sigma: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse what would not keep its promise."""
+        """Refuse parameters with which the promise would not hold."""
         checked = {
             **_check_promise(self.queries, self.epsilon, self.delta, self.beta),
             **_check_vote(self.labels, self.threshold),
@@ -101,15 +121,32 @@ class GaussianVote:
         labels: int,
         threshold: float = THRESHOLD,
     ) -> GaussianVote:
-        """The least noise that keeps the promise, but for a millionth.
+        """Chooses the least noise that keeps the promise, to within a millionth.
 
-        queries, epsilon, delta, beta, labels, threshold: as the class. The smaller the threshold,
-        the more answers and the fewer of them right; 0 leaves no bottom.
+        Args:
+            queries: Number of queries, 1 to `2**40`.
+            epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+            delta: Privacy parameter of all answers together, in [1e-200, 1).
+            beta: Failure probability that members_needed aims at, in (0, 1).
+            labels: Size of the public label set, 2 to `2**40`.
+            threshold: Lead that an answer needs, in units of sigma, 0 to 1,000. A smaller one gives
+                more answers, fewer of them right; 0 leaves no bottom.
 
-        Guarantee: as the class.
-        Raises: ParameterError.
-        Cost: hundredths of a second.
-        Source: the continuous curve, raised until the exact one holds.
+        Returns:
+            The GaussianVote.
+
+        Raises:
+            ParameterError: A parameter is out of range, or epsilon and delta are so small that no
+                noise can be certified.
+
+        Guarantee:
+            That of the class, computed anew for the noise that is returned.
+
+        Cost:
+            Hundredths of a second.
+
+        Source:
+            The continuous curve's sigma, raised until the discrete curve holds.
         """
         promise = _check_promise(queries, epsilon, delta, beta)
         vote = _check_vote(labels, threshold)
@@ -118,7 +155,7 @@ class GaussianVote:
 
     @property
     def gap(self) -> int:
-        """Votes by which the largest noisy count must exceed the next one."""
+        """Least number of votes by which the largest noisy count must lead the next one."""
         return math.ceil(Fraction(self.threshold) * self.sigma)
 
     def session(
@@ -128,25 +165,41 @@ class GaussianVote:
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> GaussianSession:
-        """Begin to answer queries.
+        """Begins to answer queries.
 
-        used_queries: what earlier sessions of the same release have already used. random_state:
-        None draws all noise from the operating system, an int or a Generator makes a reproducible
-        test stream. budget: charged epsilon and delta once, here, for the whole session.
+        Args:
+            used_queries: Number of queries that earlier sessions of the same release have used up.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
+                None charges nothing. A session that goes on from an earlier one charges them again
+                if it gets a budget.
 
-        Guarantee: as the class, for this session and those it goes on from, of the same vote.
-        Raises: ParameterError, BudgetExceeded.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A GaussianSession.
+
+        Raises:
+            ParameterError: An argument is of the wrong kind, or more is used up than the vote
+                allows.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+
+        Guarantee:
+            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
+            together, if one vote of the same member is replaced on every query of all of them.
         """
         return GaussianSession(self, used_queries, random_state, budget)
 
     def verify(self) -> float:
-        """The epsilon at delta that this noise certainly has, at most the promised one.
+        """Computes the epsilon that the noise certainly has at delta.
 
-        Raises: nothing.
-        Cost: tenths of a second at most.
-        Source: bisection of the exact curve, from which the noise was chosen; to a millionth.
+        Returns:
+            The epsilon, to a millionth and rounded up; at most the promised one.
+
+        Cost:
+            Tenths of a second at most.
+
+        Source:
+            Bisection of the exact curve, by which the noise was chosen, too.
         """
         low, high = 0.0, self.epsilon
         while high - low > 1e-6 * high:
@@ -156,24 +209,27 @@ class GaussianVote:
         return high
 
     def to_json(self) -> str:
-        """The vote as a JSON object: its parameters and sigma as two integers.
+        """Writes the vote as JSON.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
+        Returns:
+            A JSON object of the parameters and of sigma as two integers, which from_json reads.
         """
         sigma = self.sigma.as_integer_ratio()
         return json.dumps({"kind": type(self).__name__, **vars(self), "sigma": sigma})
 
     @classmethod
     def from_json(cls, text: str) -> GaussianVote:
-        """The vote that to_json wrote, verified.
+        """Reads the vote that to_json wrote, and verifies it.
 
-        text: from whatever source: what does not keep its promise is refused.
+        Args:
+            text: The JSON object, from any source: a vote that does not keep its promise is
+                refused.
 
-        Raises: ParameterError when it is not such a vote.
-        Cost: as design.
-        Source: none.
+        Returns:
+            The GaussianVote.
+
+        Raises:
+            ParameterError: text is not such a vote, or its noise is too small.
         """
         return restore(cls, text, lambda sigma, **fields: cls(**fields, sigma=Fraction(*sigma)))
 
@@ -191,15 +247,31 @@ class GaussianVote:
 class GaussianSession(SingleUseSession):
     """Answers to queries by noisy counts, until all queries have been asked.
 
-    Made by GaussianVote.session. Bottom is -1; there may be any number of them. There is one
-    session in one process: a copy is the very same object, pickling raises, and so does a call in a
-    forked child.
+    It is made by GaussianVote.session. Bottom is -1, and there may be any number of bottoms. A
+    session exists once, in one process: a copy is the very same object, pickling raises, and so
+    does a call in a forked child.
 
-    Guarantee: as GaussianVote, for all answers of all calls together. The running time is not
+    Args:
+        vote: The GaussianVote whose noise is drawn.
+        used_queries: Number of queries that earlier sessions of the same release have used up.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget that epsilon and delta are charged to when the session is made; None charges
+            nothing.
+
+    Guarantee:
+        That of the GaussianVote, for all answers of all calls together. The running time is not
         protected.
-    Raises: nothing.
-    Cost: constant.
-    Source: as GaussianVote.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> goal = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
+        >>> vote = stability.GaussianVote.design(100, labels=3, **goal)
+        >>> session = vote.session()
+        >>> session.answer([[2000, 10, 10], [10, 10, 2000]])
+        array([0, 2])
+        >>> session.queries_left
+        98
     """
 
     def __init__(
@@ -225,12 +297,12 @@ class GaussianSession(SingleUseSession):
 
     @property
     def bottoms_left(self) -> None:
-        """None: any number of answers may be bottom."""
+        """None, since any number of answers may be bottom."""
         return None
 
     @property
     def queries_left(self) -> int:
-        """Queries that may still be asked."""
+        """Number of queries that may still be asked."""
         return self._queries
 
     @property
@@ -239,16 +311,26 @@ class GaussianSession(SingleUseSession):
         return self._queries == 0
 
     def answer(self, counts: ArrayLike) -> int | Integers:
-        """Answer queries, given the votes for each label.
+        """Answers queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the label set.
-        Returns a label or -1 as an int; for m queries int64 (m,).
+        Args:
+            counts: Number of votes for each of the K labels of the vote, integers of shape (K,) for
+                one query or (m, K) for m queries.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left. Nothing
-            is used up then.
-        Cost: a draw of noise for each count, tens of nanoseconds.
-        Source: as GaussianVote.
+        Returns:
+            For one query an int, a label or -1 for bottom. For m queries int64 of shape (m,).
+
+        Raises:
+            ShapeError: counts has another shape.
+            ParameterError: counts holds no integers, or some outside `[0, 2**32)`; or the process
+                is a forked child.
+            BudgetExceeded: There are more queries than are left. Nothing is used up then.
+
+        Guarantee:
+            That of the session, when the votes of one member are replaced on every query.
+
+        Cost:
+            One draw of noise for each count, tens of nanoseconds.
         """
         votes, labels = counts_of(counts), self._vote.labels
         if votes.shape[-1] != labels:

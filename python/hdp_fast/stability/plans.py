@@ -1,4 +1,4 @@
-"""How many members a table's answers need, before any is trained."""
+"""Numbers of members that the answers of a table need, computed before any member is trained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tables import HazardTable, VoteTable
 AnyTable = HazardTable | VoteTable | GaussianVote
 
 _MOST = 1 << 40
-# Bins in the sum over the number of right votes.
+# Number of blocks in the sum over the number of right votes.
 _BLOCKS = 1 << 12
 
 
@@ -26,12 +26,22 @@ class VotePlan:
     """A table and the number of members that its answers need.
 
     Attributes:
-        table: the one that needs fewer members; a GaussianVote is one here.
-        k: members that it needs.
-        k_hazard: members that a HazardTable needs.
-        k_vote: members that a VoteTable needs; None for more than two labels.
-        k_paper: members that the paper's Algorithm 4 asks for.
-        k_gaussian: members that a GaussianVote needs; None for soft labels.
+        table: The HazardTable, VoteTable or GaussianVote that needs fewer members, among those that
+            fit the number of labels.
+        k: Number of members that it needs.
+        k_hazard: Number of members that a HazardTable needs.
+        k_vote: Number of members that a VoteTable needs; None for more than two labels.
+        k_paper: Number of members that the paper's Algorithm 4 asks for.
+        k_gaussian: Number of members that a GaussianVote needs; None for soft labels.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> goal = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
+        >>> chosen = stability.plan(20, 1000, labels=10, **goal)
+        >>> type(chosen.table).__name__, chosen.k, chosen.k_gaussian, chosen.k_paper
+        ('HazardTable', 1299, 2761, 58161)
+        >>> chosen.flip() < 0.05 / 1000  # if all members agree
+        True
     """
 
     table: AnyTable
@@ -42,14 +52,26 @@ class VotePlan:
     k_gaussian: int | None = None
 
     def flip(self, members: int | None = None, *, agreement: float = 1.0) -> float:
-        """The probability that the label that members agree on is not the answer.
+        """Computes the probability that a label on which members agree is not the answer.
 
-        members: how many vote; None for k. agreement: share of them that agree, in (1/2, 1]; all
-        others agree on another label. The answer is another label, or bottom.
+        The answer then is another label, or bottom.
 
-        Raises: ParameterError.
-        Cost: microseconds.
-        Source: the table itself; for a GaussianVote a sum over its noise, as of a continuous one.
+        Args:
+            members: Number of members that vote, 1 to `2**40`; None takes k.
+            agreement: Share of them that agree on the label, in (1/2, 1]. All others agree on one
+                other label.
+
+        Returns:
+            The probability.
+
+        Raises:
+            ParameterError: members or agreement is out of range.
+
+        Cost:
+            Microseconds for a table, milliseconds for a GaussianVote.
+
+        Source:
+            The table itself. For a GaussianVote a sum over its noise, taken as continuous.
         """
         k = self.k if members is None else positive_int("members", members, _MOST)
         share = number("agreement", agreement)
@@ -69,17 +91,43 @@ def plan(
     agreement: float = 0.75,
     threshold: float = THRESHOLD,
 ) -> VotePlan:
-    """The table that needs fewer members, of those that fit the number of labels.
+    """Designs the tables that fit a task and chooses the one that needs fewer members.
 
-    max_unstable: bottoms that end a session of a HazardTable. queries: how many may be asked.
-    epsilon, delta, beta: as the tables'. labels: size of the label set, at least 2. agreement: as
-    members_needed. threshold: as GaussianVote. Of two labels a VoteTable or a HazardTable is taken,
-    of more a HazardTable or a GaussianVote.
+    For two labels the choice is between a VoteTable and a HazardTable, for more labels between a
+    HazardTable and a GaussianVote.
 
-    Guarantee: that of the tables; the numbers of members only promise utility.
-    Raises: ParameterError.
-    Cost: as the designs.
-    Source: Bassily, Thakkar and Thakurta 2018, Theorem 3.11, for k_paper.
+    Args:
+        max_unstable: Number of bottoms that end a session of a HazardTable, 1 to `2**40`.
+        queries: Number of queries, 1 to `2**40`.
+        epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+        delta: Privacy parameter of all answers together, in [1e-200, 1).
+        beta: Failure probability of all answers together, in (0, 1).
+        labels: Size of the label set, 2 to `2**40`.
+        agreement: Probability that a member is right on a query that counts as stable, in (1/2, 1).
+        threshold: Lead that an answer of a GaussianVote needs, in units of sigma, 0 to 1,000.
+
+    Returns:
+        A VotePlan of the chosen table and of the members that each one needs.
+
+    Raises:
+        ParameterError: A parameter is out of range, or no table keeps the promise.
+
+    Guarantee:
+        Any of the tables is (epsilon, delta)-DP, whatever the votes. The numbers of members promise
+        utility alone.
+
+    Cost:
+        That of the designs.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Theorem 3.11, for `k_paper`.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> goal = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.05}
+        >>> chosen = stability.plan(20, 1000, labels=2, **goal)
+        >>> type(chosen.table).__name__, chosen.k, chosen.k_hazard
+        ('VoteTable', 1266, 1299)
     """
     size = positive_int("labels", labels, _MOST)
     if size == 1:
@@ -105,7 +153,7 @@ def plan(
 def flip_probability(table: AnyTable, k: int, count: int) -> float:
     """The probability that a table does not answer with the label of `count` of k members.
 
-    All others agree on one other label, the smaller one where that counts.
+    All others agree on one other label. It is the smaller one, which wins ties.
     """
     if isinstance(table, GaussianVote):
         return _flip_by_noise(table, k, count)
@@ -117,11 +165,11 @@ def flip_probability(table: AnyTable, k: int, count: int) -> float:
 
 
 def _flip_by_noise(vote: GaussianVote, k: int, count: int) -> float:
-    """Pr[the count with noise is not ahead of every other one by the gap]."""
+    """Pr[the count with noise does not lead every other one by the gap]."""
     z = np.linspace(-9, 9, 1801)
     weights = np.exp(-(z**2) / 2)
     weights /= weights.sum()
-    # Ties are lost to the first of the others alone.
+    # A tie is lost to the first of the others alone, whose label is the smaller one.
     others = [(k - count, max(vote.gap, 1)), *[(0, vote.gap)] * (vote.labels - 2)]
     ahead = np.ones_like(z)
     for (votes, gap), times in Counter(others).items():
@@ -131,19 +179,40 @@ def _flip_by_noise(vote: GaussianVote, k: int, count: int) -> float:
 
 
 def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
-    """The smallest k with which a table answers rightly, but for probability beta.
+    """Computes the least number of members with which all stable queries are answered rightly.
 
-    table: its beta / 2 is for the coins, the other half for the votes, shared among its queries;
-    a GaussianVote's beta is for both together, and a bottom is no right answer either. agreement:
-    probability with which each member, independently, is right on a query that counts as stable, in
-    (1/2, 1). All other members may agree on one wrong label. With a HazardTable at most
-    max_unstable - 1 queries may be unstable: one more halts the session.
+    "Rightly" holds except with probability beta. Each member, independently, is right on a stable
+    query with probability `agreement`, and all other members may agree on one wrong label. With a
+    HazardTable at most `max_unstable - 1` queries may be unstable: one more bottom ends the
+    session.
 
-    Raises: ParameterError, also where more than 2**40 were needed.
-    Cost: milliseconds.
-    Source: the binomial tail itself, in the place of Bassily, Thakkar and Thakurta 2018, Theorem
-        3.11: smallest k with Pr[distance < J] <= beta / (2 queries). For a GaussianVote the mean
-        over the votes of the tail of the noise, times the labels that could win.
+    Args:
+        table: The HazardTable, VoteTable or GaussianVote that answers. Half the beta of a table is
+            for its coins, and the other half is for the votes, in equal shares for its queries. The
+            beta of a GaussianVote is for noise and votes together, and a bottom is no right answer
+            either.
+        agreement: Probability that a member is right on a stable query, in (1/2, 1).
+
+    Returns:
+        The number of members.
+
+    Raises:
+        ParameterError: table is of another kind, agreement is out of range, or more than `2**40`
+            members would be needed.
+
+    Cost:
+        Milliseconds for a table. For a GaussianVote tenths of a second at 100,000 members.
+
+    Source:
+        The binomial tail itself, instead of Bassily, Thakkar and Thakurta 2018, Theorem 3.11: the
+        least k with Pr[distance < J] <= beta / (2 queries). For a GaussianVote the tail of the
+        noise, averaged over the votes, times the number of labels that could win wrongly.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> table = stability.VoteTable.design(100, epsilon=1.0, delta=1e-6, beta=0.05)
+        >>> [stability.members_needed(table, agreement=p) for p in (0.75, 0.9, 0.99)]
+        [496, 272, 196]
     """
     if not isinstance(table, AnyTable):
         refuse("table", table, "it must be a HazardTable, a VoteTable or a GaussianVote")
@@ -167,14 +236,30 @@ def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
 def paper_members(
     max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
 ) -> int:
-    """The k of the paper's Algorithm 4, whose distance is another one and whose proof fails.
+    """Computes the number of members that the paper's Algorithm 4 asks for.
 
-    max_unstable: the paper's T, unstable queries. queries: all of them. epsilon: above 0. delta,
-        beta: in (0, 1).
+    Its distance is another one, and its proof fails; the number serves as a comparison.
 
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 1.
+    Args:
+        max_unstable: The paper's T, the number of unstable queries, 1 to `2**40`.
+        queries: Number of all queries, 1 to `2**40`.
+        epsilon: Privacy parameter, above 0.
+        delta: Privacy parameter, in (0, 1).
+        beta: Failure probability, in (0, 1).
+
+    Returns:
+        The paper's k, rounded to an integer.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 1.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> stability.paper_members(20, 1000, epsilon=1.0, delta=1e-6, beta=0.05)
+        58161
     """
     bottoms = positive_int("max_unstable", max_unstable, _MOST)
     total = positive_int("queries", queries, _MOST)
@@ -184,12 +269,12 @@ def paper_members(
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:
-    """The smallest number; of two of the same parity the larger one is never worse."""
+    """The least number that is enough; adding 2 to a number never makes it worse."""
     return min(_smallest(parity, enough) for parity in (1, 2))
 
 
 def _smallest(first: int, enough: Callable[[int], bool]) -> int:
-    """The smallest of first, first + 2, ... that is enough."""
+    """The least of first, first + 2, ... that is enough."""
     high = 1
     while not enough(first + 2 * high):
         high *= 2
@@ -203,12 +288,12 @@ def _smallest(first: int, enough: Callable[[int], bool]) -> int:
 
 
 def _miss_probability(vote: GaussianVote, k: int, p: float, share: float) -> float:
-    """A bound on Pr[no right answer], where all who are wrong agree on one label.
+    """A bound on Pr[no right answer], where all members that are wrong agree on one label.
 
-    The difference of two draws of noise is below the continuous law of its variance, but for less
-    than rounding: Pr[it is at least d] <= Pr[N(0, 2 sigma**2) >= d - 1] for d above 0. All blocks
-    of numbers of right votes count as their worst one, and those beyond Hoeffding's bound of
-    share / 10,000 as lost.
+    The difference of two draws of the noise is bounded by the continuous law of the same variance,
+    up to rounding: Pr[it is at least d] <= Pr[`N(0, 2 sigma**2)` >= d - 1] for d above 0. The
+    numbers of right votes are put into blocks; each block counts as its worst number. Numbers
+    beyond Hoeffding's bound of share / 10,000 count as wrong answers.
     """
     far = math.sqrt(k * math.log(1e4 / share) / 2)
     low, high = max(0, math.floor(k * p - far)), min(k, math.ceil(k * p + far))
@@ -218,7 +303,7 @@ def _miss_probability(vote: GaussianVote, k: int, p: float, share: float) -> flo
     ratios = np.log((k - right[:-1]) / right[1:] * (p / (1 - p)))
     weights = np.exp(first + np.concatenate([[0.0], np.cumsum(ratios)]))
     starts = np.arange(0, len(right), 1 + len(right) // _BLOCKS)
-    # Ties are lost.
+    # A tie counts as lost.
     ahead = 2 * right[starts] - k - max(vote.gap, 1)
     tails = [math.erfc(lead / (2 * float(vote.sigma))) / 2 if lead > 0 else 1.0 for lead in ahead]
     lost = np.minimum((vote.labels - 1) * np.array(tails), 1)
@@ -226,9 +311,10 @@ def _miss_probability(vote: GaussianVote, k: int, p: float, share: float) -> flo
 
 
 def log_below(count: int, k: int, p: float) -> float:
-    """Logarithm of Pr[Bin(k, p) < count] for a count of at most k p, or 0 beyond.
+    """Logarithm of Pr[Bin(k, p) < count] for a count of at most k p; 0 for a larger one.
 
-    Each weight follows from the one above it by a ratio that falls and stays below one.
+    The sum goes down from count - 1. Each weight follows from the one above it by a ratio below
+    one, which falls.
     """
     top = count - 1
     if top < 0:

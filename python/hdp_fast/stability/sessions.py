@@ -1,4 +1,4 @@
-"""Sessions: queries answered by a table's coins until its bottoms or queries are used up."""
+"""Sessions that answer queries with a table's coins until its bottoms or queries are used up."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .votes import counts_of, to_unsigned
 
 
 class SingleUseSession(Uncopyable):
-    """Answers until it is used up, in one process alone: a copy is the very same object.
+    """A session that answering uses up, in the process that made it; a copy is the same object.
 
-    Charges the budget when it is made.
+    It charges the budget when it is made.
     """
 
     _copied = "ask the same queries again"
@@ -36,7 +36,7 @@ class SingleUseSession(Uncopyable):
 
     @property
     def record(self) -> PrivacyRecord:
-        """What protects all answers together."""
+        """The PrivacyRecord of all answers together."""
         return self._record
 
     def _check_left(self, queries: int, bottoms: int | None, left: int) -> None:
@@ -48,17 +48,34 @@ class SingleUseSession(Uncopyable):
 
 
 class TableSession(SingleUseSession):
-    """Answers to queries by the coins of a table, until max_unstable bottoms or all queries.
+    """Answers to queries by the coins of a table, until `max_unstable` bottoms or all queries.
 
-    Made by HazardTable.session or VoteTable.session. Bottom is -1. Where a call reaches the last
-    bottom, it returns the answers up to that one; later calls raise. There is one session in one
+    It is made by HazardTable.session or VoteTable.session. Bottom is -1. A call that reaches the
+    last bottom returns the answers up to that one; later calls raise. A session exists once, in one
     process: a copy is the very same object, pickling raises, and so does a call in a forked child.
 
-    Guarantee: as the table, for all answers of all calls together; how many there are is part of
-        the answers. The running time is not protected.
-    Raises: nothing.
-    Cost: constant.
-    Source: as the table.
+    Args:
+        table: The compiled table.
+        limits: The numbers of bottoms and of queries that the table allows; None bottoms for a
+            VoteTable.
+        used: The numbers of bottoms and of queries that earlier sessions have used up.
+        record: The PrivacyRecord that is charged to the budget.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget that the record is charged to; None charges nothing.
+
+    Guarantee:
+        That of the table, for all answers of all calls together; how many answers there are is part
+        of them. The running time is not protected.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> table = stability.HazardTable.design(2, 100, epsilon=4.0, delta=1e-6, beta=1e-9)
+        >>> session = table.session()
+        >>> session.answer([[0, 900]] + [[450, 450]] * 9)  # ends at the second bottom
+        array([ 1, -1, -1])
+        >>> session.halted, session.record.epsilon
+        (True, 4.0)
     """
 
     def __init__(
@@ -81,12 +98,12 @@ class TableSession(SingleUseSession):
 
     @property
     def bottoms_left(self) -> int | None:
-        """Bottoms until the session ends; None where there are none."""
+        """Number of bottoms until the session ends; None for a VoteTable."""
         return self._bottoms
 
     @property
     def queries_left(self) -> int:
-        """Queries that may still be asked."""
+        """Number of queries that may still be asked."""
         return self._queries
 
     @property
@@ -95,17 +112,29 @@ class TableSession(SingleUseSession):
         return self._bottoms == 0 or self._queries == 0
 
     def answer(self, counts: ArrayLike) -> int | Integers:
-        """Answer queries, given the votes for each label.
+        """Answers queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the public label
-        set, fixed before the query; for a VoteTable K = 2. Returns a label or -1 as an int; for m
-        queries int64 (answered,), as many as came until the session ended.
+        Args:
+            counts: Number of votes for each of K labels, integers of shape (K,) for one query or
+                (m, K) for m queries. The label set must be public and fixed before the query. For a
+                VoteTable K is 2, and all rows of a call have the same sum: the number of members.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left and once
-            the session has ended. Nothing is used up then.
-        Cost: one pass over the counts.
-        Source: as the table.
+        Returns:
+            For one query an int, a label or -1 for bottom. For m queries int64 of shape
+            (answered,), where fewer than m are answered if the session ends before.
+
+        Raises:
+            ShapeError: counts has another shape.
+            ParameterError: counts holds no integers, or some out of range; rows for a VoteTable
+                have different sums; or the process is a forked child.
+            BudgetExceeded: The session has ended, or there are more queries than are left. Nothing
+                is used up then.
+
+        Guarantee:
+            That of the session, when the votes of one member are replaced on every query.
+
+        Cost:
+            One pass over the counts.
         """
         votes = counts_of(counts)
         labels = votes.shape[-1]
@@ -120,16 +149,35 @@ class TableSession(SingleUseSession):
         return int(answers[0]) if votes.ndim == 1 else answers
 
     def answer_ones(self, ones: ArrayLike, members: int) -> int | NDArray[np.int8]:
-        """Answer queries with two labels, given how many members vote for label 1.
+        """Answers queries with two labels, given how many members vote for label 1.
 
-        ones: an integer for one query, or (m,), from 0 to members; fastest as uint32. members: k,
-        all of whom vote on every query, 1 to 2**31. Returns 0, 1 or -1 as an int; for m queries
-        int8 (answered,), as many as came until the session ended.
+        Args:
+            ones: Number of members that vote for label 1, an integer for one query or an array of
+                shape (m,), each from 0 to members. uint32 is fastest.
+            members: Number of members, all of whom vote on every query; 1 to `2**31`.
 
-        Guarantee: as the class.
-        Raises: as answer.
-        Cost: a few nanoseconds a query.
-        Source: as the table.
+        Returns:
+            For one query an int: 0, 1, or -1 for bottom. For m queries int8 of shape (answered,),
+            where fewer than m are answered if the session ends before.
+
+        Raises:
+            ShapeError: ones has more than one dimension.
+            ParameterError: ones holds no integers, or some outside [0, members]; or the process is
+                a forked child.
+            BudgetExceeded: The session has ended, or there are more queries than are left. Nothing
+                is used up then.
+
+        Guarantee:
+            That of the session, when the votes of one member are replaced on every query.
+
+        Cost:
+            O(members) for a call and a few nanoseconds a query.
+
+        Examples:
+            >>> from hdp_fast import stability
+            >>> table = stability.VoteTable.design(100, epsilon=2.0, delta=1e-6, beta=1e-9)
+            >>> table.session().answer_ones(990, members=1000)
+            1
         """
         k = positive_int("members", members, 1 << 31)
         votes = array("ones", ones)
@@ -144,18 +192,48 @@ class TableSession(SingleUseSession):
         return int(answers[0]) if votes.ndim == 0 else answers
 
     def answer_scores(self, scores: ArrayLike, bins: int) -> float | NDArray[np.float64]:
-        """Answer queries for soft labels, given the score of each member.
+        """Answers queries for soft labels in [0, 1], given the score of each member.
 
-        scores: (k,) for one query, or (k, m), in [0, 1]. bins: 2 to 65,536, of width gamma = 1 /
-        bins. The histogram of the scores is the first query; after a bottom the histogram over the
-        bins shifted by gamma / 2 is a second one, where votes on the margins are for no bin that
-        can win. Returns the center of the winning bin as a float, NaN for bottom; for m queries
-        float64 (answered,). A score outside [0, 1] falls into the nearest bin, NaN into the first.
+        The histogram of the scores over the bins is the first query. If its answer is bottom, the
+        histogram over the bins shifted by half their width is a second query; votes on the two
+        margins, which no shifted bin covers, are counted for none. With two bins there is a single
+        shifted bin, whose center 1/2 then nearly always is the answer.
 
-        Guarantee: as the class; a soft label uses up to two of the queries and of the bottoms.
-        Raises: as answer; BudgetExceeded for more soft labels than queries are left.
-        Cost: some nanoseconds a score.
-        Source: Bassily, Thakkar and Thakurta 2018, Algorithms 6 and 8, as queries of one table.
+        Args:
+            scores: Real numbers in [0, 1] of shape (k,) for one query, or (k, m) for m queries: row
+                i holds the scores of member i. A score below 0 falls into the first bin, one above
+                1 into the last, and NaN into the first.
+            bins: Number of bins, 2 to 65,536, each of width gamma = 1 / bins.
+
+        Returns:
+            For one query a float: the center of the winning bin, NaN for bottom. For m queries
+            float64 of shape (answered,), where fewer than m are answered if the session ends
+            before.
+
+        Raises:
+            ShapeError: scores has another number of dimensions, or there are no members.
+            ParameterError: scores holds no real numbers, bins is out of range, the session is one
+                of a VoteTable, or the process is a forked child.
+            BudgetExceeded: The session has ended, or there are more soft labels than queries left.
+                Nothing is used up then.
+
+        Guarantee:
+            That of the session, when the scores of one member are replaced on every query. A soft
+            label uses up to two of the queries and of the bottoms.
+
+        Cost:
+            Some nanoseconds a score.
+
+        Source:
+            Bassily, Thakkar and Thakurta 2018, Algorithms 6 and 8, as queries of one table.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast import stability
+            >>> table = stability.HazardTable.design(5, 100, epsilon=4.0, delta=1e-6, beta=1e-9)
+            >>> scores = np.linspace(0.61, 0.69, 900)  # all members are in the bin from .6 to .7
+            >>> round(table.session().answer_scores(scores, bins=10), 2)
+            0.65
         """
         if self._bottoms is None:
             raise ParameterError("session = one of a VoteTable, but scores need a HazardTable")
@@ -171,7 +249,8 @@ class TableSession(SingleUseSession):
             key = make_key(self._rng)
             codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, key)
             self._bottoms, self._queries = bottoms, rest
-        # Even codes are bins, centered half a width above their edge; odd ones lie half a width on.
+        # An even code is a bin, whose center lies half a width above its edge; an odd code is the
+        # bin shifted by half a width.
         centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size
         answers = np.where(codes < 0, np.nan, centers)
         return float(answers[0]) if entries.ndim == 1 else answers
@@ -181,7 +260,7 @@ class TableSession(SingleUseSession):
             raise ShapeError(f"counts has shape {counts.shape}, but a VoteTable is for two labels")
         members = counts.sum(axis=-1, dtype=np.int64)
         if counts.size and members.min() != members.max():
-            # How many members vote is public: their votes are not.
+            # An error may depend on the number of members, which is public, but not on their votes.
             raise ParameterError(
                 "counts has rows of different sums, but each is the members' number"
             )
@@ -204,9 +283,10 @@ class TableSession(SingleUseSession):
 
 
 def check_used(name: str, value: int, most: int) -> int:
-    """What an earlier session has used up, an int from 0 to `most`.
+    """Validate what an earlier session has used up, an int from 0 to `most`.
 
-    Raises: ParameterError otherwise.
+    Raises:
+        ParameterError: It is anything else.
     """
     used = nonnegative_int(name, value)
     if used > most:

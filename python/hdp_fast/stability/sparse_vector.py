@@ -1,4 +1,4 @@
-"""The sparse vector technique with exact integer noise, and winners of votes by it."""
+"""The sparse vector technique with exact integer noise, and winners of votes by means of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .sessions import SingleUseSession
 from .votes import counts_of
 
 _MOST = 1 << 40
-# Digits that no rounding below reaches.
+# Decimal digits, far more than the integer that is searched for depends on.
 _DIGITS = 60
 _UNIT = 1 << 20
 
 
 class _Comparisons(SingleUseSession):
-    """Compares integers with a noisy threshold, until max_unstable of them were found below it."""
+    """Compares integers with a noisy threshold, until `max_unstable` of them were below it."""
 
     def __init__(
         self,
@@ -52,17 +52,17 @@ class _Comparisons(SingleUseSession):
 
     @property
     def scale(self) -> Fraction:
-        """Of the noise on the threshold; that on a query is twice as wide."""
+        """Scale of the noise on the threshold; the noise on a query has twice that scale."""
         return self._scale
 
     @property
     def bottoms_left(self) -> int:
-        """Bottoms until it ends."""
+        """Number of bottoms until the session ends."""
         return self._noisy.left[0]
 
     @property
     def queries_left(self) -> int | None:
-        """Queries that may still be asked; None for any number."""
+        """Number of queries that may still be asked; None for any number."""
         return self._noisy.left[1] if self._limited else None
 
     def _compare(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
@@ -82,24 +82,48 @@ class _Comparisons(SingleUseSession):
 
 
 class AboveThreshold(_Comparisons):
-    """Says which integer queries lie above a threshold, until max_unstable of them do not.
+    """Answers which integer queries lie above a threshold, until `max_unstable` of them do not.
 
-    max_unstable: bottoms that end it, at least 1. threshold: an integer. epsilon: above 0. delta:
-    in [0, 1). queries: how many may be asked, None for any number. random_state: as
-    HazardTable.session. budget: charged epsilon and delta once, here.
+    The threshold gets discrete Laplace noise of a scale s, drawn anew after each bottom (False).
+    Each query gets discrete Laplace noise of scale 2 s. The answers up to and including a bottom
+    are one release, which is pure (2 / s)-DP. The scale s is the smallest with which `max_unstable`
+    such releases compose to (epsilon, delta), rounded up; see laplace_scale.
 
-    The threshold has discrete Laplace noise of a scale s, drawn anew after each bottom, a query
-    that of scale 2 s; s is the smallest with which so many releases as there may be bottoms, of 2 /
-    s each, compose to (epsilon, delta), rounded up. It is never copied, pickled or used in a forked
-    child, as TableSession.
+    A session exists once, in one process: a copy is the very same object, pickling raises, and so
+    does a call in a forked child.
 
-    Guarantee: (epsilon, delta)-DP for all answers together, whoever chooses the queries, if each
-        changes by at most 1 between neighbors, when one record is replaced; exact coins. The
-        noisy threshold never leaves the object. The running time is not protected.
-    Raises: ParameterError, BudgetExceeded.
-    Cost: constant.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 1, with exactly T bottoms, not T + 1, and
-        the optimal composition of Kairouz, Oh and Viswanath 2017 for its scale.
+    Args:
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        threshold: An integer within int64.
+        epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
+        delta: Privacy parameter of all answers together, in [0, 1).
+        queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget that epsilon and delta are charged to once, when the session is made; None
+            charges nothing.
+
+    Raises:
+        ParameterError: A parameter is out of range or of the wrong kind.
+        ShapeError: threshold is an array of integers.
+        BudgetExceeded: The budget has less than epsilon and delta left.
+
+    Guarantee:
+        All answers together are (epsilon, delta)-DP, whoever chooses the queries, if each query
+        changes by at most 1 when one record is replaced. The coins are exact, and the noisy
+        threshold never leaves the object. The running time is not protected.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 1, with exactly T bottoms instead of T + 1,
+        and with the optimal composition of Kairouz, Oh and Viswanath 2017 for the scale.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> session = stability.AboveThreshold(2, 500, epsilon=1.0, queries=100)
+        >>> session.answer([900, 100, 900])  # say, numbers of records with a property
+        array([ True, False,  True])
+        >>> session.scale, session.bottoms_left, session.queries_left
+        (Fraction(4, 1), 1, 97)
     """
 
     def __init__(
@@ -126,36 +150,79 @@ class AboveThreshold(_Comparisons):
         super().__init__(max_unstable, threshold, scale, queries, record, random_state, budget)
 
     def answer(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
-        """Compare the values of queries with the threshold, one after the other.
+        """Compares the values of queries with the threshold, one after the other.
 
-        values: an integer for one query, or (m,), within int64. Returns a bool, False for bottom;
-        for m queries bool (answered,), as many as came until the end.
+        Args:
+            values: Value of one query, an integer, or of m queries, an array of shape (m,), within
+                int64.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; BudgetExceeded for more queries than are left and once
-            it has ended. Nothing is used up then.
-        Cost: some tens of nanoseconds a query, on one thread.
-        Source: as the class.
+        Returns:
+            For one query a bool, False for bottom. For m queries bool of shape (answered,), where
+            fewer than m are answered if the session ends before.
+
+        Raises:
+            ShapeError: values has more than one dimension.
+            ParameterError: values holds no integers, or some beyond int64; or the process is a
+                forked child.
+            BudgetExceeded: The session has ended, or there are more queries than are left. Nothing
+                is used up then.
+
+        Guarantee:
+            That of the session, if each value changes by at most 1 when one record is replaced.
+
+        Cost:
+            Some tens of nanoseconds a query, on one thread.
         """
         return self._compare(values)
 
 
 class OnlineQueryRelease(_Comparisons):
-    """Answers with winners of votes far enough from another one, until max_unstable are not.
+    """Answers queries with the winners of votes, until `max_unstable` of them are too unstable.
 
-    max_unstable, epsilon, queries, random_state, budget: as AboveThreshold. delta: in (0, 1); half
-    of it is for the comparisons, the other for a label at distance 0.
+    The distance of each vote to instability is compared with a threshold w, as AboveThreshold does
+    it. The answer is the winner above the threshold and bottom (-1) below it.
 
-    Distances are compared with a threshold w as AboveThreshold does it. Within the answers up to a
-    bottom at most one query can have different winners on two neighbors before it is a bottom or a
-    label that should not have been shown; hence only T = max_unstable tests matter, and w is the
+    A query whose winners differ on two neighbors has distance 0 on both. Its answer is bottom, or a
+    label that should not have been released. Until the first such label, the answers up to each
+    bottom hold at most one such query. Hence only T = `max_unstable` comparisons count: w is the
     smallest integer with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
 
-    Guarantee: as AboveThreshold, when one vote a query is replaced, always the same member's.
-    Raises: ParameterError, BudgetExceeded.
-    Cost: constant.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 3, with the exact distance, exactly T
-        bottoms and the noise of the threshold counted. A HazardTable needs far fewer members.
+    A session exists once, in one process: a copy is the very same object, pickling raises, and so
+    does a call in a forked child.
+
+    Args:
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
+        delta: Privacy parameter of all answers together, in (0, 1). Half of it is for the
+            comparisons, the other half for a label at distance 0.
+        queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget that epsilon and delta are charged to once, when the session is made; None
+            charges nothing.
+
+    Raises:
+        ParameterError: A parameter is out of range or of the wrong kind.
+        BudgetExceeded: The budget has less than epsilon and delta left.
+
+    Guarantee:
+        All answers together are (epsilon, delta)-DP, whoever chooses the queries, when one vote is
+        replaced on every query, always that of the same member. The coins are exact, and the noisy
+        threshold never leaves the object. The running time is not protected.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 3, with the exact distance, exactly T bottoms,
+        and the noise of the threshold counted. A HazardTable needs far fewer members.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> session = stability.OnlineQueryRelease(5, epsilon=1.0, delta=1e-6)
+        >>> session.threshold
+        314
+        >>> session.answer([[0, 4000, 0], [10, 0, 3990]])
+        array([1, 2])
+        >>> session.bottoms_left
+        5
     """
 
     def __init__(
@@ -186,19 +253,32 @@ class OnlineQueryRelease(_Comparisons):
 
     @property
     def threshold(self) -> int:
-        """The distance that is compared with, before noise."""
+        """The threshold w that distances are compared with, without its noise."""
         return self._threshold
 
     def answer(self, counts: ArrayLike) -> int | Integers:
-        """Answer queries, given the votes for each label.
+        """Answers queries, given the votes for each label.
 
-        counts: integers (K,) for one query, or (m, K) for m of them, K the size of the public label
-        set. Returns a label or -1 for bottom as an int; for m queries int64 (answered,).
+        Args:
+            counts: Number of votes for each of the K labels of the public label set, integers of
+                shape (K,) for one query or (m, K) for m queries.
 
-        Guarantee: as the class.
-        Raises: as AboveThreshold.answer.
-        Cost: as AboveThreshold.answer, and one pass over the counts.
-        Source: as the class.
+        Returns:
+            For one query an int, a label or -1 for bottom. For m queries int64 of shape
+            (answered,), where fewer than m are answered if the session ends before.
+
+        Raises:
+            ShapeError: counts has another shape.
+            ParameterError: counts holds no integers, or some outside `[0, 2**32)`; or the process
+                is a forked child.
+            BudgetExceeded: The session has ended, or there are more queries than are left. Nothing
+                is used up then.
+
+        Guarantee:
+            That of the session, when the votes of one member are replaced on every query.
+
+        Cost:
+            One pass over the counts and some tens of nanoseconds a query, on one thread.
         """
         votes = counts_of(counts)
         winners, distances = _core.pluralities(votes.reshape(-1), votes.shape[-1])
@@ -208,16 +288,36 @@ class OnlineQueryRelease(_Comparisons):
 
 
 def laplace_scale(max_unstable: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
-    """The scale of the noise on AboveThreshold's threshold, exact.
+    """Computes the scale of the noise on the threshold of AboveThreshold.
 
-    max_unstable: T bottoms, at least 1. epsilon: above 0. delta: in [0, 1); the scale is 2 T /
-    epsilon where it is 0.
+    Args:
+        max_unstable: Number T of bottoms, 1 to `2**40`.
+        epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
+        delta: Privacy parameter of all answers together, in [0, 1). Where it is 0 the scale is 2 T
+            / epsilon.
 
-    Guarantee: T adaptive releases that are each pure (2 / scale)-DP are (epsilon, delta)-DP.
-    Raises: ParameterError.
-    Cost: O(sqrt(T)), some hundred times.
-    Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3, in the place of the paper's sqrt(32 T
-        ln(1 / delta)) / epsilon.
+    Returns:
+        The scale, an exact Fraction.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+
+    Guarantee:
+        T adaptive releases that are each pure (2 / scale)-DP are together (epsilon, delta)-DP.
+
+    Cost:
+        O(sqrt(T)), some hundred times.
+
+    Source:
+        Kairouz, Oh and Viswanath 2017, Theorem 3.3, instead of the scale sqrt(32 T ln(1 / delta)) /
+        epsilon of Bassily, Thakkar and Thakurta 2018.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> stability.laplace_scale(20, epsilon=1.0)
+        Fraction(40, 1)
+        >>> round(float(stability.laplace_scale(20, epsilon=1.0, delta=1e-6)), 2)
+        35.12
     """
     bottoms = positive_int("max_unstable", max_unstable, _MOST)
     total = positive("epsilon", epsilon)

@@ -1,4 +1,4 @@
-"""One winner of one vote, shown if its noisy distance to instability is large enough."""
+"""The winner of a single vote, released if its noisy distance to instability is large enough."""
 
 from __future__ import annotations
 
@@ -17,22 +17,40 @@ from ..exceptions import ShapeError
 from ..record import PrivacyRecord, rng_of
 from .votes import counts_of
 
-# Digits that no rounding below reaches.
+# Decimal digits; the margin of 1e-40 below is far larger than their rounding.
 _DIGITS = 60
 
 
 class StableRelease:
-    """The winner of one vote, if it is far enough from another one.
+    """Releases the winner of one vote if many votes would have to change for another winner.
 
-    epsilon: above 0, at most 1,000. delta: in (0, 1). The distance with discrete Laplace noise of
-    scale 1 / epsilon must exceed the smallest integer that noise alone exceeds with probability at
-    most delta.
+    The distance to instability gets discrete Laplace noise of scale 1 / epsilon. The winner is
+    released where the sum exceeds the threshold, and bottom (-1) otherwise. The threshold is the
+    smallest integer of at least 0 that the noise alone exceeds with probability at most delta.
 
-    Guarantee: (epsilon, delta)-DP for each release, when one vote is replaced; exact coins.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Smith and Thakurta 2013; Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact
-        distance: with that of their Algorithm 4 delta is .36 where 1e-6 is claimed.
+    Args:
+        epsilon: Privacy parameter of one release, 1e-6 to 1,000.
+        delta: Privacy parameter of one release, in (0, 1).
+
+    Raises:
+        ParameterError: epsilon or delta is out of range.
+
+    Guarantee:
+        Each release is (epsilon, delta)-DP when one vote is replaced. The coins are exact.
+
+    Source:
+        Smith and Thakurta 2013; Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact
+        distance: with that of their Algorithm 4 the delta is .36 where 1e-6 is claimed.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> mechanism = stability.StableRelease(epsilon=1.0, delta=1e-12)
+        >>> mechanism.threshold
+        27
+        >>> mechanism.release([0, 120, 0])  # all of 120 members agree on label 1
+        1
+        >>> mechanism.release([60, 60, 0])  # one vote decides: bottom
+        -1
     """
 
     def __init__(self, *, epsilon: float, delta: float):
@@ -47,7 +65,7 @@ class StableRelease:
 
     @property
     def threshold(self) -> int:
-        """What the noisy distance must exceed."""
+        """The number that the distance with noise must exceed."""
         return self._threshold
 
     def release(
@@ -57,15 +75,30 @@ class StableRelease:
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> int:
-        """Answer one query, given the votes for each label.
+        """Answers one query, given the votes for each label.
 
-        counts: integers (K,), K the size of the public label set. random_state: as
-        noise.discrete_laplace. budget: charged epsilon and delta. Returns a label or -1.
+        Args:
+            counts: Number of votes for each of the K labels of the public label set, integers of
+                shape (K,).
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: Budget that epsilon and delta are charged to; None charges nothing.
 
-        Guarantee: as the class, for this release alone; more of them compose.
-        Raises: ShapeError, ParameterError, BudgetExceeded; before any coin is drawn.
-        Cost: O(K).
-        Source: as the class.
+        Returns:
+            The winner, or -1 for bottom.
+
+        Raises:
+            ShapeError: counts has another shape.
+            ParameterError: counts holds no integers, or some outside `[0, 2**32)`; or random_state
+                or budget is of the wrong kind.
+            BudgetExceeded: The budget has less than epsilon and delta left. Nothing is drawn then.
+
+        Guarantee:
+            (epsilon, delta)-DP when one vote is replaced, for this release alone. Several releases
+            compose.
+
+        Cost:
+            O(K).
         """
         votes = counts_of(counts)
         if votes.ndim != 1:
@@ -80,13 +113,13 @@ class StableRelease:
         return int(winners[0]) if above else -1
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
-        """What protects one release.
+        """States what protects one release.
 
-        random_state: as release.
+        Args:
+            random_state: The one that release gets; the record names where the coins come from.
 
-        Raises: nothing.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            The PrivacyRecord that release charges to a budget.
         """
         return PrivacyRecord(
             mechanism="stability.StableRelease",

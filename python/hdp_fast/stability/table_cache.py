@@ -1,4 +1,4 @@
-"""A folder of texts that cost time to make; whoever reads one checks it."""
+"""A folder of texts that take long to compute. Whoever reads one must verify it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from .._support import atomic
 
-# Raised when the texts change their meaning.
+# Raised by one whenever the texts change their meaning, so that old ones are not read.
 _FORMAT = 2
-# Longer than any text of ours.
+# Longer than the text of any table.
 _MOST_BYTES = 1 << 23
 
 
 def read(name: str) -> str | None:
-    """The text kept under a name, None if there is none or it cannot be read."""
+    """The text that was kept under a name; None if there is none or it cannot be read."""
     try:
         with _path(name).open(encoding="utf-8") as file:
             return file.read(_MOST_BYTES)
@@ -24,7 +24,7 @@ def read(name: str) -> str | None:
 
 
 def write(name: str, text: str) -> None:
-    """Keep a text under a name, whole or not at all; where that is impossible, nothing happens."""
+    """Keep a text under a name, whole or not at all. A failure to write is ignored."""
     try:
         path = _path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def write(name: str, text: str) -> None:
 
 def _path(name: str) -> Path:
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # A relative path is to be ignored, says the specification of that variable.
+    # The specification of that variable says that a relative path is ignored.
     folder = named if named.is_absolute() else Path.home() / ".cache"
     digest = hashlib.sha256(f"{_FORMAT} {name}".encode()).hexdigest()
     return folder / "hdp_fast" / f"{digest}.json"

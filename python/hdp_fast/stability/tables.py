@@ -1,7 +1,8 @@
-"""Tables of coins: how likely an answer gives way to privacy, level by level."""
+"""Tables of probabilities, level by level, with which an answer gives way to one that protects."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,16 +18,17 @@ from . import table_cache
 from .sessions import TableSession
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithms 3 and 4, with a verified table for noise"
-# More bottoms or queries could not be counted.
+# The most bottoms or queries that the compiled module counts.
 _MOST = 1 << 40
 
 Restored = TypeVar("Restored")
 
 
 def restore(kind: type[Restored], text: str, make: Callable[..., Restored]) -> Restored:
-    """Makes anew what to_json of this kind wrote.
+    """Makes an object anew from the text that `to_json` of its class wrote.
 
-    Raises: ParameterError for anything else, and what make raises of it.
+    Raises:
+        ParameterError: The text is anything else; or what `make` raises.
     """
     writer = f"{kind.__name__}.to_json"
 
@@ -39,7 +41,7 @@ def restore(kind: type[Restored], text: str, make: Callable[..., Restored]) -> R
 
 
 class CoinTable:
-    """What the two kinds of tables share: probabilities that are integers over 2**64."""
+    """What both kinds of tables share: probabilities that are integers over `2**64`."""
 
     _first: ClassVar[Fraction]
     _yielding: ClassVar[str]
@@ -51,7 +53,7 @@ class CoinTable:
 
     @property
     def queries(self) -> int:
-        """Queries that may be asked."""
+        """Number of queries that may be asked."""
         return self._queries
 
     @property
@@ -66,40 +68,50 @@ class CoinTable:
 
     @property
     def beta(self) -> float:
-        """Failure probability to aim at: half for the coins, half for the votes."""
+        """Failure probability that the design aims at: half for the coins, half for the votes."""
         return self._promise[2]
 
     @property
     def J(self) -> int:
-        """The last level: from there on the probability is at most beta / (2 queries)."""
+        """The last level. From there on the probability is at most beta / (2 queries)."""
         return len(self._table.words)
 
     @property
     def probabilities(self) -> list[Fraction]:
-        """At levels 0 to J, exact; their denominators divide 2**64."""
+        """The exact probabilities of the levels 0 to J; their denominators divide `2**64`."""
         return [self._first, *(Fraction(word, 1 << 64) for word in self._table.words)]
 
     def verify(self) -> float:
-        """Prove the guarantee anew, from the integers alone.
+        """Proves the guarantee anew, from the integers of the table alone.
 
-        Returns the epsilon at delta that the table certainly has, at most the promised one. No
-        table can be made without this proof. It shares nothing with the search: for every order and
-        charge of a query it finds the charge of a bottom that all neighboring levels, 0 and 1
-        included, allow; every error of rounding is counted against the table.
+        No table can be made without this proof, which shares nothing with the search for the table.
+        For each Renyi order and each charge of a query, it computes the charge of a bottom that
+        suffices for all pairs of neighboring levels, 0 and 1 included. Every rounding error is
+        counted against the table.
 
-        Raises: ParameterError if there were no proof.
-        Cost: O(J), some thousand times: a second for tables of ten thousand levels.
-        Source: a supermartingale for adaptive queries (hdp_fast's own); Canonne, Kamath and Steinke
-            2020, Proposition 12, from its order to epsilon.
+        Returns:
+            The epsilon at delta that the table certainly has, at most the promised one.
+
+        Raises:
+            ParameterError: There is no proof. This cannot happen to a table that exists.
+
+        Cost:
+            O(J), some thousand times: a second for tables of ten thousand levels.
+
+        Source:
+            A supermartingale for adaptive queries (hdp_fast's own); Canonne, Kamath and Steinke
+            2020, Proposition 12, from its Renyi divergence to epsilon.
         """
         return self._table.verify()
 
     def to_json(self) -> str:
-        """The table as a JSON object: its parameters and its integers.
+        """Writes the table as JSON.
 
-        Raises: nothing.
-        Cost: O(J).
-        Source: none.
+        Returns:
+            A JSON object of the parameters and the integers, which from_json reads.
+
+        Cost:
+            O(J).
         """
         fields = dict(zip(("epsilon", "delta", "beta"), self._promise, strict=True))
         limits = {"max_unstable": self._max_unstable, "queries": self._queries}
@@ -108,22 +120,35 @@ class CoinTable:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The table that to_json wrote, verified.
+        """Reads the table that to_json wrote, and verifies it.
 
-        text: from whatever source: what does not keep its promise is refused.
+        Args:
+            text: The JSON object, from any source: a table that does not keep its promise is
+                refused.
 
-        Raises: ParameterError when it is not such a table.
-        Cost: as verify.
-        Source: none.
+        Returns:
+            The table.
+
+        Raises:
+            ParameterError: text is not such a table, or its proof fails.
+
+        Cost:
+            That of verify.
         """
         return restore(cls, text, cls._make)
+
+    @classmethod
+    @functools.lru_cache(maxsize=32)
+    def _verify_once(cls, text: str) -> Self:
+        """A kept table; the proof for the same integers is the same."""
+        return cls.from_json(text)
 
     @classmethod
     def _design(cls, *parameters: Any) -> Self:
         name = f"{cls.__name__} {[str(value) for value in parameters]}"
         text = table_cache.read(name)
         try:
-            cached = None if text is None else cls.from_json(text)
+            cached = None if text is None else cls._verify_once(text)
         except ParameterError:
             cached = None
         if cached is not None and cached._is_for(*parameters):
@@ -190,18 +215,34 @@ class CoinTable:
 
 
 class HazardTable(CoinTable):
-    """How likely the answer to a query is "bottom", by its distance to instability.
+    """The probability that a query is answered with bottom, by its distance to instability.
 
-    A session answers each query with the winner of the vote, or with bottom with the probability of
-    the level min(distance, J), one exact coin; it ends at exactly max_unstable bottoms or after all
-    its queries. No other noise is added, neither to a distance nor to a threshold. Made by design.
+    A session answers each query with the winner of the vote or with bottom (-1). One exact coin
+    decides; its probability of bottom is that of the level min(distance, J). At distance 0 the
+    answer is always bottom. The session ends at exactly `max_unstable` bottoms, or after all its
+    queries. No noise is added to a distance or to a threshold.
 
-    Guarantee: (epsilon, delta)-DP for all answers of a session together, whoever chooses the
-        queries, when one vote a query is replaced, always that of the same member; exact coins,
-        integers over 2**64, verified after rounding.
-    Raises: nothing.
-    Cost: 8 bytes a level.
-    Source: Bassily, Thakkar and Thakurta 2018, Algorithm 3, whose noisy thresholds it replaces.
+    A table is made by design or from_json.
+
+    Guarantee:
+        All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
+        one vote is replaced on every query, always that of the same member. The coins are exact:
+        their probabilities are integers over `2**64`, and the proof is about these integers.
+
+    Cost:
+        8 bytes a level.
+
+    Source:
+        Bassily, Thakkar and Thakurta 2018, Algorithm 3, whose noisy thresholds the table replaces.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> table = stability.HazardTable.design(5, 100, epsilon=4.0, delta=1e-6, beta=1e-9)
+        >>> session = table.session()
+        >>> session.answer([[500, 500, 0], [10, 980, 10]])  # a tie, then near agreement
+        array([-1,  1])
+        >>> session.bottoms_left, session.queries_left
+        (4, 98)
     """
 
     _first = Fraction(1)
@@ -209,24 +250,45 @@ class HazardTable(CoinTable):
 
     @property
     def max_unstable(self) -> int:
-        """Bottoms that end a session."""
+        """Number of bottoms that end a session."""
         return self._max_unstable or 0
 
     @classmethod
     def design(
         cls, max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
     ) -> HazardTable:
-        """Find a table of few levels, or read it from the cache.
+        """Finds a table with few levels, or reads it from the cache.
 
-        max_unstable: bottoms, at least 1, at the last of which a session ends: T + 1 if T unstable
-        queries must all be survived. queries: at least 1; two for each soft label. epsilon: 0.001
-        to 1,000. delta: in (0, 1). beta: in (0, 1), half of it for a bottom at level J or beyond in
-        any query. The cache is a file in XDG_CACHE_HOME (~/.cache), verified when read.
+        The cache is a folder in XDG_CACHE_HOME, or in ~/.cache. A table from it is verified when it
+        is read.
 
-        Guarantee: as the class.
-        Raises: ParameterError, also where no table of up to 2**17 levels keeps the promise.
-        Cost: a tenth of a second for hundreds of levels, two for ten thousand.
-        Source: greedy descent for every order, share of the bottoms and share of delta.
+        Args:
+            max_unstable: Number of bottoms, at the last of which a session ends; 1 to `2**40`. If a
+                session is to survive T unstable queries, it must be T + 1.
+            queries: Number of queries, 1 to `2**40`. A soft label uses up to two.
+            epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+            delta: Privacy parameter of all answers together, in (0, 1).
+            beta: Failure probability, in (0, 1). Half of it bounds the probability of a bottom on
+                any query at level J or beyond. The other half is left for the votes, see
+                members_needed.
+
+        Returns:
+            The table.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no table of up to `2**17` levels keeps
+                the promise.
+
+        Guarantee:
+            That of the class, proved by verify before the table is returned.
+
+        Cost:
+            A tenth of a second for hundreds of levels, two seconds for ten thousand.
+
+        Source:
+            For each Renyi order, share of the bottoms in the divergence and share of delta for
+            level 0, the probabilities fall as fast as the charges allow. The search chooses these
+            three numbers.
         """
         return cls._design(max_unstable, queries, epsilon, delta, beta)
 
@@ -238,33 +300,61 @@ class HazardTable(CoinTable):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> TableSession:
-        """Begin to answer queries.
+        """Begins to answer queries.
 
-        used_bottoms, used_queries: what earlier sessions of the same release have already used.
-        random_state: None draws every coin from the operating system, an int or a Generator makes a
-        reproducible test stream. budget: charged epsilon and delta once, here, for the whole
-        session.
+        Args:
+            used_bottoms: Number of bottoms that earlier sessions of the same release have used up.
+            used_queries: Number of queries that earlier sessions of the same release have used up.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
+                None charges nothing. A session that goes on from an earlier one charges them again
+                if it gets a budget.
 
-        Guarantee: as the class, for this session and those it goes on from, of the same table.
-        Raises: ParameterError, BudgetExceeded.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A TableSession.
+
+        Raises:
+            ParameterError: An argument is of the wrong kind, or more is used up than the table
+                allows.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+
+        Guarantee:
+            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
+            together, if one vote of the same member is replaced on every query of all of them.
         """
         return self._open_session((used_bottoms, used_queries), random_state, budget)
 
 
 class VoteTable(CoinTable):
-    """How likely the answer to a query with two labels is the one with fewer votes.
+    """The probability that a query with two labels is answered with the label of fewer votes.
 
-    A session answers every query with a label: that of the minority with the probability of the
-    level min(|ones - k / 2|, J), rounded down where the number k of members is odd; no bottoms.
-    Made by design.
+    A session answers every query with 0 or 1. The label of the minority is the answer with the
+    probability of the level min(|ones - k / 2|, J), rounded down where the number k of members is
+    odd; ones are the votes for label 1. There are no bottoms.
 
-    Guarantee: as HazardTable.
-    Raises: nothing.
-    Cost: 8 bytes a level.
-    Source: randomized response whose bias follows the votes (hdp_fast's own), in the place of
-        Bassily, Thakkar and Thakurta 2018, Algorithm 4, for binary labels.
+    A table is made by design or from_json.
+
+    Guarantee:
+        All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
+        one vote is replaced on every query, always that of the same member. The coins are exact:
+        their probabilities are integers over `2**64`, and the proof is about these integers.
+
+    Cost:
+        8 bytes a level.
+
+    Source:
+        Randomized response whose bias follows the votes (hdp_fast's own), instead of Bassily,
+        Thakkar and Thakurta 2018, Algorithm 4, for binary labels.
+
+    Examples:
+        >>> from hdp_fast import stability
+        >>> table = stability.VoteTable.design(100, epsilon=2.0, delta=1e-6, beta=1e-9)
+        >>> session = table.session()
+        >>> session.answer_ones([995, 3], members=1000)
+        array([1, 0], dtype=int8)
+        >>> session.queries_left, session.bottoms_left
+        (98, None)
     """
 
     _first = Fraction(1, 2)
@@ -272,15 +362,34 @@ class VoteTable(CoinTable):
 
     @classmethod
     def design(cls, queries: int, *, epsilon: float, delta: float, beta: float) -> VoteTable:
-        """Find a table of few levels, or read it from the cache.
+        """Finds a table with few levels, or reads it from the cache.
 
-        queries: at least 1. epsilon, delta, beta: as HazardTable.design; beta / 2 bounds the
-        probability of the minority's label at level J or beyond in any query.
+        The cache is that of HazardTable.design.
 
-        Guarantee: as the class.
-        Raises: ParameterError, also where no table of up to 2**17 levels keeps the promise.
-        Cost: hundredths of a second for hundreds of levels.
-        Source: greedy descent for every order.
+        Args:
+            queries: Number of queries, 1 to `2**40`.
+            epsilon: Privacy parameter of all answers together, 0.001 to 1,000.
+            delta: Privacy parameter of all answers together, in (0, 1).
+            beta: Failure probability, in (0, 1). Half of it bounds the probability that any query
+                at level J or beyond is answered with the minority's label. The other half is left
+                for the votes, see members_needed.
+
+        Returns:
+            The table.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no table of up to `2**17` levels keeps
+                the promise.
+
+        Guarantee:
+            That of the class, proved by verify before the table is returned.
+
+        Cost:
+            Hundredths of a second for hundreds of levels.
+
+        Source:
+            For each Renyi order the probabilities fall as fast as the charge of a query allows. The
+            search chooses the order.
         """
         return cls._design(None, queries, epsilon, delta, beta)
 
@@ -291,14 +400,26 @@ class VoteTable(CoinTable):
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> TableSession:
-        """Begin to answer queries.
+        """Begins to answer queries.
 
-        used_queries: what earlier sessions of the same release have already used. random_state,
-        budget: as HazardTable.session.
+        Args:
+            used_queries: Number of queries that earlier sessions of the same release have used up.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
+                None charges nothing. A session that goes on from an earlier one charges them again
+                if it gets a budget.
 
-        Guarantee: as the class, for this session and those it goes on from, of the same table.
-        Raises: ParameterError, BudgetExceeded.
-        Cost: constant.
-        Source: as the class.
+        Returns:
+            A TableSession.
+
+        Raises:
+            ParameterError: An argument is of the wrong kind, or more is used up than the table
+                allows.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+
+        Guarantee:
+            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
+            together, if one vote of the same member is replaced on every query of all of them.
         """
         return self._open_session((0, used_queries), random_state, budget)

@@ -1,4 +1,4 @@
-"""Votes and counts of votes as the compiled module takes them."""
+"""Votes and counts of votes in the form that the compiled module takes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ _MOST = 1 << 32
 
 
 def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
-    """Counts of votes (K,) or (m, K), K at least 1, contiguous.
+    """Validate counts of votes, (K,) or (m, K) with K at least 1, and return them contiguous.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: The dtype is no integer type, or an entry lies outside `[0, 2**32)`.
     """
     counts = array("counts", value)
     if counts.ndim not in (1, 2) or not counts.shape[-1]:
@@ -26,9 +28,10 @@ def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
 
 
 def to_unsigned(name: str, entries: NDArray[Any]) -> NDArray[np.uint32]:
-    """The array as contiguous uint32.
+    """Convert an array of integers to contiguous uint32.
 
-    Raises: ParameterError for another kind of dtype, or an entry outside [0, 2**32).
+    Raises:
+        ParameterError: The dtype is no integer type, or an entry lies outside `[0, 2**32)`.
     """
     if entries.dtype.kind not in "bui":
         raise ParameterError(f"{name} has dtype {entries.dtype}, but it must be an integer type")
@@ -40,9 +43,11 @@ def to_unsigned(name: str, entries: NDArray[Any]) -> NDArray[np.uint32]:
 
 
 def votes_of(value: ArrayLike) -> NDArray[np.uint8]:
-    """Votes (k, m), contiguous.
+    """Validate votes (k, m) and return them as contiguous uint8.
 
-    Raises: ShapeError unless there are two dimensions, ParameterError for any dtype but uint8.
+    Raises:
+        ShapeError: There are not two dimensions.
+        ParameterError: The dtype is neither uint8 nor bool.
     """
     votes = array("votes", value)
     if votes.ndim != 2:

@@ -15,17 +15,32 @@ const READ: f64 = 10.0;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
-/// Records of 0/1 features packed by columns, taken by every class of hypotheses over bits in place of X.
+/// Records of 0/1 features, packed by rows and columns.
 ///
-/// X: 0/1 (m, d), an array of bool or any integer dtype, or a BitMatrix, or Features, which are shared; never changed.
-/// threads: as hdp_fast.gf2.rank. Memory: about m d / 4 bytes.
+/// Every class of hypotheses over bits takes Features in place of X, and then need not pack the
+/// records again. Features can't be changed.
 ///
-/// Attributes:
-///     shape: (m, d).
+/// Args:
+///     X: The records, 0/1 of shape (m, d): an array of bool or any integer dtype, a BitMatrix, or
+///         Features, whose memory is shared.
+///     threads: Number of threads, from 1 to 1024. None takes the default of hdp_fast.gf2.rank.
 ///
-/// Raises: ShapeError, ParameterError.
-/// Cost: one pass over X and one over the packed rows.
-/// Source: none.
+/// Raises:
+///     ShapeError: X does not have two dimensions.
+///     ParameterError: An entry of X is neither 0 nor 1, its dtype is no integer type, or threads
+///         is out of range.
+///     MemoryError: The packed records do not fit into memory.
+///
+/// Cost:
+///     One pass over X and one over the packed rows; about m d / 4 bytes.
+///
+/// Examples:
+///     >>> from hdp_fast.learners import Conjunctions, Features
+///     >>> features = Features([[1, 0, 1], [1, 1, 1], [0, 1, 1]])
+///     >>> features.shape, len(features)
+///     ((3, 3), 3)
+///     >>> int(Conjunctions(3, 2).errors(features, [0, 1, 0]).min())
+///     0
 #[pyclass(frozen, module = "hdp_fast.learners")]
 pub struct Features {
     pub columns: Arc<Columns>,
@@ -47,7 +62,7 @@ impl Features {
         Ok(Features { columns: Arc::new(columns), rows })
     }
 
-    /// The records of these indices, int64 and contiguous: for learn_indices, which checks them.
+    /// The records with these indices, int64 and contiguous; learn_indices checks them before.
     #[pyo3(name = "_take")]
     fn take(&self, py: Python<'_>, indices: Integers<'_>) -> PyResult<Features> {
         let indices = indices.as_slice()?;
@@ -60,7 +75,7 @@ impl Features {
         Ok(Features { columns: Arc::new(columns), rows: Arc::new(rows) })
     }
 
-    /// Numbers of records and features.
+    /// The numbers of records and features, (m, d).
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.columns.records(), self.columns.features())
@@ -88,12 +103,12 @@ impl Features {
         Features { columns: self.columns.clone(), rows: self.rows.clone() }
     }
 
-    /// Labels, as many as records.
+    /// The labels, one for each record.
     pub fn labels(&self, y: Any<'_, '_>) -> PyResult<BitMatrix> {
         vector("y", y, self.columns.records(), "the number of records of X")
     }
 
-    /// A rough cost of so many word operations for 64 records each, in nanoseconds.
+    /// A rough cost of `operations` word operations for each 64 records, in nanoseconds.
     pub fn cost(&self, operations: usize) -> f64 {
         operations as f64 * self.columns.records().div_ceil(64) as f64 / 4.0
     }

@@ -1,0 +1,14 @@
+"""How long tests are: short in `make test` and `make ci`, long where a verb of its own asks for it.
+
+`make faults` sets HDP_FAST_FAULTS=long, `make papers` HDP_FAST_PAPERS=long, and `make stat`
+HDP_FAST_STAT=long.
+"""
+
+import os
+
+
+def is_long(verb):
+    return {"": False, "short": False, "long": True}[os.environ.get(f"HDP_FAST_{verb}", "")]
+
+
+FAULTS, PAPERS, STAT = map(is_long, ("FAULTS", "PAPERS", "STAT"))
