@@ -284,7 +284,8 @@ class ConvexAdaptation(AdaptationEstimator):
 
         fit warns with a UtilityWarning where delta is above 1 / n for n private records, where
         `alpha_` is suggested by the discrepancy and near 1, and where the coefficients are no
-        better than a constant on the public records.
+        better than a constant on the public records. Errors of feature_map for public records, or
+        for a record of zeros, reach the caller.
 
         Args:
             X_source: Records of the source, finite real numbers of shape (m, d), or what

@@ -188,7 +188,9 @@ class NonConvexAdaptation(AdaptationEstimator):
 
         fit warns with a UtilityWarning where delta is above 1 / n for n private records, where
         `alpha_` is suggested by the discrepancy and near 1, and where a predictor of a compiled
-        loss is no better than a constant on the public records.
+        loss is no better than a constant on the public records. Errors of feature_map for public
+        records, or for a record of zeros, reach the caller, and so do errors of a callable for
+        public records.
 
         Args:
             X_source: Records of the source, finite real numbers of shape (m, d), or what
