@@ -100,8 +100,8 @@ class Estimator(SettableParameters):
     def __sklearn_tags__(self) -> Any:
         """The tags that the searches of scikit-learn read before they clone an estimator."""
         utils = importlib.import_module("sklearn.utils")
-        # No classifier under any loss: that would promise a list of the labels seen, which may be
-        # private.
+        # No loss makes it a classifier: that would promise a list of the labels in the records,
+        # which may be private.
         kind = "regressor" if self.loss == "squared" else None
         return utils.Tags(estimator_type=kind, target_tags=utils.TargetTags(required=True))
 

@@ -210,7 +210,7 @@ def least_alpha(
     m, n = sizes
     equal, spread = m / (m + n), 1 / m + 1 / n
     slack = c**2 * spread - value**2
-    # Where the discrepancy outweighs any gain, the derivative is positive everywhere.
+    # Without slack the discrepancy outweighs any gain: the derivative is positive everywhere.
     less = value / math.sqrt((m + n) * spread * slack) if slack > 0 else math.inf
     return min(max(equal - less, 1 / (m + n)), 1 - 1 / (m + n))
 

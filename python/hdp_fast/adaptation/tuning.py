@@ -321,7 +321,7 @@ def _validate_data(
     X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
-    # As many as there will be to learn from: some rules depend on the number.
+    # Some rules depend on the number of records that there will be to learn from.
     held_out = _count_held_out(share, len(X))
     data = X_source, y_source, X[held_out:], y[held_out:]
     for kind in kinds:

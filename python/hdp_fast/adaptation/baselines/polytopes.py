@@ -12,10 +12,10 @@ from ..._support.types import Floats
 
 Function = Callable[[Floats], tuple[float, Floats]]
 
-# By how much a step length that is too long shrinks, and one that was right grows again.
+# A step that is too long is divided by the first; one that was right grows by the second.
 _SHRINK, _GROW = 2.0, 1.2
 _ROUNDING = 1e-15
-# At a greater one a step is shorter than rounding.
+# At a larger smoothness a step is shorter than the rounding errors.
 _MOST_SMOOTHNESS = 1e30
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..._support.types import Floats
 from .polytopes import Polytope, WeightsResult, minimize_on_polytope
 
-# Records whose pairwise distances the width is the median of.
+# Number of records whose pairwise distances give the width.
 _PAIRED = 1000
-# Below this share of the largest, an eigenvalue of the landmarks' kernel is rounding.
+# An eigenvalue of the landmarks' kernel below this share of the largest is a rounding error.
 _RANK = 1e-12
 # The smoothing starts at about the value itself, and is divided by this from stage to stage.
 _SHARPEN = 4.0

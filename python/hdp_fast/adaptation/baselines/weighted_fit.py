@@ -14,7 +14,7 @@ Loss = Literal["squared", "logistic"]
 
 LOSSES = ("squared", "logistic")
 _NEWTON_STEPS = 100
-# How far above its least value the logistic objective may end, where rounding allows it.
+# The logistic objective ends at most this far above its minimum, if rounding allows it.
 _TOLERANCE = 1e-12
 _SHORTEST = 1e-10
 
