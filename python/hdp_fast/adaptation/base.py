@@ -73,14 +73,15 @@ class Estimator(SettableParameters):
         return rows
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[np.uint8]:
-        """Predicts the label of every record.
+        """Predicts the label of every record: the score for the squared loss, otherwise 0 or 1.
+
+        The logistic loss predicts 1 where the score is at least 0.
 
         Args:
             X: Records of the target's space, finite real numbers of shape (k, d).
 
         Returns:
-            For the squared loss the scores, float64 of shape (k,). For the logistic loss a uint8
-            array of shape (k,), 1 where the score is at least 0.
+            Float64 scores (k,) for the squared loss; uint8 labels (k,) for the logistic loss.
 
         Raises:
             ShapeError: X does not have two dimensions, at least one entry and d columns.

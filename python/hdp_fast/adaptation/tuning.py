@@ -165,8 +165,8 @@ def tune(
 
     tune holds out a share of the target for validation, drawn independently of the values of the
     records. Each trial fits the estimator with one combination of the grid on the rest and computes
-    its mean loss on the validation records. The combination of least loss is returned. Where
-    epsilon = math.inf, all combinations are tried, whatever the method.
+    its mean loss on the validation records. The trial of least loss is returned. Where epsilon =
+    math.inf, all combinations are tried, whatever the method.
 
     tune warns with a UtilityWarning where private selection has a delta above 1 / n for n private
     records, where the chosen `alpha_` is suggested by the discrepancy and near 1, and where the

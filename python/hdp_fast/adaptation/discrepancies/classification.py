@@ -93,7 +93,8 @@ def classification_discrepancy(
             x >= 0. The ascent on "zero_one" follows a sigmoid, and the bound is the zero-one loss
             itself.
         starts: Number of directions to start from, 1 to 1000: those in which the squared loss
-            differs most. The direction of steepest ascent at 0 is always added.
+            differs most. There are at most 2 d of these. The direction of steepest ascent at 0 is
+            always added.
         steps: Number of steps of each ascent, from 1 to `10**6`; step t has length radius /
             sqrt(t).
 
