@@ -92,13 +92,14 @@ def learning_bound(
     for the source and (1 - alpha) / n for the target.
 
     variant="tight" holds for any q and is never larger than variant="paper". It needs the deviation
-    at q = p only, where McDiarmid's inequality gives B |p|_2 sqrt(ln(1 / eta) / 2), eta = 1 -
-    confidence; the term `deviation` takes |q|_2 + |q - p|_2 in place of |p|_2. Each of loss, source
-    weight times discrepancy and twice the complexity moves by at most B |q - p|_1 from p to q. This
-    gives 3 B instead of 6 B, and no iterated logarithm. variant="paper" is Theorem B.1. (The proof
-    printed for B.1 covers fixed q_k and adds up to more than 6 B; its statement holds because of
-    "tight".) By contraction the complexity is at most 2 (radius norm_bound + 1) times that of the
-    linear predictors, hence at most G radius |q|_2 with G = 2 norm_bound (radius norm_bound + 1).
+    at q = p only, where McDiarmid's inequality gives `B |p|_2 sqrt(ln(1 / eta) / 2)` with
+    `eta = 1 - confidence`; the term `deviation` takes `|q|_2 + |q - p|_2` in place of `|p|_2`. Each
+    of loss, source weight times discrepancy and twice the complexity moves by at most `B |q - p|_1`
+    from p to q. This gives 3 B instead of 6 B, and no iterated logarithm. variant="paper" is
+    Theorem B.1. (The proof printed for B.1 covers fixed q_k and adds up to more than 6 B; its
+    statement holds because of "tight".) By contraction the complexity is at most 2 (radius
+    norm_bound + 1) times that of the linear predictors, hence at most `G radius |q|_2` with G = 2
+    norm_bound (radius norm_bound + 1).
 
     Args:
         loss: Weighted sum of losses `sum q_i l_i`, 0 or in [1e-30, 1e30].
@@ -111,7 +112,7 @@ def learning_bound(
         radius: Bound on the norm of the predictors, in [1e-30, 1e30].
         norm_bound: Bound on the norm of the rows, in [1e-30, 1e30].
         confidence: Probability in (0, 1) over the draw of both samples.
-        variant: "tight", or "paper", which is infinite where |q - p|_1 >= 1.
+        variant: "tight", or "paper", which is infinite where `|q - p|_1 >= 1`.
 
     Returns:
         The bound and its terms.

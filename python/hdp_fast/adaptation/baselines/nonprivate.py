@@ -44,9 +44,9 @@ class _Baseline(Estimator):
         No progress is shown, since the number of steps is not known beforehand.
 
         Args:
-            X_source: Records of the source, finite real numbers of shape (m, d), m and d at least
-                1. A constant column makes an intercept. The columns of a frame are put into the
-                target's order.
+            X_source: Records of the source, finite real numbers of shape (m, d), m and d at
+                least 1. A constant column makes an intercept. The columns of a frame are put into
+                the target's order.
             y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
                 the logistic loss.
             X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
@@ -200,9 +200,9 @@ class KernelMeanMatching(_Reweighted):
     beta = `m weights_` is chosen from all vectors with entries in [0, bound] and |mean(beta) - 1|
     <= slack. The chosen one brings the weighted mean of the source nearest to the mean of the
     target in the space of the Gaussian kernel `exp(-|x - z|**2 / (2 width**2))`. Labels are not
-    used for that. Then the objective of SourceOnly is minimized with these weights, scaled to sum
-    1. With as many landmarks as source records the kernel is exact. With fewer, it is projected to
-    the span of landmarks at equal distances in the source's order.
+    used for that. Then the objective of SourceOnly is minimized with these weights, scaled to
+    sum 1. With as many landmarks as source records the kernel is exact. With fewer, it is projected
+    to the span of landmarks at equal distances in the source's order.
 
     Attributes:
         loss: "squared" or "logistic".

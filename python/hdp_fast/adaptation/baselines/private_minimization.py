@@ -129,8 +129,8 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
                 the target's order.
             y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
                 the logistic loss.
-            X_target: Records of the private target, finite real numbers of shape (n, d), n at least
-                1. Only their shape and finiteness are validated.
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated.
             y_target: Never read; it may be None.
 
         Returns:

@@ -89,12 +89,12 @@ class TargetSGD(BoundedEstimator):
         fit warns with a UtilityWarning where delta is above 1 / n.
 
         Args:
-            X_source: Records of the source, finite real numbers of shape (m, d), m and d at least
-                1. They are validated and not used.
+            X_source: Records of the source, finite real numbers of shape (m, d), m and d at
+                least 1. They are validated and not used.
             y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
                 the logistic loss.
-            X_target: Records of the private target, finite real numbers of shape (n, d), n at least
-                1. Only their shape and finiteness are validated. A constant column makes an
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated. A constant column makes an
                 intercept.
             y_target: Labels of the target, shape (n,), of the same kind as those of the source.
                 Private labels of the squared loss are validated for shape and finiteness, those of
