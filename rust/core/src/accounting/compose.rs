@@ -6,7 +6,7 @@ use realfft::num_complex::Complex;
 use super::curve::{Curve, TransformError};
 use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
-use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM};
+use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM, without_tails};
 use super::{Accountant, U};
 use crate::error::{Error, Result};
 use crate::params::fraction;
@@ -28,6 +28,10 @@ const LOOSE: f64 = 1e-2;
 /// smaller one, by `NEAR` of it, does not hold.
 const CLOSE: f64 = 0.9;
 const NEAR: f64 = 1e-3;
+
+/// Where there is no grid, the moments' bound is looked at once more with so much of delta spent on losses that become
+/// infinite: a rare loss of 100 hides what is known of others of 1e-8, and no grid has room for both.
+const RARE: f64 = 0.1;
 
 /// How often an epsilon is halved that is larger than it need be.
 const HALVINGS: usize = 24;
@@ -135,7 +139,14 @@ impl<'a> Composed<'a> {
             if shown.delta <= enough {
                 break;
             }
-            let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else { break };
+            let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else {
+                let bound = self.without_rare(log_delta.exp()).shown_delta(epsilon);
+                if bound >= shown.delta {
+                    break;
+                }
+                (shown.delta, log_delta) = (bound, bound.ln());
+                continue;
+            };
             shown.delta = shown.delta.min(curve.delta((epsilon - plan.shift).max(0.0)));
             slope = curve.slope(epsilon);
             let fine = shown.delta.ln() > log_delta - SURPRISE && !plan.too_coarse(slope);
@@ -168,7 +179,9 @@ impl<'a> Composed<'a> {
             }
         }
         if grid.is_none() {
-            return Ok(by_moments);
+            let rare = self.without_rare(delta).shown_epsilon(delta);
+            let holds = rare < by_moments && self.delta(rare, delta)?.delta <= delta;
+            return Ok(if holds { rare } else { by_moments });
         }
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
@@ -208,6 +221,12 @@ impl<'a> Composed<'a> {
             middle = next.filter(|&epsilon| bad < epsilon && epsilon < good).unwrap_or(f64::midpoint(bad, good));
         }
         Ok(good)
+    }
+
+    /// The laws without losses that are rare beside a delta.
+    fn without_rare(&self, delta: f64) -> Composition {
+        let laws = &self.moments[0];
+        without_tails(laws, RARE * delta / laws.rounds()).0
     }
 
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
