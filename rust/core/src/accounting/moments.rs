@@ -124,7 +124,8 @@ impl Composition {
     /// The least epsilon >= 0 at which [`Composition::shown_delta`] is this delta, rounded up; infinite where none is.
     pub fn shown_epsilon(&self, delta: f64) -> f64 {
         let finite = delta - self.infinity();
-        let mut epsilon = if finite > 0.0 { self.epsilon(finite).1.max(0.0).min(self.largest()) } else { f64::INFINITY };
+        let mut epsilon =
+            if finite > 0.0 { self.epsilon(finite).1.max(0.0).min(self.largest()) } else { f64::INFINITY };
         // The two conversions round differently, and at different orders.
         let mut more = epsilon.max(LEAST_STEP) * ROUNDING;
         loop {
