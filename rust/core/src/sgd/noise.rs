@@ -21,9 +21,9 @@ pub enum Noise {
     /// of norm at most K = [`UNITS`].
     ///
     /// Guarantee: every rounded gradient u has |u| <= K, checked in integers, so that replacing one draw moves a sum by
-    /// |u - u'| <= 2K, and j draws by at most 2jK. For j replaced draws the noisy sum is an integer vector that is rho-zCDP with
-    /// rho = (2jK)^2 / (2 (s K)^2) = 2 j^2 / s^2, and everything that follows is computed from it and from earlier
-    /// ones.
+    /// |u - u'| <= 2K, and replacing j draws by at most 2jK. For j replaced draws the noisy sum is an integer vector
+    /// that is rho-zCDP with rho = (2jK)^2 / (2 (s K)^2) = 2 j^2 / s^2. Everything that follows is computed from it and
+    /// from earlier ones.
     Exact(Rational),
 }
 

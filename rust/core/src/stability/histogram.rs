@@ -12,10 +12,10 @@ const CHUNK: usize = 1 << 10;
 /// from member i for every query. The first histogram has `bins` bins of equal width over [0, 1]. The second has those
 /// bins shifted by half a width that lie within [0, 1], one fewer.
 ///
-/// A score near 0 or 1 may lie in no bin of the second histogram: its vote is for a label that cannot win. The distance
-/// over the others is as exact and as sensitive as ever, since replacing a vote still moves at most one vote from one
-/// count to another. A score that is no number in [0, 1] falls into the nearest bin, NaN into the first: an error would
-/// reveal it.
+/// A score within half a width of 0 or of 1 lies in no bin of the second histogram: its vote is for a label that cannot
+/// win. The distance over the others is as exact and as sensitive as ever, since replacing a vote still moves at most
+/// one vote from one count to another. A score that is no number in [0, 1] falls into the nearest bin, NaN into the
+/// first: an error would reveal it.
 ///
 /// Cost: some nanoseconds for each score.
 pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Plurality; 2]], run: Run<'_>) -> Result<()> {

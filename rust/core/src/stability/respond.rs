@@ -35,8 +35,8 @@ fn hazard(words: &[u64], plurality: Plurality, byte: u8, rng: &mut Rng) -> i64 {
     if level == 0 || coin(words[level - 1], byte, rng) { i64::from(BOTTOM) } else { i64::from(plurality.winner) }
 }
 
-/// Answers queries until `bottoms` of the answers are `bottom`, or all of them: `answer(start, out, bytes, rng)`
-/// answers those from number `start` on.
+/// Answers queries until `bottoms` of the answers are `bottom` or all queries are answered: `answer(start, out, bytes,
+/// rng)` answers those from number `start` on.
 fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     queries: usize,
     bottoms: Option<u64>,
@@ -69,7 +69,7 @@ fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
 }
 
 /// Answers queries by a table of hazards, given a histogram of `labels` counts for each query. An answer is the winning
-/// label, or -1 for bottom. The bottom that is number `bottoms` ends the answers.
+/// label, or -1 for bottom. The last of `bottoms` bottoms ends the answers.
 ///
 /// Cost: one pass over the counts, and one byte of the stream for each query, rarely more.
 pub fn respond_to_counts(
@@ -173,8 +173,8 @@ impl Coins {
 
 /// Answers queries with two labels, given how many of the members vote for label 1.
 ///
-/// A table of hazards answers -1 for bottom, 0 or 1, and the bottom that is number `bottoms` ends the answers. A table
-/// of votes answers every query with 0 or 1.
+/// A table of hazards answers -1 for bottom, 0 or 1, and the last of `bottoms` bottoms ends the answers. A table of
+/// votes answers every query with 0 or 1.
 ///
 /// Cost: O(members), and a few nanoseconds for each query, with one byte of the stream and rarely more.
 pub fn respond_to_ones(
