@@ -82,6 +82,7 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents
 	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
 	@for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done
 	$(BIN)/python docs/run_docstrings.py
 	$(BIN)/python docs/run_blocks.py $(DOCUMENTS)

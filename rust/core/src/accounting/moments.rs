@@ -155,8 +155,8 @@ fn converted(order: f64, log_moment: f64, delta: f64) -> f64 {
     (log_moment + cost + target + ROUNDING * (log_moment.abs() - cost + target)) / order
 }
 
-/// The Renyi divergence of order `order` > 1 that a mechanism is bound by, rounded up; infinite with infinite losses
-/// above the negligible, 1e-50.
+/// An upper bound on the Renyi divergence of order `order` > 1 of a mechanism, rounded up. It is infinite where
+/// infinite losses have a probability above 1e-50.
 ///
 /// Cost: O(10^3) exponentials for every number of changed draws. Source: Mironov 2017.
 pub fn renyi_divergence(mechanism: &Mechanism, order: f64, run: Run<'_>) -> Result<f64> {
@@ -171,7 +171,7 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64, run: Run<'_>) -> Resu
 
 /// The epsilon at `delta` that a Renyi divergence of order `order` > 1 implies, rounded up.
 ///
-/// Cost: constant. Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+/// Source: Canonne, Kamath and Steinke 2020, Proposition 12.
 pub fn renyi_epsilon(order: f64, divergence: f64, delta: f64) -> f64 {
     converted(order - 1.0, (order - 1.0) * divergence, delta).max(0.0)
 }
