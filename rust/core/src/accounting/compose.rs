@@ -22,7 +22,7 @@ const SURPRISE: f64 = 3.0;
 
 /// An epsilon whose delta is a smaller part than this of the one asked for comes from a grid that was too coarse. What
 /// lies between is how grids differ where a curve is flat.
-const LOOSE: f64 = 1e-2;
+const LOOSE: f64 = 0.5;
 
 /// An epsilon whose delta is at least this part of the one asked for is as small as grids make it; so is one where a
 /// smaller one, by `NEAR` of it, does not hold.
