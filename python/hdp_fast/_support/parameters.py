@@ -1,4 +1,4 @@
-"""Parameters of estimators as scikit-learn reads, sets and clones them: a dataclass's fields."""
+"""Parameters of estimators, which scikit-learn reads, sets and clones: a dataclass's fields."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .validate import shorten
 class Parameters:
     """The base of a dataclass whose parameters can be read by name.
 
-    scikit-learn's clone makes another one from them, which has learned nothing.
+    From them scikit-learn's `clone` makes another object, which has learned nothing.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Parameters:
 
 
 class SettableParameters(Parameters):
-    """The base of a dataclass whose parameters can be changed, and are checked by fit."""
+    """The base of a dataclass whose parameters can be changed, and are checked by `fit`."""
 
     def set_params(self, **parameters: Any) -> Self:
         """Change some parameters; fit checks their values.
