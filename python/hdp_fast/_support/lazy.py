@@ -13,6 +13,7 @@ def attach(
     """The __getattr__ and __dir__ of a package that loads its modules on first use (PEP 562).
 
     Args:
+        package: Name of the package.
         homes: For each name that is no module itself, the module that it is in, relative to the
             package.
         public: All public names, modules included.

@@ -71,8 +71,7 @@ class Statements:
         self._connection, self._usable = connection, usable
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """All rows of a query, since an unfinished cursor would keep the connection from
-        closing."""
+        """All rows of a query: an unfinished cursor would keep the connection from closing."""
         with self._usable():
             return self._connection.execute(query, values).fetchall()
 

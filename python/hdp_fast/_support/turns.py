@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.random import mtrand
 
-# For each setting the functions that read and write it.
+# How each of some settings is read and written.
 Settings = tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...]
 
 
@@ -146,7 +146,7 @@ def _one_thread() -> AbstractContextManager[Any]:
     return limited
 
 
-# Silences Python's warnings, logs and streams in all threads while any thread is inside.
+# Takes Python's warnings, logs and streams away while anybody is inside, in any thread.
 QUIET = _Together(_silence)
 # Keeps linear algebra in one thread, if threadpoolctl, which scikit-learn needs, is installed:
 # members are small, and threads that wait for each other take ten times as long.
@@ -280,7 +280,7 @@ _LOGGER = ("level", "propagate", "disabled", "handlers", "filters")
 
 
 def _loggers() -> dict[str | None, tuple[Any, ...]]:
-    """The settings of the root logger and of every logger that differs from a new one."""
+    """The settings of the root logger and of every one that has others than a new one."""
     settings: dict[str | None, tuple[Any, ...]] = {
         name: _logger(logger)
         for name, logger in dict(logging.root.manager.loggerDict).items()
@@ -335,7 +335,7 @@ _OF_THREAD: Settings = (
 
 @contextlib.contextmanager
 def _generators(seed: int) -> Iterator[None]:
-    """Seeds the generators of the process for one member, and restores them at the end."""
+    """Seed the generators that a process shares for one member, and put them back."""
     torch = sys.modules.get("torch")
     states = random.getstate(), torch and torch.get_rng_state()
     kept = mtrand.get_bit_generator()
@@ -351,8 +351,8 @@ def _generators(seed: int) -> Iterator[None]:
 
     with _undo_at_end(restore):
         random.seed(seed)
-        # A new generator behind numpy's global functions: a fork may leave the old one locked by
-        # a thread that draws from it.
+        # A new one takes the place of the generator behind numpy's global functions: a fork may
+        # leave one locked by a thread that draws from it.
         mtrand.set_bit_generator(np.random.MT19937(0))
         np.random.seed(seed)  # noqa: NPY002
         if torch:
