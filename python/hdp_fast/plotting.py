@@ -26,7 +26,7 @@ from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
 from .transfer.run import TransferResult
 
-# More coefficients or frequencies than can be read are left out, the smallest ones.
+# Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS = 30
 _MOST_MEMBERS = 1 << 24
 
@@ -442,7 +442,7 @@ def _draw_sizes(axes: Any, sizes: Mapping[str, int]) -> None:
     axes.bar_label(bars, labels=[f"{size:,}" for size in sizes.values()], padding=3)
     axes.set_xscale("log")
     axes.invert_yaxis()
-    # Room for the labels, which stand behind the bars.
+    # Room for the labels, to the right of the bars.
     axes.set_xlim(min(sizes.values()) / 10, max(sizes.values()) * 100)
     axes.set_xlabel("records (log scale)")
     axes.set_title("sample sizes")

@@ -20,7 +20,7 @@ from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
 from .results import ParityResult
 
-# The error of the plan that is offered where nothing can be promised.
+# The error for which a note computes the records needed, if n records promise nothing.
 _TYPICAL_ALPHA = 0.1
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"

@@ -13,7 +13,7 @@ from ..local.estimation import agents_needed
 Method = Literal["loop", "batches", "paper"]
 Neighbors = Literal["replace_one", "add_remove"]
 
-# Up to these the paper's own proof holds (its Lemmas 4.2 and 4.6).
+# The paper's own proof covers epsilon up to, and beta below, these (its Lemmas 4.2 and 4.6).
 _PAPER_EPSILON = 0.5
 _PAPER_BETA = 0.25
 
@@ -153,7 +153,7 @@ def plan(
     try:
         n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")["n"]
     except ParameterError:
-        # More than 2**62, though fewer do for this method.
+        # The paper's constants need more than 2**62 records, though this method needs fewer.
         n_paper = None
     return _make_plan(d, alpha, beta, epsilon, method, neighbors, fields, n_paper)
 

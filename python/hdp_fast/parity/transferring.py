@@ -143,7 +143,7 @@ def transfer(
         agents_record=estimate and agents.record(random_state),
         silence=learned.silence,
     )
-    # Of no release learn has told already.
+    # learn has warned already if nothing was released.
     if result.released and (estimate is None or estimate.high >= 0.5):
         note(result.summary)
     return result
@@ -164,6 +164,6 @@ def _verify(
     try:
         answers = agents.ask(find_errors, count, random_state=random_state)
     except AgentsExhausted:
-        # Asked by others since the check: the hypothesis is paid for and must not be lost.
+        # Others have asked them since the check. The hypothesis is paid for and must not be lost.
         return None
     return estimate_mean(answers, beta=beta, epsilon=agents.epsilon)

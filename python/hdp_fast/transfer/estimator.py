@@ -277,7 +277,7 @@ class SubsampleTestReweigh(SettableParameters):
         return self._plan(n, agents_epsilon, self.draws)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Private weights and a run with other people's agents stay in this process.
+        # Private weights and a run with its agents stay in this process.
         return {key: value for key, value in self.__dict__.items() if key[0] != "_"}
 
     def __repr__(self) -> str:
@@ -330,7 +330,7 @@ class SubsampleTestReweigh(SettableParameters):
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
-            # The number of draws in the paper's experiments.
+            # The paper's experiments draw this number.
             rounds = self._plan(n, agents_epsilon, 1).rounds
             draws = min(n, math.ceil((records.d + math.log(rounds / self.beta)) / self.alpha))
         planned = self._plan(n, agents_epsilon, draws)
@@ -345,7 +345,7 @@ class SubsampleTestReweigh(SettableParameters):
     ) -> DenseWeights:
         """Equal weights, or the last weights of an earlier run."""
         n = len(records)
-        # Without projection: a single record may have all the weight.
+        # Without projection a single record may have all the weight.
         kappa = plan.kappa if plan.kappa is not None else min(1.0, math.nextafter(1 / n, 2))
         if start is None:
             return DenseWeights(n, kappa, plan.eta)
@@ -366,7 +366,7 @@ class SubsampleTestReweigh(SettableParameters):
         start: SubsampleTestReweigh | None,
     ) -> Any:
         """The learner with the noise of the plan, once all rounds are proved to be private."""
-        # Weights that follow hypotheses which nothing protects depend on everybody's records.
+        # Weights from hypotheses that nothing protects depend on everybody's records.
         if start is not None and start.record_ is None:
             refuse("start", start, "a private run can only go on from a private one")
         learner = calibrate_learner(self.learner, plan, len(records))

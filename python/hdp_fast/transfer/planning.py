@@ -22,7 +22,7 @@ from .plans import Output, Plan, Schedule, count_paper_rounds, plan_paper
 _SCHEDULES = ("every", "geometric", "final")
 _OUTPUTS = ("tested", "smallest", "majority")
 _LARGEST = 1 << 49
-# Logarithms of weights go no further.
+# DenseWeights keeps logarithms of weights down to about minus this.
 _DEEPEST = 5_600
 
 
@@ -355,14 +355,14 @@ def _choose_density(
 
 
 def _check_depth(step: float, rounds: int) -> None:
-    # DenseWeights would refuse the round that goes too deep, when all before it have been spent.
+    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
     if not step * rounds < _DEEPEST:
         rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
         raise ParameterError(f"rounds = {rounds}, but {rule}")
 
 
 def _check_size(n: int, kappa: float) -> None:
-    # DenseWeights would refuse them, when they have been gathered.
+    # DenseWeights would refuse them, but only after the records have been gathered.
     if not (kappa * n >= 1 and kappa * n * n <= _LARGEST):
         rule = "kappa n must be at least 1 and kappa n**2 at most 2**49"
         raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")

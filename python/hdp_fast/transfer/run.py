@@ -1,4 +1,4 @@
-"""One run of Subsample-Test-Reweigh: its state between steps, each of which may be tried again."""
+"""One run of Subsample-Test-Reweigh: its state between steps, each of which can be tried again."""
 
 from __future__ import annotations
 
@@ -206,10 +206,10 @@ class Rounds:
     """A run at any stage: begun, stopped or finished.
 
     Attributes:
-        plan: the parameters.
-        weights: of the records, private.
-        journal: what was released so far.
-        record: what protects the records.
+        plan: Parameters of the run.
+        weights: Weights of the records, which are private.
+        journal: What was released so far.
+        record: Privacy record of the curator's data; None if nothing protects it.
     """
 
     def __init__(
@@ -229,9 +229,11 @@ class Rounds:
         self._tested: dict[int, tuple[RoundResult, Hypothesis]] = {}
 
     def finish(self, records: Records, agents: Any, bar: Any) -> TransferResult:
-        """Run what is left.
+        """Runs the rounds that are left; after an error it can be called again.
 
-        Raises: AgentsExhausted, and whatever learner and agents raise; calling again goes on.
+        Raises:
+            AgentsExhausted: There are fewer agents left than the next test needs. Errors of the
+                learner and of the agents are passed on.
         """
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
         prepared, y = self._learner.prepare(records.X), records.y
@@ -250,7 +252,7 @@ class Rounds:
         return self._result(last, "rounds", self.plan.rounds, agents)
 
     def _learn(self, number: int, X: Any, y: Bits) -> Hypothesis:
-        """The hypothesis of a round, restored or learned; written before anybody sees it."""
+        """The hypothesis of a round, restored or learned, and written before anybody sees it."""
         is_written = number <= len(self.journal.hypotheses)
         if self._latest is None or self._latest[0] != number:
             hypothesis = self._restore(number) if is_written else self._draw(number, X, y)
@@ -283,7 +285,7 @@ class Rounds:
     def _test(
         self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
     ) -> RoundResult:
-        """The estimated error of a hypothesis, for which agents are asked only once."""
+        """The estimated error of a hypothesis; its agents are asked only once."""
         if place not in self._tested:
             if place in self.journal.answers:
                 result = RoundResult(*self.journal.answers[place])
@@ -343,7 +345,7 @@ class Rounds:
         return result
 
     def _measure_constants(self, hypothesis: Hypothesis, agents: Any) -> Constants | None:
-        """What constants err, by agents that were planned for it or not asked by any test."""
+        """The errors of the constants, by agents planned for this or not asked by any test."""
         if hasattr(hypothesis, "losses"):
             return constant_loss(hypothesis)
         place, constant = self.plan.tests, AlwaysOne(hypothesis)
@@ -367,7 +369,7 @@ class Rounds:
 
 
 class Vote:
-    """The majority of some hypotheses, ties to 0."""
+    """The majority vote of some hypotheses; a tie is 0."""
 
     def __init__(self, voters: Sequence[Hypothesis]):
         descriptions = [voter.hypothesis for voter in voters]
@@ -381,7 +383,7 @@ class Vote:
         self.hypothesis = None if None in descriptions else vote
 
     def predict(self, X: Any, /) -> Bits:
-        """The label that more than half of them predict."""
+        """The label that more than half of the hypotheses predict."""
         votes = np.zeros(len(X), np.int64)
         for key, count in self._counts.items():
             votes += count * np.asarray(self._different[key].predict(X)).astype(np.int64)
@@ -389,7 +391,7 @@ class Vote:
 
 
 def is_oracle(agents: Any) -> bool:
-    """Whether it answers statistical queries, instead of being a population of agents."""
+    """Whether `agents` answers statistical queries, instead of being a population of agents."""
     return not isinstance(agents, local.Agents | local.RemoteAgents)
 
 
@@ -403,7 +405,7 @@ def _query(number: int | None, hypothesis: Hypothesis, oracle: Any, tau: float) 
 
 
 def _compute_losses(hypothesis: Any, X: Any, y: Bits) -> NDArray[Any]:
-    """The loss of a hypothesis on each record: its own losses in [0, 1], if any, or errors."""
+    """The losses of a hypothesis on the records: its own in [0, 1] if it has any, or errors."""
     if hasattr(hypothesis, "losses"):
         return losses("losses(X, y)", hypothesis.losses(X, y), len(y))
     return _errors(hypothesis, X, y)
