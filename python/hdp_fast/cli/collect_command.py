@@ -193,7 +193,7 @@ def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
-    # A value that is refused must cost nothing.
+    # What is refused must cost nothing.
     question.require_categories([text])
     question.values([text])
     budget = None if arguments.budget is None else Budget.open(arguments.budget)

@@ -17,8 +17,7 @@ def add_delimiter(parser: argparse.ArgumentParser) -> None:
 
 
 def sign_of(arguments: argparse.Namespace) -> str | None:
-    """The delimiter, if one was passed; a tab may be spelled, since shells make it hard to
-    write."""
+    """The delimiter, if one was passed; a tab may be spelled, as it is hard to type in a shell."""
     sign: str | None = arguments.delimiter
     return "\t" if sign in ("\\t", "tab") else sign
 
