@@ -335,7 +335,7 @@ _OF_THREAD: Settings = (
 
 @contextlib.contextmanager
 def _generators(seed: int) -> Iterator[None]:
-    """Seed the generators that a process shares for one member, and put them back."""
+    """Seeds the generators of the process for one member, and restores them at the end."""
     torch = sys.modules.get("torch")
     states = random.getstate(), torch and torch.get_rng_state()
     kept = mtrand.get_bit_generator()

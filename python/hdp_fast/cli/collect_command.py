@@ -91,9 +91,10 @@ def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
 
 
 def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path | None) -> None:
-    """Write a figure of the estimate, where one is asked for and there are reports.
+    """Writes a figure of the estimate, if one is asked for and there are reports.
 
-    Raises: ParameterError when it can't be written.
+    Raises:
+        ParameterError: The figure cannot be written.
     """
     if place is None or not aggregate.reports:
         return

@@ -30,18 +30,18 @@ def is_standard(path: Path | None) -> bool:
 
 
 def settle_output(arguments: argparse.Namespace) -> None:
-    """Make an --output of - what it means for a result: JSON that is printed."""
+    """Settles what an --output of "-" means for a result: JSON that is printed."""
     if is_standard(arguments.output):
         arguments.output, arguments.json = None, True
 
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option of verbs whose result can be drawn."""
+    """Adds the option of verbs whose result can be drawn."""
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what} as .png")
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Settle an --output, and refuse it as check_outputs does, and a --plot with it."""
+    """Settles an --output, and refuses it, and a --plot, as `check_outputs` does."""
     settle_output(arguments)
     check_outputs(arguments, [arguments.output, getattr(arguments, "plot", None)])
 
@@ -171,9 +171,9 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
 
 
 def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
-    """A line for each coefficient, the largest first: its name, and four digits of it.
+    """A text with a line for each coefficient, the largest first: its name, and four digits of it.
 
-    names, coef: as many of each.
+    There are as many names as coefficients.
     """
     rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
     texts = [(name, f"{value:.4g}") for name, value in rows]

@@ -422,9 +422,10 @@ def _placed(rows: Words, bits: Sequence[int]) -> Words:
 def _add_product(
     target: Words, coefficients: Words, rows: Words, bits: int, scratch: _Scratch
 ) -> None:
-    """Add to target the product over GF(2) of a packed (n, 64) matrix and 64 packed rows.
+    """Adds to the target the product over GF(2) of a packed (n, 64) matrix and 64 packed rows.
 
-    target: (n, w), changed in place; coefficients: (n,); rows: (64, w); bits: looked up at once.
+    The target of shape (n, w) is changed in place. The coefficients have shape (n,), the rows (64,
+    w), and `bits` is the number of bits of one lookup.
     """
     digits = _digits(coefficients, bits)
     for start in range(0, target.shape[1], _TILE_WORDS):
