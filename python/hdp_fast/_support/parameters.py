@@ -1,4 +1,4 @@
-"""Parameters of estimators, which scikit-learn reads, sets and clones: a dataclass's fields."""
+"""Parameters of estimators as scikit-learn reads, sets and clones them: a dataclass's fields."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .validate import shorten
 class Parameters:
     """The base of a dataclass whose parameters can be read by name.
 
-    From them scikit-learn's `clone` makes another object, which has learned nothing.
+    scikit-learn's clone makes another one from them, which has learned nothing.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters of the estimator by name.
+        """Returns all parameters by name.
 
         Args:
-            deep: Whether to include the parameters of parameters that have some, such as
-                `learner__C`.
+            deep: Whether to add the parameters of those parameters that have some, under names like
+                learner__C.
 
         Returns:
             A dict from names to values.
@@ -39,19 +39,20 @@ class Parameters:
 
 
 class SettableParameters(Parameters):
-    """The base of a dataclass whose parameters can be changed, and are checked by `fit`."""
+    """The base of a dataclass whose parameters can be changed, and are checked by fit."""
 
     def set_params(self, **parameters: Any) -> Self:
-        """Changes some parameters; `fit` checks their values.
+        """Changes some parameters; fit validates their values.
 
         Args:
-            parameters: New values by name; a parameter of a parameter is named like `learner__C`.
+            parameters: New values by name. The name of a parameter of a parameter is like
+                learner__C.
 
         Returns:
-            The estimator itself.
+            The object itself.
 
         Raises:
-            ParameterError: A name is unknown; then nothing is changed.
+            ParameterError: A name is unknown; no parameter is changed then.
         """
         names = self._parameter_names()
         paths = {name: name.partition("__") for name in parameters}
