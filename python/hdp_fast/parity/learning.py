@@ -57,6 +57,8 @@ def learn(
     Without a plan any number of records is accepted, and the result's `alpha` says what they
     promise. Where they promise nothing, a UtilityWarning says so and how many records would promise
     an error of 0.1. Under "add_remove" the number of records is private, so neither is said.
+    Another UtilityWarning says when nothing was released, which is an outcome of the mechanism and
+    no error.
 
     Args:
         X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
@@ -94,8 +96,8 @@ def learn(
         Pure epsilon-DP for each row under `neighbors`, on every data set, including those that no
         parity fits. The coins are exact. A record is in a sample with probability p, and one more
         equation keeps all solutions, half of them, or none. The rate p is computed from epsilon,
-        whatever the plan says: for "loop" and "batches" it is the largest that epsilon allows
-        together with the probability of stopping that the plan has chosen.
+        whatever the plan says: for "loop" and "batches" it is the largest for which epsilon is
+        proved, given the probability of stopping that the plan has chosen, rounded down.
 
         The running time is not protected; that of "batches" depends on the data least.
 

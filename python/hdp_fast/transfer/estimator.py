@@ -75,8 +75,9 @@ class SubsampleTestReweigh(SettableParameters):
         output: Which hypothesis is released: the first that is "tested" with success, that with the
             "smallest" estimate, or the "majority" vote of all rounds.
         opt: Least error of the class on the target, in [0, 1).
-        draws: Records that a round draws, for a run that is not private; None takes what the
-            learner needs.
+        draws: Records that a round draws, for a run that is not private. None takes the sample_size
+            of the learner; if it has none, `(d + log(rounds / beta)) / alpha`, at most n, as in the
+            paper's experiments.
         checkpoint: Path of a file, made with mode 0600, from which a run that died goes on. It
             holds what was released and a digest of the records, but no weights. It is the curator's
             alone, since guesses of the records can be tried against the digest. None keeps the run
@@ -143,7 +144,7 @@ class SubsampleTestReweigh(SettableParameters):
         """Runs the rounds until a test accepts or all of them are over.
 
         A UtilityWarning says when the released hypothesis is not shown to be better than a
-        constant.
+        constant, and when delta is above 1 / n.
 
         Args:
             X: The curator's records of shape (n, d), in a form that the learner takes.
