@@ -22,8 +22,10 @@ class ExitCode(IntEnum):
 
     Attributes:
         DONE: The command ran, and its result stands.
-        NOTHING_USEFUL: It ran, but released nothing, or nothing useful.
-        BAD_INPUT: An argument or a file is wrong; nothing was spent.
+        NOTHING_USEFUL: It ran, but released nothing useful; or --strict was passed, and there was
+            a note.
+        BAD_INPUT: An argument or a file is wrong, or cannot be written. Nothing was spent, unless
+            the error says so.
         REFUSED: The budget, or the number of records or agents, does not allow it.
         UNEXPECTED: The package has a defect.
         INTERRUPTED: The user pressed Ctrl-C.
