@@ -327,7 +327,7 @@ def _draw_flips(axes: Any, table: VoteTable, k: int, agreement: float) -> None:
     axes.set_ylabel("probability of the minority's label")
 
 
-def labels(found: LabelResult | ScoreResult) -> bytes:
+def labels(result: LabelResult | ScoreResult) -> bytes:
     """Draws how many queries were answered, and how many bottoms that took, along the queries.
 
     A dashed line shows how many bottoms a labeler had left before the call. It is drawn for labels
@@ -335,13 +335,13 @@ def labels(found: LabelResult | ScoreResult) -> bytes:
     that were not found.
 
     Args:
-        found: LabelResult or ScoreResult of one call of a labeler.
+        result: LabelResult or ScoreResult of one call of a labeler.
 
     Returns:
         The content of a PNG file.
 
     Raises:
-        ParameterError: `found` is none of the two.
+        ParameterError: `result` is none of the two.
         ImportError: matplotlib is not installed; the error names the extra.
 
     Cost:
@@ -357,18 +357,18 @@ def labels(found: LabelResult | ScoreResult) -> bytes:
         >>> plotting.labels(answers)[1:4]
         b'PNG'
     """
-    if not isinstance(found, LabelResult | ScoreResult):
-        refuse("found", found, "it must be labels.LabelResult or ScoreResult")
+    if not isinstance(result, LabelResult | ScoreResult):
+        refuse("result", result, "it must be labels.LabelResult or ScoreResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")
+    _draw_count(axes, ~result.is_bottom, "answered", "#4c72b0")
     axes.set_xlabel("queries asked")
-    if found.record is not None:
-        axes.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
-    if found.unstable_left is not None:
-        limit = found.unstable_left + int(found.is_bottom.sum())
+    if result.record is not None:
+        axes.set_title(f"{result.record.mechanism}, epsilon = {result.record.epsilon:g}")
+    if result.unstable_left is not None:
+        limit = result.unstable_left + int(result.is_bottom.sum())
         _draw_bottoms(
-            axes.twinx(), found.is_bottom, limit if isinstance(found, LabelResult) else None
+            axes.twinx(), result.is_bottom, limit if isinstance(result, LabelResult) else None
         )
     return _png(figure)
 

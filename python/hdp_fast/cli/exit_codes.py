@@ -43,7 +43,7 @@ _MEANINGS = {
     ExitCode.DONE: "done",
     ExitCode.NOTHING_USEFUL: "it ran, but released nothing useful; or --strict and a note",
     ExitCode.BAD_INPUT: "an argument or a file is wrong, or cannot be written",
-    ExitCode.REFUSED: "refused by the budget, or by too few records or agents; nothing was spent",
+    ExitCode.REFUSED: "refused by the budget, or by too few records or agents",
     ExitCode.UNEXPECTED: "a defect of hdp-fast; please report its one line, which holds no values",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the line says what was spent and written",
 }
