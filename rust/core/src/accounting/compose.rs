@@ -6,7 +6,7 @@ use realfft::num_complex::Complex;
 use super::curve::{Curve, TransformError};
 use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
-use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM, without_tails};
+use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM};
 use super::{Accountant, U};
 use crate::error::{Error, Result};
 use crate::params::fraction;
@@ -141,7 +141,7 @@ impl<'a> Composed<'a> {
                 break;
             }
             let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else {
-                let bound = self.without_rare(log_delta.exp()).shown_delta(epsilon);
+                let bound = laws.without_rare(RARE * log_delta.exp()).shown_delta(epsilon);
                 if bound >= shown.delta {
                     break;
                 }
@@ -180,7 +180,7 @@ impl<'a> Composed<'a> {
             }
         }
         if grid.is_none() {
-            let rare = self.without_rare(delta).shown_epsilon(delta);
+            let rare = self.moments[0].without_rare(RARE * delta).shown_epsilon(delta);
             let holds = rare < by_moments && self.delta(rare, delta)?.delta <= delta;
             return Ok(if holds { rare } else { by_moments });
         }
@@ -222,12 +222,6 @@ impl<'a> Composed<'a> {
             middle = next.filter(|&epsilon| bad < epsilon && epsilon < good).unwrap_or(f64::midpoint(bad, good));
         }
         Ok(good)
-    }
-
-    /// The laws without losses that are rare beside a delta.
-    fn without_rare(&self, delta: f64) -> Composition {
-        let laws = &self.moments[0];
-        without_tails(laws, RARE * delta / laws.rounds()).0
     }
 
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {

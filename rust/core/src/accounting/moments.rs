@@ -89,6 +89,16 @@ impl Composition {
         -finite.exp_m1() * (1.0 + 16.0 * U)
     }
 
+    /// The composition in which losses are infinite that are rarer, all rounds together, than `chance`.
+    pub fn without_rare(&self, chance: f64) -> Composition {
+        let each = chance / self.rounds();
+        let cut = |moments: &Moments| match moments {
+            Moments::Law(law) => Moments::Law(law.without_rare(each)),
+            Moments::Quadratic(rho) => Moments::Quadratic(*rho),
+        };
+        Composition(self.0.iter().map(|(moments, rounds)| (cut(moments), *rounds)).collect())
+    }
+
     /// The largest finite loss, rounded up.
     fn largest(&self) -> f64 {
         let losses: f64 = self.0.iter().map(|(moments, rounds)| rounds * moments.largest()).sum();

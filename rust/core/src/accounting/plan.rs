@@ -176,7 +176,7 @@ fn top(moments: &Composition, moved: f64, width: f64, log_dropped: f64, least: f
 }
 
 /// The composition of laws without their tails, the last loss that each kept, and what it lost.
-pub fn without_tails(moments: &Composition, chance: f64) -> (Composition, Vec<(f64, f64)>) {
+fn without_tails(moments: &Composition, chance: f64) -> (Composition, Vec<(f64, f64)>) {
     let laws = moments.0.iter().filter_map(|(moments, rounds)| moments.law().map(|law| (law, *rounds)));
     let (kept, cuts) = laws
         .map(|(law, rounds)| {
