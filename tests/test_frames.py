@@ -158,7 +158,9 @@ def odd(X, y):
 
 
 @pytest.mark.parametrize(
-    "learner", [ExponentialLearner(Conjunctions(3, 1), epsilon=100.0), odd], ids=str
+    "learner",
+    [ExponentialLearner(Conjunctions(3, 1), epsilon=100.0), odd],
+    ids=["finite class", "own learner"],
 )
 def test_a_transfer_puts_columns_in_order(kind, learner):
     X, _ = problem(1)

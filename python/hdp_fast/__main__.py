@@ -1,4 +1,4 @@
-"""python -m hdp_fast is the command hdp-fast."""
+"""Runs the command hdp-fast as `python -m hdp_fast`."""
 
 import sys
 

@@ -20,7 +20,7 @@ Action = Callable[[], object]
 
 SIZES = (256, 512, 1024, 2048, 4096)
 
-# Beyond it the reference alone takes minutes.
+# Above this size the reference alone takes minutes.
 _LARGEST_SIZE = 20_000
 # galois eliminates row by row, one byte for each bit.
 _LARGEST_GALOIS = 512
@@ -32,17 +32,18 @@ _STREAMED_BYTES = 1 << 28
 def medians(
     actions: Mapping[str, Action], *, repeats: int = 5, seconds: float = float("inf")
 ) -> dict[str, float]:
-    """Median time of every action, the actions taking turns.
+    """Computes the median time of every action, with the actions taking turns.
 
     Turns let a change of the machine's speed hit all of them alike. Every action runs once before
     the clock starts, so that caches and threads are warm.
-    actions: what to time; repeats: timed rounds; seconds: no new round starts after so long,
-    though there is always one.
-    Returns seconds, under the same names.
 
-    Raises: whatever an action raises.
-    Cost: (repeats + 1) times that of all actions.
-    Source: none.
+    Args:
+        actions: Actions to time, by name.
+        repeats: Number of timed rounds.
+        seconds: Time after which no new round starts; there is always one round.
+
+    Returns:
+        Seconds, under the same names.
     """
     begin = time.perf_counter()
     for action in actions.values():
@@ -59,13 +60,15 @@ def medians(
 
 
 def random_words(rows: int, columns: int, rng: np.random.Generator) -> Words:
-    """A uniformly random bit matrix in 64-bit words, padding bits zero.
+    """Draws a uniformly random bit matrix in 64-bit words, with padding bits 0.
 
-    rows, columns: its shape; rng: where the bits come from. Returns uint64 (rows, words).
+    Args:
+        rows: Number of rows.
+        columns: Number of columns.
+        rng: Generator of the bits.
 
-    Raises: nothing.
-    Cost: O(rows columns / 64).
-    Source: none.
+    Returns:
+        Words, uint64 of shape (rows, ceil(columns / 64)).
     """
     width = -(-columns // 64)
     words = rng.integers(1 << 64, size=(rows, width), dtype=np.uint64)
@@ -75,54 +78,46 @@ def random_words(rows: int, columns: int, rng: np.random.Generator) -> Words:
 
 
 def packed_matrix(words: Words, columns: int) -> gf2.BitMatrix:
-    """The same bits as a BitMatrix.
+    """The same bits as a BitMatrix, copied.
 
-    words: uint64 (m, ceil(columns / 64)); columns: how many of their bits count.
+    Args:
+        words: Words, uint64 of shape (m, ceil(columns / 64)).
+        columns: Number of columns.
 
-    Raises: HdpFastError when words and columns do not fit together.
-    Cost: one copy.
-    Source: none.
+    Raises:
+        HdpFastError: words and columns do not fit together.
     """
     rows = words.astype("<u8", copy=False).view(np.uint8)[:, : -(-columns // 8)]
     return gf2.BitMatrix.from_packed(rows, columns)
 
 
 def xor_bits_per_second() -> float:
-    """Bits that one core combines by xor in a second, the operands lying in its cache.
-
-    Takes no arguments.
-
-    Raises: nothing.
-    Cost: some milliseconds.
-    Source: numpy's xor on arrays of 64 KB.
-    """
+    """Measures how many bits a second one core combines by xor, on 64 KB in its cache."""
     left, right, out = (np.ones(_CACHED_BYTES // 8, dtype=np.uint64) for _ in range(3))
     return 8 * _CACHED_BYTES / _fastest(lambda: np.bitwise_xor(left, right, out=out), 500)
 
 
 def bytes_per_second() -> float:
-    """Bytes that one core reads from main memory in a second.
-
-    Takes no arguments.
-
-    Raises: nothing.
-    Cost: some tenths of a second and 256 MB.
-    Source: numpy's or-reduction of an array larger than any cache.
-    """
+    """Measures how many bytes a second one core reads from main memory, on 256 MB."""
     large = np.ones(_STREAMED_BYTES // 8, dtype=np.uint64)
     return _STREAMED_BYTES / _fastest(lambda: np.bitwise_or.reduce(large), 3)
 
 
 def run(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """Time rank and solve of random square systems on one and two threads, and their peers.
+    """Times rank and solve of random square systems on one and two threads, and their peers.
 
-    sizes: numbers of rows, from 1 to 20,000 each.
-    Returns what `hdp-fast bench --json` prints: the machine's limits and one row for each size.
+    A rate is `n**3 / 3` bit operations, those of schoolbook elimination, by the time. The method of
+    the four Russians needs fewer, so a rate above the machine's is possible. A matrix must be read
+    at least once, which the machine's memory bounds. The default sizes take less than a minute.
 
-    Raises: ParameterError for a size out of range.
-    Cost: under a minute for the default sizes.
-    Source: n^3 / 3 bit operations are those of schoolbook elimination; the four Russians need
-        fewer, so a rate above the machine's is possible. A matrix must be read once at least.
+    Args:
+        sizes: Numbers of rows, from 1 to 20,000 each.
+
+    Returns:
+        What `hdp-fast bench --json` prints: the limits of the machine and one row for each size.
+
+    Raises:
+        ParameterError: A size is out of range.
     """
     for size in sizes:
         if not 1 <= size <= _LARGEST_SIZE:
@@ -132,14 +127,7 @@ def run(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
 
 
 def table(results: Mapping[str, Any]) -> str:
-    """The results of run as text.
-
-    results: what run returned.
-
-    Raises: nothing.
-    Cost: constant.
-    Source: none.
-    """
+    """The results of `run` as text."""
     limits = results["limits"]
     return "\n".join(
         [
@@ -159,13 +147,10 @@ def table(results: Mapping[str, Any]) -> str:
 
 
 def align(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table whose columns are flush right.
+    """The lines of a table whose columns are flush right; the first of the rows is the header.
 
-    rows: cells, as many in every row; the first row is the header.
-
-    Raises: ValueError when the rows differ in length.
-    Cost: linear.
-    Source: none.
+    Raises:
+        ValueError: The rows differ in length.
     """
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

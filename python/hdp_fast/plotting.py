@@ -1,4 +1,8 @@
-"""Figures, with matplotlib from the extra `pip install hdp-fast[plot]`."""
+"""Figures of results, drawn with matplotlib from the extra `pip install hdp-fast[plot]`.
+
+Each function returns the content of a PNG file. The figures show what the results release and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +26,36 @@ from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
 from .transfer.run import TransferResult
 
-# More coefficients or frequencies than can be read are left out, the smallest ones.
+# Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS = 30
 _MOST_MEMBERS = 1 << 24
 
 
 def demo_figure(report: Mapping[str, Any]) -> bytes:
-    """Draw the seconds of every stage of a demo and its sample size beside the paper's.
+    """Draws the seconds of every stage of a demo, and its sample size beside the paper's.
 
-    report: what hdp_fast.demo.run returns. Returns a PNG file's content.
+    Args:
+        report: Report that `hdp_fast.demo.run` returned, or the content of its JSON file.
 
-    Raises: ImportError naming the extra when matplotlib is not installed.
-    Cost: about a second.
-    Source: none.
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> from hdp_fast import plotting
+        >>> report = {
+        ...     "title": "A parity of 10,000 bits",
+        ...     "seconds": {"read": 1.2, "learn": 3.4},
+        ...     "blocks": {"training": 330_000},
+        ...     "plan": {"epsilon": 1.0, "n": 330_555, "n_batches": 446_574, "n_paper": 83_204_509},
+        ... }
+        >>> plotting.demo_figure(report)[1:4]
+        b'PNG'
     """
     figure = _matplotlib("figure").Figure(figsize=(11, 4.2), layout="constrained")
     stages, sizes = figure.subplots(1, 2)
@@ -45,16 +66,37 @@ def demo_figure(report: Mapping[str, Any]) -> bytes:
 
 
 def transfer(result: TransferResult) -> bytes:
-    """Draw the estimated target errors along a run, with their intervals and what was accepted.
+    """Draws the estimated target errors along a run, with their intervals and what was accepted.
 
-    The error of the better constant is drawn where the result knows it.
+    The error of the better constant is drawn where the result knows it. A star marks the hypothesis
+    that was released.
 
-    result: of SubsampleTestReweigh. Returns a PNG file's content.
+    Args:
+        result: Result of SubsampleTestReweigh.
 
-    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
-        installed.
-    Cost: about a second.
-    Source: Kohen and Sheffet 2022, Figure 1c.
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is no TransferResult.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Source:
+        Kohen and Sheffet 2022, Figure 1c.
+
+    Examples:
+        >>> import math, numpy as np
+        >>> from hdp_fast import learners, local, plotting, transfer
+        >>> S, T = np.random.default_rng(0).integers(0, 2, (2, 20_000, 4), dtype=np.uint8)
+        >>> agents = local.Agents(T, T[:, 1] & T[:, 2], epsilon=2.0)
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 8, "draws": 2000}
+        >>> model = transfer.SubsampleTestReweigh(learner, **goal).fit(S, S[:, 1] & S[:, 2], agents)
+        >>> plotting.transfer(model.result_)[1:4]
+        b'PNG'
     """
     if not isinstance(result, TransferResult):
         refuse("result", result, "it must be a transfer.TransferResult")
@@ -86,16 +128,32 @@ def transfer(result: TransferResult) -> bytes:
 
 
 def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> bytes:
-    """Draw the coefficients of a fitted estimator, the largest 30 of them.
+    """Draws the coefficients of a fitted estimator, of which the 30 largest are shown.
 
-    estimator: of hdp_fast.adaptation, after fit; with classes, each has a color. names: of the
-    coefficients (d,); None takes those of the frame that it was fitted to, or numbers. Returns a
-    PNG file's content.
+    Args:
+        estimator: Fitted estimator of `hdp_fast.adaptation`. With several classes each of them has
+            a color.
+        names: Names of the d coefficients. None takes those of the frame that the estimator was
+            fitted to, or numbers.
 
-    Raises: ParameterError for anything else, and before fit; ImportError naming the extra when
-        matplotlib is not installed.
-    Cost: about a second.
-    Source: none.
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `estimator` is no estimator of adaptation or not fitted, or there are not d
+            names.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import adaptation, plotting
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (200, 3))
+        >>> model = adaptation.SourceOnly().fit(X, X[:, 0], X[:50], X[:50, 0])
+        >>> plotting.adaptation(model, ["age", "income", "size"])[1:4]
+        b'PNG'
     """
     if not isinstance(estimator, Estimator) or not hasattr(estimator, "coef_"):
         refuse("estimator", type(estimator).__name__, "it must be a fitted one of adaptation")
@@ -128,17 +186,35 @@ def local(
     beta: float = 0.05,
     names: Sequence[str] | None = None,
 ) -> bytes:
-    """Draw what randomized answers say: a mean, or the 30 largest frequencies, with intervals.
+    """Draws what randomized answers say, with intervals: a mean, or the 30 largest frequencies.
 
-    result: an aggregate of hdp_fast.local, an Estimate, or what learn_by_votes released, of which
-    the error is drawn. beta: of an aggregate, the probability with which one interval or more may
-    miss. names: of the categories (k,), in their order; None numbers them. Returns a PNG file's
-    content.
+    Args:
+        result: MeanAggregate or FrequencyAggregate of `hdp_fast.local`, an Estimate, or what
+            `local.learn_by_votes` released, whose error is drawn.
+        beta: Probability, in (0, 1), with which one interval or more of an aggregate may miss. An
+            Estimate has its own.
+        names: Names of the k categories, in their order; None numbers them.
 
-    Raises: ParameterError for anything else, and for an aggregate without reports; ImportError
-        naming the extra when matplotlib is not installed.
-    Cost: about a second.
-    Source: none.
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is none of these, it is an aggregate without reports, beta is out
+            of range, or there are not k names.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from pathlib import Path
+        >>> from hdp_fast import local, plotting
+        >>> randomizer = local.KaryResponse(3, epsilon=2.0)
+        >>> reports = randomizer.sample(np.repeat([0, 1, 2], [100, 3000, 1000]))
+        >>> png = plotting.local(randomizer.aggregate(reports), names=["bus", "bike", "train"])
+        >>> Path("answers.png").write_bytes(png) > 1000
+        True
     """
     if not isinstance(result, MeanAggregate | FrequencyAggregate | Estimate | VotingResult):
         refuse("result", type(result).__name__, "it must be an aggregate or estimate of local")
@@ -184,17 +260,33 @@ def _draw_frequencies(
 def table(
     table: HazardTable | VoteTable, *, agreement: float = 0.75, members: int | None = None
 ) -> bytes:
-    """Draw how likely an answer gives way to privacy, and where the members' expected vote stands.
+    """Draws how likely an answer gives way to privacy, and where the members' expected vote stands.
 
-    table: a HazardTable, whose probability of bottom is drawn by the distance to instability, or a
-    VoteTable, whose probability of the minority's label is drawn by the majority's share of the
-    votes. agreement: as stability.members_needed; members: k, at least 1; None takes so many as
-    that needs. Returns a PNG file's content.
+    For a HazardTable the curve is the probability of bottom, by the distance to instability. For a
+    VoteTable it is the probability of the minority's label, by the majority's share of the votes.
 
-    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
-        installed.
-    Cost: about a second.
-    Source: none.
+    Args:
+        table: HazardTable or VoteTable.
+        agreement: Probability that a member is right on a stable query, in (1/2, 1), as for
+            `stability.members_needed`.
+        members: Number of members, 1 to `2**24`; None takes as many as `stability.members_needed`
+            computes.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `table` is none of these, or agreement or members is out of range.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> from hdp_fast import plotting, stability
+        >>> table = stability.HazardTable.design(50, 1000, epsilon=1, delta=1e-6, beta=0.05)
+        >>> plotting.table(table, agreement=0.9)[1:4]
+        b'PNG'
     """
     if not isinstance(table, HazardTable | VoteTable):
         refuse("table", table, "it must be a HazardTable or a VoteTable")
@@ -235,30 +327,48 @@ def _draw_flips(axes: Any, table: VoteTable, k: int, agreement: float) -> None:
     axes.set_ylabel("probability of the minority's label")
 
 
-def labels(found: LabelResult | ScoreResult) -> bytes:
-    """Draw how many queries were answered, and how many bottoms that took, along the queries.
+def labels(result: LabelResult | ScoreResult) -> bytes:
+    """Draws how many queries were answered, and how many bottoms that took, along the queries.
 
-    found: what a labeler answered to one call. The bottoms that were left before it are drawn for
-    labels; a score may use up one bottom and still be found, so that scores only show how often
-    there was none. Returns a PNG file's content.
+    A dashed line shows how many bottoms a labeler had left before the call. It is drawn for labels
+    only: a score may use up one bottom and still be found, so for scores the figure counts those
+    that were not found.
 
-    Raises: ParameterError for anything else; ImportError naming the extra when matplotlib is not
-        installed.
-    Cost: about a second.
-    Source: none.
+    Args:
+        result: LabelResult or ScoreResult of one call of a labeler.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is none of the two.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import labels, plotting
+        >>> bottoms = np.array([False, True, False, False, True])
+        >>> answers = labels.LabelResult(
+        ...     labels=np.arange(5), is_bottom=bottoms, unstable_left=3, queries_left=0, record=None
+        ... )
+        >>> plotting.labels(answers)[1:4]
+        b'PNG'
     """
-    if not isinstance(found, LabelResult | ScoreResult):
-        refuse("found", found, "it must be labels.LabelResult or ScoreResult")
+    if not isinstance(result, LabelResult | ScoreResult):
+        refuse("result", result, "it must be labels.LabelResult or ScoreResult")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    _draw_count(axes, ~found.is_bottom, "answered", "#4c72b0")
+    _draw_count(axes, ~result.is_bottom, "answered", "#4c72b0")
     axes.set_xlabel("queries asked")
-    if found.record is not None:
-        axes.set_title(f"{found.record.mechanism}, epsilon = {found.record.epsilon:g}")
-    if found.unstable_left is not None:
-        limit = found.unstable_left + int(found.is_bottom.sum())
+    if result.record is not None:
+        axes.set_title(f"{result.record.mechanism}, epsilon = {result.record.epsilon:g}")
+    if result.unstable_left is not None:
+        limit = result.unstable_left + int(result.is_bottom.sum())
         _draw_bottoms(
-            axes.twinx(), found.is_bottom, limit if isinstance(found, LabelResult) else None
+            axes.twinx(), result.is_bottom, limit if isinstance(result, LabelResult) else None
         )
     return _png(figure)
 
@@ -280,11 +390,17 @@ def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -
 
 
 def require() -> None:
-    """Refuse to go on where no figure could be drawn.
+    """Checks that figures can be drawn, so that a long run is not begun in vain.
 
-    Raises: ImportError naming the extra when matplotlib is not installed.
-    Cost: that of the import.
-    Source: none.
+    Raises:
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        That of importing matplotlib.
+
+    Examples:
+        >>> from hdp_fast import plotting
+        >>> plotting.require()
     """
     _matplotlib("figure")
 
@@ -326,7 +442,7 @@ def _draw_sizes(axes: Any, sizes: Mapping[str, int]) -> None:
     axes.bar_label(bars, labels=[f"{size:,}" for size in sizes.values()], padding=3)
     axes.set_xscale("log")
     axes.invert_yaxis()
-    # Room for the labels, which stand behind the bars.
+    # Room for the labels, to the right of the bars.
     axes.set_xlim(min(sizes.values()) / 10, max(sizes.values()) * 100)
     axes.set_xlabel("records (log scale)")
     axes.set_title("sample sizes")

@@ -30,8 +30,9 @@ from hdp_fast.exceptions import ParameterError
 
 # `make mixtures` examines 100,000.
 MIXTURES = 200
-# Epsilons of 1e-4 on grids planned for larger ones, and of 1e-23, below any order of the moments.
-SMALL_EPSILONS = [4914, 6773, 7008, 36067]
+# Epsilons of 1e-4 on grids planned for larger ones, of 1e-23, below any order of the moments, and
+# of 1e-8 beside rare losses of 100.
+SMALL_EPSILONS = [4914, 6773, 7008, 33155, 36067, 59385]
 PARTS = 4
 # Two grids differ by 2e-4 of delta or so; moments, which take over where no grid is of any use, are
 # looser.

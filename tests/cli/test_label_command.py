@@ -458,7 +458,7 @@ def test_an_estimator_that_fails_on_public_rows_costs_nothing(capsys, folder, mo
     assert main([*argv, "--estimator", "own_estimators.Ones"]) == 0
     shown = capsys.readouterr()
     assert "note: all 40 answers are one label, 'yes'" in shown.err
-    assert "shares            yes: 1" in shown.out
+    assert "shares            yes = 1" in shown.out
     assert "flip_probability" in shown.out
 
 

@@ -16,7 +16,7 @@ ADAPT = "adapt priv.csv pub.csv --schema schema.json --steps 5"
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
 NO_SCHEMA = "schema is (no|other) JSON, but it must be what hdp-fast schema .* wrote"
-ONE_LABEL = "all 100 answers are one label, '0'"
+ONE_LABEL = "all 100 answers are one label, '<=50K'"
 NO_CLASS = "but it must be a class with fit and predict"
 
 
@@ -91,7 +91,7 @@ COMMANDS = [
     row(27, "a NUL in a cell", labels("nul.csv"), 0),
     row(28, "a folder", labels("folder.csv"), 2, "can't read folder.csv: Is a directory"),
     row(29, "- where a column is appended", f"label priv.csv - {MEMBERS}", 2,
-        "got -, the standard input, to which no column can be appended"),
+        "PUBLIC is the standard input, but then --output must be given"),
     row(30, "/dev/stdin", labels("/dev/stdin"), 2, "got /dev/stdin: did you mean -"),
     row(31, "one file twice", labels("pub.csv"), 0,
         "pub.csv is protected and public at once: what is written of it is not protected"),
@@ -138,7 +138,7 @@ COMMANDS = [
         "got there.csv, which is there: --force replaces it"),
     row(58, "an output in no folder", f"{LABEL} --output nowhere/out.csv", 2,
         "output must be in an existing directory, got nowhere/out.csv"),
-    row(59, "output -", f"{LABEL} --output -", 2, "--output = '-', but it must end in .csv"),
+    row(59, "output -", f"{LABEL} --output -", 2, "--output - must go with --record FILE"),
     row(60, "output /dev/stdout", f"{LABEL} --output /dev/stdout", 2,
         "--output = '/dev/stdout', but it must end in .csv"),
     row(61, "a budget that is not there", f"{LABEL} --budget nope.budget", 2,
@@ -218,7 +218,7 @@ COMMANDS = [
     row(97, "adapt: wrong labels in the private file",
         f"adapt priv.csv unlike.csv --schema schema.json --steps 5 {PRIVACY}", 0),
     row(98, "adapt: ten rows of TARGET",
-        "adapt priv.csv ten.csv --schema schema.json --steps 5 --epsilon .1 --delta 1e-6", 0,
+        "adapt priv.csv ten.csv --schema schema.json --steps 5 --seed 2 --epsilon .1 --delta 1e-6", 0,
         "alpha_ = .* is the share of the source"),
     row(99, "a value that is no number", f"{RANDOMIZE} abc", 2, "a value is no number"),
     row(99, "a value that is nan", f"{RANDOMIZE} nan", 2, "a value is no number, but all must be$"),

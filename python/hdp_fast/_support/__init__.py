@@ -1,1 +1,1 @@
-"""What every package here uses; nothing of it is public."""
+"""Helpers that the packages here share; none of them is public."""

@@ -1,8 +1,9 @@
 """Files that appear whole or not at all, and are on the disk before anybody relies on them.
 
-A file is written under another name in its folder and then linked or renamed. Whoever writes one
-holds a shared lock on the folder, which ends with the process, however that ends; whoever gets the
-lock alone knows that all scratch files there are of creators that were killed, and removes them.
+A file is written under another name in its folder and then linked or renamed. A writer holds a
+shared lock on the folder, which ends with its process, however that ends. A process that gets the
+lock exclusively therefore knows that all scratch files there belong to writers that were killed,
+and removes them.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ Writer = Callable[[IO[bytes]], object]
 
 _SUFFIX = ".hdp_fast.tmp"
 _SCRATCH = re.compile(rf"\..+\.[0-9a-f]{{16}}{re.escape(_SUFFIX)}", re.DOTALL)
-# Some file systems cannot synchronize a folder; there is nothing that could be done about it.
+# Errors of file systems that cannot synchronize a folder, which are passed over.
 _NO_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 
 
 def create(target: Path, write: Writer, mode: int = 0o600) -> None:
-    """Makes a new file; write is called with its handle, again should that be necessary.
+    """Makes a new file. `write` gets the open file, and may be called a second time.
 
-    Raises: FileExistsError when there is one already, which stays as it is; OSError; whatever
-        write raises. Then nothing is left behind.
+    Raises:
+        FileExistsError: There is a file of that name, which stays as it is.
+        OSError: The file cannot be written. Neither this nor an error of `write` leaves anything
+            behind.
     """
     # Unlike a rename, a link never replaces a file.
     _place_file(target, write, mode, os.link)
@@ -38,9 +41,9 @@ def create(target: Path, write: Writer, mode: int = 0o600) -> None:
 
 @contextmanager
 def prepare(target: Path, write: Writer, mode: int = 0o600) -> Iterator[Callable[[], None]]:
-    """A new file that is whole but has no name yet, which what is yielded gives it.
+    """Makes a new file that is whole but gets its name only when what is yielded is called.
 
-    Raises: as create.
+    Raises the errors of `create`.
     """
     with _hold_folder(target.parent), _write_scratch(target, write, mode) as scratch:
         yield lambda: os.link(scratch, target)
@@ -49,7 +52,9 @@ def prepare(target: Path, write: Writer, mode: int = 0o600) -> Iterator[Callable
 def replace(target: Path, write: Writer) -> None:
     """Makes a file, or replaces one and keeps its mode.
 
-    Raises: OSError; whatever write raises. Then the old file is left as it was.
+    Raises:
+        OSError: The file cannot be written. This and an error of `write` leave the old file as it
+            was.
     """
     try:
         mode = stat.S_IMODE(os.stat(target).st_mode)
@@ -58,7 +63,7 @@ def replace(target: Path, write: Writer) -> None:
         return
 
     def write_in_mode(out: IO[bytes]) -> None:
-        # Who could not read the old file must not read the new one.
+        # Users who could not read the old file must not be able to read the new one.
         os.fchmod(out.fileno(), mode)
         write(out)
 
@@ -66,7 +71,7 @@ def replace(target: Path, write: Writer) -> None:
 
 
 def remove_second_names(target: Path) -> None:
-    """Removes scratch names of a file whose creator was killed between linking and unlinking."""
+    """Removes scratch names of a file whose writer was killed between linking and unlinking."""
     status = os.stat(target)
     for scratch in _scratch_files(target.parent):
         with suppress(OSError):
@@ -84,19 +89,20 @@ def _place_file(
                     place(scratch, target)
                     return
                 except FileNotFoundError:
-                    # On some file systems locks do not keep others from removing it: once more.
+                    # On some file systems locks do not keep others from removing the file: try
+                    # again.
                     if os.path.exists(scratch):
                         raise
 
 
 @contextmanager
 def _write_scratch(target: Path, write: Writer, mode: int) -> Iterator[str]:
-    """The name of a file with that content, which is on the disk; gone after the block."""
+    """Yields the name of a file with that content, on the disk; removes it afterwards."""
     name = f".{target.name[:40]}.{secrets.token_hex(8)}{_SUFFIX}"
     scratch = os.path.join(target.parent, name)
     try:
         handle = os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
-        # Closed before the file gets its name: closing it would end this process's locks on it.
+        # Closed before the file gets its name: closing it later would end this process's locks.
         with os.fdopen(handle, "wb") as out:
             write(out)
             out.flush()
@@ -109,7 +115,7 @@ def _write_scratch(target: Path, write: Writer, mode: int) -> Iterator[str]:
 
 @contextmanager
 def _hold_folder(folder: Path) -> Iterator[None]:
-    """Holds a folder against those who tidy up, having tidied up; synchronizes it at the end."""
+    """Removes what killed writers left in a folder, locks it for the block, and synchronizes it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         leftovers = _scratch_files(folder)
@@ -125,7 +131,7 @@ def _hold_folder(folder: Path) -> Iterator[None]:
 
 
 def _try_lock(handle: int, lock: int) -> bool:
-    """Whether the lock could be had at once; nobody waits, for others may lock a folder, too."""
+    """Takes the lock if it is free, and returns whether it was: others could hold it for long."""
     try:
         fcntl.flock(handle, lock | fcntl.LOCK_NB)
     except OSError:
@@ -143,7 +149,7 @@ def _scratch_files(folder: Path) -> list[str]:
 
 
 def _synchronize(handle: int) -> None:
-    """A file that is lost on a power failure would take what was spent with it."""
+    """Writes the folder to the disk: a file lost in a power failure loses what was spent."""
     try:
         os.fsync(handle)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Calls of functions that the caller gave: arrays they cannot change, checks of results."""
+"""Calls of functions that the caller passed: arrays that they cannot change, checks of results."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from .validate import array
 
 
 def freeze(values: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array that refuses to be written to, and so do views of it; no copy.
+    """A read-only view of the array; views of it are read-only, too. Nothing is copied.
 
-    To clear a flag would not do: numpy sets it again wherever the base is writeable. This keeps
-    off accidents, not intent: `.base.base` of the view is the array itself, with all of its
-    entries. Where there are more than somebody may see, a copy of the part must be made before.
+    Clearing the flag alone would not do, since numpy sets it again wherever the base is writeable.
+    The view prevents accidents, not intent: its `.base.base` is the array itself, with all entries.
+    If the caller's code may see only a part of an array, copy that part first.
     """
     return np.lib.stride_tricks.as_strided(values, writeable=False)
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Silence a caller's code on private records: no warning, print or log tells of them."""
+    """Silences a caller's code on private records, which might warn of them, print or log them."""
     with QUIET, np.errstate(all="ignore"):
         yield
 
 
 def returned_numbers(name: str, value: Any, count: int) -> NDArray[Any]:
-    """The numbers that a function returned, one for each record; NaN for what is none.
+    """The numbers that a function returned, one for each record; NaN where there is no number.
 
-    An entry may be anything, in a list or an array of any type: only their number is checked.
+    Entries may be of any type, in a list or an array; only how many there are is checked.
 
-    Raises: ShapeError for another shape, or a list of another length.
+    Raises:
+        ShapeError: The array has another shape, or the list another length.
     """
     if isinstance(value, ma.MaskedArray):
         hidden = ma.getmaskarray(value)
@@ -52,7 +53,7 @@ def returned_numbers(name: str, value: Any, count: int) -> NDArray[Any]:
 
 
 def clip(values: NDArray[Any], default: float, low: float = 0.0, high: float = 1.0) -> Floats:
-    """The numbers in their range; what is not finite counts as the default."""
+    """Clips the numbers to their range; one that is not finite becomes the default."""
     numbers = floats(values)
     return np.where(np.isfinite(numbers), numbers.clip(low, high), default)
 
@@ -60,15 +61,15 @@ def clip(values: NDArray[Any], default: float, low: float = 0.0, high: float = 1
 def losses(name: str, value: ArrayLike, count: int) -> Floats:
     """Losses in [0, 1]; one that is not finite counts as 1, the worst.
 
-    Raises: as returned_numbers.
+    Raises the errors of `returned_numbers`.
     """
     return clip(returned_numbers(name, value, count), 1.0)
 
 
 def answers(name: str, value: ArrayLike, count: int) -> Bits | Floats:
-    """Answers in [0, 1], bits where they are integers; one that is not finite counts as 0.
+    """Answers in [0, 1], as bits if they are integers; one that is not finite counts as 0.
 
-    Raises: as returned_numbers.
+    Raises the errors of `returned_numbers`.
     """
     numbers = returned_numbers(name, value, count)
     if numbers.dtype.kind in "bui":
@@ -77,8 +78,8 @@ def answers(name: str, value: ArrayLike, count: int) -> Bits | Floats:
 
 
 def predictions(name: str, value: ArrayLike, count: int) -> Bits:
-    """Labels 0 and 1, the nearer one of each number; one that is not finite counts as 0.
+    """Labels 0 and 1, whichever is nearer to each number; one that is not finite counts as 0.
 
-    Raises: as returned_numbers.
+    Raises the errors of `returned_numbers`.
     """
     return (clip(returned_numbers(name, value, count), 0.0) > 0.5).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Names of features, as containers of records have them: public facts, as shapes and dtypes are."""
+"""Names of features, as containers of records have them; like shapes and dtypes they are public."""
 
 from __future__ import annotations
 
@@ -10,30 +10,35 @@ from ..exceptions import ParameterError
 
 FeatureNames = tuple[str, ...] | None
 
-# An error shows so many names at most.
+# The largest number of names that an error shows.
 _SHOWN = 3
 
 
 def names_of(X: Any) -> FeatureNames:
-    """The names of the columns, in their order; None for what has none.
+    """The names of the columns, in their order; None if the container has none.
 
-    X: frames of pandas and polars, tables of pyarrow and hdp_fast have names; frames whose columns
-    are numbered have none, nor have arrays and lists.
+    Frames of pandas and polars and tables of pyarrow and hdp_fast have names. Frames whose columns
+    are numbered, arrays and lists have none.
     """
     names = _texts(getattr(X, "columns", None))
-    # Those of pyarrow are values; any other name may be that of a column of pandas.
+    # pyarrow keeps names in column_names, which in pandas may be a column.
     return (
         _texts(getattr(X, "column_names", None)) if names is None and not _is_pandas(X) else names
     )
 
 
 def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
-    """The records with their columns in the order that was learned from.
+    """The records, with their columns in the order of the records that were learned from.
 
-    kept: the names that were learned from. X: records in any container; where there are no names on
-    either side they stay as they are. name: of the argument, for errors.
+    Where one side has no names, the records stay as they are.
 
-    Raises: ParameterError for a column that is missing, was not learned from, or comes twice.
+    Args:
+        kept: Names of the columns that were learned from.
+        X: Records in any container.
+        name: Name of the argument, for errors.
+
+    Raises:
+        ParameterError: A column is missing, was not learned from, or comes twice.
     """
     names = names_of(X)
     if kept is None or names is None or find_order(kept, names, name) is None:
@@ -46,9 +51,9 @@ def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
 
 
 def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> list[int] | None:
-    """Where each of the kept names stands among the others; None where they are the same.
+    """The place of each kept name among the others; None if the order is the same.
 
-    Raises: as check_names.
+    Raises the errors of `check_names`.
     """
     if tuple(kept) == tuple(names):
         return None
@@ -65,7 +70,7 @@ def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> li
 
 
 def _texts(columns: Any) -> FeatureNames:
-    """The columns as names, if they are texts and there are some."""
+    """The columns as names, if all of them are texts and there is at least one."""
     try:
         names = tuple(columns)
     except TypeError:

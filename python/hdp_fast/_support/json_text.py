@@ -1,4 +1,4 @@
-"""Results as JSON: arrays as lists, records and mechanisms as objects."""
+"""Results as JSON: arrays become lists, and privacy records and mechanisms become objects."""
 
 from __future__ import annotations
 
@@ -14,34 +14,38 @@ from .validate import from_json
 
 
 def to_text(fields: Mapping[str, Any]) -> str:
-    """The fields as a JSON object; a number that is not finite is a text, as "inf"."""
+    """Writes the fields as a JSON object; a number that is not finite becomes a text, as "inf"."""
     return json.dumps(_convert(fields))
 
 
 class JsonObject:
-    """A result that is written as a JSON object, and read again.
+    """A result that is written as a JSON object and read again.
 
-    A subclass makes itself of the fields, and says which they are unless they are its attributes.
+    A subclass makes an instance from the fields. It also names the fields, unless they are its
+    attributes.
     """
 
     def to_json(self) -> str:
-        """The result as a JSON object, which from_json reads.
+        """Writes the result as a JSON object, which `from_json` reads.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The text.
         """
         return json.dumps(self._to_fields(), default=_convert)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The result that to_json wrote.
+        """Reads the result that `to_json` wrote.
 
-        text: a JSON object.
+        Args:
+            text: A JSON object.
 
-        Raises: ParameterError when it is not one.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The result.
+
+        Raises:
+            ParameterError: The text is not what `to_json` of this class wrote. The error shows
+                nothing of the text.
         """
         return from_json("text", text, f"{cls.__name__}.to_json", cls._from_fields)
 

@@ -1,4 +1,4 @@
-"""Faces of packages: what they offer, loaded on first use, and nothing else in their dir()."""
+"""Faces of packages: they load their names on first use and list nothing else in dir()."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The __getattr__ and __dir__ of a package that loads its modules on first use (PEP 562).
 
-    homes: the module of each name that is no module itself, relative to the package.
-    public: all names, those of modules included.
+    Args:
+        package: Name of the package.
+        homes: For each name that is no module itself, the module that it is in, relative to the
+            package.
+        public: All public names, modules included.
     """
 
     def load(name: str) -> Any:
@@ -27,5 +30,5 @@ def attach(
 
 
 def list_only(public: Sequence[str]) -> Callable[[], list[str]]:
-    """The __dir__ of a package: its public names, not the files that they come from."""
+    """The __dir__ of a package that lists its public names, not the files that define them."""
     return lambda: sorted(public)

@@ -1,4 +1,4 @@
-"""Which files lie on another machine, as far as Linux says."""
+"""Finds out which files lie on another machine, as far as Linux knows it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NETWORK |= {
 
 
 def network_type(path: Path) -> str | None:
-    """The type of the network file system that holds a path; None for any other, or unknown.
+    """The type of the network file system that holds a path; None for any other or an unknown one.
 
-    path: without symbolic links; it need not exist.
+    The path must be without symbolic links, but need not exist.
     """
     kind = _type_of(path, _mountinfo())
     return kind if kind in _NETWORK else None
 
 
 def _mountinfo() -> str:
-    """See proc(5); empty where there is none, as on macOS."""
+    """The lines of /proc/self/mountinfo, see proc(5); empty where there is none, as on macOS."""
     try:
         return Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     except OSError:
@@ -33,7 +33,7 @@ def _mountinfo() -> str:
 
 
 def _type_of(path: Path, mountinfo: str) -> str | None:
-    """The type of the longest mount point above a path, the last mounted of several."""
+    """The type of the innermost mount that holds a path; of several at one place, of the latest."""
     above = {str(folder): len(folder.parts) for folder in (path, *path.parents)}
     longest, kind = 0, None
     for line in mountinfo.splitlines():

@@ -1,4 +1,4 @@
-"""Numbers from what people hold: no value is ever an error or a warning."""
+"""Numbers from values of any type: no value ever causes an error or a warning."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..exceptions import ParameterError, ShapeError
 from .types import Floats
 from .validate import are_numbers, array, numbers
 
-# Rows whose entries are tested at a time: 16 MB at 500 features.
+# The number of rows that are tested at a time: 16 MB at 500 features.
 _ROWS = 4096
 
 
 def nearest_float(value: Any) -> float:
-    """The float nearest to a value: infinite beyond all floats, NaN for what is no real number.
+    """The float nearest to a value: infinite beyond all floats, NaN if the value is no real number.
 
-    A text counts as the number that it spells, an array as no number unless it has no dimension.
+    A text counts as the number that it spells. An array counts only if it has no dimension.
     """
     try:
         return _float(value)
-    except Exception:  # Whatever the code of the value's own class raises.
+    except Exception:  # The code of the value's own class may raise anything.
         return math.nan
 
 
@@ -33,7 +33,7 @@ def _float(value: Any) -> float:
         if value.ndim or isinstance(value, np.ma.MaskedArray):
             return math.nan
         value = value[()]
-    # Python refuses a complex number, numpy would drop a part of it and warn.
+    # Python refuses a complex number; numpy would drop its imaginary part and warn.
     if isinstance(value, np.complexfloating):
         return math.nan
     try:
@@ -43,11 +43,13 @@ def _float(value: Any) -> float:
 
 
 def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """The value as an array of a type of real numbers, NaN for an object that is none.
+    """The value as an array of a type of real numbers, with NaN for objects that are none.
 
-    What type an array is of is a public fact, what the objects in it are is not.
+    The type of an array is a public fact; what the objects in it are is private.
 
-    Raises: ShapeError where rows differ in length, ParameterError for any other type.
+    Raises:
+        ShapeError: Rows differ in length.
+        ParameterError: The array has any other type.
     """
     values = array(name, value)
     if values.dtype.kind == "O":
@@ -59,10 +61,10 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def to_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Entries of any type as numbers, each for itself: NaN for one that is none.
+    """Converts entries of any type to numbers one by one, with NaN for one that is no number.
 
-    One entry decides what type the others are of, and must not decide what they count as: a real
-    number among complex ones is itself, and a text is what it spells.
+    A single entry can decide the type of the whole array, but must not decide what the others count
+    as: a real number among complex ones stays itself, and a text is the number that it spells.
     """
     if values.dtype.kind in "buif":
         return values
@@ -72,9 +74,9 @@ def to_numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def entries(name: str, value: ArrayLike) -> NDArray[Any]:
-    """The value as real_array has it, but each entry of a list is one value, whatever it is.
+    """The value as `real_array` returns it, but each entry of a list is one value, whatever it is.
 
-    Raises: as real_array.
+    Raises the errors of `real_array`.
     """
     if isinstance(value, list | tuple):
         return _convert_each(value, len(value))
@@ -82,7 +84,7 @@ def entries(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def floats(values: NDArray[Any]) -> Floats:
-    """Numbers of any type as an aligned array of float64, those beyond it infinite."""
+    """Numbers of any type as an aligned array of float64; numbers beyond it become infinite."""
     with np.errstate(all="ignore"):
         return np.require(values, np.float64, ["C", "A"])
 
@@ -93,9 +95,11 @@ def _convert_each(values: Iterable[Any], size: int) -> Floats:
 
 
 def real_rows(X: ArrayLike) -> NDArray[Any]:
-    """A matrix of float32 as it is, of any other real numbers as float64.
+    """A matrix of float32 as it is, and one of any other real numbers as float64.
 
-    Raises: ParameterError for other dtypes, ShapeError unless it has two dimensions and an entry.
+    Raises:
+        ParameterError: The array has another dtype.
+        ShapeError: It has not two dimensions, or no entry.
     """
     rows = numbers("X", X)
     if rows.ndim != 2 or not rows.size:
@@ -105,9 +109,9 @@ def real_rows(X: ArrayLike) -> NDArray[Any]:
 
 
 def finite_rows(X: ArrayLike) -> NDArray[Any]:
-    """The matrix as real_rows has it, all entries finite.
+    """The matrix as `real_rows` returns it, all of whose entries must be finite.
 
-    Raises: as real_rows, and ParameterError.
+    Raises a ParameterError for other entries, and the errors of `real_rows`.
     """
     records = real_rows(X)
     parts = (records[start : start + _ROWS] for start in range(0, len(records), _ROWS))

@@ -16,9 +16,14 @@ class Parameters:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters by name.
+        """Returns all parameters by name.
 
-        deep: those of parameters that have some, too, as learner__C.
+        Args:
+            deep: Whether to add the parameters of those parameters that have some, under names like
+                learner__C.
+
+        Returns:
+            A dict from names to values.
         """
         parameters = {name: getattr(self, name) for name in self._parameter_names()}
         for name, value in list(parameters.items()) if deep else []:
@@ -37,11 +42,17 @@ class SettableParameters(Parameters):
     """The base of a dataclass whose parameters can be changed, and are checked by fit."""
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change some parameters; fit checks their values.
+        """Changes some parameters; fit validates their values.
 
-        parameters: by name, those of a parameter as learner__C.
+        Args:
+            parameters: New values by name. The name of a parameter of a parameter is like
+                learner__C.
 
-        Raises: ParameterError for an unknown name, and changes nothing then.
+        Returns:
+            The object itself.
+
+        Raises:
+            ParameterError: A name is unknown; no parameter is changed then.
         """
         names = self._parameter_names()
         paths = {name: name.partition("__") for name in parameters}

@@ -1,6 +1,6 @@
-"""Bars that show how far a run has come, with tqdm from the extra `pip install hdp-fast[progress]`.
+"""Progress bars of long runs, with tqdm from the extra `pip install hdp-fast[progress]`.
 
-A bar counts what has been done and nothing else: neither records nor answers move it.
+A bar counts the units of work that are done and nothing else: no record or answer moves it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _hidden = ContextVar("hidden", default=False)
 
 
 class NoBar:
-    """Stands for a bar where none is shown."""
+    """Stands in for a bar where none is shown."""
 
     def update(self, done: float = 1) -> None:
-        """Do nothing."""
+        """Does nothing."""
 
     def set_description(self, text: str) -> None:
-        """Do nothing."""
+        """Does nothing."""
 
     def external_write_mode(self, file: Any) -> AbstractContextManager[None]:
-        """Do nothing: no bar is in the way of other lines."""
+        """Does nothing: there is no bar that other lines could tear apart."""
         return nullcontext()
 
 
 @contextmanager
 def hide() -> Iterator[None]:
-    """No bar can be shown inside."""
+    """Shows no bar inside the block."""
     token = _hidden.set(True)
     try:
         yield
@@ -51,11 +51,13 @@ def can_show() -> bool:
 
 
 def bar(total: int, unit: str, visible: bool) -> AbstractContextManager[Any]:
-    """A bar of so many units of work, gone when it is left; `update(done)` moves it.
+    """A bar of `total` units of work, removed at the end; `update(done)` moves it.
 
-    It writes to the error stream there is now: members, who are silent, do not silence it.
+    It writes to the error stream as it is at the call, so that it goes on while members are
+    silenced.
 
-    Raises: ImportError naming the extra where a bar is to be shown and tqdm is not installed.
+    Raises:
+        ImportError: A bar is to be shown and tqdm is not installed; the error names the extra.
     """
     if not visible:
         return nullcontext(NoBar())

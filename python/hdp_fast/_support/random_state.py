@@ -1,4 +1,4 @@
-"""The key of a reproducible test stream."""
+"""Keys and generators of reproducible test streams."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _rehearsing = ContextVar("rehearsing", default=False)
 def make_key(random_state: object) -> bytes | None:
     """The 32 bytes that determine every coin of one call of the compiled module.
 
-    They come from an int or a numpy Generator, which is advanced, so that two calls with it differ.
-    None stays None, for which the compiled module takes a key of the operating system.
+    They come from an int or from a numpy Generator. A Generator is advanced, so that two calls with
+    it differ. None stays None, for which the compiled module takes a key from the operating system.
 
-    Raises: ParameterError for anything else, and for a negative int.
+    Raises:
+        ParameterError: random_state is of another type, or a negative int.
     """
     if random_state is None:
         return None
@@ -37,39 +38,40 @@ def make_key(random_state: object) -> bytes | None:
 
 
 def make_generator(random_state: object) -> np.random.Generator:
-    """A Generator of its own for a test stream; one of the operating system's for None.
+    """A Generator of its own for a test stream; for None one that the operating system seeds.
 
-    Raises: as make_key.
+    Raises the errors of `make_key`.
     """
     key = make_key(random_state)
     return np.random.default_rng(None if key is None else np.frombuffer(key, np.uint32))
 
 
 def make_stream(random_state: object) -> np.random.Generator | None:
-    """What several draws of one call are made with, in place of random_state: None stays None.
+    """A Generator that replaces random_state where one call makes several draws; None stays None.
 
-    The same int for each of them would toss the same coins again and tie their outcomes together.
+    Passing the same int to each draw would toss the same coins again and make the outcomes
+    dependent.
 
-    Raises: as make_key.
+    Raises the errors of `make_key`.
     """
     check_random_state(random_state)
-    # An int or a Generator now, whatever its type is called.
+    # After the checks above it is an int or a Generator, for mypy as well.
     seed: Any = random_state
     return None if seed is None else np.random.default_rng(seed)
 
 
 def make_public_generator(random_state: object) -> np.random.Generator:
-    """Coins that protect nobody: the operating system's for None.
+    """A Generator for coins that protect nobody; for None one that the operating system seeds.
 
-    Raises: as make_key.
+    Raises the errors of `make_key`.
     """
     return make_stream(random_state) or np.random.default_rng()
 
 
 def check_random_state(random_state: object) -> None:
-    """Refuse what make_key would refuse, without drawing anything.
+    """Refuses what `make_key` would refuse, without drawing anything.
 
-    Raises: ParameterError.
+    Raises the errors of `make_key`.
     """
     if random_state is not None and not isinstance(random_state, np.random.Generator):
         _seed(random_state)

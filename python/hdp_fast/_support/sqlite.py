@@ -1,7 +1,7 @@
-"""Files of state, kept by SQLite: many processes write to one, in turn, and it survives a kill.
+"""State files, kept by SQLite: many processes write to one in turn, and it survives a kill.
 
-A file is never opened but by SQLite: POSIX ends all locks of a process on a file when the process
-closes any descriptor of it, also that of a thread that only wanted to look.
+A file is opened by SQLite only. POSIX ends all locks that a process has on a file as soon as the
+process closes any descriptor of that file, even one of a thread that only wanted to read it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ class FileFormat:
     """What all files of one format have in common.
 
     Attributes:
-        application: four letters that tell them from the files of other programs.
-        version: of the format.
-        schema: statements that make the tables.
-        noun: what one is, in errors.
-        argument: what errors call the path.
-        error: the class of errors.
-        busy: what errors say where another process has it.
-        logged: whether it has a write-ahead log: quicker for many short transactions.
-        synchronous: "EXTRA" if not even a power failure may undo what has been written, which
-            "FULL" is enough for where there is a log.
+        application: Four letters that distinguish them from files of other programs.
+        version: Version of the format.
+        schema: Statements that make the tables.
+        noun: What errors call such a file.
+        argument: What errors call the path.
+        error: Class of the errors.
+        busy: What errors say where another process uses the file.
+        logged: Whether the file has a write-ahead log, which is quicker for many short
+            transactions.
+        synchronous: "EXTRA" if not even a power failure may undo what has been written. With a log
+            "FULL" is enough for that.
     """
 
     application: bytes
@@ -55,7 +56,7 @@ class FileFormat:
 
     @property
     def number(self) -> int:
-        """The application's letters as SQLite keeps them."""
+        """The letters of the application as the integer that SQLite keeps."""
         return int.from_bytes(self.application, "big")
 
 
@@ -70,18 +71,18 @@ class Statements:
         self._connection, self._usable = connection, usable
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """All that a query finds: a cursor left halfway would keep the connection from closing."""
+        """All rows of a query: an unfinished cursor would keep the connection from closing."""
         with self._usable():
             return self._connection.execute(query, values).fetchall()
 
     def write(self, query: str, *values: object) -> int:
-        """The number of the row that was inserted last."""
+        """Runs a statement, and returns the number of the row that was inserted last."""
         with self._usable():
             return self._connection.execute(query, values).lastrowid or 0
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is written inside is kept, or nothing; nobody else writes meanwhile."""
+        """Keeps everything that is written inside, or nothing; nobody else writes meanwhile."""
         self.write("BEGIN IMMEDIATE")
         try:
             yield
@@ -96,11 +97,11 @@ class StateFile:
     """A file of one format, which need not exist.
 
     Attributes:
-        path: absolute, without symbolic links.
+        path: Absolute path without symbolic links.
     """
 
     def __init__(self, file_format: FileFormat, path: str | os.PathLike[str]):
-        """Raises: an error of the format for what is no path."""
+        """Raises an error of the format if `path` is no path."""
         self._format = file_format
         try:
             self.path = Path(os.path.realpath(os.fsdecode(path)))
@@ -109,23 +110,23 @@ class StateFile:
             raise file_format.error(text) from None
 
     def refusal(self, rule: str) -> HdpFastError:
-        """An error of the format, to be raised."""
+        """Makes an error of the format, for the caller to raise."""
         return self._format.error(f"{self._format.argument} = {str(self.path)!r}, but {rule}")
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """Turn errors of SQLite into those of the format."""
+        """Turns errors of SQLite into those of the format."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            # The latter where a damaged file makes SQLite say what is no text.
+            # UnicodeDecodeError: a damaged file makes SQLite return a message that is no UTF-8.
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             rule = f"it must be {self._format.noun} that can be read and written ({_quote(error)})"
             raise self.refusal(self._format.busy if busy else rule) from error
 
     @contextmanager
     def translate_damage(self) -> Iterator[None]:
-        """Turn errors of whoever reads values in the file into those of the format."""
+        """Turns errors of code that reads values of the file into those of the format."""
         try:
             yield
         except HdpFastError:
@@ -134,7 +135,7 @@ class StateFile:
             raise self.refusal(f"it must be whole ({_quote(error)})") from error
 
     def create(self, fill: Callable[[Statements], object]) -> bool:
-        """Make the file, of mode 0600, whole or not at all; False where there is one already."""
+        """Makes the file, of mode 0600, whole or not at all; returns False if there is one."""
         self._check_place()
         content = self._serialize(fill)
         try:
@@ -161,7 +162,7 @@ class StateFile:
         return bytes(content)
 
     def inspect(self) -> None:
-        """Check that it is a usable file of the format, without a change to it or to locks."""
+        """Checks that the file is a usable one of the format, without changing it or any lock."""
         status = self._read_status()
         self._check_place()
         if not os.access(self.path, os.R_OK | os.W_OK):
@@ -177,7 +178,7 @@ class StateFile:
             raise self.refusal(f"{rule}, and it is {version}: use the hdp_fast that wrote it")
 
     def verify(self, statements: Statements) -> None:
-        """Check all of a file that inspect has seen, except what its values mean."""
+        """Checks all of a file that passed `inspect`, but for the meaning of its values."""
         with self.translate_damage():
             ((state,), *_) = statements.rows("PRAGMA integrity_check")
             if state != "ok":
@@ -192,9 +193,9 @@ class StateFile:
     def open_connection(
         self, *, mode: Literal["ro", "rw"] = "rw", patience: float = _PATIENCE_SECONDS
     ) -> Iterator[Statements]:
-        """A connection that ends with the block: none is shared by threads or by a fork.
+        """Opens a connection that ends with the block, so that threads and forks never share one.
 
-        patience: seconds to wait for others.
+        It waits at most `patience` seconds for other processes.
         """
         with self.translate_failures():
             connection = self._connect(f"mode={mode}", patience)
@@ -205,17 +206,17 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[Statements]:
-        """All that is written inside is kept, in the file of this name, or nothing is."""
+        """Keeps everything that is written inside in the file at this path, or nothing."""
         before = self._read_status()
         with self.open_connection() as statements, statements.transaction():
             yield statements
         if not os.path.samestat(before, self._read_status()):
-            # What was written went to a file that nobody will find again.
+            # What was written went to the old file, which has no name any more.
             raise self.refusal("it must not be replaced while it is in use")
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a write-ahead log, of others or left by a kill."""
+        """Whether there is a write-ahead log, in use or left by a process that was killed."""
         return os.path.exists(f"{self.path}-wal")
 
     def _connect(self, how: str, patience: float = 0.0) -> sqlite3.Connection:
@@ -223,7 +224,7 @@ class StateFile:
         return sqlite3.connect(address, uri=True, timeout=patience, isolation_level=None)
 
     def _read_status(self) -> os.stat_result:
-        """Raises: an error of the format for anything but a regular file of one name."""
+        """Raises an error of the format unless there is a regular file with one name."""
         try:
             status = os.stat(self.path)
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
@@ -235,7 +236,7 @@ class StateFile:
         if not stat.S_ISREG(status.st_mode):
             raise self.refusal(f"it must be {self._format.noun}, a regular file")
         if status.st_nlink > 1:
-            # Logs and journals are named after the path: by two names the file would be torn.
+            # Logs and journals are named after the path: with two names the file gets two of them.
             rule = f"it must have one name, and it has {status.st_nlink}"
             raise self.refusal(f"{rule}: remove the other hard links, or make them symbolic")
         return status
@@ -250,7 +251,7 @@ class StateFile:
             raise self.refusal(f"{rule}: use a folder of this machine")
 
     def _read_header(self) -> tuple[int, int]:
-        """The application and the version; SQLite mends nothing in what it may not change."""
+        """The application and the version, read in a mode in which SQLite repairs nothing."""
         with self.translate_failures(), closing(self._connect("mode=ro&immutable=1")) as connection:
             ((application,),) = connection.execute("PRAGMA application_id").fetchall()
             ((version,),) = connection.execute("PRAGMA user_version").fetchall()
@@ -264,7 +265,7 @@ class StateFile:
 
 
 def _check_types(statements: Statements, table: str) -> None:
-    """SQLite lets any value stand in any column; ours hold what they declare."""
+    """Checks the types of a table: SQLite allows any value in any column, these files do not."""
     for _, name, kind, required, _, _ in statements.rows(f"PRAGMA table_info({table})"):
         allowed = [kind.lower()] + ["null"] * (not required)
         types = ", ".join(f"'{word}'" for word in allowed)
@@ -274,6 +275,6 @@ def _check_types(statements: Statements, table: str) -> None:
 
 
 def _quote(error: Exception) -> str:
-    """The text of an error in one line: it may quote a damaged file."""
+    """The text of an error, cut to one short line, since it may quote a damaged file."""
     text = (isinstance(error, OSError) and error.strerror) or str(error)
     return " ".join(text.split())[:200]

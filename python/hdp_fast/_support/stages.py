@@ -1,4 +1,4 @@
-"""Stages of long runs, told to whoever listens to the logger "hdp_fast" at INFO."""
+"""Stages of long runs, logged by the logger "hdp_fast" at level INFO."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ _LOGGER = logging.getLogger("hdp_fast")
 
 
 def log_stage(text: str, *sizes: object) -> None:
-    """Log that a stage begins or ends.
+    """Logs that a stage begins or ends.
 
-    text: what logging formats, the name of the stage in it. sizes: public numbers and names alone:
-    nothing that depends on a private value before it is released.
+    Args:
+        text: Format string of the log line, with the name of the stage in it.
+        sizes: Public numbers and names alone, nothing that depends on a private value before it is
+            released.
     """
     _LOGGER.info(text, *sizes)

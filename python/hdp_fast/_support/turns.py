@@ -1,9 +1,9 @@
 """The turn of one member: alone in its process, silent, and without a trace in what it shares.
 
-Members in one process share its generators, its warnings, logs and streams, and settings that any
-code may change. A turn begins with the same of each, whatever an earlier one did, and ends with
-what was there before. What a learner keeps in a module, a class or a closure of its own is not
-among it: only a process of its own undoes that.
+Members in one process share its random generators, warnings, logs and streams, and settings that
+any code may change. Each turn begins with the same state of these, whatever an earlier turn did,
+and ends by restoring the state from before it. What a learner keeps in a module, a class or a
+closure of its own is not restored: only a process of its own for each member undoes that.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ class Turn:
     """What a turn depends on beside the member.
 
     Attributes:
-        seed: of the global generators, and of a learner that takes one.
-        home: the process that waits for the result.
+        seed: Seed of the global generators, and of a learner that takes one.
+        home: Number of the process that waits for the result.
     """
 
     seed: int
     home: int
 
     def take(self, work: Callable[[], Any], what: str) -> tuple[Any, str]:
-        """What the work returns, or None, and what went wrong, which is private.
+        """Returns the result of the work, or None, and a text on what failed, which is private.
 
-        what: the kind of work, to be named beside a fault.
+        The argument `what` is the kind of work, which the text names.
         """
         with QUIET, _alone(), _settings(), _generators(self.seed):
             try:
                 return work(), ""
             except BaseException as error:
-                # An exception that no `except Exception` takes would tell as much as any other.
+                # SystemExit and the like would disclose as much as any other exception.
                 if self._is_interrupt(error):
                     raise
                 return None, _describe_error(what, error)
 
     def _is_interrupt(self, error: BaseException) -> bool:
-        """Whether it can be Ctrl-C, which Python raises in the main thread and nowhere else."""
+        """Whether the error can be Ctrl-C, which Python raises in the main thread alone."""
         main = threading.current_thread() is threading.main_thread()
         return isinstance(error, KeyboardInterrupt) and main and os.getpid() == self.home
 
@@ -74,9 +74,11 @@ def _describe_error(what: str, error: BaseException) -> str:
 
 
 class _Together:
-    """A context that threads are in together: entered with the first, left with the last.
+    """A context that threads share: the first thread enters it, and the last one leaves it.
 
-    lock: held while it is entered or left, and by whoever forks, so that no child begins half-way.
+    Attributes:
+        lock: Held while the context is entered or left, and by a thread that forks, so that no
+            child begins with a half-entered context.
     """
 
     def __init__(self, enter: Callable[[], AbstractContextManager[Any]]):
@@ -99,7 +101,7 @@ class _Together:
             self._leave(self._inside - 1)
 
     def stay_alone(self) -> None:
-        """In a child, where only the thread that forked is left."""
+        """Counts anew in a forked child, where only the thread that forked is left."""
         self.lock = threading.RLock()
         if self._inside:
             self._leave(self._inside_here())
@@ -127,7 +129,7 @@ def _silence() -> ExitStack:
     stack.callback(logging.disable, logging.root.manager.disable)
     logging.disable(logging.CRITICAL)
     stack.callback(_remember_gauss())
-    # What is raised where nobody can catch it, in finalizers and threads.
+    # These hooks print exceptions that nobody can catch, in finalizers and threads.
     for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
         stack.callback(setattr, owner, name, getattr(owner, name))
         setattr(owner, name, _ignore_error)
@@ -135,7 +137,7 @@ def _silence() -> ExitStack:
 
 
 def _ignore_error(error: object) -> None:
-    """Stands for the hooks that print an error which nobody catches."""
+    """Replaces the hooks that print an error which nobody catches."""
 
 
 def _one_thread() -> AbstractContextManager[Any]:
@@ -158,18 +160,18 @@ def _look_once(look: Callable[[], Any], modules: int) -> Any:
 
 # Takes Python's warnings, logs and streams away while anybody is inside, in any thread.
 QUIET = _Together(_silence)
-# Keeps linear algebra in one thread, where scikit-learn has brought what it takes: members are
-# small, and threads that wait for each other take ten times as long.
+# Keeps linear algebra in one thread, if threadpoolctl, which scikit-learn needs, is installed:
+# members are small, and threads that wait for each other take ten times as long.
 ONE_THREAD = _Together(_one_thread)
 
 
-# Held by a turn; re-entrant, since a member may have members of its own.
+# A turn holds it. It is re-entrant, since a member may have members of its own.
 _lock = threading.RLock()
 _depth = threading.local()
 
 
 def is_inside() -> bool:
-    """Whether this thread is in a turn, so that no other thread could begin one for it."""
+    """Whether this thread is in a turn, so that no other thread could begin one on its behalf."""
     return getattr(_depth, "turns", 0) > 0
 
 
@@ -183,13 +185,13 @@ def _alone() -> Iterator[None]:
             _depth.turns -= 1
 
 
-# What puts back what the turns that are under way have changed in the process, the latest last.
+# Functions that restore what the turns under way have changed in the process, the latest last.
 _undo: list[Callable[[], None]] = []
 
 
 @contextlib.contextmanager
 def _undo_at_end(undo: Callable[[], None]) -> Iterator[None]:
-    """Call `undo` at the end; where another thread forks before, the child does so, too."""
+    """Calls `undo` at the end; a child that another thread forks before that calls it as well."""
     _undo.append(undo)
     try:
         yield
@@ -211,13 +213,13 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    """Ends what threads are in that the fork has not copied, who would have ended it."""
+    """Ends, in a forked child, the turns of threads that the fork has not copied."""
     global _lock
     _lock = threading.RLock()
     if _undo and not is_inside():
         while _undo:
             _undo.pop()()
-        # As Python does it in every child.
+        # Python seeds it in every child, too.
         random.seed()
     for together in _TOGETHER:
         together.stay_alone()
@@ -230,7 +232,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Put back what a process, or a thread of it, has set."""
+    """Restores, at the end, the settings of the process and of the thread."""
     of_process, of_thread = _remember(_OF_PROCESS), _remember(_OF_THREAD)
     with warnings.catch_warnings():
         try:
@@ -241,12 +243,12 @@ def _settings() -> Iterator[None]:
 
 
 def _remember(settings: Settings) -> Callable[[], None]:
-    """Return a function that puts the settings back as they are now."""
+    """Returns a function that restores the settings as they are now."""
     before = [read() for read, _ in settings]
 
     def restore() -> None:
         for (read, write), was in zip(settings, before, strict=True):
-            # Whoever broke a setting so that it cannot be put back must not be told of.
+            # A member that broke a setting beyond repair must not be shown by an error.
             with contextlib.suppress(Exception):
                 if read() != was:
                     write(was)
@@ -316,7 +318,7 @@ def _set_loggers(was: dict[str | None, tuple[Any, ...]]) -> None:
         logger = logging.root if name is None else logging.getLogger(name)
         for attribute, value in zip(_LOGGER, was.get(name, _NEW), strict=True):
             setattr(logger, attribute, list(value) if isinstance(value, list) else value)
-        # Setting a level forgets which ones have been asked for.
+        # Setting a level clears the logger's cache of levels.
         logger.setLevel(logger.level)
     logging.disable(was[""][0])
 
@@ -330,7 +332,7 @@ def _set_streams(was: tuple[Any, ...]) -> None:
 
 
 _OF_PROCESS: Settings = (
-    # First, since putting back the others takes some depth.
+    # First, since restoring the others takes some recursion.
     (sys.getrecursionlimit, sys.setrecursionlimit),
     (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
     (_streams, _set_streams),
@@ -356,7 +358,7 @@ class _Unseeded(ISeedSequence):
 
 @contextlib.contextmanager
 def _generators(seed: int) -> Iterator[None]:
-    """Seed the generators that a process shares for one member, and put them back."""
+    """Seeds the generators of the process for one member, and restores them at the end."""
     torch = sys.modules.get("torch")
     states = random.getstate(), torch and torch.get_rng_state()
     kept = mtrand.get_bit_generator()
@@ -367,7 +369,7 @@ def _generators(seed: int) -> Iterator[None]:
         if torch:
             torch.set_rng_state(states[1])
         elif "torch" in sys.modules:
-            # Loaded inside, so that nobody has drawn from it before.
+            # torch was loaded inside, so that nobody has drawn from it before.
             sys.modules["torch"].seed()
 
     with _undo_at_end(restore):
@@ -383,7 +385,7 @@ def _generators(seed: int) -> Iterator[None]:
 
 
 def _remember_gauss() -> Callable[[], None]:
-    """Return a function that puts back the second of a pair of normals of numpy's generator."""
+    """Returns a function that restores the second of a pair of normals in numpy's generator."""
     before = np.random.get_state(legacy=False)  # noqa: NPY002
 
     def restore() -> None:

@@ -1,4 +1,4 @@
-"""Types that the whole package names: arrays by their entries, and what seeds a test stream."""
+"""Types that the whole package uses: arrays by the type of their entries, seeds of test streams."""
 
 from __future__ import annotations
 

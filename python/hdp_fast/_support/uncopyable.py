@@ -1,4 +1,4 @@
-"""Objects of which there is one: a copy could ask again what may be asked once."""
+"""Objects that exist once: a copy could do again what may be done only once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from ..exceptions import ParameterError
 
 
 def check_process(process: int, name: str, rule: str) -> None:
-    """Refuse to go on in a forked child, which holds a copy of all that its parent had made.
+    """Refuses to go on in a forked child, which holds a copy of all that its parent had made.
 
-    process: the number of the one where the object was made; name: of the object; rule: why it
-    serves that one alone, and what to do instead.
+    Args:
+        process: Number of the process in which the object was made.
+        name: Name of the object.
+        rule: Why it serves that process alone, and what to do instead.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: This is another process.
     """
     if os.getpid() != process:
         raise ParameterError(f"{name} belongs to process {process}, but {rule}")
@@ -26,7 +29,8 @@ def check_process(process: int, name: str, rule: str) -> None:
 class Turnstile:
     """Lets one thread in at a time, and refuses that thread a second time.
 
-    It may come again in a signal handler, which must not wait for what it has interrupted.
+    The thread may come again in a signal handler, which must not wait for the code that it
+    interrupted.
     """
 
     def __init__(self, name: str) -> None:
@@ -39,18 +43,19 @@ class Turnstile:
         return self._gates.get(process) or self._gates.setdefault(process, _Gate())
 
     def acquire(self) -> None:
-        """Wait until nobody else is inside."""
+        """Waits until nobody else is inside, and enters."""
         self._gate().lock.acquire()
 
     def release(self) -> None:
-        """End what acquire began."""
+        """Leaves, after `acquire`."""
         self._gate().lock.release()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep every other thread out of the block.
+        """Keeps every other thread out of the block.
 
-        Raises: ParameterError in a signal handler that has interrupted this very thread inside.
+        Raises:
+            ParameterError: A signal handler has interrupted this very thread inside.
         """
         gate = self._gate()
         with gate.lock:
@@ -72,11 +77,11 @@ class _Gate:
 
 
 class Uncopyable:
-    """A copy is the very same object, pickling raises, and a forked child cannot use it.
+    """An object whose copy is the object itself; pickling raises, and a forked child cannot use it.
 
     Attributes:
-        _copied: what a copy could do.
-        _instead: what a forked child does instead.
+        _copied: What a copy could do, for errors.
+        _instead: What to do in a forked child instead, for errors.
     """
 
     _copied: ClassVar[str]
@@ -87,11 +92,16 @@ class Uncopyable:
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        """Let in one thread at a time of the process that made it: something is used up inside.
+        """Lets in one thread at a time, and only in the process that made the object.
 
-        Raises: ParameterError in a forked child, and in a signal handler that has interrupted this
-            very thread inside. The process is asked before the lock, which a thread that the child
-            does not have may hold for ever.
+        Inside, something is used up that must not be used twice.
+
+        The process is checked before the lock is taken, since a thread that the child does not have
+        may hold that lock for ever.
+
+        Raises:
+            ParameterError: This is a forked child, or a signal handler that has interrupted this
+                very thread inside.
         """
         rule = f"in a forked child it could {self._copied}: {self._instead}"
         check_process(self._process, type(self).__name__, rule)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-# At once, as numpy would import it at first use: a child forked meanwhile would wait for ever.
+# Imported now, since numpy would do it at first use: a child forked meanwhile would hang.
 from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,10 +22,10 @@ LEAST, MOST = 1e-30, 1e30
 
 
 def shorten(value: object) -> str:
-    """A public value as an error shows it, cut where it is long.
+    """A public value as an error shows it, cut if it is long.
 
-    Arrays and tables are shown by their shape alone: they stand where none belongs, and may be
-    private.
+    Arrays and tables are shown by their shape alone. They appear here only where an argument may
+    not be one, and they may be private.
     """
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -38,12 +38,12 @@ def shorten(value: object) -> str:
 
 
 def refuse(name: str, value: object, rule: str) -> NoReturn:
-    """Raise the one error of an argument: its name, its value, and the rule that it breaks."""
+    """Raises the one error of an argument: its name, its value, and the rule that it breaks."""
     raise ParameterError(f"{name} = {shorten(value)}, but {rule}") from None
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """A question that names the public word most like another one, or nothing."""
+    """A question that names the public word most like the one passed; empty if none is like it."""
     folded = {text.casefold(): text for text in known}
     near = difflib.get_close_matches(word.casefold(), folded, 1)
     return f": did you mean {folded[near[0]]!r}?" if near else ""
@@ -63,9 +63,11 @@ def one_of(name: str, value: T, allowed: Iterable[str]) -> T:
 def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
     """What `make` makes of the content of a JSON text.
 
-    An error shows nothing of the text: whoever names the wrong file may have named a private one.
+    An error shows nothing of the text: the file that somebody named by mistake may be a private
+    one. Errors of this package that `make` raises are passed on.
 
-    Raises: ParameterError for another text; errors of this package that `make` raises.
+    Raises:
+        ParameterError: The text is no JSON, or `make` fails on it.
     """
     kind = "no JSON"
     try:
@@ -112,7 +114,7 @@ def finite_nonnegative(name: str, value: Any) -> float:
 
 
 def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
-    """The value as a float that can be multiplied and squared and stay in the range of floats.
+    """The value as a float that can be multiplied and squared within the range of floats.
 
     Raises: ParameterError unless it lies in [1e-30, most].
     """
@@ -123,7 +125,7 @@ def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
 
 
 def nonnegative(name: str, value: Any) -> float:
-    """The value as 0.0, or as bounded_positive has it.
+    """The value as 0.0, or as `bounded_positive` returns it.
 
     Raises: ParameterError otherwise.
     """
@@ -207,9 +209,9 @@ def interval(low: Any, high: Any) -> tuple[float, float]:
 
 
 def ordered_pair(name: str, value: Any) -> tuple[float, float]:
-    """Two numbers as an interval.
+    """A list of two numbers as an interval.
 
-    Raises: as interval.
+    Raises the errors of `interval`.
     """
     numbers = sequence(name, value)
     if len(numbers) != 2:
@@ -218,7 +220,7 @@ def ordered_pair(name: str, value: Any) -> tuple[float, float]:
 
 
 def sequence(name: str, value: Any) -> Sequence[Any]:
-    """The value, which must be a list or another sequence, and no text.
+    """The value, which must be a list or another sequence, but no text.
 
     Raises: ParameterError otherwise.
     """
@@ -228,9 +230,9 @@ def sequence(name: str, value: Any) -> Sequence[Any]:
 
 
 def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
-    """The texts without spaces around them, at least one.
+    """The texts without spaces around them; there must be at least one.
 
-    Raises: ParameterError for anything but texts, and for one that comes twice.
+    Raises: ParameterError for an entry that is no text, and for one that comes twice.
     """
     texts = tuple(sequence(name, value))
     if not texts or len(set(map(str, texts))) < len(texts):
@@ -243,7 +245,9 @@ def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
     """The value as an array.
 
-    Raises: ShapeError when its rows differ in length.
+    Raises:
+        ShapeError: Rows differ in length.
+        ParameterError: The value, or one of its rows, is a masked array.
     """
     rows = value if isinstance(value, list | tuple) else ()
     if any(isinstance(row, ma.MaskedArray) for row in (value, *rows)):
@@ -255,7 +259,7 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def are_numbers(values: NDArray[Any]) -> bool:
-    """Whether an array's type is one of real numbers, or it is empty and can be read as such."""
+    """Whether an array holds real numbers by its type, or is empty and can be read as such."""
     kind = values.dtype.kind
     return kind in "buif" or (not values.size and kind not in "cV")
 
@@ -263,11 +267,13 @@ def are_numbers(values: NDArray[Any]) -> bool:
 def numbers(name: str, value: ArrayLike) -> NDArray[Any]:
     """The value as an array of real numbers, of whatever dtype they are.
 
-    Raises: ShapeError when its rows differ in length, ParameterError for any other dtype.
+    Raises:
+        ShapeError: Rows differ in length.
+        ParameterError: The array is masked or has another dtype.
     """
     values = array(name, value)
     if not are_numbers(values):
-        # What a column of a data frame becomes where entries are missing.
+        # A column of a data frame becomes objects where entries are missing.
         missing = ", none of them missing" if values.dtype.kind == "O" else ""
         rule = f"it must hold real numbers{missing}"
         raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
@@ -307,12 +313,12 @@ def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
 
 
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
-    """A copy of the value as a vector of this dtype, at least one entry long.
+    """A copy of the value as a vector of this dtype with at least one entry.
 
-    A copy, since nobody else may change it while the interpreter is released.
+    It is a copy since nobody else may change it while the interpreter is released.
 
-    Raises: ShapeError unless it is a vector that holds something, ParameterError for a dtype that
-        is not integer and for entries out of range.
+    Raises: ShapeError unless it is a vector with an entry. ParameterError for a dtype that is not
+    integer and for entries out of range.
     """
     values = array(name, value)
     if values.ndim != 1 or not values.size:

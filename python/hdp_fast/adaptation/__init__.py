@@ -1,13 +1,17 @@
-"""Supervised adaptation: learning for a target domain from a source and a few records of its own.
+"""Supervised adaptation: learning for a target domain from a source and a few target records.
 
-ConvexAdaptation learns linear regression, NonConvexAdaptation a predictor under the logistic loss,
-softmax or any other, both with privacy for one of the domains; tune chooses their parameters.
-discrepancy: how much their mean losses of linear predictors differ, with a certified gap;
-release_discrepancy: the same under differential privacy; suggested_alpha: what share of the weight
-the source should get; learning_bound: a bound on the target's loss by a weighted sample;
-classification_discrepancy: a lower bound for losses of classifiers. SourceOnly, TargetOnly, Pooled,
-KernelMeanMatching, DiscrepancyMinimization, and under privacy TargetSGD and
-PrivateDiscrepancyMinimization, are the baselines.
+ConvexAdaptation learns linear regression. NonConvexAdaptation learns a predictor under the logistic
+loss, softmax or any other differentiable loss. Both protect the records of one of the two domains;
+tune chooses their parameters, with the choice as part of the guarantee.
+
+discrepancy computes how much the mean losses of linear predictors differ between two samples, with
+a certified gap, and release_discrepancy releases it under differential privacy. suggested_alpha
+turns a released discrepancy into the share of the source in the total weight, learning_bound bounds
+the target's loss by a weighted sample, and classification_discrepancy bounds the discrepancy from
+below for losses of classifiers.
+
+The baselines are SourceOnly, TargetOnly, Pooled, KernelMeanMatching and DiscrepancyMinimization,
+which are not private, and TargetSGD and PrivateDiscrepancyMinimization, which are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What estimators of adaptation share: parameters, predictions and the check of their arguments."""
+"""What the estimators of adaptation share: parameters, predictions and validated records."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from .discrepancies.moments import shrink_rows
 
 
 class Records(NamedTuple):
-    """Validated records: float X (n, d), and y, -1 or 1 for the logistic loss."""
+    """Validated records: float X (n, d), and float64 y (n,), -1 or 1 for the logistic loss."""
 
     X: NDArray[Any]
     y: Floats
 
 
 class Estimator(SettableParameters):
-    """Parameters are the fields of a dataclass, which scikit-learn can read and set.
+    """An estimator whose parameters are the fields of a dataclass.
 
-    It cannot clone them: a search or cross-validation would choose for the source, on folds of the
-    source, and cut the target by the positions of those folds.
+    scikit-learn can read and set them, but not clone the estimator: a search or a cross-validation
+    of scikit-learn would choose parameters for the source, on folds of the source, and would cut
+    the target at the positions of those folds.
     """
 
     record_: PrivacyRecord | None = None
@@ -42,13 +43,23 @@ class Estimator(SettableParameters):
     loss: Loss
 
     def scores(self, X: ArrayLike) -> Floats:
-        """The inner product of the coefficients with every record.
+        """Computes the inner product of the coefficients with every record.
 
-        X: finite real numbers (k, d); a frame with the columns of that which fit took in another
-        order is put in its. Returns float64 (k,).
+        Args:
+            X: Records of the target's space, finite real numbers of shape (k, d). The columns of a
+                frame are put into the order that fit took.
 
-        Raises: ShapeError, ParameterError; HdpFastError before fit.
-        Cost: a pass over X.
+        Returns:
+            A float64 array of shape (k,).
+
+        Raises:
+            ShapeError: X does not have two dimensions, at least one entry and d columns.
+            ParameterError: An entry of X is no finite real number, or X is a frame with other
+                columns than those of fit.
+            HdpFastError: fit has not been called.
+
+        Cost:
+            A pass over X.
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
@@ -58,15 +69,25 @@ class Estimator(SettableParameters):
         return scores
 
     def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The rows that the coefficients are multiplied with."""
+        """Return the rows that the coefficients are multiplied with."""
         return rows
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[np.uint8]:
-        """The scores of the squared loss; for the logistic one uint8, 1 where they are at least 0.
+        """Predicts the label of every record: the score for the squared loss, otherwise 0 or 1.
 
-        X: finite real numbers (k, d).
+        The logistic loss predicts 1 where the score is at least 0.
 
-        Raises: ShapeError, ParameterError; HdpFastError before fit.
+        Args:
+            X: Records of the target's space, finite real numbers of shape (k, d).
+
+        Returns:
+            Float64 scores (k,) for the squared loss; uint8 labels (k,) for the logistic loss.
+
+        Raises:
+            ShapeError: X does not have two dimensions, at least one entry and d columns.
+            ParameterError: An entry of X is no finite real number, or X is a frame with other
+                columns than those of fit.
+            HdpFastError: fit has not been called.
         """
         scores = self.scores(X)
         return scores if self.loss == "squared" else (scores >= 0).view(np.uint8)
@@ -78,27 +99,43 @@ class Estimator(SettableParameters):
         raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
 
     def __sklearn_tags__(self) -> Any:
-        """The tags that scikit-learn's searches read before they clone an estimator."""
+        """The tags that the searches of scikit-learn read before they clone an estimator."""
         utils = importlib.import_module("sklearn.utils")
-        # No classifier under any loss: that would promise a list of the labels seen, which may be
-        # private.
+        # No loss makes it a classifier: that would promise a list of the labels in the records,
+        # which may be private.
         kind = "regressor" if self.loss == "squared" else None
         return utils.Tags(estimator_type=kind, target_tags=utils.TargetTags(required=True))
 
 
 class BoundedEstimator(Estimator):
-    """An estimator that shrinks records to a bound, those to learn from and those to predict."""
+    """An estimator that shrinks longer records to a norm, both in fit and for predictions."""
 
     norm_bound: float
 
     def scores(self, X: ArrayLike) -> Floats:
-        """The inner product of the coefficients with every record, shrunk to norm_bound.
+        """Computes the inner product of the coefficients with every record, shrunk to the bound.
 
-        X: finite real numbers (k, d), of the target's space. Returns float64 (k,).
+        A record longer than norm_bound is shrunk to this norm.
 
-        Guarantee: that of fit, since it reads nothing else.
-        Raises: ShapeError, ParameterError; HdpFastError before fit.
-        Cost: two passes over X.
+        Args:
+            X: Records of the target's space, finite real numbers of shape (k, d). The columns of a
+                frame are put into the order that fit took.
+
+        Returns:
+            A float64 array of shape (k,).
+
+        Raises:
+            ShapeError: X does not have two dimensions, at least one entry and d columns.
+            ParameterError: An entry of X is no finite real number, or X is a frame with other
+                columns than those of fit.
+            HdpFastError: fit has not been called.
+
+        Guarantee:
+            That of fit for the records that fit protects, since nothing else about them is read. X
+            itself is not protected.
+
+        Cost:
+            Two passes over X.
         """
         return super().scores(X)
 
@@ -107,9 +144,9 @@ class BoundedEstimator(Estimator):
 
 
 def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Records:
-    """Validate the records of a domain.
+    """Validate the records of a domain; errors name the domain.
 
-    Raises: ShapeError, ParameterError, naming the domain's arguments.
+    Raises: ShapeError, ParameterError.
     """
     rows = validate_features(name, X)
     with _naming(name):
@@ -120,9 +157,9 @@ def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Record
 def align_source(
     X_source: Any, X_target: Any, feature_map: object = None
 ) -> tuple[Any, FeatureNames]:
-    """The source's records with their columns in the target's order, and the names of these.
+    """Return the source's records with their columns in the target's order, and the names of these.
 
-    Frames of both must have the same names, in any order, unless a map makes other features.
+    Two frames must have the same names, in any order, unless a feature map makes other features.
 
     Raises: ParameterError.
     """
@@ -133,9 +170,9 @@ def align_source(
 
 
 def validate_features(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Validate the records of a domain without their labels, float (n, d).
+    """Validate the features of a domain, float (n, d); errors name the domain.
 
-    Raises: ShapeError, ParameterError, naming the domain.
+    Raises: ShapeError, ParameterError.
     """
     with _naming(name):
         return validate_rows(X).entries
@@ -143,7 +180,7 @@ def validate_features(name: str, X: ArrayLike) -> NDArray[Any]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Let errors begin with the domain's name."""
+    """Put the domain's name in front of errors."""
     try:
         yield
     except HdpFastError as error:
@@ -160,7 +197,7 @@ def check_columns(name: str, rows: NDArray[Any], d: int) -> None:
 
 
 def check_loss(loss: object) -> None:
-    """Refuse any other loss than those of the baselines.
+    """Refuse every loss but those of the baselines.
 
     Raises: ParameterError.
     """

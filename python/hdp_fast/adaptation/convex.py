@@ -79,7 +79,7 @@ class ConvexOutcome(NamedTuple):
 def run_without_noise(
     settings: ConvexSettings, problem: AdaptationProblem, bar: Any
 ) -> ConvexOutcome:
-    """Find the optimum, or take the printed steps, without noise."""
+    """Compute the optimum, or take the printed steps, without noise."""
     discrepancy = problem.exact_discrepancy()
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
     weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
@@ -104,7 +104,7 @@ def run_with_noise(
     budget: Budget | None,
     bar: Any,
 ) -> ConvexOutcome:
-    """Take the steps with noise, paid for before any coin is drawn.
+    """Take the noisy steps; the budget is charged before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
@@ -132,13 +132,13 @@ def run_with_noise(
 
 
 def _count_steps(settings: ConvexSettings) -> int:
-    """The number of steps."""
+    """Return the number of steps, with the variant's default."""
     default = DEFAULT_STEPS if settings.variant == "tight" else _PRINTED_STEPS
     return settings.steps or default
 
 
 def _joint_sensitivity(settings: ConvexSettings) -> float:
-    """The squared ratios of change to sensitivity, added up over what a step releases."""
+    """Return the sum of squared ratios of change to sensitivity over what a step releases."""
     if settings.variant == "tight":
         return 1.0
     return JOINT_ROUNDED if settings.privacy.exact else JOINT
@@ -150,75 +150,105 @@ _MOST_STEPS = 1 << 40
 
 @dataclass(kw_only=True, eq=False)
 class ConvexAdaptation(AdaptationEstimator):
-    """Linear regression for a target, learned from source and target by one convex problem.
+    """Linear regression for a target domain, learned from source and target by one convex problem.
 
-    Minimizes, over |w| <= radius and weights q_i up to alpha / m for the m records of the source
-    and (1 - alpha) / n for the n of the target, sum q_i (l_i + d 1[i in source]) + kappa_1 (sum
-    cap_i**2 / q_i - 1) + kappa_2 |q|_2 + kappa_inf |q|_inf, where l_i = (w . x_i - y_i)**2 and d is
-    the released discrepancy: records that do not fit weigh less.
+    The source has m records and the target n. A record i of the source has weight q_i in [0, cap_i]
+    with cap_i = alpha / m, one of the target with cap_i = (1 - alpha) / n. Its loss is
+    `l_i = (w . x_i - y_i)**2`, to which a record of the source adds the discrepancy d:
+    `h_i = l_i + d` in the source, `h_i = l_i` in the target. The problem is to minimize, over |w|
+    <= radius and all weights,
+    `sum q_i h_i + kappa_1 (sum cap_i**2 / q_i - 1) + kappa_2 |q|_2 + kappa_inf |q|_inf`. Records
+    that do not fit get less weight.
 
-    "tight" eliminates the weights, q_i = cap_i min(1, sqrt(kappa_1 / (l_i + d 1[i in source]))), so
-    that no gradient of a private record is longer than L = cap_i 2 norm_bound min(sqrt(kappa_1),
-    radius norm_bound + 1): Huber's loss of threshold sqrt(kappa_1). Starting at the best predictor
-    for the public records alone, it takes T steps of projected gradient descent on w, the private
-    part of each gradient with noise of deviation noise_ for each coordinate, and returns the mean
-    of all iterates, the t-th with weight 2 t / (T (T + 1)). Steps are scaled by the public records'
-    second moments, as if the private ones had the same, by the noise, and by the gradients seen so
-    far (AdaGrad), so that none is too long where both domains differ. How near they come to the
-    best predictor is measured, not proved.
+    variant="tight" eliminates the weights: the best are `q_i = cap_i min(1, sqrt(kappa_1 / h_i))`.
+    The gradient of a private record is then at most
+    `2 cap_i norm_bound min(sqrt(kappa_1), radius norm_bound + 1)` long, and a record of the target
+    has Huber's loss of threshold sqrt(kappa_1). The descent starts from the best predictor for the
+    public records alone. It takes T steps of projected gradient descent on w; the private part of
+    each gradient gets noise of standard deviation `noise_` on every coordinate. The result is the
+    mean of all iterates, the t-th with weight 2 t / (T (T + 1)). The steps are scaled by the second
+    moments of the public records, as if the private ones had the same, by the noise, and by the
+    gradients so far (AdaGrad), so that they are not too long where the domains differ. How near the
+    result comes to the best predictor is measured, not proved.
 
-    "paper" is Algorithm 1 with the printed steps, for comparison: noise on w and on the private u =
-    1 / q, their joint sensitivity 1.28616 instead of 2, least for what is promised in all. The
-    printed steps hardly move u: by at most about sqrt(T / n) in all, where u >= n.
-
-    Guarantee: fit is (epsilon, delta)-DP for the private records under replace_one: the discrepancy
-        and T steps add up to one Gaussian budget (proved). "exact": private features are
-        rounded to integers, as are the coefficients that weigh them; sums of products are exact,
-        and discrete Gaussian noise is added to them; accounted by zero-concentrated DP. That the
-        discrepancy is exact enough is measured, as release_discrepancy says. "idealized": Gaussian
-        noise in floats, by the curve of Gaussian DP, as if floats were real numbers; the integer
-        noise of the discrepancy is part of that curve, or of zCDP's where its grid is too coarse
-        (proved). Private rows and labels beyond the bounds are projected, silently. Nothing of u or
-        q is kept. Running time is not protected. epsilon = math.inf protects nobody.
+    variant="paper" is Algorithm 1 with the printed steps, for comparison. It adds noise to the
+    gradients in w and in the private u = 1 / q. Both releases of a step together cost 1.28616 times
+    as much as one Gaussian release (1.2951 with the rounding of numerics="exact"), instead of
+    twice, in squared ratios of change to sensitivity. The noise is the least for the whole
+    guarantee. The result is the mean of all iterates. The printed steps hardly move u: by at most
+    about sqrt(T / n) in all, where u >= n.
 
     Attributes:
-        epsilon: above 0; math.inf for the exact optimum ("paper": the printed steps) without
-            privacy.
-        delta: in (0, 1).
-        radius: of the ball that holds the coefficients, in [1e-30, 1e30].
-        norm_bound: of all rows; labels lie in [-1, 1]. Public records must keep both.
-        alpha: share of the source, in (0, 1); None takes suggested_alpha of the released
-            discrepancy.
-        kappa_1: above 0: losses above it weigh less.
-        kappa_2: 0 with "tight", else at least 0.
-        kappa_inf: as kappa_2.
-        steps: T, at least 1; None means 60, and 1000 with "paper". More gain little.
-        initial_distance: above 0: expected from the best predictor for the public records alone to
-            the best for both; noisy steps are scaled to it. None takes the radius.
-        discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
+        epsilon: Privacy parameter, above 0. math.inf stands for no noise and no privacy: "tight"
+            then computes the exact optimum, "paper" takes the printed steps.
+        delta: Privacy parameter in (0, 1).
+        radius: Radius of the ball that holds the coefficients, in [1e-30, 1e30].
+        norm_bound: Bound on the norm of all rows, in [1e-30, 1e30]; labels are bounded by 1 in
+            magnitude. Public records must keep both bounds, private ones are projected into them.
+        alpha: Share of the source in the total weight, in (0, 1). None takes suggested_alpha of the
+            released discrepancy.
+        kappa_1: Penalty on the weights' distance from their caps, in [1e-30, 1e30]: records whose h
+            exceeds it get less weight.
+        kappa_2: Penalty on the Euclidean norm of the weights, at least 0. It must be 0 in the
+            variant "tight".
+        kappa_inf: Penalty on the largest weight, at least 0. It must be 0 in the variant "tight".
+        steps: Number T of steps, at least 1. None takes 60, or 1000 in the variant "paper". More
+            steps gain little.
+        initial_distance: Expected distance, in [1e-30, 1e30], from the best predictor for the
+            public records alone to the best one for both domains. The noisy steps of "tight" are
+            scaled to it; None takes the radius.
+        discrepancy_share: Share of the squared budget that the discrepancy gets, in (0, 1).
         variant: "tight" or "paper".
-        private: whose records are protected: "target" or "source"; with epsilon = math.inf
-            nobody's are, and all must keep their bounds.
-        feature_map: None, or a public function from arrays of the source's records (k, p) to arrays
-            (k, d) in the target's space. It must treat every record alone: private ones are given
-            to it one at a time, after a record of zeros, and count as zero where it fails.
-        numerics: "exact" or "idealized".
-        random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible test stream that protects nobody who knows it.
-        budget: charged before any coin is drawn.
-        coef_: float64 (d,), read-only, after fit.
-        alpha_: the share of the source that was used, after fit.
-        discrepancy_: the released discrepancy, after fit; with epsilon = math.inf the exact one.
-        noise_: deviation of the noise on each coordinate of each gradient, after fit; 0 without.
-        record_: what protects the private records, after fit; None with epsilon = math.inf.
+        private: The domain whose records are protected, "target" or "source". With epsilon =
+            math.inf no records are, and all must keep their bounds.
+        feature_map: A public function from arrays of the source's records, shape (k, ...), to
+            arrays of shape (k, d) in the target's space; None leaves the records as they are. It
+            must treat every record alone. Private records are passed to it one at a time, after a
+            record of zeros, and count as zero where it fails.
+        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        alpha_: The share of the source that fit used.
+        discrepancy_: The released discrepancy after fit; the exact one if epsilon = math.inf.
+        noise_: Standard deviation of the noise on each coordinate of each gradient in w, after fit;
+            0 without noise.
+        record_: The PrivacyRecord of the private records after fit; None if epsilon = math.inf.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
-    Cost: O((m + n) d**2 + d**3) for the discrepancy and about ten times as much for the start, or
-        for the optimum without noise; then T passes over all rows.
-    Source: Bassily, Cortes, Mao and Mohri 2024, Algorithm 1 and problem (6), sigma_1 and sigma_2
-        replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta = 0.01.
-        Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
+    Guarantee:
+        fit is (epsilon, delta)-DP for the private records under "replace_one": the discrepancy and
+        the T steps share one Gaussian budget (proved). numerics="exact" rounds private features,
+        and the coefficients that weigh them, to integers. The sums of their products are exact and
+        get discrete Gaussian noise, and the accounting is zero-concentrated DP. That the
+        discrepancy is exact enough is measured, see release_discrepancy. numerics="idealized" adds
+        Gaussian noise in floats and accounts by the curve of Gaussian DP, as if floats were real
+        numbers. The integer noise of the discrepancy is part of that curve; where its grid is too
+        coarse for that, zero-concentrated DP accounts for both (proved). Private rows and labels
+        beyond the bounds are projected, silently. No u or q leaves fit. The running time is not
+        protected. epsilon = math.inf protects nobody.
+
+    Cost:
+        `O((m + n) d**2 + d**3)` for the discrepancy, about ten times as much for the start, or for
+        the optimum without noise; then T passes over all rows.
+
+    Source:
+        Bassily, Cortes, Mao and Mohri 2024, Algorithm 1 and problem (6). Their sigma_1 and sigma_2
+        are replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta =
+        0.01. Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
         (AdaGrad).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import ConvexAdaptation
+        >>> X = np.linspace(-1, 1, 2_000)[:, None]
+        >>> y_source, y_target = 0.1 * X[:, 0], 0.8 * X[:, 0]
+        >>> model = ConvexAdaptation(epsilon=4)  # protects the target
+        >>> model = model.fit(X, y_source, X[::4], y_target[::4])
+        >>> bool(abs(model.coef_[0] - 0.8) < 0.2), model.record_.epsilon
+        (True, 4.0)
     """
 
     epsilon: float
@@ -250,20 +280,38 @@ class ConvexAdaptation(AdaptationEstimator):
         *,
         progress: bool = False,
     ) -> Self:
-        """Learn the coefficients.
+        """Learns the coefficients from records of both domains.
 
-        X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
-        d at least 1. A constant column makes an intercept. y_source (m,), y_target (n,): finite
-        real numbers. progress: show a bar (tqdm) over the steps, of which the
-        optimum without noise has none. Warns with UtilityWarning of a delta above 1 / n for n
-        private records, of an alpha_ near 1, and of coefficients that are no better than a constant
-        on the public ones.
+        fit warns with a UtilityWarning where delta is above 1 / n for n private records, where
+        `alpha_` is suggested by the discrepancy and near 1, and where the coefficients are no
+        better than a constant on the public records. Errors of feature_map for public records, or
+        for a record of zeros, reach the caller.
 
-        Guarantee: as the class; the warnings tell of public records and of what is released.
-        Raises: ShapeError, ParameterError, BudgetExceeded, ImportError without tqdm where
-            progress is wanted; no budget is spent then.
-        Cost: as the class.
-        Source: as the class.
+        Args:
+            X_source: Records of the source, finite real numbers of shape (m, d), or what
+                feature_map takes; m and d at least 1. A constant column makes an intercept.
+            y_source: Labels of the source, finite real numbers of shape (m,).
+            X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
+            y_target: Labels of the target, finite real numbers of shape (n,).
+            progress: Whether to show a bar (tqdm) over the steps. The optimum without noise has no
+                steps and no bar.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described, or feature_map does not make one
+                row of d entries from each record.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a public
+                record exceeds its bounds, the frames of both domains have different columns, no
+                noise that can be drawn is enough for epsilon, or a budget comes with epsilon =
+                math.inf.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+            ImportError: progress is True and tqdm is not installed.
+
+        Guarantee:
+            That of the class. The warnings depend on public records and released numbers alone. No
+            budget is spent where fit raises.
         """
         return self._fit((X_source, y_source, X_target, y_target), progress)
 
@@ -278,7 +326,7 @@ class ConvexAdaptation(AdaptationEstimator):
         self.record_ = outcome.record
 
     def _count_steps(self, settings: ConvexSettings) -> int:
-        """The number of steps; 0 of the optimum without noise, which has no bar."""
+        """Return the number of steps; 0 for the optimum without noise, which has no bar."""
         has_steps = settings.privacy.protects or settings.variant == "paper"
         return _count_steps(settings) if has_steps else 0
 

@@ -1,4 +1,4 @@
-"""The stages of a fit, the same for both problems, and the notes on what it is worth."""
+"""The stages of a fit, the same for both problems, and the notes on how useful its result is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .discrepancies.moments import Sample
 from .privacy import Privacy
 from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
 
-# Above this share of the source, what the target says hardly counts.
+# Above this share of the source, the target's records hardly count.
 _LARGEST_SHARE = 0.95
 
 
@@ -43,7 +43,7 @@ class AdaptationEstimator(BoundedEstimator):
 
     @abstractmethod
     def _count_steps(self, settings: Any) -> int:
-        """The number of steps that a bar shows; 0 of a run without any."""
+        """Return the number of steps that a bar shows; 0 for a run without any."""
 
     @abstractmethod
     def _learn(self, settings: Any, problem: AdaptationProblem, bar: Any) -> None:
@@ -64,7 +64,7 @@ class AdaptationEstimator(BoundedEstimator):
         return self
 
     def _fit_silently(self, data: Data) -> Self:
-        """Fit without notes, logs and bars: how often tuning does it is nobody's business."""
+        """Fit without notes, logs and bars: nobody must see how often private tuning fits."""
         settings, problem, names = self._validate(data)
         self._learn(settings, problem, progress_module.NoBar())
         self.feature_names_in_ = names
@@ -79,19 +79,19 @@ class AdaptationEstimator(BoundedEstimator):
         return settings, problem, names
 
     def _check_records(self, data: Data) -> None:
-        """Refuse parameters or records, those of the source already in the target's space."""
+        """Refuse unfit parameters or records, the source's already in the target's space."""
         self._validate_problem(self._validate_settings(), data)
 
     def _map_source(
         self, privacy: Privacy, X_source: Any, X_target: Any
     ) -> tuple[Any, FeatureNames]:
-        """The source's records in the target's space, and the names of their features."""
+        """Return the source's records in the target's space, and the names of their features."""
         X_source, names = align_source(X_source, X_target, self.feature_map)
         protected = privacy.protected_domain(self.private)
         return apply_feature_map(self.feature_map, X_source, X_target, protected), names
 
     def _note_utility(self, public: Sample) -> None:
-        """Say of what is released that it is of little use, as far as public records tell."""
+        """Note where the released result is of little use, as far as public records show."""
         if self.alpha is None:
             note_share(self.alpha_)
         # Only its author knows what a callable's coefficients predict.
@@ -100,7 +100,7 @@ class AdaptationEstimator(BoundedEstimator):
 
 
 def note_share(alpha: float) -> None:
-    """Say that the target hardly counts, where the released discrepancy suggests it."""
+    """Note where the released discrepancy suggests a share at which the target hardly counts."""
     if alpha > _LARGEST_SHARE:
         rule = "so that the target hardly counts, and SourceOnly is about as good"
         advice = "a larger epsilon, more records of the target or a smaller alpha may help"
@@ -108,10 +108,10 @@ def note_share(alpha: float) -> None:
 
 
 def note_constant(sample: Sample, predictions: NDArray[Any], loss: str, alpha: float) -> None:
-    """Say that features are of no use, as far as records tell whose labels are public.
+    """Note where predictions are no better than a constant, on records whose labels are public.
 
-    predictions: of these records. alpha: where the target was to count for more, the source's
-    records tell nothing.
+    predictions: for these records. alpha: share of the source. Where it is below 1/2, the target
+    counts for more, and records of the source show nothing.
     """
     if sample.name == "source" and alpha < 0.5:
         return
@@ -124,8 +124,9 @@ def note_constant(sample: Sample, predictions: NDArray[Any], loss: str, alpha: f
 
 
 def note_score(score: float, loss: str, classes: int) -> None:
-    """Say that what was chosen is no better than a constant can be on any records."""
-    # The squared error of 0, as a share of 4, or errors of the label that is most frequent.
+    """Note where the chosen score is one that some constant reaches on any records."""
+    # The largest loss of the best constant: 0 has a squared error of at most 1, which is divided by
+    # 4; the most frequent of k labels is wrong in a share of at most 1 - 1 / k.
     constant = 0.25 if loss == "squared" else 1 - 1 / classes
     if score >= constant:
         advice = "a larger epsilon, more records of the target or another grid may help"
@@ -135,7 +136,7 @@ def note_score(score: float, loss: str, classes: int) -> None:
 def _compare_with_constant(
     labels: NDArray[Any], predictions: NDArray[Any], loss: str
 ) -> tuple[float, float]:
-    """The mean loss of the predictions, and that of the best constant."""
+    """Return the mean loss of the predictions, and that of the best constant."""
     if loss == "squared":
         return float(np.square(predictions - labels).mean()), float(labels.var())
     classes = labels > 0 if loss == "logistic" else labels

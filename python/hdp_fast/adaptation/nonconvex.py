@@ -49,71 +49,106 @@ _MOST_STEPS, _MOST_CLASSES = 1 << 40, 1 << 12
 class NonConvexAdaptation(AdaptationEstimator):
     """A predictor for a target, learned from source and target under any differentiable loss.
 
-    Searches |w| <= radius and weights q_i up to alpha / m for the m records of the source and
-    (1 - alpha) / n for the n of the target, for a stationary point of sum q_i (l_i(w) + d 1[i in
-    source]) + lambda_1 (1 - sum q_i) + lambda_2 |q|_2 + lambda_inf log(sum exp(mu q_i)) / mu: T
-    steps of projected gradient descent in w and u = 1 / q at a time, each weight with a step of its
-    own. Without noise no step raises the objective (proved for real numbers). It starts where as
-    many steps, or 100, for the public records alone end. Steps of compiled losses are scaled as
-    those of ConvexAdaptation.
+    The source has m records and the target n. A record i of the source has weight q_i in [0, alpha
+    / m], one of the target in [0, (1 - alpha) / n]. Its loss is l_i(w), to which a record of the
+    source adds the discrepancy d: `h_i = l_i(w) + d` in the source, `h_i = l_i(w)` in the target.
+    The estimator looks for a stationary point, over |w| <= radius and all weights, of
+    `sum q_i h_i + lambda_1 (1 - sum q_i) + lambda_2 |q|_2 + lambda_inf log(sum exp(mu q_i)) / mu`.
 
-    Guarantee: fit is (epsilon, delta)-DP for the private records under replace_one: the discrepancy
-        and T steps add up to one Gaussian budget (proved). No private q or u leaves the mechanism,
-        or gets noise: each is a function of its own record, of the released predictors and, for
-        lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
-        does. "exact" adds discrete Gaussian noise to sums of integers, as ConvexAdaptation;
-        "idealized" Gaussian noise in floats. What a callable returns is clipped; what is not
-        finite counts as the largest loss, and as a gradient of zero, and so does a private record
-        at which it fails, silently. That it treats every record alone and keeps nothing is its
-        author's promise, which nobody can check. The number of the iterate is drawn before the
-        first step. epsilon = math.inf protects nobody.
+    It takes T steps of projected gradient descent in w and u = 1 / q at the same time, each weight
+    with a step length of its own. Without noise no step raises the objective (proved for real
+    numbers). The descent starts at the end of another one, of max(T, 100) steps on the public
+    records alone. The steps of the compiled losses are scaled in the way of ConvexAdaptation; those
+    of a callable have one length in all directions.
 
     Attributes:
-        epsilon: above 0; math.inf for a run without privacy.
-        delta: in (0, 1).
-        loss: "logistic" (labels 0 and 1), "softmax" cross-entropy (labels 0 to classes - 1; w is
-            (classes, d)), or a callable of (w, X, y) that returns losses (k,), at least 0, and
-            their gradients (k, p) for w (p,), rows X (k, d) of norm at most norm_bound and
-            labels y (k,), none of which it can write to.
-        classes: of "softmax", 2 to 4096.
-        start: of a callable, a public float array (p,) of norm at most radius.
-        loss_bounds: of a callable, (largest loss, largest norm of a gradient, smoothness): losses
-            and gradients are clipped to the first two; smoothness bounds how much gradients change
-            with w.
-        radius: of the ball that holds w, in [1e-30, 1e30].
-        norm_bound: of all rows. Public records must keep it; private ones are shrunk to it.
-        alpha: share of the source, in (0, 1); None takes suggested_alpha.
-        discrepancy: public penalty d on losses of the source, at least 0; None, for "logistic"
-            only, releases that of the squared loss on labels -1 and 1 and cuts it at the largest
-            loss: a stand-in, since nobody can compute the logistic one.
-        lambda_1: above 0: records weigh less where their loss exceeds it.
-        lambda_2: at least 0.
-        lambda_inf: at least 0.
-        mu: above 0, at most 100 times the number of records of either domain; for lambda_inf.
-        steps: T, at least 1.
-        initial_distance: above 0: expected from the predictor that the public records alone lead to
-            to the stationary point; noisy steps are scaled to it. None takes the radius.
-        iterate: "random", of which the theorem speaks, or "last": as private.
-        discrepancy_share: of the squared budget, in (0, 1), for the discrepancy.
-        private: whose records are protected: "target" or "source"; with epsilon = math.inf
-            nobody's are, and all must keep their bounds.
-        feature_map: as ConvexAdaptation.
-        numerics: "exact" or "idealized".
-        random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible test stream that protects nobody who knows it.
-        budget: charged before any coin is drawn.
-        coef_: float64 (d,), (classes, d) or (p,), read-only, after fit.
-        alpha_: the share of the source that was used, after fit.
-        discrepancy_: the released discrepancy, or the public one, after fit.
-        noise_: deviation of the noise on each coordinate of each gradient, after fit; 0 without.
-        gradient_mapping_: norm of the gradient mapping in (w, u) at the iterate, each block with
-            its own step, after fit with epsilon = math.inf; None otherwise, since it is private.
-        record_: what protects the private records, after fit; None with epsilon = math.inf.
+        epsilon: Privacy parameter, above 0. math.inf stands for a run without noise and without
+            privacy.
+        delta: Privacy parameter in (0, 1).
+        loss: "logistic" for labels 0 and 1; "softmax" for the cross-entropy of labels 0 to
+            `classes - 1`, where w has shape (classes, d); or a callable. It is called as
+            `loss(w, X, y)` with w of shape (p,), rows X of shape (k, d) and norm at most
+            norm_bound, and labels y of shape (k,). It cannot write to X and y. It returns losses of
+            shape (k,), at least 0, and their gradients of shape (k, p).
+        classes: Number of labels of "softmax", from 2 to 4096. The other losses ignore it.
+        start: Where the descent of a callable starts: a public float array of shape (p,) and norm
+            at most radius. The other losses start at 0 and ignore it.
+        loss_bounds: For a callable, the largest loss, the largest norm of a gradient and the
+            smoothness, each in [1e-30, 1e30]. Losses and gradients are clipped to the first two;
+            the smoothness bounds how fast the gradients change with w.
+        radius: Radius of the ball that holds w, in [1e-30, 1e30].
+        norm_bound: Bound on the norm of all rows, in [1e-30, 1e30]. Public records must keep it,
+            private ones are shrunk to it.
+        alpha: Share of the source in the total weight, in (0, 1). None takes suggested_alpha of the
+            discrepancy.
+        discrepancy: Public penalty d on the losses of the source, at least 0. None is for
+            "logistic" only. It releases the discrepancy of the squared loss on labels -1 and 1, cut
+            at the largest logistic loss: a stand-in, since no method computes the logistic one.
+        lambda_1: Penalty in [1e-30, 1e30]: records get less weight where h exceeds it.
+        lambda_2: Penalty on the Euclidean norm of the weights, at least 0.
+        lambda_inf: Penalty on the smoothed largest weight, at least 0.
+        mu: Sharpness of the smoothing of lambda_inf, in [1e-30, 1e30] and at most 100 times the
+            number of records of the smaller domain.
+        steps: Number T of steps, at least 1.
+        initial_distance: Expected distance, in [1e-30, 1e30], from the predictor that the public
+            records alone lead to, to the stationary point. Noisy steps are scaled to it; None takes
+            the radius.
+        iterate: "random" returns an iterate whose number is drawn uniformly, as the theorem of the
+            paper has it; "last" returns the last one. Both have the same privacy.
+        discrepancy_share: Share of the squared budget that a released discrepancy gets, in (0, 1).
+        private: The domain whose records are protected, "target" or "source". With epsilon =
+            math.inf no records are, and all must keep their bounds.
+        feature_map: A public function from arrays of the source's records, shape (k, ...), to
+            arrays of shape (k, d) in the target's space; None leaves the records as they are. It
+            must treat every record alone. Private records are passed to it one at a time, after a
+            record of zeros, and count as zero where it fails.
+        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
+        coef_: The predictor after fit, float64 of shape (d,), (classes, d) or (p,), read-only.
+        alpha_: The share of the source that fit used.
+        discrepancy_: The discrepancy after fit: the public one, the released one, or the exact one
+            if epsilon = math.inf.
+        noise_: Standard deviation of the noise on each coordinate of each gradient, after fit; 0
+            without noise.
+        gradient_mapping_: Norm of the gradient mapping in (w, u) at the returned iterate, after fit
+            with epsilon = math.inf. It belongs to the step of 1 / (2 smoothness) in w and to each
+            weight's own step. None otherwise, since it is private.
+        record_: The PrivacyRecord of the private records after fit; None if epsilon = math.inf.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
-    Cost: T passes over the public rows, or 100, and T over all; and the discrepancy.
-    Source: Bassily, Cortes, Mao and Mohri 2024, Algorithm 2 and problem (7), with noise and steps
-        of our own; u as printed moves by about T / n**2 where u >= n.
+    Guarantee:
+        fit is (epsilon, delta)-DP for the private records under "replace_one": the discrepancy and
+        the T steps share one Gaussian budget (proved). No private q or u leaves the mechanism or
+        gets noise. Each is a function of its own record, of the released predictors and, for
+        lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
+        does. numerics="exact" adds discrete Gaussian noise to sums of integers, "idealized"
+        Gaussian noise in floats; both are accounted as in ConvexAdaptation. The results of a
+        callable are clipped. A result that is not finite counts as the largest loss and as a
+        gradient of zero; so does a private record at which the callable fails, silently. That the
+        callable treats every record alone and keeps nothing is its author's promise, which nobody
+        can check. The number of the returned iterate is drawn before the first step. The running
+        time is not protected. epsilon = math.inf protects nobody.
+
+    Cost:
+        max(T, 100) passes over the public rows, at most T passes over all rows, and the
+        discrepancy.
+
+    Source:
+        Bassily, Cortes, Mao and Mohri 2024, Algorithm 2 and problem (7), with noise and steps of
+        our own. The printed steps move u by about `T / n**2` where u >= n.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import NonConvexAdaptation
+        >>> X = np.tile([[0.6, 0.8], [-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]], (250, 1))
+        >>> y_source, y_target = (X > 0).astype(int).T  # the first feature counts, or the second
+        >>> model = NonConvexAdaptation(epsilon=4, steps=20, iterate="last")
+        >>> model = model.fit(X, y_source, X, y_target)  # protects the target
+        >>> bool((model.predict(X) == y_target).all())
+        True
     """
 
     epsilon: float
@@ -149,20 +184,42 @@ class NonConvexAdaptation(AdaptationEstimator):
         *,
         progress: bool = False,
     ) -> Self:
-        """Learn the predictor.
+        """Learns the predictor from records of both domains.
 
-        X_source: finite real numbers (m, d), or what feature_map takes; X_target: (n, d); m, n and
-        d at least 1. y_source (m,), y_target (n,): labels as the loss takes them. progress: show a
-        bar (tqdm) over the steps, those for the public records included; a random iterate ends it
-        early. Warns as
-        ConvexAdaptation.fit does.
+        fit warns with a UtilityWarning where delta is above 1 / n for n private records, where
+        `alpha_` is suggested by the discrepancy and near 1, and where a predictor of a compiled
+        loss is no better than a constant on the public records. Errors of feature_map for public
+        records, or for a record of zeros, reach the caller, and so do errors of a callable for
+        public records.
 
-        Guarantee: as the class; the warnings tell of public records and of what is released.
-        Raises: ShapeError, ParameterError, BudgetExceeded, ImportError without tqdm where
-            progress is wanted; no budget is spent then, unless a
-            callable is to blame: what it raises of public records is raised.
-        Cost: as the class.
-        Source: as the class.
+        Args:
+            X_source: Records of the source, finite real numbers of shape (m, d), or what
+                feature_map takes; m and d at least 1. A constant column makes an intercept.
+            y_source: Labels of the source, shape (m,): integers 0 and 1 for "logistic", integers
+                from 0 to `classes - 1` for "softmax", finite real numbers for a callable.
+            X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
+            y_target: Labels of the target, shape (n,), of the same kind.
+            progress: Whether to show a bar (tqdm) over the steps, those on the public records alone
+                included. A random iterate ends it early.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described, feature_map does not make one row
+                of d entries from each record, or a callable returns other shapes for public
+                records.
+            ParameterError: A parameter is out of range, an entry or a label is of another kind, a
+                public record exceeds its bounds, the frames of both domains have different columns,
+                no noise that can be drawn is enough for epsilon, or a budget comes with epsilon =
+                math.inf.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+            ImportError: progress is True and tqdm is not installed.
+
+        Guarantee:
+            That of the class. The warnings depend on public records and released numbers alone. No
+            budget is spent where fit raises, with one exception: what a callable raises for public
+            records comes after the budget is charged.
         """
         return self._fit((X_source, y_source, X_target, y_target), progress)
 
@@ -177,15 +234,30 @@ class NonConvexAdaptation(AdaptationEstimator):
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
 
     def scores(self, X: ArrayLike) -> Floats:
-        """The inner product of the coefficients with every record, shrunk to norm_bound.
+        """Computes the inner products of the coefficients with every record, shrunk to the bound.
 
-        X: finite real numbers (k, d). Returns float64 (k,), or (k, classes) of "softmax".
+        A record longer than norm_bound is shrunk to this norm.
 
-        Guarantee: that of fit, which it only reads.
-        Raises: ShapeError, ParameterError; HdpFastError before fit, and of a callable, whose
-            predictor only its author knows.
-        Cost: two passes over X.
-        Source: none.
+        Args:
+            X: Records of the target's space, finite real numbers of shape (k, d). The columns of a
+                frame are put into the order that fit took.
+
+        Returns:
+            A float64 array of shape (k,) for "logistic", of shape (k, classes) for "softmax".
+
+        Raises:
+            ShapeError: X does not have two dimensions, at least one entry and d columns.
+            ParameterError: An entry of X is no finite real number, or X is a frame with other
+                columns than those of fit.
+            HdpFastError: fit has not been called, or the loss is a callable, whose predictions only
+                its author knows.
+
+        Guarantee:
+            That of fit for the records that fit protects, since nothing else about them is read. X
+            itself is not protected.
+
+        Cost:
+            Two passes over X.
         """
         if not hasattr(self, "coef_"):
             raise HdpFastError("NonConvexAdaptation has not learned yet: call fit first")
@@ -197,20 +269,25 @@ class NonConvexAdaptation(AdaptationEstimator):
         return scores
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[Any]:
-        """The likelier label.
+        """Predicts the likeliest label of every record.
 
-        X: as scores. Returns uint8 (k,) of "logistic", int64 (k,) of "softmax".
+        Args:
+            X: Records of the target's space, finite real numbers of shape (k, d).
 
-        Guarantee: as scores.
-        Raises: as scores.
-        Cost: as scores.
-        Source: none.
+        Returns:
+            A uint8 array of shape (k,) for "logistic", an int64 array of shape (k,) for "softmax".
+
+        Raises:
+            ShapeError: X does not have two dimensions, at least one entry and d columns.
+            ParameterError: An entry of X is no finite real number, or X is a frame with other
+                columns than those of fit.
+            HdpFastError: fit has not been called, or the loss is a callable.
         """
         scores = self.scores(X)
         return (scores >= 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
 
     def _count_steps(self, settings: NonConvexSettings) -> int:
-        """The number of steps, those for the public records alone included."""
+        """Return the number of steps, those on the public records alone included."""
         return count_steps(settings)
 
     def _validate_problem(self, settings: NonConvexSettings, data: Data) -> AdaptationProblem:

@@ -1,4 +1,4 @@
-"""Descent on the non-convex terms, in predictor and inverse weights at once."""
+"""Descent on the non-convex objective, in predictor and inverse weights at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .projected_steps import ProjectedSteps, Step
 # (w, X, y) -> losses (k,) and gradients (k, p)
 PerExample = Callable[[Any, Any, Any], tuple[Any, Any]]
 
-# Squares of norms up to this are integers that floats hold exactly, and so are their sums.
+# Bits of integers whose squares, and the sums of these, floats hold exactly.
 _MOST_BITS = 25
 
 
@@ -30,9 +30,9 @@ class LossBounds(NamedTuple):
     """Public bounds on a loss as a function of w.
 
     Attributes:
-        largest: the loss lies in [0, largest].
-        gradient: bound on the norm of its gradient.
-        smoothness: bound on the norm of its second derivative.
+        largest: The loss lies in [0, largest].
+        gradient: Bound on the norm of its gradient.
+        smoothness: Bound on the norm of its second derivative.
     """
 
     largest: float
@@ -45,30 +45,30 @@ class Domain(Protocol):
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """The number of records."""
 
     def evaluate(self, w: Floats, q: Floats, cap: float) -> tuple[Floats, Floats]:
-        """Losses (n,), and the sum of q times the gradients of the losses, with noise.
+        """Return the losses (n,), and the sum of q times their gradients, with noise.
 
         cap: bound on q.
         """
 
     def sum_with_noise(self, values: Floats, share: float) -> float:
-        """The sum of numbers in [0, 1], one for each record, with noise.
+        """Return the sum of numbers in [0, 1], one for each record, with noise.
 
-        share: of the budget that a gradient's noise spends.
+        share: the part of a gradient's squared budget that this sum spends.
         """
 
     def deviation(self, cap: float) -> float:
-        """The deviation of the noise on a coordinate of the gradient."""
+        """Return the deviation of the noise on a coordinate of the gradient."""
 
 
 class LinearDomain(NamedTuple):
-    """Losses of linear predictors that the compiled module knows.
+    """Losses of linear predictors that the compiled module computes.
 
     Attributes:
-        gradient: the records, and their noise.
-        slope: bound on the norm of the derivative in the scores.
+        gradient: The records, and their noise.
+        slope: Bound on the norm of the loss's derivative in the scores.
     """
 
     gradient: NoisyGradient
@@ -76,7 +76,7 @@ class LinearDomain(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.gradient.records.y)
 
     def evaluate(self, w: Floats, q: Floats, cap: float) -> tuple[Floats, Floats]:
@@ -98,10 +98,12 @@ class CallableDomain(NamedTuple):
     """Any loss, of a callable whose results are clipped, whatever they are.
 
     Attributes:
-        function: of w, rows and labels, which it cannot write to; it must treat every record alone.
-        records: as floats.
-        bounds: what its results are clipped to.
-        noise, rng: of the private domain.
+        function: Takes w, rows and labels, which it cannot write to; it must treat every record
+            alone.
+        records: The records, as floats.
+        bounds: Bounds that its results are clipped to.
+        noise: The noise of the private domain, or None.
+        rng: A stream for tests, or None.
     """
 
     function: PerExample
@@ -112,7 +114,7 @@ class CallableDomain(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return len(self.records.y)
 
     @property
@@ -132,7 +134,7 @@ class CallableDomain(NamedTuple):
                 gradient = add_noise(gradient, 2 * largest, self.noise, self.rng)
             return losses, gradient
         integers = np.trunc(gradients * (self.units / largest))
-        # Whatever rounding errors leave beyond the bound counts as zero.
+        # A gradient that rounding errors leave beyond the bound counts as zero.
         integers[np.square(integers).sum(axis=1) > self.units**2] = 0
         sums = add_noise(integers.sum(axis=0), 2 * self.units, self.noise, self.rng)
         return losses, sums * (largest / self.units)
@@ -146,14 +148,14 @@ class CallableDomain(NamedTuple):
         return self.noise.multiple * 2 * cap * self.bounds.gradient if self.noise else 0.0
 
     def _clip_results(self, w: Floats) -> tuple[Floats, Floats]:
-        """Losses in [0, largest] and gradients of bounded norm.
+        """Return losses in [0, largest] and gradients of bounded norm.
 
-        What is not finite counts as the largest loss, and as a gradient of zero.
+        A result that is not finite counts as the largest loss, and as a gradient of zero.
         """
         losses, gradients = self._call_or_skip(w)
         losses[~np.isfinite(losses)] = self.bounds.largest
         gradients[~np.isfinite(gradients).all(axis=1)] = 0
-        # Entries of at most 1 first: their squares are never out of range.
+        # Scaled to entries of at most 1, whose squares do not overflow.
         largest = np.maximum(np.abs(gradients).max(axis=1), LEAST)
         gradients /= largest[:, None]
         norms = np.sqrt(np.square(gradients).sum(axis=1))
@@ -161,10 +163,10 @@ class CallableDomain(NamedTuple):
         return losses.clip(0, self.bounds.largest), gradients
 
     def _call_or_skip(self, w: Floats) -> tuple[Floats, Floats]:
-        """What the function returns for all records.
+        """Return what the function returns for all records.
 
-        Where it fails, a private record may be to blame, and must not show. Each is then tried
-        alone, and those for which it fails get NaN.
+        Where it fails, a private record may be the cause, and must not show. Each record is then
+        tried alone, and those for which the function fails get NaN.
         """
         call_all = functools.partial(self._call, w, slice(None))
         if self.noise is None:
@@ -182,7 +184,7 @@ class CallableDomain(NamedTuple):
         return losses, gradients
 
     def _call(self, w: Floats, some: slice) -> tuple[Floats, Floats]:
-        """What the function returns for some records.
+        """Return what the function returns for some records.
 
         Raises: ShapeError; what the function raises.
         """
@@ -201,7 +203,10 @@ class CallableDomain(NamedTuple):
 
 
 def sum_with_noise(values: Floats, noise: Noise | None, share: float, rng: Rng) -> float:
-    """The sum of numbers in [0, 1], one for each record, with noise for a share of the budget."""
+    """Return the sum of numbers in [0, 1], one for each record, with noise.
+
+    share: the part of a gradient's squared budget that this sum spends.
+    """
     if noise is None:
         return float(values.sum())
     larger = noise._replace(multiple=noise.multiple / math.sqrt(share))
@@ -229,7 +234,7 @@ class NonConvexPenalties(NamedTuple):
 
     @property
     def couplings(self) -> int:
-        """How many sums over all weights a step needs."""
+        """The number of sums over all weights that a step needs."""
         return (self.lambda_2 > 0) + (self.lambda_inf > 0)
 
 
@@ -238,9 +243,9 @@ class DomainState:
     """A domain and its inverse weights v = cap / q >= 1, which never leave it.
 
     Attributes:
-        domain: its records.
-        cap: the largest weight.
-        offset: added to each loss.
+        domain: Its records.
+        cap: The largest weight.
+        offset: Added to each loss: the discrepancy for the source, 0 for the target.
         v: float64 (n,).
     """
 
@@ -251,7 +256,7 @@ class DomainState:
 
     @classmethod
     def new(cls, domain: Domain, cap: float, offset: float) -> DomainState:
-        """The state at the largest weights."""
+        """Return the state at the largest weights."""
         return cls(domain, cap, offset, np.ones(domain.n))
 
     @property
@@ -278,7 +283,7 @@ class Couplings(NamedTuple):
 def take_step(
     states: list[DomainState], w: Floats, terms: ObjectiveTerms, path: ProjectedSteps
 ) -> Step:
-    """A step of predictor and weights; returns that of the predictor.
+    """Take a step of predictor and weights; return that of the predictor.
 
     Without noise, steps no longer than those of choose_longest_steps never raise the objective:
     each block moves by less than its own curvature and half of the mixed one allow. The gradient
@@ -295,15 +300,15 @@ def take_step(
 
 
 def choose_longest_steps(terms: ObjectiveTerms, d: int) -> ProjectedSteps:
-    """The longest steps, alike in all directions, that never raise the objective.
+    """Return the longest steps, of one length in all directions, that never raise the objective.
 
-    All caps add up to 1.
+    This holds because all caps add up to 1.
     """
     return ProjectedSteps.with_length(1 / (2 * terms.loss_bounds.smoothness), terms.radius, d)
 
 
 def evaluate_objective(states: list[DomainState], w: Floats, terms: ObjectiveTerms) -> float:
-    """The objective that take_step descends on, at the current weights; without noise."""
+    """Return the objective that take_step descends on, at the current weights; without noise."""
     penalties, value = terms.penalties, terms.penalties.lambda_1
     for state in states:
         losses, _ = state.domain.evaluate(w, state.q, state.cap)
@@ -317,7 +322,7 @@ def evaluate_objective(states: list[DomainState], w: Floats, terms: ObjectiveTer
 
 
 def _release_couplings(states: list[DomainState], penalties: NonConvexPenalties) -> Couplings:
-    """The sums over all weights, noisy for a private domain, clipped to their possible range."""
+    """Return the sums over all weights, with noise if private, clipped to their possible range."""
     squares, total = 0.0, 0.0
     for state in states:
         cap, n = state.cap, state.domain.n
@@ -349,7 +354,7 @@ def _step_weights(
 
 
 def _weight_curvature(state: DomainState, terms: ObjectiveTerms) -> float:
-    """A bound on the objective's curvature in an inverse weight v, in units of the cap."""
+    """Return a bound on the objective's curvature in an inverse weight v, in units of the cap."""
     bounds, penalties = terms.loss_bounds, terms.penalties
     curvature = 2 * (max(bounds.largest + state.offset, penalties.lambda_1))
     curvature += 5 * penalties.lambda_2 + penalties.lambda_inf * (2 + penalties.mu * state.cap)

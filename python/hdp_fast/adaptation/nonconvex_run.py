@@ -68,7 +68,7 @@ class NonConvexOutcome(NamedTuple):
 
 
 def count_steps(settings: NonConvexSettings) -> int:
-    """How many steps a run takes at most, those for the public records alone included."""
+    """Return the largest number of steps of a run, those on the public records alone included."""
     return _count_public_steps(settings) + settings.steps
 
 
@@ -77,7 +77,7 @@ def _count_public_steps(settings: NonConvexSettings) -> int:
 
 
 def convert_labels(settings: NonConvexSettings, name: str, y: ArrayLike) -> ArrayLike:
-    """Labels as the loss takes them: -1 and 1 in place of bits, or class numbers.
+    """Return labels as the loss takes them: -1 and 1 in place of bits, or class numbers.
 
     Raises: ShapeError, ParameterError.
     """
@@ -93,7 +93,7 @@ def convert_labels(settings: NonConvexSettings, name: str, y: ArrayLike) -> Arra
 
 
 def bound_loss(settings: NonConvexSettings, bounds: ProblemBounds) -> LossBounds:
-    """Bounds on the loss in the ball, for rows within their bound."""
+    """Return bounds on the loss in the ball, for rows within their bound."""
     r, largest_score = bounds.norm_bound, bounds.radius * bounds.norm_bound
     if settings.loss_bounds is not None:
         return settings.loss_bounds
@@ -105,7 +105,7 @@ def bound_loss(settings: NonConvexSettings, bounds: ProblemBounds) -> LossBounds
 
 
 def _score_smoothness(settings: NonConvexSettings) -> float:
-    """A bound on the second derivative of a compiled loss in its scores."""
+    """Return a bound on the second derivative of a compiled loss in its scores."""
     return 0.25 if settings.loss == "logistic" else 0.5
 
 
@@ -135,7 +135,7 @@ def run_with_noise(
     budget: Budget | None,
     bar: Any,
 ) -> NonConvexOutcome:
-    """Take the steps with noise, paid for before any coin is drawn.
+    """Take the noisy steps; the budget is charged before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
@@ -160,8 +160,8 @@ def run_with_noise(
 
 
 def _calibrate(settings: NonConvexSettings, problem: AdaptationProblem) -> Noise:
-    """The noise of the steps; refuses one that leaves too few digits for exact sums."""
-    # A discrepancy that is public takes nothing of the budget.
+    """Return the noise of the steps; refuse one that leaves too few digits for exact sums."""
+    # A public discrepancy costs nothing of the budget.
     share = settings.share if settings.discrepancy is None else 0.0
     joint = 1 + SHARE * settings.penalties.couplings
     noise = calibrate_noise(settings.privacy, settings.steps, share, joint)
@@ -189,7 +189,7 @@ def _make_states(
     discrepancy: float,
     rng: Rng = None,
 ) -> list[DomainState]:
-    """Public and private records, all at their largest weights."""
+    """Return public and private records, all at their largest weights."""
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
     public, private = problem.sample_weightings(alpha, 1.0, discrepancy)
     public_domain = _make_domain(settings, problem.public_sample, problem.bounds, None, None)
@@ -226,7 +226,7 @@ def _descend(
     rng: Rng,
     bar: Any,
 ) -> Floats:
-    """The iterate that is released; its number is drawn before the first step."""
+    """Return the iterate that is released; its number is drawn before the first step."""
     number = settings.steps
     if not settings.last:
         number = int(draws.uniform_integers(settings.steps, random_state=rng)) + 1
@@ -255,7 +255,7 @@ class _PublicDomain(NamedTuple):
         terms: ObjectiveTerms,
         public: DomainState,
     ) -> _PublicDomain:
-        """The domain before the first step."""
+        """Return the domain before the first step."""
         size = problem.columns * (settings.classes if settings.loss == "softmax" else 1)
         w = np.zeros(size) if settings.start is None else settings.start
         state = DomainState.new(public.domain, 1 / public.domain.n, public.offset)
@@ -265,7 +265,7 @@ class _PublicDomain(NamedTuple):
 def _descend_alone(
     settings: NonConvexSettings, terms: ObjectiveTerms, public: _PublicDomain, bar: Any
 ) -> Floats:
-    """The predictor after steps on the public records alone."""
+    """Return the predictor after steps on the public records alone."""
     w = public.w
     for _ in range(_count_public_steps(settings)):
         w = take_step([public.state], w, terms, public.path).w
@@ -276,9 +276,9 @@ def _descend_alone(
 def _choose_steps(
     settings: NonConvexSettings, terms: ObjectiveTerms, states: list[DomainState], size: int
 ) -> ProjectedSteps:
-    """Steps scaled by the second moments of these records, which must be public.
+    """Return steps scaled by the second moments of these records, which must be public.
 
-    The curvature of a callable is unknown: its steps are alike in all directions.
+    The curvature of a callable is unknown: its steps have the same length in all directions.
     """
     moments = []
     for state in states:

@@ -16,8 +16,8 @@ class Rounding(NamedTuple):
     """Integers in place of q times slope, for exact sums.
 
     Attributes:
-        grid: what the integers are bounded by.
-        scale: how many of them are 1.
+        grid: Bounds on the integers.
+        scale: The integer that stands for 1, before rounding.
     """
 
     grid: Grid
@@ -25,7 +25,7 @@ class Rounding(NamedTuple):
 
     @classmethod
     def finest(cls, grid: Grid, gradient_bound: float, classes: int = 1) -> Rounding:
-        """The finest at which no vector of this norm is rounded beyond the bound."""
+        """Return the finest rounding that keeps vectors of this norm within the bound."""
         return cls(grid, (grid.coefficients - math.sqrt(classes) / 2 - 0.5) / gradient_bound)
 
     @property
@@ -35,12 +35,12 @@ class Rounding(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """What a pass over the records of a domain returns.
+    """The result of a pass over the records of a domain.
 
     Attributes:
-        objective: sum of q l + kappa_1 cap**2 / q at the best q, of q loss at fixed ones.
-        gradient: float64, as w, of the sum in w; of integers where there is rounding.
-        losses: float64 (n,) for fixed q, without offset.
+        objective: Sum of `q h + kappa_1 cap**2 / q` at the best q; sum of q loss at fixed q.
+        gradient: Gradient of the sum in w, float64, of w's shape; integers where there is rounding.
+        losses: float64 (n,) for fixed q, without offset; otherwise None.
     """
 
     objective: float
@@ -54,7 +54,7 @@ def evaluate(
     weights: SampleWeighting | Floats,
     rounding: Rounding | None = None,
 ) -> PassResult:
-    """Objective and gradient, at fixed weights or at those that are best for w."""
+    """Return objective and gradient, at fixed weights or at those that are best for w."""
     integers = None if rounding is None else rounding.core_arguments
     model = w * records.unit
     arguments = records.core_arguments, records.loss, model, weights, integers, None
@@ -63,15 +63,15 @@ def evaluate(
 
 
 class NoisyGradient(NamedTuple):
-    """Records of the private domain, and the noise that their gradients get.
+    """Records of the private domain, and the noise of their gradients.
 
     Attributes:
-        records: on the grid, or floats where there is none.
-        norm: the largest norm of a row.
-        grid: of exact noise.
-        noise: None for none.
-        rng: a test stream, or None.
-        classes: how many slopes a loss has.
+        records: Integers on the grid, or floats without a grid.
+        norm: The largest norm of a row.
+        grid: The grid of exact noise, or None.
+        noise: The noise, or None.
+        rng: A stream for tests, or None.
+        classes: Number of scores, and thus of slopes, of the loss.
     """
 
     records: ScaledRecords
@@ -83,7 +83,7 @@ class NoisyGradient(NamedTuple):
 
     @classmethod
     def from_sample(cls, sample: Sample, bounds: Bounds, noise: Noise | None) -> NoisyGradient:
-        """The records of a sample, on as fine a grid as exact noise allows.
+        """Return the records of a sample, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.
         """
@@ -94,7 +94,7 @@ class NoisyGradient(NamedTuple):
         return cls(records, grid.rows * records.unit, grid, noise)
 
     def deviation(self, gradient_bound: float) -> float:
-        """The deviation of the noise on a coordinate of a gradient.
+        """Return the deviation of the noise on a coordinate of a gradient.
 
         gradient_bound: bound on the weight times the slope of the loss of any record.
         """
@@ -109,7 +109,7 @@ class NoisyGradient(NamedTuple):
     def evaluate(
         self, w: Floats, weights: SampleWeighting | Floats, gradient_bound: float
     ) -> PassResult:
-        """A pass whose gradient has noise, as deviation says; its losses have none."""
+        """Return a pass whose gradient has noise; objective and losses have none."""
         rounding = self._rounding(gradient_bound)
         result = evaluate(self.records, w, weights, rounding)
         if self.noise is None:

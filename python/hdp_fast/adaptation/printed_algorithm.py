@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper as printed, with noise for what it promises in all."""
+"""Algorithm 1 of the paper as printed, with noise that is calibrated for the whole run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .privacy import LEAST_COEFFICIENTS, add_noise
 from .problem import ProblemBounds, SampleWeighting, ScaledRecords
 from .solver import project_to_ball
 
-# Units of a private record's derivative in its own u.
+# Integer units of a private record's largest derivative in its own u.
 _UNITS = 1 << 20
-# The most that a replaced record moves both gradients by, in squares of either sensitivity: large
-# gradients and large changes of the loss exclude each other. The greatest value of (1 + t)**2 / 4
-# + (1 - t**2)**2 for t in [0, 1]; and with what rounding to integers adds to either.
+# The largest sum of squared ratios of change to sensitivity, over both gradients, when a record is
+# replaced. It is below 2 because large gradients and large changes of the loss exclude each other:
+# the maximum of (1 + t)**2 / 4 + (1 - t**2)**2 for t in [0, 1]. JOINT_ROUNDED includes what
+# rounding to integers adds.
 JOINT = 1.28616
 JOINT_ROUNDED = (math.sqrt(JOINT) + math.hypot(1 / LEAST_COEFFICIENTS, 1 / _UNITS)) ** 2
 
@@ -37,7 +38,7 @@ class ConvexPenalties(NamedTuple):
 
 @dataclass(eq=False)
 class _InverseWeights:
-    """The inverse weights u of a domain's records, which nobody else sees."""
+    """The inverse weights u of a domain's records, which never leave the run."""
 
     weighting: SampleWeighting
     n: int
@@ -49,14 +50,17 @@ class _InverseWeights:
     def step_length(
         self, largest: float, penalties: ConvexPenalties, deviation: float, steps: int
     ) -> float:
-        """The printed length of a step of u; deviation: of the noise on a derivative."""
+        """Return the printed length of a step of u.
+
+        deviation: of the noise on a derivative.
+        """
         bound = largest * (2 if self.weighting.offset else 1) + sum(penalties)
         share = self.weighting.cap * self.n
         squares = share**4 * bound**2 + self.n**4 * deviation**2
         return self.n * math.sqrt(self.n / (steps * squares))
 
     def loss_slopes(self, result: PassResult) -> Floats:
-        """The derivatives of the weighted losses in u, without their offset."""
+        """Return the derivatives of the weighted losses in u, without their offset."""
         losses: Floats = np.zeros(self.n) if result.losses is None else result.losses
         return -losses / self.u**2
 
@@ -68,7 +72,10 @@ class _InverseWeights:
         norm: float,
         least: float,
     ) -> None:
-        """Descend on the objective; norm: |q|_2 over all records; least: of all u."""
+        """Take a step of descent on the objective.
+
+        norm: |q|_2 over all records. least: the least entry of u over all records.
+        """
         rest = (self.weighting.offset + penalties.kappa_inf * (self.u == least)) / self.u**2
         rest += penalties.kappa_2 / (norm * self.u**3)
         slopes = loss_slopes - rest + penalties.kappa_1 * self.weighting.cap**2
@@ -76,7 +83,7 @@ class _InverseWeights:
 
 
 def printed_gradient_bound(weighting: SampleWeighting, bounds: ProblemBounds) -> float:
-    """A bound on the weight times the slope of any loss."""
+    """Return a bound on the weight times the slope of any loss."""
     return 2 * weighting.cap * bounds.residual
 
 
@@ -88,7 +95,7 @@ def printed_algorithm(
     steps: int,
     bar: Any,
 ) -> Floats:
-    """The mean of all predictors after a step, (d,)."""
+    """Return the mean of the predictors after each step, (d,)."""
     records, noisy_gradient = public[0], private[0]
     d, gradient_bound = records.X.shape[1], printed_gradient_bound(private[1], bounds)
     slope = 2 * bounds.norm_bound * bounds.residual
@@ -124,7 +131,7 @@ def printed_algorithm(
 def _add_noise_to_slopes(
     slopes: Floats, weights: _InverseWeights, noisy_gradient: NoisyGradient, bounds: ProblemBounds
 ) -> Floats:
-    """The derivatives of the private losses in u, with noise; on integers where that is exact."""
+    """Return the derivatives of the private losses in u, with noise; exact noise is on integers."""
     noise, rng = noisy_gradient.noise, noisy_gradient.rng
     if noise is None:
         return slopes

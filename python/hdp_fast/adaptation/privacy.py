@@ -25,22 +25,22 @@ Rng = np.random.Generator | None
 _NUMERICS = ("exact", "idealized")
 # Sums of integers stay below 2**53, where floats hold them exactly, and noise below what is drawn.
 _MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 40, 52, 48, 16
-# What a coefficient can be, on the coarsest grid.
+# Bound on an integer coefficient, on the coarsest grid.
 LEAST_COEFFICIENTS = 1 << _LEAST_BITS // 2
-# The release of a discrepancy takes no mu outside these.
+# The range of mu that the release of a discrepancy takes.
 _LEAST_MU, _MOST_MU = 1e-9, 1e6
 _STRETCH = 1 - 1e-5
-# The logarithm of what integers may add to delta, and more for what stands before the exponential.
+# Integers may add e**-50 of delta; the rest bounds the factor before the exponential.
 _LOST = 60.0
 
 
 class Privacy(NamedTuple):
-    """The promise, and the kind of noise that keeps it.
+    """The privacy parameters of a run, and the kind of its noise.
 
     Attributes:
-        epsilon: above 0; infinity protects nobody.
-        delta: in (0, 1).
-        numerics: "exact" noise on integers, or "idealized" in floats.
+        epsilon: Above 0; math.inf protects nobody.
+        delta: In (0, 1).
+        numerics: "exact" for noise on integers, or "idealized" for noise in floats.
     """
 
     epsilon: float
@@ -58,11 +58,11 @@ class Privacy(NamedTuple):
         return math.isfinite(self.epsilon)
 
     def protected_domain(self, private: Private) -> Private | None:
-        """Whose records are protected: those of `private`, or None's."""
+        """Return the domain whose records are protected: `private`, or None without privacy."""
         return private if self.protects else None
 
     def mu(self) -> float:
-        """The largest sensitivity / deviation in all, by the curve of this kind of noise."""
+        """Return the largest sensitivity / deviation of the run, by the curve of this noise."""
         return _largest_mu(self)
 
 
@@ -108,10 +108,10 @@ class Noise(NamedTuple):
     """The noise of a descent.
 
     Attributes:
-        discrepancy: sensitivity / deviation of the released discrepancy.
-        multiple: deviation / sensitivity of each step.
-        exact: whether it is drawn on integers.
-        epsilon: of the promise, for errors.
+        discrepancy: Sensitivity / deviation of the released discrepancy.
+        multiple: Deviation / sensitivity of each step.
+        exact: Whether the noise is drawn on integers.
+        epsilon: The epsilon of the whole run, for errors.
     """
 
     discrepancy: float
@@ -121,10 +121,10 @@ class Noise(NamedTuple):
 
 
 def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) -> Noise:
-    """The least noise for a discrepancy and this number of steps.
+    """Return the least noise for a discrepancy and this number of steps.
 
-    share: of the squared budget, for the discrepancy; 0 where none is released. joint: the most
-    that (change / sensitivity)**2 adds up to over all that a step releases.
+    share: share of the squared budget for the discrepancy; 0 where none is released. joint: the
+    largest sum of (change / sensitivity)**2 over all that a step releases.
 
     Raises: ParameterError for an epsilon that no drawn noise reaches.
     """
@@ -138,19 +138,21 @@ def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1
 
 
 def _joint_mu(privacy: Privacy, share: float) -> float:
-    """The largest sensitivity / deviation of a discrepancy and Gaussian steps together.
+    """Return the largest sensitivity / deviation of a discrepancy and Gaussian steps together.
 
     The discrepancy's noise is a discrete Gaussian on integers that a record moves by at most
-    GRID_STEPS, also where that of the steps is not. Let both have mu in all. Their joint delta at
-    epsilon is a sum over the integers of f(k) = e**(-k**2 / 2 s**2) Phi(a(k)) - e**epsilon e**(-(k
-    - GRID_STEPS)**2 / 2 s**2) Phi(a(k) - mu'), s = GRID_STEPS / (mu sqrt(share)), mu' = mu sqrt(1 -
-    share), a linear in k with slope 1 / (s mu') mu sqrt(share); were both continuous, it would be
-    the integral of f. By Poisson's summation the sum is more than that by at most twice the Fourier
-    transform of f at 2 pi, 4 pi and so on. On a line parallel to the real one |f| has a bounded
-    integral, which bounds
-    the transform: by 2 (1 + 3 t n) exp(-2 pi**2 t**2 n**2) of the sum of e**(-k**2 / 2 s**2) at
-    2 pi n, with 1 / t**2 = 1 / s**2 + slope**2, so that t = GRID_STEPS sqrt(1 / share - 1) / mu. A
-    smaller move has a larger t. Where this may exceed e**-50 of delta, zCDP accounts for both.
+    GRID_STEPS, even where the noise of the steps is in floats. Let both have mu together, s =
+    GRID_STEPS / (mu sqrt(share)) and mu' = mu sqrt(1 - share). Their joint delta at epsilon is the
+    sum over the integers k of
+    `f(k) = g(k) Phi(a(k)) - e**epsilon g(k - GRID_STEPS) Phi(a(k) - mu')`, where
+    `g(k) = e**(-k**2 / 2 s**2)` and a is linear in k with slope 1 / (s mu') mu sqrt(share). If both
+    were continuous, it would be the integral of f. By Poisson's summation formula the sum exceeds
+    the integral by at most twice the Fourier transform of f at 2 pi, 4 pi and so on. On a line
+    parallel to the real axis |f| has a bounded integral. This bounds the transform at 2 pi n by
+    `2 (1 + 3 t n) exp(-2 pi**2 t**2 n**2)` of the sum of g(k), where
+    `1 / t**2 = 1 / s**2 + slope**2`, so that t = GRID_STEPS sqrt(1 / share - 1) / mu. A smaller
+    move has a larger t. Where the excess could be more than `e**-50` of delta, zCDP accounts for
+    both.
     """
     mu = privacy.mu()
     if privacy.exact or not share:
@@ -165,8 +167,8 @@ class Grid(NamedTuple):
     """Bounds on the integers whose product is a private record's part of a sum.
 
     Attributes:
-        rows: bound on the norm of a record's integers.
-        coefficients: bound on the magnitude of its integer coefficient.
+        rows: Bound on the norm of a record's integers.
+        coefficients: Bound on the magnitude of its integer coefficient.
     """
 
     rows: int
@@ -179,7 +181,7 @@ class Grid(NamedTuple):
 
 
 def choose_grid(noise: Noise, n: int) -> Grid:
-    """The finest grid that the exact sum of n products and the noise on it allow.
+    """Return the finest grid that the exact sum of n products and the noise on it allow.
 
     Raises: ParameterError where that leaves too few bits.
     """
@@ -188,7 +190,7 @@ def choose_grid(noise: Noise, n: int) -> Grid:
 
 
 def sum_bits(noise: Noise, n: int) -> int:
-    """The most bits of n integers whose sum, with its noise, is exact.
+    """Return the most bits of n integers whose sum, with its noise, is exact.
 
     Raises: ParameterError where they are too few.
     """
@@ -212,7 +214,10 @@ def add_noise(values: Floats, sensitivity: float, noise: Noise, rng: Rng) -> Flo
 
 
 def make_stream(random_state: RandomState) -> Rng:
-    """One stream for all draws of a call: the same coins in each would tie their errors together.
+    """Return one stream for all draws of a call.
+
+    Several streams from the same seed would give the same coins, and tie the errors of the draws
+    together.
 
     Raises: ParameterError.
     """
@@ -222,7 +227,7 @@ def make_stream(random_state: RandomState) -> Rng:
 def make_record(
     privacy: Privacy, noise: Noise, mechanism: str, source: str, random_state: RandomState
 ) -> PrivacyRecord:
-    """The record of a run."""
+    """Return the record of a run."""
     kind = "discrete Gaussian on integers" if noise.exact else "Gaussian in floats"
     return PrivacyRecord(
         mechanism=mechanism,

@@ -1,4 +1,4 @@
-"""What both problems of adaptation have in common: two domains, one of them perhaps private."""
+"""What both problems of adaptation have in common: two domains, of which one may be private."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ProblemBounds(NamedTuple):
     """Bounds of predictors, rows and labels.
 
     Attributes:
-        radius: of the ball that holds w.
-        norm_bound: of x.
-        label: of |y|.
+        radius: Radius of the ball that holds w.
+        norm_bound: Bound on the norm of x.
+        label: Bound on |y|.
     """
 
     radius: float
@@ -48,7 +48,7 @@ class ProblemBounds(NamedTuple):
 
     @property
     def residual(self) -> float:
-        """The largest |w.x - y|."""
+        """The largest |w . x - y|."""
         return self.radius * self.norm_bound + self.label
 
     @property
@@ -61,11 +61,11 @@ class ScaledRecords(NamedTuple):
     """Records of one domain, within their bounds.
 
     Attributes:
-        X: float32 or float64 (n, d), C-contiguous, multiples of `unit`: integers where the noise is
+        X: float32 or float64 (n, d), C-contiguous, multiples of `unit`; integers where the noise is
             exact.
         y: float64 (n,).
-        unit: what an entry of 1 stands for.
-        loss: as the compiled module names it.
+        unit: The number that an entry of 1 stands for.
+        loss: The loss, by its name in the compiled module.
     """
 
     X: NDArray[Any]
@@ -80,15 +80,15 @@ class ScaledRecords(NamedTuple):
 
 
 def as_float_rows(sample: Sample, bounds: Bounds) -> ScaledRecords:
-    """The records of a sample, projected into their bounds, as floats."""
+    """Return the records of a sample, projected into their bounds, as floats."""
     return ScaledRecords(*project_sample(sample, bounds), 1.0)
 
 
 def round_to_grid(sample: Sample, bounds: Bounds, grid: Grid) -> ScaledRecords:
-    """The records of a private sample, projected into their bounds and rounded to integers.
+    """Return the records of a private sample, projected into their bounds and rounded to integers.
 
-    That their norms are at most grid.rows is checked in integers; a row that rounding errors leave
-    beyond counts as zero.
+    That their norms are at most grid.rows is checked in integers. A row that exceeds it because of
+    rounding errors counts as zero.
     """
     entries = np.require(sample.X, None, ["C", "A"]).reshape(-1)
     columns, units = sample.X.shape[1], float(grid.rows)
@@ -103,14 +103,15 @@ def apply_feature_map(
     X_target: ArrayLike,
     protected: Private | None,
 ) -> Any:
-    """The source's records in the target's space.
+    """Return the source's records in the target's space.
 
-    protected: whose records are; private ones are shown to the map one at a time, in silence. What
-    the map makes of one of them raises nothing: a row that is missing, or of no numbers, counts as
-    zero. A record of zeros is tried first, so that a map that is wrong for all of them says so.
+    protected: the domain whose records are protected. If it is the source, its records are passed
+    to the map one at a time, and nothing that the map raises or prints for them is shown. A record
+    for which it returns no row, or no finite numbers, counts as zero there. A record of zeros is
+    tried first, so that a map that is wrong for all records raises an error.
 
     Raises: ParameterError unless the map can be called, ShapeError unless it keeps the number of
-        records; whatever the map raises of public records, and of zeros.
+    records; whatever the map raises for public records, and for zeros.
     """
     if feature_map is None:
         return X_source
@@ -143,7 +144,7 @@ def _map_rows(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) 
 
 
 def _map_private_row(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
-    """The mapped row: finite numbers, whatever the map does."""
+    """Return the mapped row: finite numbers, whatever the map does."""
     mapped = call_silently(lambda: _map_rows(feature_map, row, columns)[0].astype(np.float64))
     if mapped is None:
         return np.zeros(columns)
@@ -151,9 +152,10 @@ def _map_private_row(feature_map: FeatureMap, row: NDArray[Any], columns: int) -
 
 
 def call_silently(function: Callable[[], Result]) -> Result | None:
-    """What a caller's code returns for private records; None where it fails, and nothing names it.
+    """Return what a caller's code returns for private records, or None where it fails.
 
-    No warning, print or log of it is heard, and no floating-point trouble counts as a failure.
+    Its errors, warnings, prints and logs are not shown, and floating-point errors do not count as
+    failures.
     """
     with silence():
         try:
@@ -165,12 +167,12 @@ def call_silently(function: Callable[[], Result]) -> Result | None:
 
 
 class SampleWeighting(NamedTuple):
-    """How a domain's records are weighted: q = cap min(1, sqrt(kappa_1 / l)), l = loss + offset.
+    """The weights of a domain's records: q = cap min(1, sqrt(kappa_1 / h)), h = loss + offset.
 
     Attributes:
-        cap: largest weight of a record, above 0.
-        kappa_1: above 0.
-        offset: at least 0; the discrepancy for the source.
+        cap: Largest weight of a record, above 0.
+        kappa_1: Penalty above 0; a record with a larger h has less than the largest weight.
+        offset: At least 0: the discrepancy for the source, 0 for the target.
     """
 
     cap: float
@@ -178,7 +180,7 @@ class SampleWeighting(NamedTuple):
     offset: float
 
     def gradient_bound(self, residual: float) -> float:
-        """A bound on q times the slope of the loss, for residuals up to this."""
+        """Return a bound on q times the slope of the loss, for residuals up to this one."""
         return 2 * self.cap * min(math.sqrt(self.kappa_1), residual)
 
 
@@ -186,9 +188,10 @@ class AdaptationProblem(NamedTuple):
     """Two domains whose records have been validated.
 
     Attributes:
-        source, target: their records.
-        bounds: of records and predictors.
-        private: which of the two gets noise, if there is any.
+        source: Records of the source.
+        target: Records of the target.
+        bounds: Bounds of records and predictors.
+        private: The domain that gets noise, if there is any.
     """
 
     source: Sample
@@ -212,12 +215,12 @@ class AdaptationProblem(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """How many records source and target have."""
+        """The numbers of source and target records."""
         return len(self.source.y), len(self.target.y)
 
     @property
     def columns(self) -> int:
-        """How many features they have."""
+        """The number of features."""
         return int(self.source.X.shape[1])
 
     @property
@@ -231,7 +234,7 @@ class AdaptationProblem(NamedTuple):
         return self.target if self.private == "source" else self.source
 
     def released_discrepancy(self, noise: Noise, delta: float, rng: Rng) -> float:
-        """The discrepancy with noise."""
+        """Release the discrepancy with noise."""
         return release_discrepancy(
             *self._data(),
             radius=self.bounds.radius,
@@ -243,7 +246,7 @@ class AdaptationProblem(NamedTuple):
         ).value
 
     def exact_discrepancy(self) -> float:
-        """The discrepancy without noise."""
+        """Compute the discrepancy without noise."""
         exact = discrepancy(
             *self._data(),
             radius=self.bounds.radius,
@@ -255,13 +258,13 @@ class AdaptationProblem(NamedTuple):
     def sample_weightings(
         self, alpha: float, kappa_1: float, discrepancy: float
     ) -> tuple[SampleWeighting, SampleWeighting]:
-        """How public and private records are weighted."""
+        """Return the weightings of the public and of the private records."""
         source = SampleWeighting(alpha / self.sizes[0], kappa_1, discrepancy)
         target = SampleWeighting((1 - alpha) / self.sizes[1], kappa_1, 0.0)
         return (target, source) if self.private == "source" else (source, target)
 
     def choose_alpha(self, alpha: float | None, discrepancy: float) -> float:
-        """The share of the source that was asked for, or what the discrepancy suggests."""
+        """Return the share of the source that was asked for, or that the discrepancy suggests."""
         if alpha is not None:
             return alpha
         return least_alpha(discrepancy, self.sizes, (self.bounds.radius, self.bounds.norm_bound))

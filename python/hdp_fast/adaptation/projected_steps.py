@@ -16,7 +16,7 @@ from .problem import ProblemBounds, SampleWeighting, ScaledRecords
 from .solver import minimize, second_moments
 
 DEFAULT_STEPS = 60
-# The least curvature, as a share of the greatest, and the least that counts as the greatest.
+# Least curvature as a share of the largest one, and least value of the largest one.
 _LEAST_SHARE, _LEAST = 1e-12, 1e-300
 
 
@@ -32,11 +32,11 @@ class ProjectedSteps:
     """Steps in a ball, of predictors (d,), or of (classes, d) as one vector.
 
     Attributes:
-        curvature: float64 (d,), above 0: assumed of the objective in each direction.
+        curvature: float64 (d,), above 0: the assumed curvature of the objective in each direction.
         directions: (d, d), orthonormal columns; None for the axes.
-        radius: of the ball.
-        initial_distance: if finite, the root of the sum of squared gradients, noise included,
-            divided by it is added to the curvature, as in AdaGrad, which protects against
+        radius: Radius of the ball.
+        initial_distance: If finite, sqrt(sum of squared gradients, noise included) /
+            initial_distance is added to the curvature, as in AdaGrad, which protects against
             underestimated curvature.
     """
 
@@ -48,12 +48,12 @@ class ProjectedSteps:
 
     @classmethod
     def with_length(cls, length: float, radius: float, d: int) -> Self:
-        """Steps of the same length in all directions."""
+        """Return steps of the same length in all directions."""
         return cls(np.full(d, 1 / length), None, radius)
 
     @classmethod
     def from_curvature(cls, curvature: Floats, radius: float) -> Self:
-        """Steps for an objective whose second derivative is at most this matrix, (d, d)."""
+        """Return steps for an objective whose second derivative is at most this matrix, (d, d)."""
         values, directions = np.linalg.eigh(curvature)
         # Directions of zero curvature have zero gradient up to noise: clamp the metric.
         return cls(values.clip(_LEAST_SHARE * max(values[-1], _LEAST)), directions, radius)
@@ -61,7 +61,7 @@ class ProjectedSteps:
     def with_noise(
         self, deviation: float, steps: int, coordinates: int, initial_distance: float
     ) -> Self:
-        """The best steps for noisy gradients and a start at this distance from the optimum.
+        """Return the best steps for noisy gradients and a start at this distance from the optimum.
 
         deviation: of the noise on each coordinate of each gradient.
         """
@@ -70,7 +70,7 @@ class ProjectedSteps:
         return dataclasses.replace(self, curvature=curvature, initial_distance=initial_distance)
 
     def step(self, w: Floats, gradient: Floats) -> Step:
-        """A step from w, and back into the ball if it leads out."""
+        """Take a step from w, and project its end into the ball."""
         start, slopes = self._to_eigenbasis(w), self._to_eigenbasis(gradient)
         self._squares = self._squares + slopes**2
         metric = self.curvature + np.sqrt(self._squares) / self.initial_distance
@@ -85,7 +85,7 @@ class ProjectedSteps:
 
 
 def project_in_metric(w: Floats, metric: Floats, radius: float) -> Floats:
-    """The point v of norm at most radius that has the least sum of metric (v - w)**2."""
+    """Return the point v of norm at most radius that has the least sum of `metric (v - w)**2`."""
     if np.linalg.norm(w) <= radius:
         return w
     _, point = move_to_sphere(metric * radius, metric * w, 0.0)
@@ -100,10 +100,11 @@ def noisy_descent(
     initial_distance: float,
     bar: Any,
 ) -> Floats:
-    """The mean of the iterates of noisy projected gradient descent, the t-th with weight t, (d,).
+    """Return the weighted mean of the iterates of noisy projected gradient descent, (d,).
 
-    The first is the best predictor for the public records alone. The curvature is taken as if the
-    private records had the public ones' second moments; adaptive steps correct for the rest.
+    The t-th iterate has a weight proportional to t. The descent starts from the best predictor for
+    the public records alone, which is no part of the mean. The curvature is taken as if the private
+    records had the public ones' second moments; adaptive steps correct for the rest.
     """
     records, public_weighting = public
     noisy_gradient, private_weighting = private

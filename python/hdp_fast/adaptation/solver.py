@@ -15,18 +15,18 @@ from .problem import SampleWeighting, ScaledRecords
 
 WeightedRecords = tuple[ScaledRecords, SampleWeighting]
 
-# Iterations end where one lowers the objective by no more than this share of it.
+# The iterations end when one lowers the objective by no more than this share of it.
 _RELATIVE_TOLERANCE = 1e-12
 _MOST_ITERATIONS = 1000
-# Directions whose eigenvalues are below this share of the largest count as empty of records:
-# nothing is learned there.
+# Directions whose eigenvalues are below this share of the largest count as free of records:
+# nothing is learned in them.
 _LEAST_EIGENVALUE = 1e-12
-# What the damping is divided by after an iteration that lowered the objective, and its least value.
+# The damping is divided by this after an iteration that lowered the objective; its least value.
 _DAMPING_FACTOR, _LEAST_DAMPING = 8.0, 1e-3
 
 
 def minimize(domains: Sequence[WeightedRecords], radius: float) -> Floats:
-    """The predictor of norm at most radius with the least objective, (d,). Not private.
+    """Return the predictor of norm at most radius with the least objective, (d,). Not private.
 
     The objective is convex. Each iteration minimizes a quadratic model of it. The majorizer
     (damping 1) guarantees descent but converges slowly where many records lose weight; the Newton
@@ -51,17 +51,17 @@ def minimize(domains: Sequence[WeightedRecords], radius: float) -> Floats:
 
 
 def evaluate_objective(domains: Sequence[WeightedRecords], w: Floats) -> float:
-    """The objective of all domains, up to a constant."""
+    """Return the objective of all domains, up to a constant."""
     return sum(evaluate(records, w, weighting).objective for records, weighting in domains)
 
 
 def majorize_minimize_step(
     domains: Sequence[WeightedRecords], w: Floats, radius: float, damping: float = 1.0
 ) -> Floats:
-    """The minimum in the ball of a quadratic that touches the objective at w.
+    """Return the minimum in the ball of a quadratic that touches the objective at w.
 
-    damping: 1 for the quadratic that is nowhere below the objective, that of the weights that are
-    best for w; 0 for that of its second derivative.
+    damping: 1 for a quadratic that is nowhere below the objective, the objective at the weights
+    that are best for w; 0 for the quadratic of its second derivative.
     """
     d = len(w)
     curvature, right_side = np.zeros((d, d)), np.zeros(d)
@@ -79,14 +79,14 @@ def majorize_minimize_step(
 def _half_quadratic(
     records: ScaledRecords, w: Floats, weighting: SampleWeighting, damping: float
 ) -> tuple[Floats, Floats]:
-    """Half the model Hessian of a domain at w, and half its gradient."""
+    """Return half the model Hessian of a domain at w, and half its gradient."""
     d = len(w)
     hessian, gradient = np.zeros((d, d)), np.zeros(d)
     for X, y in _blocks(records):
         residuals = X @ w - y
         losses = residuals**2 + weighting.offset
         shares = np.sqrt(weighting.kappa_1 / np.maximum(losses, weighting.kappa_1))
-        # The derivative of share * residual: 1 up to kappa_1.
+        # The derivative of share * residual; it is 1 for losses up to kappa_1.
         newton = np.where(shares < 1, shares * (weighting.offset / np.maximum(losses, LEAST)), 1.0)
         hessian += (X.T * (weighting.cap * (damping * shares + (1 - damping) * newton))) @ X
         gradient += (weighting.cap * shares * residuals) @ X
@@ -94,7 +94,7 @@ def _half_quadratic(
 
 
 def second_moments(records: ScaledRecords, cap: float) -> Floats:
-    """The sum of cap x x', (d, d)."""
+    """Return the sum of cap x x', (d, d)."""
     d = records.X.shape[1]
     return sum((cap * (X.T @ X) for X, _ in _blocks(records)), np.zeros((d, d)))
 
@@ -106,5 +106,5 @@ def _blocks(records: ScaledRecords) -> Iterator[tuple[Floats, Floats]]:
 
 
 def project_to_ball(w: Floats, radius: float) -> Floats:
-    """The nearest predictor of norm at most radius."""
+    """Return the nearest predictor of norm at most radius."""
     return w * (radius / max(radius, float(np.linalg.norm(w))))

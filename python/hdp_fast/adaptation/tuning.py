@@ -1,4 +1,4 @@
-"""Hyperparameters by private selection, whose cost is part of the guarantee."""
+"""Choice of hyperparameters by private selection, whose cost is part of the guarantee."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Method = Literal["private_selection", "not_private"]
 _Data = tuple[Any, Any, Any, Any]
 
 _METHODS = ("private_selection", "not_private")
-# Parameters that tuning must not change, since the guarantee depends on them.
+# The guarantee depends on these parameters: tuning must not change them.
 _FIXED = ("epsilon", "delta", "numerics", "private", "random_state", "budget", "feature_map")
 _ORDERS = tuple(1 + 10 ** (exponent / 20) for exponent in range(-40, 101))
 _UNITS = 1 << 20
@@ -47,15 +47,29 @@ _RECORD_PARAMETERS = ("norm_bound", "loss", "classes", "mu")
 
 @dataclass(frozen=True, eq=False)
 class TuningResult:
-    """What tuning chose.
+    """The parameters that tuning chose, and the estimator that was fitted with them.
 
     Attributes:
-        estimator: fitted, with the record of the whole tuning.
-        parameters: those of the grid that it has.
-        score: its mean loss on the validation records, in [0, 1]: the squared error of labels in
-            [-1, 1] as a share of 4, or the share of errors. Where they are private it has noise,
-            which may take it beyond either end.
-        record: what protects the private records; None where nothing does.
+        estimator: The fitted estimator. It has the epsilon and delta of the whole tuning, and its
+            record.
+        parameters: The chosen values, by name of the grid.
+        score: Mean loss on the validation records: the squared error of labels in [-1, 1] divided
+            by 4, or the share of errors. It lies in [0, 1], but the noise that private validation
+            records get may take it beyond either end.
+        record: The PrivacyRecord of the private records; None if epsilon = math.inf. With
+            method="not_private" it is the record of the chosen fit alone, and its mechanism ends in
+            "NO GUARANTEE".
+
+    Examples:
+        >>> import math
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import ConvexAdaptation, tune
+        >>> X = np.linspace(-1, 1, 200)[:, None]
+        >>> data = X, 0.2 * X[:, 0], X, 0.9 * X[:, 0]
+        >>> model = ConvexAdaptation(epsilon=math.inf, alpha=0.1)
+        >>> result = tune(model, {"radius": [0.5, 1.5]}, *data)
+        >>> result.parameters, result.score < 0.001, result.record
+        ({'radius': 1.5}, True, None)
     """
 
     estimator: Tunable
@@ -64,14 +78,13 @@ class TuningResult:
     record: PrivacyRecord | None
 
     def to_json(self) -> str:
-        """The choice as a JSON object: parameters, score, record and the estimator.
+        """Returns the choice as a JSON object: parameters, score, record and the estimator.
 
-        Of the estimator these are kind, coef, alpha, discrepancy, noise, feature_names and those
-        of its parameters that are numbers or texts, but for random_state.
+        The estimator is described by kind, coef, alpha, discrepancy, noise and feature_names, and
+        by those of its parameters that are numbers or texts, except random_state.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The JSON text.
         """
         fitted = self.estimator
         kept: dict[str, Any] = {
@@ -86,7 +99,7 @@ class TuningResult:
 
 
 class _Split(NamedTuple):
-    """Records to learn from, and those of the target for validation."""
+    """Records to learn from, and the target's records for validation."""
 
     training: _Data
     X: NDArray[Any]
@@ -94,19 +107,38 @@ class _Split(NamedTuple):
 
 
 def selection_epsilon(rho: float, *, trials: float, delta: float) -> float:
-    """The epsilon at delta of the best of a geometric number of trials, each rho-zCDP.
+    """Computes the epsilon at delta of the best of a geometric number of trials, each rho-zCDP.
 
-    rho: above 0. trials: their mean number, above 1. delta: strictly between 0 and 1.
+    With g = 1 / trials the number K of trials has `Pr[K = k] = g (1 - g)**(k - 1)`. At every order
+    a > 1 the Renyi divergence is at most
+    `rho a + 2 (2 sqrt(rho ln trials) - rho) + ln(trials) / (a - 1)`. The second term is that of the
+    theorem at its best second order, sqrt(ln(trials) / rho), or 2 ln(trials), at order 1, where
+    that best order is below 1.
 
-    With g = 1 / trials the number K has Pr[K = k] = g (1 - g)**(k - 1), and at every order a > 1
-    the Renyi divergence is at most rho a + 2 (2 sqrt(rho ln trials) - rho) + ln(trials) / (a - 1):
-    the second term of the theorem at its best second order, sqrt(ln(trials) / rho), or at order 1,
-    2 ln trials, where that is below 1.
+    Args:
+        rho: The zCDP parameter of each trial, finite and above 0.
+        trials: Mean number of trials, in (1, 1e9].
+        delta: Privacy parameter in (0, 1).
 
-    Guarantee: releasing the best trial, and not how many there were, is (epsilon, delta)-DP.
-    Raises: ParameterError.
-    Cost: constant.
-    Source: Papernot and Steinke 2022, Theorem 2 with eta = 1.
+    Returns:
+        The epsilon, at least 0.
+
+    Raises:
+        ParameterError: An argument is out of range.
+
+    Guarantee:
+        To release the best trial, and not the number of trials, is (epsilon, delta)-DP.
+
+    Source:
+        Papernot and Steinke 2022, Theorem 2 with eta = 1.
+
+    Examples:
+        >>> from hdp_fast.accounting import zcdp_epsilon
+        >>> from hdp_fast.adaptation import selection_epsilon
+        >>> print(f"one trial: {zcdp_epsilon(0.02, delta=1e-6):.2f}")
+        one trial: 0.90
+        >>> print(f"best of 20 on average: {selection_epsilon(0.02, trials=20, delta=1e-6):.2f}")
+        best of 20 on average: 1.96
     """
     spent, failing = accounting.ZCDP(rho).rho, probability("delta", delta)
     many = math.log(_validate_trials(trials))
@@ -129,30 +161,72 @@ def tune(
     validation: float = 0.2,
     progress: bool = False,
 ) -> TuningResult:
-    """Choose hyperparameters on a part of the target that is not learned from.
+    """Chooses hyperparameters on a part of the target that is not learned from.
 
-    estimator: ConvexAdaptation, or NonConvexAdaptation without a callable; its epsilon and delta
-    are what the whole tuning promises, its budget is charged once. grid: names of parameters and
-    public values to try, in any combination. X_source (m, d), y_source (m,), X_target (n, d),
-    y_target (n,): as fit takes them, n at least 2; all of them are validated before they are split,
-    and those for validation are projected as fit projects private records. method:
-    "private_selection" tries a random number of random combinations, and returns the best;
-    "not_private" tries all, each at the estimator's epsilon, and scores them without noise. trials:
-    mean number of trials, above 1; None means twice the number of combinations. validation: share
-    of the target, in (0, 1), chosen by public coins. progress: show a bar (tqdm) over the
-    combinations; refused for private selection, whose number of trials must not be seen. Warns with
-    UtilityWarning of a delta above 1 / n, and of a chosen alpha_ near 1 or a score that is no
-    better than some constant's.
+    tune holds out a share of the target for validation, drawn independently of the values of the
+    records. Each trial fits the estimator with one combination of the grid on the rest and computes
+    its mean loss on the validation records. The trial of least loss is returned. Where epsilon =
+    math.inf, all combinations are tried, whatever the method.
 
-    Guarantee: "private_selection" is (epsilon, delta)-DP for the private records under replace_one:
-        each trial is rho-zCDP, since a record is used for either learning or validation, with the
-        largest rho at which selection_epsilon is at most epsilon. How many trials there were is not
-        released, and must not be seen; running time shows it. "not_private" has no guarantee, and
-        its record says so.
-    Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then, unless the noise
-        of a combination is beyond what is drawn.
-    Cost: `trials` fits on average, or one for each combination.
-    Source: Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2.
+    tune warns with a UtilityWarning where private selection has a delta above 1 / n for n private
+    records, where the chosen `alpha_` is suggested by the discrepancy and near 1, and where the
+    score is no better than that of some constant.
+
+    Args:
+        estimator: A ConvexAdaptation, or a NonConvexAdaptation whose loss is no callable. Its
+            epsilon and delta are those of the whole tuning, and its budget is charged once.
+        grid: Names of parameters, each with a sequence of public values; every combination is a
+            candidate, at most `2**20` of them. Parameters that the guarantee depends on can't be
+            tuned: epsilon, delta, numerics, private, random_state, budget and feature_map.
+        X_source: Records of the source, finite real numbers of shape (m, d), or what feature_map
+            takes.
+        y_source: Labels of the source, shape (m,), as fit takes them.
+        X_target: Records of the target, finite real numbers of shape (n, d), n at least 2. All
+            records are validated before the split. Validation records are projected as fit projects
+            private records.
+        y_target: Labels of the target, shape (n,), as fit takes them.
+        method: "private_selection" tries a random number of random combinations. "not_private"
+            tries each combination once, at the estimator's epsilon, and scores it without noise.
+        trials: Mean number of trials of "private_selection", in (1, 1e9]. None takes twice the
+            number of combinations.
+        validation: Share of the target for validation, in (0, 1).
+        progress: Whether to show a bar (tqdm) over the combinations. It is refused for private
+            selection, whose number of trials must not be seen.
+
+    Returns:
+        The best trial.
+
+    Raises:
+        ShapeError: An array has another shape than described, or the target has one record.
+        ParameterError: A parameter or the grid is out of range, the records are refused by fit,
+            epsilon is so small that nothing is left for each trial, progress is wanted of private
+            selection, or a budget comes without private selection.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+        ImportError: progress is True and tqdm is not installed.
+
+    Guarantee:
+        "private_selection" is (epsilon, delta)-DP for the private records under "replace_one". Each
+        trial is rho-zCDP, since a record is used either for learning or for validation, with the
+        largest rho at which selection_epsilon is at most epsilon. The number of trials is not
+        released and must not be seen; the running time shows it. No budget is spent where tune
+        raises, unless a combination needs more noise than can be drawn. "not_private" has no
+        guarantee, and its record says so.
+
+    Cost:
+        `trials` fits on average, or one for each combination.
+
+    Source:
+        Liu and Talwar 2019; Papernot and Steinke 2022, Theorem 2.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import ConvexAdaptation, tune
+        >>> X = np.linspace(-1, 1, 1_000)[:, None]
+        >>> data = X, 0.2 * X[:, 0], X, 0.9 * X[:, 0]
+        >>> model = ConvexAdaptation(epsilon=4, steps=10)
+        >>> result = tune(model, {"kappa_1": [0.01, 1.0]}, *data)  # protects the target
+        >>> result.parameters["kappa_1"] in (0.01, 1.0), result.record.epsilon
+        (True, 4.0)
     """
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
@@ -195,7 +269,7 @@ def tune(
 
 
 def _note_utility(best: TuningResult) -> None:
-    """Say of what is released that it is of little use; the other trials are not."""
+    """Note where the released choice is of little use; the other trials are not released."""
     if best.estimator.alpha is None:
         note_share(best.estimator.alpha_)
     loss, classes = best.estimator.loss, getattr(best.estimator, "classes", 2)
@@ -203,7 +277,7 @@ def _note_utility(best: TuningResult) -> None:
 
 
 def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
-    """All combinations of parameters, validated as by fit."""
+    """Return all combinations of parameters, validated as by fit."""
     if not isinstance(estimator, ConvexAdaptation | NonConvexAdaptation):
         refuse("estimator", estimator, "it must be a ConvexAdaptation or a NonConvexAdaptation")
     if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
@@ -247,7 +321,7 @@ def _validate_data(
     X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
-    # As many as there will be to learn from: some rules depend on the number.
+    # Some rules depend on the number of records that there will be to learn from.
     held_out = _count_held_out(share, len(X))
     data = X_source, y_source, X[held_out:], y[held_out:]
     for kind in kinds:
@@ -256,7 +330,7 @@ def _validate_data(
 
 
 def _representatives(estimator: Tunable, candidates: Sequence[Mapping[str, Any]]) -> list[Tunable]:
-    """An estimator for each combination of the parameters that records can be refused for."""
+    """Return an estimator for each combination of the parameters that may refuse records."""
     kinds: dict[str, Tunable] = {}
     for parameters in candidates:
         candidate = _with_parameters(estimator, parameters)
@@ -266,7 +340,7 @@ def _representatives(estimator: Tunable, candidates: Sequence[Mapping[str, Any]]
 
 
 def _count_held_out(share: float, n: int) -> int:
-    """How many of n records are held out for validation."""
+    """Return how many of n records are held out for validation."""
     return min(max(round(share * n), 1), n - 1)
 
 
@@ -278,7 +352,7 @@ def _split(data: _Data, share: float, rng: Rng) -> _Split:
 
 
 def _calibrate_trial(privacy: Privacy, mean: float) -> Privacy:
-    """The promise of each trial with which the whole tuning keeps its own."""
+    """Return the privacy of each trial with which the whole tuning keeps its own."""
 
     def composed_epsilon(epsilon: float) -> float:
         mu = privacy._replace(epsilon=epsilon).mu()
@@ -305,7 +379,7 @@ def _select_privately(
     stop: float,
     rng: Rng,
 ) -> TuningResult:
-    """The best of a geometric number of trials."""
+    """Return the best of a geometric number of trials."""
     best: TuningResult | None = None
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
@@ -329,7 +403,7 @@ def _tune_without_privacy(
     rng: Rng,
     bar: Any,
 ) -> TuningResult:
-    """The best of all candidates, scored without noise."""
+    """Return the best of all candidates, scored without noise."""
     if estimator.budget is not None:
         raise ParameterError("budget is given, but only private tuning can be charged to one")
     results = []
@@ -346,7 +420,7 @@ def _tune_without_privacy(
 
 
 def _trial_parameters(rng: Rng) -> dict[str, Any]:
-    """The parameters that a trial does not take over: its source is mapped already."""
+    """Return the parameters that a trial has for itself: its source is mapped already."""
     return {"random_state": rng, "feature_map": None}
 
 
@@ -359,7 +433,7 @@ def _restore(fitted: Tunable, estimator: Tunable) -> Tunable:
 
 
 def _score(fitted: Tunable, split: _Split, noise: Noise | None, rng: Rng) -> float:
-    """The mean loss in [0, 1] on the validation records, with noise."""
+    """Return the mean loss in [0, 1] on the validation records, with noise."""
     losses = _losses(fitted, split.X, split.y)
     if noise is None:
         return float(losses.mean())
@@ -368,7 +442,7 @@ def _score(fitted: Tunable, split: _Split, noise: Noise | None, rng: Rng) -> flo
 
 
 def _losses(fitted: Tunable, X: NDArray[Any], y: NDArray[Any]) -> Floats:
-    """The loss of each record, clipped to [0, 1]; 1 where it is not finite."""
+    """Return the loss of each record, clipped to [0, 1], and 1 where it is not finite."""
     predicted = fitted.predict(X)
     if fitted.loss == "squared":
         residuals = np.clip(predicted, -1, 1) - np.clip(y.astype(np.float64), -1, 1)

@@ -41,7 +41,7 @@ clipped, private labels too; public labels must keep them. What comes out is the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
 label, or at least 0 for label 1."""
 _Learner = ConvexAdaptation | NonConvexAdaptation
-# Estimator and name of the penalty of each loss: above it a record weighs less.
+# For each loss the estimator, and its penalty: records whose loss exceeds it weigh less.
 _LOSSES: dict[str, tuple[type[_Learner], str]] = {
     "squared": (ConvexAdaptation, "kappa_1"),
     "logistic": (NonConvexAdaptation, "lambda_1"),
@@ -51,7 +51,7 @@ _RADIUS = 4.0
 
 
 def add_adapt(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hdp-fast adapt."""
+    """Adds the arguments of hdp-fast adapt."""
     parser.description = _TEXT
     add = parser.add_argument
     add("source", type=Path, metavar="SOURCE", help=FILE_HELP)
@@ -114,7 +114,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
 
 
 def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
-    """Which file is protected, and a note if it is the larger one, where records cost nothing."""
+    """Prints which file is protected, with a note if it is a target larger than the source."""
     files_by_role = dict(
         zip(("source", "target"), (arguments.source, arguments.target), strict=True)
     )
@@ -132,7 +132,7 @@ def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
 
 
 def _make_learner(arguments: argparse.Namespace) -> _Learner:
-    """The estimator; refuses wrong flags before any file is read."""
+    """Makes the estimator; wrong flags are refused before any file is read."""
     kind, penalty = _LOSSES[arguments.loss]
     parameters: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
     # Flags that are left out take the estimator's defaults.
@@ -182,7 +182,7 @@ def _read_records(
 
 
 def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> None:
-    """Refuse public labels that are beyond their bounds, or all alike: nobody is protected here."""
+    """Refuses public labels, which nothing protects, beyond their bounds or all alike."""
     where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
         if domain == "source" and len(np.unique(labels)) == 1:

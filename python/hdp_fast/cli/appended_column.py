@@ -1,4 +1,4 @@
-"""A public table's file with one more column; everything else in it stays as it was."""
+"""A copy of a public table's file with one more column; everything else stays as it was."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _to_text(content: bytes, name: str, delimiter: str) -> Append:
 
 
 def _records(text: str, delimiter: str) -> Iterator[tuple[str, bool]]:
-    """Each record as it stands, line breaks and all, and whether there is anything in it."""
+    """Yields each record as it stands, line breaks included, and whether it has any field."""
     lines: list[str] = []
 
     def note_lines() -> Iterator[str]:

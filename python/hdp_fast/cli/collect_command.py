@@ -1,4 +1,4 @@
-"""The commands hdp-fast local question, randomize and collect: devices, and who asks them."""
+"""The commands hdp-fast local question, randomize and collect, for devices and who asks them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ the lines, and --merge takes it for them, duplicates across files included."""
 
 
 _LINES = "file of lines"
-# Of the ends of an interval that were computed from places in [0, 1].
+# The rounding error of the ends of an interval that were computed from places in [0, 1].
 _ROUNDING = 1e-9
 
 
 def add_mean(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that describe a question about a mean."""
+    """Adds the arguments that describe a question about a mean."""
     add = parser.add_argument
     add("--low", type=float, required=True, help="least number; a smaller one counts as it")
     add("--high", type=float, required=True, help="greatest number, public like --low")
@@ -64,7 +64,7 @@ def add_mean(parser: argparse.ArgumentParser) -> None:
 
 
 def add_frequency(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that describe a question about frequencies."""
+    """Adds the arguments that describe a question about frequencies."""
     add = parser.add_argument
     values = parser.add_mutually_exclusive_group(required=True)
     values.add_argument("--categories", metavar="A,B,...", help="all texts there are")
@@ -79,21 +79,22 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
 
 
 def mean_of(name: str, arguments: argparse.Namespace) -> Question:
-    """The question of that name which the arguments of add_mean describe."""
+    """The question of that name, described by the arguments of `add_mean`."""
     names = ("randomizer", "epsilon", "delta", "low", "high", "beta")
     return mean_question(name, **{key: getattr(arguments, key) for key in names})
 
 
 def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
-    """The question of that name which the arguments of add_frequency describe."""
+    """The question of that name, described by the arguments of `add_frequency`."""
     names = ("randomizer", "epsilon", "categories", "k")
     return frequency_question(name, **{key: getattr(arguments, key) for key in names})
 
 
 def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path | None) -> None:
-    """Write a figure of the estimate, where one is asked for and there are reports.
+    """Writes a figure of the estimate, if one is asked for and there are reports.
 
-    Raises: ParameterError when it can't be written.
+    Raises:
+        ParameterError: The figure cannot be written.
     """
     if place is None or not aggregate.reports:
         return
@@ -104,7 +105,7 @@ def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path |
 
 
 def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
-    """The estimate from reports, and an interval that may fail with probability beta."""
+    """The estimate from reports, and an interval that fails with probability at most beta."""
     if not aggregate.reports:
         return {"beta": beta}
     if isinstance(aggregate, FrequencyAggregate):
@@ -121,7 +122,7 @@ def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
 
 
 def _note_no_knowledge(aggregate: Aggregate, what: str, width: float, beta: float) -> None:
-    """Say that an interval holds every possible value, and how many reports would tell more."""
+    """Warns that an interval holds every possible value, and says how many reports would help."""
     randomizer, within = aggregate.randomizer, width / 10
     have = f"{aggregate.reports:,} reports at epsilon = {randomizer.epsilon:g} tell nothing"
     try:
@@ -133,7 +134,7 @@ def _note_no_knowledge(aggregate: Aggregate, what: str, width: float, beta: floa
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of hdp-fast local question."""
+    """Adds the arguments of hdp-fast local question."""
     parser.description = _QUESTION_TEXT
     kinds = parser.add_subparsers(required=True, metavar="KIND")
     for kind, text, add_options, make in (
@@ -148,7 +149,7 @@ def add_question(parser: argparse.ArgumentParser) -> None:
 
 
 def add_randomize(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of hdp-fast local randomize."""
+    """Adds the arguments of hdp-fast local randomize."""
     parser.description = _RANDOMIZE_TEXT
     add = parser.add_argument
     value_help = (
@@ -163,7 +164,7 @@ def add_randomize(parser: argparse.ArgumentParser) -> None:
 
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of hdp-fast local collect."""
+    """Adds the arguments of hdp-fast local collect."""
     parser.description = _COLLECT_TEXT
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="lines; - is the standard input")
@@ -273,7 +274,7 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
 
 
 def _describe_failure(collection: Collection) -> str:
-    """Why there is no estimate, and what would help."""
+    """Says why there is no estimate, and what would help."""
     counts = collection.counts()
     if not counts["lines"]:
         return "0 lines were read, so there is no estimate: give files that devices' lines are in"

@@ -44,15 +44,19 @@ Command = Callable[[argparse.Namespace], ExitCode | None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command of hdp-fast.
+    """Runs one command of hdp-fast.
 
-    argv: the arguments, sys.argv[1:] when None.
-    Returns the exit code, one of ExitCode: what went wrong is one line on the error stream, and so
-    is each note on a result of no use, which --strict turns into exit code 1.
+    What went wrong is one line on the error stream. So is each note on a result of no use, which
+    --strict turns into exit code 1.
 
-    Raises: SystemExit(0) after --help and --version.
-    Cost: the command's.
-    Source: none.
+    Args:
+        argv: The arguments; None takes sys.argv[1:].
+
+    Returns:
+        The exit code, one of ExitCode.
+
+    Raises:
+        SystemExit: --help or --version was asked for; its code is 0.
     """
     manners = make_manners()
     with collect_notes() as notes:
@@ -70,7 +74,7 @@ def _run_safely(argv: Sequence[str] | None, manners: argparse.Namespace) -> Exit
         complain("error: data must fit into memory")
         return code_of(error)
     except BrokenPipeError:
-        # Whoever read our output has had enough.
+        # The reader of the output has stopped reading.
         return ExitCode.DONE
     except (HdpFastError, ImportError, OSError) as error:
         # An ImportError names the extra to install.
@@ -88,7 +92,7 @@ def _run_safely(argv: Sequence[str] | None, manners: argparse.Namespace) -> Exit
 def _run(argv: Sequence[str] | None, manners: argparse.Namespace) -> ExitCode:
     arguments = _parser().parse_args(argv, manners)
     if sys.stdout is None and getattr(arguments, "output", None) is None:
-        # Before the run: a result that nobody sees would cost as much.
+        # Checked before the run: a result that nobody sees would cost as much.
         raise ParameterError("the standard output is closed, but results are printed there")
     command: Command = arguments.command
     with progress.hide() if arguments.quiet else nullcontext():

@@ -1,4 +1,4 @@
-"""Learners by name, for members that are trained from the command line."""
+"""Learners by name, for ensembles whose members are trained from the command line."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ RULE = f"{', '.join(_KNOWN)}, or a class as package.module.Class"
 
 
 def check_name(name: str) -> None:
-    """Refuse what is neither a name nor like a class; nothing is imported.
+    """Refuses what is neither a known name nor the dotted path of a class; nothing is imported.
 
-    Raises: ParameterError that lists the names.
+    Raises:
+        ParameterError: The name is refused; the error lists the known names.
     """
     if name not in _KNOWN and "." not in name.strip("."):
         refuse("--estimator", name, f"it must be one of {RULE}")
 
 
 def estimator(name: str) -> Any:
-    """An untrained classifier; a class of the caller's own is called without arguments.
+    """Makes an untrained classifier; a class of the caller's own is called without arguments.
 
     Nothing but a class with fit and predict is called.
 
-    Raises: as check_name; ParameterError; ImportError without scikit-learn, for one of the names.
+    Raises:
+        ParameterError: The name is refused by `check_name`, or its class cannot be imported or
+            made, or has no fit and predict.
+        ImportError: The name needs scikit-learn, which is not installed.
     """
     check_name(name)
     if name in _KNOWN:

@@ -1,4 +1,4 @@
-"""How commands end: the exit codes, and what stands on the error stream."""
+"""How commands end: their exit codes, and what stands on the error stream."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from ..exceptions import (
 
 
 class ExitCode(IntEnum):
-    """What a pipeline can tell of a command.
+    """The exit codes, by which a pipeline knows how a command ended.
 
     Attributes:
-        DONE: it ran, and its result stands.
-        NOTHING_USEFUL: it ran, but released nothing, or nothing useful.
-        BAD_INPUT: an argument or a file is wrong; nothing was spent.
-        REFUSED: the budget, or the number of records or agents, does not allow it.
-        UNEXPECTED: a defect of this package.
-        INTERRUPTED: Ctrl-C.
+        DONE: The command ran, and its result stands.
+        NOTHING_USEFUL: It ran, but released nothing useful; or --strict was passed, and there was
+            a note.
+        BAD_INPUT: An argument or a file is wrong, or cannot be written. Nothing was spent, unless
+            the error says so.
+        REFUSED: The budget, or the number of records or agents, does not allow it.
+        UNEXPECTED: The package has a defect.
+        INTERRUPTED: The user pressed Ctrl-C.
     """
 
     DONE = 0
@@ -41,14 +43,14 @@ _MEANINGS = {
     ExitCode.DONE: "done",
     ExitCode.NOTHING_USEFUL: "it ran, but released nothing useful; or --strict and a note",
     ExitCode.BAD_INPUT: "an argument or a file is wrong, or cannot be written",
-    ExitCode.REFUSED: "refused by the budget, or by too few records or agents; nothing was spent",
+    ExitCode.REFUSED: "refused by the budget, or by too few records or agents",
     ExitCode.UNEXPECTED: "a defect of hdp-fast; please report its one line, which holds no values",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the line says what was spent and written",
 }
 
 
 def describe_codes() -> str:
-    """One line for each exit code."""
+    """A text with one line for each exit code."""
     return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in _MEANINGS.items())
 
 
@@ -62,7 +64,7 @@ def code_of(error: BaseException) -> ExitCode:
 
 
 def describe_defect(error: BaseException) -> str:
-    """One line on a defect, without any value: the text of the error might be private."""
+    """One line on a defect, without the text of the error, which might be private."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{last.filename.rsplit('hdp_fast', 1)[-1].lstrip('/')}:{last.lineno}"
     return f"unexpected {type(error).__name__} at {place}; please report it with this line"
@@ -70,7 +72,7 @@ def describe_defect(error: BaseException) -> str:
 
 @contextmanager
 def collect_notes() -> Iterator[list[str]]:
-    """What is said of results inside, each once; other warnings go where they went."""
+    """Collects the notes on results, each once; other warnings are shown as usual."""
     notes: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("always", UtilityWarning)

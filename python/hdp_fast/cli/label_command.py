@@ -241,8 +241,9 @@ def _train(
 
 
 def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
-    """Raises: ParameterError where the label stands in the other file."""
-    if task.label not in private.columns:
+    """Refuses files of which only the label stands in the other one."""
+    others = task.schema.columns.keys() - {task.label}
+    if task.label not in private.columns and others <= private.columns.keys():
         files = f"PRIVATE, {arguments.private}, has none, while PUBLIC, {arguments.public}, has one"
         refuse("column", task.label, f"{files}: are the two swapped?")
 

@@ -1,4 +1,4 @@
-"""The commands hdp-fast local: simulations of agents, and a client and a collector of real ones."""
+"""The commands hdp-fast local: simulations of agents, and client and collector of real ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ concept is compared with it. Privacy: each agent answers one question by randomi
 
 
 def add_local(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of hdp-fast local."""
+    """Adds the commands of hdp-fast local."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_estimate(commands.add_parser("estimate", help="a mean, from simulated agents"))
     _add_frequency(commands.add_parser("frequency", help="frequencies, from simulated agents"))
@@ -133,7 +133,7 @@ def _column(arguments: argparse.Namespace) -> Column:
     if arguments.column is not None:
         return table.column(arguments.column)
     if len(table.columns) > 1:
-        # Not their names: the first line of a file without a header is somebody's.
+        # The error does not name them: without a header the first line is a record.
         count = f"{arguments.values} has {len(table.columns)} columns"
         raise ShapeError(f"--column must be given: {count}")
     (column,) = table.columns.values()

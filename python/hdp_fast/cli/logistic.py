@@ -1,4 +1,4 @@
-"""Logistic regression of scikit-learn as a learner whose hypotheses JSON can carry. Not private."""
+"""Logistic regression of scikit-learn, as a learner whose hypotheses fit into JSON. Not private."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from .. import learners
 class LogisticLearner:
     """Learns halfspaces for SubsampleTestReweigh without privacy.
 
-    options: arguments of sklearn.linear_model.LogisticRegression.
+    The options are arguments of sklearn.linear_model.LogisticRegression.
 
-    Raises: ImportError naming the extra when scikit-learn is not installed.
+    Raises:
+        ImportError: scikit-learn is not installed; the error names the extra.
     """
 
     def __init__(self, **options: Any):
@@ -31,7 +32,7 @@ class LogisticLearner:
     def learn(
         self, X: NDArray[Any], y: NDArray[np.uint8], *, random_state: object = None
     ) -> Halfspace:
-        """The halfspace {x : P(label 1 | x) >= 1/2}, with the model's own coefficients."""
+        """Learns the halfspace {x : P(label 1 | x) >= 1/2}, with the coefficients of the model."""
         if y.min() == y.max():
             # The model needs two classes; at this bias the other has probability 1 / (m + 2).
             weights, bias = np.zeros(X.shape[1]), float(np.log(len(y) + 1)) * (1 if y[0] else -1)
@@ -41,7 +42,7 @@ class LogisticLearner:
         return self.restore({"kind": "halfspace", "weights": weights.tolist(), "bias": bias})
 
     def restore(self, hypothesis: dict[str, Any]) -> Halfspace:
-        """The halfspace of this description."""
+        """Restores a halfspace from its description."""
         return Halfspace(hypothesis)
 
 
@@ -50,17 +51,17 @@ class Halfspace:
     """A halfspace that LogisticLearner learned.
 
     Attributes:
-        hypothesis: its description.
+        hypothesis: Its description.
     """
 
     hypothesis: dict[str, Any]
 
     def predict(self, X: NDArray[Any], /) -> NDArray[np.uint8]:
-        """1 where label 1 is at least as likely as 0."""
+        """Predicts 1 where label 1 is at least as likely as 0."""
         return learners.predictor(self.hypothesis)(X)
 
     def probabilities(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """How likely label 1 is, by the model."""
+        """The probabilities of label 1 by the model."""
         scores = X @ np.array(self.hypothesis["weights"]) + self.hypothesis["bias"]
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-scores))
         return probabilities

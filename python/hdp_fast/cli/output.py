@@ -20,39 +20,43 @@ from ..record import PrivacyRecord
 
 
 def record_of(record: PrivacyRecord | None) -> Any:
-    """A record as JSON carries it."""
+    """A privacy record as a dict for JSON."""
     return None if record is None else json.loads(record.to_json())
 
 
 def is_standard(path: Path | None) -> bool:
-    """Whether a file is -, the standard output."""
+    """Whether a path is "-", the standard output."""
     return path is not None and str(path) == "-"
 
 
 def settle_output(arguments: argparse.Namespace) -> None:
-    """Make an --output of - what it means for a result: JSON that is printed."""
+    """Settles what an --output of "-" means for a result: JSON that is printed."""
     if is_standard(arguments.output):
         arguments.output, arguments.json = None, True
 
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option of verbs whose result can be drawn."""
+    """Adds the option of verbs whose result can be drawn."""
     parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what} as .png")
 
 
 def check_output(arguments: argparse.Namespace) -> None:
-    """Settle an --output, and refuse it as check_outputs does, and a --plot with it."""
+    """Settles an --output, and refuses it, and a --plot, as `check_outputs` does."""
     settle_output(arguments)
     check_outputs(arguments, [arguments.output, getattr(arguments, "plot", None)])
 
 
 def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -> None:
-    """Refuse outputs that can't be written, that are inputs, or that are there without --force.
+    """Refuses outputs that cannot be written, that are inputs, or that exist without --force.
 
-    Before the run: a private result that can't be written has spent its epsilon all the same, and
-    one that is there has been paid for. So it is with a --plot where nothing can be drawn.
+    This is checked before the run. A private result that cannot be written has spent its epsilon
+    all the same, and a result in an existing file has been paid for. The same holds for a --plot
+    where nothing can be drawn.
 
-    Raises: ParameterError; ImportError naming the extra for figures.
+    Raises:
+        ParameterError: An output is refused.
+        ImportError: A figure is asked for and matplotlib is not installed; the error names the
+            extra.
     """
     outputs = [path for path in paths if path is not None]
     others = [path for path in vars(arguments).values() if isinstance(path, Path)]
@@ -74,14 +78,14 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
 
 
 class Watch:
-    """Tells of files which of them have been written since it was made, replaced ones included."""
+    """Finds out which files have been written since it was made, replaced files included."""
 
     def __init__(self, paths: Iterable[Path | None]) -> None:
-        """Note what is there."""
+        """Notes the state of the files."""
         self._before = {path: _inode(path) for path in paths if path is not None}
 
     def describe(self) -> list[str]:
-        """Which of the files are written, in words."""
+        """Says which of the files have been written."""
         return [
             f"{path} is {'not ' if _inode(path) in (None, before) else ''}written"
             for path, before in self._before.items()
@@ -89,7 +93,7 @@ class Watch:
 
 
 def _inode(path: Path) -> int | None:
-    """Another one after a file was replaced as a whole."""
+    """The inode of a file, which changes when the file is replaced as a whole."""
     return path.stat().st_ino if path.exists() else None
 
 
@@ -98,10 +102,15 @@ def say_protected(
     protected: Mapping[Path, tuple[float, float | None]],
     public: Sequence[Path] = (),
 ) -> None:
-    """The first line of a command's output: which files are protected, by what, and which are not.
+    """Prints, as a command's first line, which files are protected, by what, and which are not.
 
-    protected: epsilon, and delta unless it is 0, by the file; public: all other tables. It is said
-    before anything is spent, so that whoever mixed them up can still stop it.
+    It is printed before anything is spent, so that somebody who mixed them up can still stop the
+    run.
+
+    Args:
+        arguments: Arguments of the command.
+        protected: Epsilon and delta by file; a delta of 0 is left out.
+        public: All other tables.
     """
     parts = [
         f"{path}, epsilon = {epsilon:g}" + ("" if delta is None else f", delta = {delta:g}")
@@ -116,14 +125,14 @@ def say_protected(
 
 
 def note_swapped(protected: Path, rows: int, public: Path, public_rows: int) -> None:
-    """Note that the larger of two labeled files is the public one, which is rarely meant."""
+    """Warns that the larger of two labeled files is the public one, which is rarely meant."""
     if public_rows > rows:
         sizes = f"{public} has {public_rows:,} rows and labels, and is public, while {protected}"
         note(f"{sizes}, which is protected, has {rows:,}: are the two swapped?")
 
 
 def spent(budget: Budget | None) -> str:
-    """What of a budget is gone, in words; nothing without one."""
+    """Says how much of a budget is spent; empty without a budget."""
     if budget is None:
         return ""
     epsilon, delta = budget.spent
@@ -131,9 +140,10 @@ def spent(budget: Budget | None) -> str:
 
 
 def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Write the summary to the output, if there is one, and prints it.
+    """Writes the summary to the output, if there is one, and prints it.
 
-    Raises: ParameterError when either fails.
+    Raises:
+        ParameterError: One of the two fails.
     """
     written = None
     try:
@@ -147,11 +157,10 @@ def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) -> None:
-    """Print the summary, one line for each entry that is there.
+    """Prints the summary, one line for each entry that has a value.
 
-    written: the file that holds the result as well.
-
-    Raises: as say; the error tells what has become of a result that was paid for.
+    Errors say what has become of a result that was paid for: `written` is the file that holds it as
+    well. Raises the errors of `say`.
     """
     if written is not None:
         fate = f"; the result is in {written}"
@@ -162,9 +171,9 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
 
 
 def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
-    """A line for each coefficient, the largest first: its name, and four digits of it.
+    """A text with a line for each coefficient, the largest first: its name, and four digits of it.
 
-    names, coef: as many of each.
+    There are as many names as coefficients.
     """
     rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
     texts = [(name, f"{value:.4g}") for name, value in rows]
@@ -174,12 +183,13 @@ def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
 
 
 def say(text: str, fate: str = "") -> None:
-    """Print a text, at once: what cannot be printed is told here and not when Python ends.
+    """Prints a text and flushes it, so that a failure shows now and not when Python ends.
 
-    fate: what becomes of it otherwise.
+    In the error, `fate` says what becomes of the text otherwise.
 
-    Raises: ParameterError where the standard output is closed or its disk full; BrokenPipeError
-        when whoever reads it has had enough.
+    Raises:
+        ParameterError: The standard output is closed or its disk is full.
+        BrokenPipeError: The reader of the output has stopped reading.
     """
     fault = "it is closed"
     try:
@@ -187,7 +197,7 @@ def say(text: str, fate: str = "") -> None:
             print(text, flush=True)
             return
     except UnicodeEncodeError:
-        # Names of columns, on a terminal without their letters; the result is paid for.
+        # A terminal may lack the letters of a column's name, and the result is paid for.
         say(text.encode("ascii", "backslashreplace").decode(), fate)
         return
     except OSError as error:
@@ -199,7 +209,7 @@ def say(text: str, fate: str = "") -> None:
 
 
 def complain(text: str) -> None:
-    """One line on the error stream, where there is one."""
+    """Prints one line on the error stream, if there is one."""
     try:
         if sys.stderr is not None:
             print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
@@ -208,14 +218,14 @@ def complain(text: str) -> None:
 
 
 def inform(arguments: argparse.Namespace, text: str) -> None:
-    """One line beside the result, on the error stream, unless --quiet."""
+    """Prints one line beside the result, on the error stream, unless --quiet was passed."""
     if not arguments.quiet:
         complain(text)
 
 
 def silence(stream: TextIO | None) -> None:
-    """Drop what a stream could not write: Python would try and complain once more."""
-    # A stream of a caller's own may be no file, and then is none of Python's either.
+    """Drops what a stream could not write: Python would try again at its end, and complain."""
+    # A caller's own stream may be no file, and then Python does not flush it at its end.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         target = stream.fileno()  # type: ignore[union-attr]
         null = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""How a command line is read: options that every command takes, one line for a wrong one."""
+"""How a command line is read: options that every command takes, and one line on a wrong one."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ _SHARED = {
 }
 
 
-# Beyond it, 1e30 is no longer the integer that it reads like.
+# Above this a float such as 1e30 is not the integer that it spells.
 _MOST_EXACT = 1 << 53
 _NEGATIVE_NUMBER = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong command line like any other wrong input: in one line.
+    """A parser that reports a wrong command line in one line, like any other wrong input.
 
-    Its subcommands are parsers of this class, so that a shared option may stand before or after
-    any of them.
+    Its subcommands are parsers of this class, so that a shared option may stand before or after any
+    of them.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Add the options that every command takes."""
+        """Adds the options that every command takes."""
         super().__init__(*arguments, **options)
         self.register("type", int, _whole_number)
-        # argparse takes -1e3 for an option.
+        # Without this argparse takes -1e3 for an option.
         self._negative_number_matcher = _NEGATIVE_NUMBER
         shared = self.add_argument_group("options of every command")
         for name, text in _SHARED.items():
-            # No default: a subcommand's would undo what stands before it.
+            # No default: that of a subcommand would undo an option that stands before it.
             shared.add_argument(name, action="store_true", default=argparse.SUPPRESS, help=text)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print over several lines."""
+        """Raises as an error what argparse would print over several lines."""
         raise ParameterError(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuses what is none of the choices, and names the one that is most like it."""
+        """Refuses a value that is none of the choices, and names the one most like it."""
         choices = None if action.choices is None else [str(choice) for choice in action.choices]
         if choices is not None and value not in choices:
             fault = f"invalid choice: {value!r} (choose from {', '.join(choices)})"
             raise argparse.ArgumentError(action, f"{fault}{guess(str(value), choices)}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Prints help and versions like any result: argparse would hide that it could not."""
+        """Prints help and versions like any result: argparse would hide that it cannot."""
         say(message.removesuffix("\n"))
 
 
 def _whole_number(text: str) -> int:
-    """An integer, which may be written as 1e4."""
+    """Reads an integer, which may be written as 1e4."""
     try:
         return int(text)
     except ValueError:
@@ -68,6 +68,6 @@ def _whole_number(text: str) -> int:
 
 
 def make_manners() -> argparse.Namespace:
-    """The options that every command takes, all of them off."""
+    """The values of the options that every command takes, all of them off."""
     names = (name.removeprefix("--") for name in _SHARED)
     return argparse.Namespace(**dict.fromkeys(names, False))

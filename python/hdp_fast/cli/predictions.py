@@ -1,4 +1,4 @@
-"""The options --predict and --predictions: a public table with a column of what is predicted."""
+"""The options --predict and --predictions: a public table with a column of predictions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .tables import read, sign_of
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Adds the options."""
     add = parser.add_argument
     add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
     add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
 
 
-# From a table to what a predictor takes.
+# A function from a table to the features that a predictor takes.
 Features = Callable[[Table], Any]
 
 
@@ -42,7 +42,7 @@ class Places(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Rows to predict: features, the name of the new column, and what appends it to the file."""
+    """Rows to predict: features, the name of the new column, and a function that appends it."""
 
     rows: Any
     column: str
@@ -50,9 +50,11 @@ class Request(NamedTuple):
 
 
 def place_results(arguments: argparse.Namespace) -> Places:
-    """Where --output, --predictions and --plot go.
+    """Decides where --output, --predictions and --plot go, before anything is paid for.
 
-    Raises: ParameterError, ImportError before anything is paid for that could not be kept.
+    Raises:
+        ParameterError: A result could not be kept there.
+        ImportError: A figure is asked for and matplotlib is not installed.
     """
     predictions = _place_predictions(arguments)
     settle_output(arguments)
@@ -85,9 +87,11 @@ def _place_predictions(arguments: argparse.Namespace) -> Path | None:
 def read_request(
     arguments: argparse.Namespace, schema: Schema, features: Features
 ) -> Request | None:
-    """The rows of --predict, if there are some; features: makes them of a table.
+    """Reads the rows of --predict, if it was passed; `features` makes their features.
 
-    Raises: ParameterError, ShapeError.
+    Raises:
+        ParameterError: The file cannot be read, or does not fit the schema.
+        ShapeError: The table has not the shape that it needs.
     """
     path, label = arguments.predict, schema.label.column
     if path is None:
@@ -108,12 +112,13 @@ def deliver_predictor(
     draw: Callable[[], bytes],
     words: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the summary, then the predictions and the figure to their files; print the summary.
+    """Writes summary, predictions and figure to their files, then prints the summary.
 
-    Where the predictions are printed the summary is not: then it has a file. words: entries of the
-    summary as people read them.
+    If the predictions are printed, the summary is not; it has a file then. The entries of the
+    summary in `words` replace those for people.
 
-    Raises: ParameterError when any of it fails.
+    Raises:
+        ParameterError: One of these fails.
     """
     column = None if request is None else request.column
     summary = {**summary, **places.as_strings(), "column": column}
@@ -127,7 +132,7 @@ def deliver_predictor(
         if places.plot is not None:
             files.write_atomically(places.plot, draw())
     finally:
-        # It is paid for: a full disk must not take it along.
+        # The result is paid for, and a full disk must not take it along.
         if written is None or not is_standard(arguments.predictions):
             show(
                 summary if arguments.json else {**summary, **(words or {})}, arguments.json, written

@@ -1,4 +1,4 @@
-"""Rows of a table, scaled by a public schema so that none is longer than 1, and the way back."""
+"""Rows of a table, scaled by a public schema to norm at most 1, and the way back."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Predictor(NamedTuple):
     """A linear predictor in the units of the table.
 
     Attributes:
-        intercept: what is predicted where all features are 0.
-        coefficients: by the schema's float_names; what 1 more of a number, or a category, adds.
+        intercept: Prediction where all features are 0.
+        coefficients: By the schema's float_names, what one more of a number, or a category, adds.
     """
 
     intercept: float
@@ -29,30 +29,30 @@ class Predictor(NamedTuple):
 class ScaledFeatures:
     """Numbers in [-1, 1], bits of categories and a constant, all divided by one public length.
 
-    A row has one 1 at most among the bits of a category, so that the length is the root of the
-    number of columns, the constant included.
+    At most one of the bits of a category is 1. The length is therefore the root of the number of
+    columns, the constant included.
 
     Attributes:
-        schema: of the table.
+        schema: Schema of the table.
     """
 
     schema: Schema
 
     def rows(self, table: Table) -> Floats:
-        """The features (m, d), none longer than 1, the constant last."""
+        """The features of shape (m, d), each row of norm at most 1, with the constant last."""
         numbers = np.array([number is not None for number in self._numbers()], np.float64)
         signed = self.schema.floats(table) * (1 + numbers) - numbers
         return np.column_stack([signed, np.ones(len(signed))]) / self._length()
 
     def labels(self, scores: Floats) -> list[float] | list[int]:
-        """Convert scores to labels: numbers in the units of the label, or 0 and 1."""
+        """Converts scores to labels: numbers in the units of the label, or 0 and 1."""
         if self.schema.label.bounds is None:
             return [int(score >= 0) for score in scores]
         middle, half = self._units()
         return [float(middle + half * score) for score in scores]
 
     def predictor(self, coef: Floats) -> Predictor:
-        """The predictor of rows whose coefficients these are (d,)."""
+        """The predictor, in the table's units, with these d coefficients on the scaled rows."""
         middle, half = self._units()
         *weights, intercept = (half * coef / self._length()).tolist()
         slopes = []
@@ -70,7 +70,7 @@ class ScaledFeatures:
         return math.sqrt(1 + sum(not isinstance(kind, Ignore) for kind in kinds))
 
     def _numbers(self) -> list[Number | None]:
-        """The column of each feature that is a number; None for the bits of categories."""
+        """For each feature its column if that is a number; None for the bits of categories."""
         numbers: list[Number | None] = []
         for kind in self.schema.columns.values():
             if not isinstance(kind, Ignore):

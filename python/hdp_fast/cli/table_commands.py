@@ -39,7 +39,7 @@ with --kappa, --eta and --rounds it is only measured, privacy is promised all th
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of hdp-fast schema."""
+    """Adds the arguments of hdp-fast schema."""
     parser.description = _SCHEMA_TEXT
     parser.add_argument("public", type=Path, metavar="PUBLIC", help=FILE_HELP)
     parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
@@ -56,7 +56,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of hdp-fast transfer."""
+    """Adds the arguments of hdp-fast transfer."""
     parser.description = _TRANSFER_TEXT
     parser.add_argument("source", type=Path, metavar="SOURCE", help=FILE_HELP)
     parser.add_argument("target", type=Path, metavar="TARGET", help="the same, one agent a row")
@@ -158,7 +158,7 @@ def _say_protected(arguments: argparse.Namespace) -> None:
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:
-    """How many agents the plan needs; wrong flags are refused before any file is read."""
+    """The number of agents that the plan needs; wrong flags are refused before any file is read."""
     names = ("epsilon", "delta", "chi2", "draws", "budget")
     flags = [name for name in names if getattr(arguments, name) is not None]
     if arguments.non_private:
@@ -176,10 +176,10 @@ def _count_agents(arguments: argparse.Namespace) -> int:
     if arguments.size < 1:
         raise ParameterError(f"--size = {arguments.size}, but it must be at least 1")
     options = _options(arguments) | {"draws": 1}
-    # Neither learner nor privacy of SOURCE changes how often agents are asked.
+    # Neither the learner nor the privacy of SOURCE changes the number of agents.
     epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
     plan = transfer.plan(None, agents_epsilon=epsilon, epsilon=math.inf, **options)
-    DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run takes
+    DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run accepts
     return plan.N
 
 
@@ -189,9 +189,10 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_schema(path: Path) -> Schema:
-    """The schema in a file.
+    """Reads the schema in a file.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: The file is no schema.
     """
     return parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
 
@@ -224,8 +225,8 @@ def _learner(schema: Schema, size: int) -> ExponentialLearner:
 
 
 def _agents(table: Table, schema: Schema, features: Features, epsilon: float) -> local.Agents:
-    # Files are often sorted, and tests ask agents in order: an order that no row decides, and the
-    # same one when a run is resumed.
+    # Tests ask agents in order, and files are often sorted. The new order does not depend on the
+    # rows, and is the same when a run is resumed.
     order = np.random.default_rng(0).permutation(table.rows)
     agents = table.select(order)
     return local.Agents(features(agents), schema.labels(agents), epsilon=epsilon)

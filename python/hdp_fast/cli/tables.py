@@ -11,17 +11,17 @@ FILE_HELP = "a table with named columns: .csv, .tsv, .txt, .npz, .parquet; - is 
 
 
 def add_delimiter(parser: argparse.ArgumentParser) -> None:
-    """Add the option of every command that reads tables."""
+    """Adds the option of every command that reads tables."""
     text = "between the values of tables of text [a comma, or a tab in .tsv]"
     parser.add_argument("--delimiter", metavar="SIGN", help=text)
 
 
 def sign_of(arguments: argparse.Namespace) -> str | None:
-    """The delimiter, if one is given; a shell makes a tab hard to write."""
+    """The delimiter, if one was passed; a tab may be spelled, as it is hard to type in a shell."""
     sign: str | None = arguments.delimiter
     return "\t" if sign in ("\\t", "tab") else sign
 
 
 def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> Table:
-    """The table in a file; only if it is public may an error name a column of it."""
+    """Reads the table in a file; only if the file is public may an error name a column of it."""
     return read_table(path, delimiter=sign_of(arguments), public=public)

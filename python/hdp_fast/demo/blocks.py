@@ -35,9 +35,10 @@ class Blocks:
     """Distinct blocks of real files.
 
     Attributes:
-        rows: uint8 (n, 1250), which is packbits(bitorder="little") of the n examples.
-        read: blocks read, repeated ones included.
-        source: where they came from, in words.
+        rows: The n examples, packed as by packbits(bitorder="little") into uint8 of shape (n,
+            1250).
+        read: Number of blocks read, repeated ones included.
+        source: Where they came from, in words.
     """
 
     rows: Bits
@@ -46,27 +47,31 @@ class Blocks:
 
 
 def crc_bit(blocks: Iterable[Any], bit: int) -> Bits:
-    """One bit of the CRC-32 of every block.
+    """Computes one bit of the CRC-32 of every block, by zlib.crc32.
 
-    blocks: n buffers of bytes, such as the rows of a contiguous uint8 matrix; bit: 0 to 31.
-    Returns uint8 (n,).
+    Args:
+        blocks: n buffers of bytes, such as the rows of a contiguous uint8 matrix.
+        bit: Number of the bit, 0 to 31.
 
-    Raises: nothing.
-    Cost: O(bytes).
-    Source: zlib.crc32.
+    Returns:
+        The bits, uint8 of shape (n,).
     """
     checksums = np.fromiter((zlib.crc32(block) for block in blocks), dtype=np.uint32)
     return ((checksums >> np.uint32(bit)) & 1).astype(np.uint8)
 
 
 def true_parity(bit: int, size: int = BLOCK_BYTES) -> tuple[Bits, int]:
-    """The parity that one bit of the CRC-32 of a block is, from the CRC's definition alone.
+    """Computes the parity that one bit of a block's CRC-32 is, by the CRC's definition alone.
 
-    bit: 0 to 31; size: bytes of a block. Returns (mask uint8 (8 size,), intercept).
+    CRC-32 is affine at a fixed length: bit i of the mask is crc(e_i) xor crc(0), and the intercept
+    is crc(0). This takes 8 size + 1 checksums.
 
-    Raises: nothing.
-    Cost: 8 size + 1 checksums.
-    Source: CRC-32 is affine at a fixed length: mask_i = crc(e_i) xor crc(0), intercept = crc(0).
+    Args:
+        bit: Number of the bit, 0 to 31.
+        size: Number of bytes of a block.
+
+    Returns:
+        The mask, uint8 of shape (8 size,), and the intercept.
     """
     blocks = np.zeros((8 * size + 1, size), dtype=np.uint8)
     index = np.arange(8 * size)
@@ -76,15 +81,19 @@ def true_parity(bit: int, size: int = BLOCK_BYTES) -> tuple[Bits, int]:
 
 
 def collect(paths: tuple[Path, ...], wanted: int) -> Blocks:
-    """Read distinct blocks until there are enough of them or the files are used up.
+    """Reads distinct blocks until there are enough of them or the files are used up.
 
-    paths: files, or folders searched for files; none means the libraries of the installed Rust
-    toolchain, or where there is none the OpenBLAS library that comes with numpy.
-    wanted: number of distinct blocks to stop at.
+    Two blocks are the same if their BLAKE2b digests of 256 bits are. One copy of each block and 32
+    bytes of digest stay in memory.
 
-    Raises: ParameterError for a path that is missing or can't be read, or when there is no block.
-    Cost: O(bytes), one copy of the blocks kept and 32 bytes of digest for each.
-    Source: two blocks are the same when their BLAKE2b digests of 256 bits are.
+    Args:
+        paths: Files, or folders that are searched for files. None given means the libraries of the
+            installed Rust toolchain, or where there is none the OpenBLAS library that comes with
+            numpy.
+        wanted: Number of distinct blocks to stop at.
+
+    Raises:
+        ParameterError: A path is missing or cannot be read, or there is no block.
     """
     files, source = _sources(paths)
     kept = [np.empty((0, BLOCK_BYTES), dtype=np.uint8)]
@@ -115,7 +124,7 @@ def _sources(paths: tuple[Path, ...]) -> tuple[Iterable[Path], str]:
 def _files_below(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            # Links inside would only lead to the same files once more, or out of the folder.
+            # Links inside a folder lead to the same files once more, or out of the folder.
             below = (file for file in sorted(path.rglob("*")) if not file.is_symlink())
             yield from (file for file in below if file.is_file())
         elif path.is_file():
@@ -132,7 +141,7 @@ def _toolchain_libraries() -> list[Path]:
     except (OSError, subprocess.SubprocessError):
         return []
     libraries = _files_below([Path(done.stdout.strip()) / "lib"])
-    # Any suffix, for libLLVM.so.22.1 is a library too.
+    # Any of its suffixes counts, since libLLVM.so.22.1 is a library, too.
     return [path for path in libraries if _TOOLCHAIN_SUFFIXES & set(path.suffixes)]
 
 
@@ -145,7 +154,7 @@ def _openblas() -> list[Path]:
 
 
 def _blocks_of(path: Path) -> Iterator[Bits]:
-    """All whole blocks of a file, some at a time."""
+    """Yields all whole blocks of a file, some at a time."""
     try:
         with path.open("rb") as handle:
             while True:
@@ -159,7 +168,7 @@ def _blocks_of(path: Path) -> Iterator[Bits]:
 
 
 def _unseen(blocks: Bits, seen: set[bytes], wanted: int) -> list[int]:
-    """Indices of the blocks not met before, which join seen until it holds as many as wanted."""
+    """The indices of blocks not met before, which join `seen` until it holds enough."""
     fresh: list[int] = []
     for index, block in enumerate(blocks):
         if len(seen) == wanted:

@@ -1,8 +1,8 @@
 """The demo: learn a secret parity over 10,000 bits from real bytes under differential privacy.
 
 A block of 1,250 bytes of a real file is an example of 10,000 bits; its label is one bit of the
-block's CRC-32. At a fixed length a CRC is an affine function over GF(2), so the label is a parity
-of some of the bits, plus a constant, that nobody told the learner.
+block's CRC-32. At a fixed length a CRC is an affine function over GF(2). The label is therefore a
+parity of some of the bits, plus a constant, and the learner does not know which.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ UNKNOWNS = BLOCK_BITS + 1
 
 _HELD_OUT = 20_000
 _AGENTS_EPSILON = 1.0
-# Random vectors over GF(2) span with a handful to spare; real bytes are less varied.
+# A handful more random vectors over GF(2) than dimensions span; real bytes vary less.
 _SPARE_ROWS = 1.2
-# Beyond it an epsilon means nothing, and the sampling rate hardly grows any more.
+# A larger epsilon protects hardly anybody, and the sampling rate hardly grows any more.
 _LARGEST_EPSILON = 10.0
 _STAGES = 6
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a demo is asked to do.
+    """Options of a demo.
 
     Attributes:
-        paths: files, or folders searched for files; none means the Rust toolchain's libraries.
-        epsilon: the curator's privacy where there are blocks enough for the plan.
-        alpha: error that the plan promises not to exceed, below 1/2.
-        beta: probability with which that promise may fail.
-        bit: which of the 32 bits of the CRC is the label.
-        max_blocks: read no more distinct blocks than this.
-        output: folder for hdp_fast_demo.json and .png.
-        seed: makes the run repeatable and not private; None draws from the operating system.
+        paths: Files, or folders that are searched for files; none means the libraries of the Rust
+            toolchain, or numpy's OpenBLAS.
+        epsilon: Privacy parameter of the curator's blocks, if there are blocks enough for the plan.
+        alpha: Error that the plan promises not to exceed, below 1/2.
+        beta: Probability with which that promise may fail.
+        bit: Which of the 32 bits of the CRC is the label.
+        max_blocks: Largest number of distinct blocks that is read; None for as many as planned.
+        output: Folder for hdp_fast_demo.json and hdp_fast_demo.png.
+        seed: Makes the run repeatable and not private; None draws from the operating system.
     """
 
     paths: tuple[Path, ...] = ()
@@ -85,7 +86,7 @@ class _Stages:
     bar: Any = field(default_factory=progress.NoBar)
 
     def say(self, line: str) -> None:
-        # Outside of its own lines the bar would be torn apart by other output.
+        # Other output would tear the bar apart, so tqdm takes it away meanwhile.
         with self.bar.external_write_mode(file=sys.stdout):
             self.print_line(line)
 
@@ -100,15 +101,21 @@ class _Stages:
 
 
 def smallest_epsilon(n: int, beta: float) -> float:
-    """The smallest epsilon at which the loop's sample of n records holds 1.2 times the unknowns.
+    """Computes the least epsilon at which the loop's sample holds 1.2 times the unknowns.
 
-    n: training blocks; beta: the learner's, whose loop stops at a try with probability .8 beta.
-    Rounded up to a thousandth.
+    It solves (1 + p) / (1 - p) * (v + 1) / (v + 1 - p) = exp(epsilon), the privacy of the loop,
+    with v = g / (1 - g) and p n = 1.2 * 10,001.
 
-    Raises: InsufficientSamples when no epsilon up to 10 would do.
-    Cost: constant.
-    Source: the loop's privacy, (1 + p) / (1 - p) * (v + 1) / (v + 1 - p) = exp(epsilon) with
-        v = g / (1 - g), for p n = 1.2 * 10,001.
+    Args:
+        n: Number of training blocks.
+        beta: Failure probability of the learner, whose loop stops before a try with probability g =
+            0.8 beta.
+
+    Returns:
+        The epsilon, rounded up to a thousandth.
+
+    Raises:
+        InsufficientSamples: No epsilon up to 10 would do.
     """
     p = _SPARE_ROWS * UNKNOWNS / max(n, 1)
     epsilon = _loop_epsilon(p, 0.8 * beta) if p < 1 else math.inf
@@ -127,18 +134,30 @@ def _loop_epsilon(p: float, g: float) -> float:
 
 
 def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str, Any]:
-    """Run the demo and write hdp_fast_demo.json, and .png where matplotlib is installed.
+    """Runs the demo and writes hdp_fast_demo.json, and the .png if matplotlib is installed.
 
-    options: see Options; print_line: receives every line of the account.
-    Returns what the JSON file holds.
-    Guarantee: the curator's blocks are protected by pure epsilon-DP with the epsilon reported
-    (one block replaced), each agent by pure 1-DP, unless a seed was given. The rank and the
-    errors on held-out blocks are printed because these blocks are public.
+    Args:
+        options: Options of the demo.
+        print_line: Function that receives every line that is printed.
 
-    Raises: ParameterError for options out of range, unreadable paths or an unwritable output;
-        InsufficientSamples when there are too few blocks for any epsilon.
-    Cost: about ten seconds on two cores and 2 GB of memory with 330,000 blocks.
-    Source: Kasiviswanathan et al., What Can We Learn Privately?, Section 4.
+    Returns:
+        The content of the JSON file.
+
+    Raises:
+        ParameterError: An option is out of range, a path cannot be read, or an output cannot be
+            written.
+        InsufficientSamples: There are too few blocks for any epsilon.
+
+    Guarantee:
+        The curator's blocks are protected by pure epsilon-DP with the epsilon in the report, for
+        one replaced block, and each agent by pure 1-DP, unless a seed was passed. The rank and the
+        errors on held-out blocks are printed, since these blocks are public.
+
+    Cost:
+        About ten seconds on two cores and 2 GB of memory with 330,000 blocks.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 4.
     """
     _check(options)
     json_path, png_path = output_paths(options.output)
@@ -153,7 +172,7 @@ def run(options: Options, print_line: Callable[[str], None] = print) -> dict[str
 
 
 def output_paths(folder: Path) -> tuple[Path, Path]:
-    """Where the report and its picture are written."""
+    """The paths of the report and of its figure."""
     return folder / "hdp_fast_demo.json", folder / "hdp_fast_demo.png"
 
 
@@ -234,7 +253,7 @@ def _with_constant(rows: Bits) -> gf2.BitMatrix:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The plan where there are blocks enough for it, else None and an epsilon that may do."""
+    """The plan if there are blocks enough for it, else None and an epsilon that may do."""
 
     plan: parity.ParityPlan | None
     epsilon: float
@@ -281,9 +300,9 @@ def _plain(record: PrivacyRecord | None) -> Any:
 
 
 def _uniform_blocks(options: Options) -> tuple[gf2.BitMatrix, Bits]:
-    """The agents' blocks: uniformly random, a distribution that the curator never saw."""
+    """The agents' blocks, drawn uniformly: a distribution that the curator never saw."""
     count = local.agents_needed(alpha=options.alpha, beta=options.beta / 2, epsilon=_AGENTS_EPSILON)
-    # Another stream than the shuffle's, which the same seed would repeat.
+    # Not the stream of the shuffle, which the same seed would repeat.
     seed = None if options.seed is None else [options.seed, 1]
     rows = np.random.default_rng(seed).integers(256, size=(count, BLOCK_BYTES), dtype=np.uint8)
     return gf2.BitMatrix.from_packed(rows, BLOCK_BITS), crc_bit(rows, options.bit)

@@ -1,8 +1,9 @@
 """Private learning of parities: labels that are the sum over GF(2) of some unknown features.
 
 The learners are those of Kasiviswanathan, Lee, Nissim, Raskhodnikova and Smith, What Can We Learn
-Privately?, Section 4, with the parameters of a sharper analysis; transfer is Appendix B of Kohen
-and Sheffet, Transfer Learning In Differential Privacy's Hybrid-Model.
+Privately?, Section 4, with parameters from a sharper analysis, which needs fewer records. The
+transfer to another population is that of Appendix B of Kohen and Sheffet, Transfer Learning In
+Differential Privacy's Hybrid-Model.
 """
 
 from .._support.lazy import list_only

@@ -20,7 +20,7 @@ from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
 from .results import ParityResult
 
-# The error of the plan that is offered where nothing can be promised.
+# The error for which a note computes the records needed, if n records promise nothing.
 _TYPICAL_ALPHA = 0.1
 
 _SOURCE = "Kasiviswanathan et al., What Can We Learn Privately?, Section 4"
@@ -45,28 +45,80 @@ def learn(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> ParityResult:
-    """Learn a parity under pure differential privacy.
+    """Learns a parity of 0/1 features from labeled records, under pure differential privacy.
 
-    X: 0/1 (n, d), an array of bool or any integer dtype, or a BitMatrix; y: 0/1 (n,). Errors about
-    floats, frames of nullable columns and sparse matrices say how to make such an array of them.
-    epsilon: privacy parameter, above 0. beta: failure probability to aim at. method, neighbors:
-    as in plan(). plan: made by plan() for these d (plus one if affine) and epsilon; its method,
-    neighbors and beta hold. Without one any number of records will do, and the result's alpha
-    says what they promise (a warning tells where that is nothing, and how many would promise
-    .1); under "add_remove" it says nothing, since n is private then.
-    affine: learn a constant as well. random_state: None draws from the operating system; an int or
-    a Generator makes a reproducible test stream that protects nobody who knows it. budget: charged
-    epsilon, before the mechanism runs.
+    A parity labels a record with the sum over GF(2) of some of its features. The learner draws a
+    random sample of the records, solves the linear equations over GF(2) that the sample gives, and
+    releases a solution drawn uniformly. Where the sample has no solution, "loop" tries again with a
+    new sample; before every try a coin may stop it without a release. "batches" solves the systems
+    of k disjoint batches and releases the first solution. "paper" lets held-out records choose
+    among the batches, as the paper's Algorithm A* does.
 
-    Guarantee: pure epsilon-DP for each row, on every data set, also one that no parity fits; exact
-        coins. (A changed row at most doubles or empties the solutions of a sample, and is in it
-        with probability p; p and the stop coin are the largest that epsilon allows.) The running
-        time is not protected; that of "batches" depends on the data least.
-    Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan needs;
-        BudgetExceeded. All of them before any coin is drawn or budget spent.
-    Cost: an exact solution of about p n equations for each try or batch: O(p n d**2 / 64 / log d)
-        word operations at most; memory beside X two bit matrices of d x d.
-    Source: Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
+    Without a plan any number of records is accepted, and the result's `alpha` says what they
+    promise. Where they promise nothing, a UtilityWarning says so and how many records would promise
+    an error of 0.1. Under "add_remove" the number of records is private, so neither is said.
+    Another UtilityWarning says when nothing was released, which is an outcome of the mechanism and
+    no error.
+
+    Args:
+        X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
+            BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
+            error that says how to turn them into such an array.
+        y: Labels 0 and 1 of shape (n,).
+        epsilon: Privacy parameter, a finite number above 0.
+        beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as
+            failure. It is not used with a plan, which has its own.
+        method: "loop" needs the fewest records. "batches" has a running time that hardly depends on
+            the data. "paper" runs the paper's constants, for epsilon at most 1/2 and "replace_one"
+            only.
+        neighbors: "replace_one" if neighboring data sets differ in one record's value, "add_remove"
+            if one of them lacks a record.
+        plan: A plan that `parity.plan` made for this epsilon and for d unknown bits, d + 1 if
+            affine. Its method, neighbor relation and beta are used. None makes a plan for the n
+            records at hand.
+        affine: Whether a constant may be added to the parity, and is learned as well.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: Budget that is charged epsilon before the mechanism runs; None charges nothing.
+
+    Returns:
+        The hypothesis or no release, what it promises, and the privacy record.
+
+    Raises:
+        ShapeError: X has not two dimensions, or y has not one label for each record.
+        ParameterError: An entry is not 0 or 1, a parameter is out of range, the plan was made for
+            other parameters, or there are `2**32` records or more.
+        InsufficientSamples: There are fewer records than the plan needs.
+        BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
+            before any coin is drawn or budget spent.
+
+    Guarantee:
+        Pure epsilon-DP for each row under `neighbors`, on every data set, including those that no
+        parity fits. The coins are exact. A record is in a sample with probability p, and one more
+        equation keeps all solutions, half of them, or none. The rate p is computed from epsilon,
+        whatever the plan says: for "loop" and "batches" it is the largest for which epsilon is
+        proved, given the probability of stopping that the plan has chosen, rounded down.
+
+        The running time is not protected; that of "batches" depends on the data least.
+
+    Cost:
+        The exact solution of about p n equations, for each try of "loop" or for all batches
+        together: at most `O(p n d**2 / 64 / log d)` word operations. Beside X, memory for two bit
+        matrices of d by d.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import parity
+        >>> X = np.random.default_rng(0).integers(0, 2, (3000, 8), dtype=np.uint8)
+        >>> y = X[:, 1] ^ X[:, 4]
+        >>> result = parity.learn(X, y, epsilon=1.0, beta=1e-10)
+        >>> result.mask
+        array([0, 1, 0, 0, 1, 0, 0, 0], dtype=uint8)
+        >>> result.summary
+        'error at most 0.0303, if some parity fits every record'
     """
     check_random_state(random_state)
     if not isinstance(affine, bool | np.bool_):
@@ -109,24 +161,27 @@ def learn(
 
 
 def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
-    """The records as a matrix; an error says how to make one of what is no array of bits.
+    """Packs the records into a matrix of bits.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: X has not two dimensions.
+        ParameterError: X is no array of bits. For a frame the error says how to make one.
     """
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
 
 
 def refuse_sparse(name: str, value: Any) -> None:
-    """Refuse a sparse matrix, which numpy takes for one object.
+    """Refuses a sparse matrix, which numpy takes for a single object.
 
-    Raises: ParameterError.
+    Raises:
+        ParameterError: The value is a sparse matrix.
     """
     if hasattr(value, "toarray"):
         refuse(name, value, f"it must be dense: {name}.toarray()")
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:
-    """Say that so few records promise nothing, and how many would; n is public here."""
+    """Warns that these records promise nothing, and says how many would; n is public here."""
     goal = (_TYPICAL_ALPHA, beta, epsilon, method, "replace_one")
     try:
         needed = f"{_core.plan_parity(unknowns, *goal)['n']:,}"
@@ -138,7 +193,7 @@ def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method:
 
 
 def _probability_of_silence(method: Method, fields: Mapping[str, Any]) -> float | None:
-    """The probability of no release where every sample has a solution; from public parameters."""
+    """The probability of no release where every sample has a solution, from public parameters."""
     if method == "loop":
         return float(fields["g"])
     return float(fields["c"]) ** int(fields["k"]) if method == "batches" else None

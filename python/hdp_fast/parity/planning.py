@@ -1,4 +1,4 @@
-"""How many records, and agents, a private parity needs; no data is involved."""
+"""How many records, and agents, a private parity needs. Plans are made without data."""
 
 from __future__ import annotations
 
@@ -13,33 +13,46 @@ from ..local.estimation import agents_needed
 Method = Literal["loop", "batches", "paper"]
 Neighbors = Literal["replace_one", "add_remove"]
 
-# Up to these the paper's own proof holds (its Lemmas 4.2 and 4.6).
+# The paper's own proof covers epsilon up to, and beta below, these (its Lemmas 4.2 and 4.6).
 _PAPER_EPSILON = 0.5
 _PAPER_BETA = 0.25
 
 
 @dataclass(frozen=True)
 class ParityPlan:
-    """How many records learn needs and the parameters that it will use; no data is involved.
+    """The number of records that `learn` needs, and the parameters that it will use.
 
     Attributes:
-        d: unknown bits, the constant of an affine hypothesis included.
-        alpha: error promised on the distribution of the records; None for a plan from chi2, which
-            promises error 0 everywhere.
-        beta: probability with which the promise may fail, no release included.
-        epsilon: privacy parameter.
+        d: Number of unknown bits, the constant of an affine hypothesis included.
+        alpha: Error that is promised on the distribution of the records, in (0, 1/2). None for a
+            plan from chi2, which promises error 0 everywhere.
+        beta: Probability, in (0, 1), with which the promise may fail; no release counts as failure.
+        epsilon: Privacy parameter of each record.
         method: "loop", "batches" or "paper".
         neighbors: "replace_one" or "add_remove".
-        n: records needed.
-        p: sampling rate.
-        g: loop: probability of stopping without a release before each try.
-        c: batches and paper: probability that a batch is not used.
-        k: batches and paper: number of batches.
-        batch_size: batches and paper: records per batch.
-        test_size: paper: records that choose among the batches' hypotheses.
-        n_paper: records needed with the paper's constants (logarithm's base mended); None for a
-            plan from chi2 and above 2**62.
-        n_paper_valid: whether the paper's proof covers this epsilon, beta and neighbor relation.
+        n: Number of records needed.
+        p: Probability with which a record is in a sample; with "batches" and "paper", in that of
+            its batch.
+        g: Probability of stopping without a release before each try of "loop"; None for other
+            methods.
+        c: Probability that a batch of "batches" or "paper" is not used; None for "loop".
+        k: Number of batches of "batches" or "paper"; None for "loop".
+        batch_size: Records in a batch of "batches" or "paper"; None for "loop". Under "add_remove"
+            each record draws its batch, and this is the mean, rounded up.
+        test_size: Records that choose among the hypotheses of the batches of "paper"; None for
+            other methods.
+        n_paper: Number of records needed with the paper's constants, the base of its logarithm
+            mended. None for a plan from chi2, and above `2**62`.
+        n_paper_valid: Whether the paper's proof covers this epsilon (at most 1/2), beta (below 1/4)
+            and neighbor relation ("replace_one").
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> plan = parity.plan(8, alpha=0.1, beta=0.05, epsilon=0.5, method="batches")
+        >>> plan.n, plan.k, plan.batch_size
+        (1014, 3, 338)
+        >>> plan.n_paper, plan.n_paper_valid
+        (93394, True)
     """
 
     d: int
@@ -61,13 +74,19 @@ class ParityPlan:
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """What transfer needs on both sides.
+    """The numbers of records and agents that `transfer` needs.
 
     Attributes:
-        curator: the plan of the curator's learner.
-        agents: agents needed.
-        alpha: half width of the interval around the estimated target error.
-        beta: probability with which anything above may fail.
+        curator: Plan of the learner on the curator's records.
+        agents: Number of agents needed.
+        alpha: Half width of the interval around the estimated target error, in (0, 1).
+        beta: Probability, in (0, 1), with which the learner's promise or the interval may fail.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> plan = parity.plan_transfer(8, alpha=0.1, beta=0.05, epsilon=1.0, agents_epsilon=1.0)
+        >>> plan.curator.n, plan.agents
+        (278, 1026)
     """
 
     curator: ParityPlan
@@ -85,26 +104,56 @@ def plan(
     method: Method = "loop",
     neighbors: Neighbors = "replace_one",
 ) -> ParityPlan:
-    """How many records are needed to learn a parity of d bits, before any data is touched.
+    """Computes how many records `learn` needs for a parity of d bits, before any data is touched.
 
-    d: unknown bits, the constant included if the hypothesis is to be affine. alpha: error to be
-    promised, in (0, 1/2). beta: failure probability, in (0, 1), no release included. epsilon:
-    privacy parameter, above 0. method: "loop" needs the fewest records; "batches" solves a number
-    of systems that does not depend on the data; "paper" is A* with the paper's constants.
-    neighbors: "replace_one" or "add_remove" of a record.
+    Args:
+        d: Number of unknown bits, 1 to `2**32`; the features, plus one if the hypothesis is to be
+            affine.
+        alpha: Error that is to be promised, in (0, 1/2).
+        beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as
+            failure.
+        epsilon: Privacy parameter of each record, a finite number above 0.
+        method: "loop" needs the fewest records. "batches" solves a number of systems that does not
+            depend on the data. "paper" is Algorithm A* with the paper's constants; its size is
+            computed for any epsilon, but `learn` runs it for epsilon at most 1/2 and "replace_one"
+            only.
+        neighbors: "replace_one" if neighboring data sets differ in one record's value, "add_remove"
+            if one of them lacks a record.
 
-    Guarantee: if some parity fits every record, and records are drawn independently from any
-        distribution, learn with n of them errs by at most alpha with probability 1 - beta.
-    Raises: ParameterError.
-    Cost: milliseconds; no data.
-    Source: Kasiviswanathan et al. 2011, Section 4 (n_paper: its Theorem with k's logarithm mended);
-        n: 2**((d-1)(1-s)) (1 - p alpha (2 - 2**s))**n <= beta for the best s in [0, 1).
+    Returns:
+        The plan, to be passed to `learn`; its n is the number of records.
+
+    Raises:
+        ParameterError: A parameter is out of range, or more than `2**62` records are needed.
+
+    Guarantee:
+        If some parity fits every record, and the records are drawn independently from any
+        distribution, then `learn` with n of them releases, with probability 1 - beta, a hypothesis
+        that errs with probability at most alpha on that distribution.
+
+    Cost:
+        At most tens of milliseconds.
+
+    Source:
+        Kasiviswanathan et al. 2011, Section 4; n_paper is that of its theorem with the logarithm of
+        k mended. For "loop" and "batches", n is the least number of records with `2**((d-1)(1-s))
+        (1 - p alpha (2 - 2**s))**n <= b` for some s in [0, 1), where b is the part of beta that is
+        left after the probability of no release. For "batches" that is n for each of the k batches
+        under "replace_one"; under "add_remove" p is divided by k.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> plan = parity.plan(10_000, alpha=0.05, beta=0.05, epsilon=1.0)
+        >>> f"{plan.n:,} records; {plan.n_paper:,} with the constants of the paper"
+        '330,555 records; 83,204,509 with the constants of the paper'
+        >>> round(plan.p, 3), round(plan.g, 3)
+        (0.312, 0.04)
     """
     fields = _core.plan_parity(d, alpha, beta, epsilon, method, neighbors)
     try:
         n_paper = _core.plan_parity(d, alpha, beta, epsilon, "paper", "replace_one")["n"]
     except ParameterError:
-        # More than 2**62, though fewer do for this method.
+        # The paper's constants need more than 2**62 records, though this method needs fewer.
         n_paper = None
     return _make_plan(d, alpha, beta, epsilon, method, neighbors, fields, n_paper)
 
@@ -120,21 +169,48 @@ def plan_transfer(
     method: Method = "loop",
     neighbors: Neighbors = "replace_one",
 ) -> TransferPlan:
-    """How many records and agents transfer needs, before any data is touched.
+    """Computes how many records and agents `transfer` needs, before any data is touched.
 
-    d, method, neighbors: as plan. alpha: half width of the interval around the target error, and
-    the error promised on the curator's own distribution. beta: failure probability, half for
-    each side. epsilon: of the curator's records; agents_epsilon: of an agent's answer. chi2: a
-    public bound on the chi-squared divergence of the uniform target from the curator's
-    distribution; with it the hypothesis is promised to be the only solution, hence right on the
-    target, and with fewer records.
+    Args:
+        d: Number of unknown bits, 1 to `2**32`; the features, plus one if the hypothesis is to be
+            affine.
+        alpha: Half width of the interval around the target error; without chi2 also the error that
+            is promised on the curator's own distribution, and then in (0, 1/2), else in (0, 1).
+        beta: Probability of failure, in (0, 1), half of it for each side.
+        epsilon: Privacy parameter of each of the curator's records, a finite number above 0.
+        agents_epsilon: Privacy parameter of each agent's answer, a finite number above 0.
+        chi2: Public bound, at least 0, on the chi-squared divergence of the uniform target from the
+            curator's distribution. With it the plan promises that the hypothesis is the only
+            solution, hence right everywhere. None promises an error of at most alpha instead.
+        method: "loop", "batches" or, without chi2, "paper"; as for `plan`.
+        neighbors: "replace_one" or "add_remove", for the curator's records.
 
-    Guarantee: as plan for the curator; the target error lies in the interval with probability
-        1 - beta / 2.
-    Raises: ParameterError.
-    Cost: milliseconds; no data.
-    Source: Kohen and Sheffet 2022, Appendix B, with a Chernoff bound on the sum of the waiting
-        times in place of its union bound; Hoeffding's inequality for the agents.
+    Returns:
+        The plan of both sides, to be passed to `transfer`.
+
+    Raises:
+        ParameterError: A parameter is out of range, `method` is "paper" with chi2, or more records
+            or agents are needed than can be counted.
+
+    Guarantee:
+        For the curator that of `plan`, with beta / 2. The target error lies in the interval with
+        probability 1 - beta / 2, if the agents are drawn independently from the target population.
+
+    Cost:
+        At most tens of milliseconds.
+
+    Source:
+        Kohen and Sheffet 2022, Appendix B, with a Chernoff bound on the sum of the waiting times in
+        place of its union bound. Hoeffding's inequality for the agents.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> goal = {"alpha": 0.1, "beta": 0.05, "epsilon": 1.0, "agents_epsilon": 1.0}
+        >>> parity.plan_transfer(8, **goal).curator.n
+        278
+        >>> plan = parity.plan_transfer(8, chi2=1.0, **goal)
+        >>> plan.curator.n, plan.agents
+        (233, 1026)
     """
     half = probability("beta", beta) / 2
     agents = agents_needed(alpha=alpha, beta=half, epsilon=agents_epsilon)

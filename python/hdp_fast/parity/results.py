@@ -1,4 +1,4 @@
-"""What the learners of a parity release: a hypothesis, what it is worth, and its records."""
+"""What the learners of a parity release: a hypothesis, its promise, and the privacy records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..record import PrivacyRecord
 
 @dataclass(frozen=True, eq=False)
 class ReleasedParity(JsonObject):
-    """A parity, or no release, which is part of the mechanism; its mask is a text in JSON.
+    """A parity or no release, which is an outcome of the mechanism; JSON holds its mask as a text.
 
     Attributes:
-        mask: uint8 (d,), which features are summed; None without a release.
-        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
-        released: whether there is a hypothesis.
+        mask: Array of uint8 of shape (d,): 1 for a feature that is summed. None without a release.
+        intercept: Constant of an affine hypothesis; 0 if not affine, None without a release.
+        released: Whether there is a hypothesis.
     """
 
     mask: Bits | None
@@ -32,17 +32,28 @@ class ReleasedParity(JsonObject):
 
     @property
     def summary(self) -> str:
-        """What the result is worth, in one sentence."""
+        """What the result is worth, in one sentence.
+
+        Raises:
+            NotImplementedError: The class is the common base, which promises nothing.
+        """
         raise NotImplementedError
 
     def predict(self, X: ArrayLike | BitMatrix) -> Bits:
-        """Predict the labels of records, the intercept included.
+        """Predicts the labels of records, the intercept included.
 
-        X: 0/1 (m, d), an array or a BitMatrix. Returns uint8 (m,).
+        Args:
+            X: Features 0 and 1 of shape (m, d), an array or a BitMatrix.
 
-        Raises: ParameterError without a release; ShapeError, ParameterError for other records.
-        Cost: a pass over X.
-        Source: none.
+        Returns:
+            Labels, uint8 of shape (m,).
+
+        Raises:
+            ParameterError: Nothing was released, or an entry of X is not 0 or 1.
+            ShapeError: X has not d columns.
+
+        Cost:
+            One pass over X.
         """
         if self.mask is None:
             rule = "predict needs a hypothesis: nothing was released"
@@ -50,7 +61,7 @@ class ReleasedParity(JsonObject):
         return dot(X, self.mask) ^ np.uint8(self.intercept or 0)
 
     def _to_fields(self) -> dict[str, Any]:
-        """The hypothesis, the summary, and the rest; character j of the mask is bit j."""
+        """The hypothesis, the summary and all attributes; character j of the mask is bit j."""
         # A list of 10,000 numbers would be five times as long.
         text = None if self.mask is None else "".join(map(str, self.mask.tolist()))
         hypothesis = {"released": self.released, "mask": text, "intercept": self.intercept}
@@ -66,15 +77,29 @@ class ReleasedParity(JsonObject):
 
 @dataclass(frozen=True, eq=False)
 class ParityResult(ReleasedParity):
-    """What learn releases.
+    """What `learn` releases.
 
     Attributes:
-        mask: uint8 (d,), which features are summed; None without a release.
-        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
-        released: whether there is a hypothesis. No release is part of the mechanism, not an error.
-        alpha: error promised for records drawn independently that some parity fits; None if none.
-        record: what protects the records.
-        silence: probability of no release where some parity fits every record; None if unknown.
+        mask: Array of uint8 of shape (d,): 1 for a feature that is summed. None without a release.
+        intercept: Constant of an affine hypothesis; 0 if not affine, None without a release.
+        released: Whether there is a hypothesis. No release is an outcome of the mechanism, not an
+            error.
+        alpha: Error that is promised, with probability 1 - beta, if the records are drawn
+            independently and some parity fits all of them. None if nothing is promised, or if the
+            plan was one from chi2, which promises error 0.
+        record: Privacy record of the curator's data.
+        silence: Probability of no release if some parity fits every record; None where it is not
+            known, which is the case for "paper".
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import parity
+        >>> X = np.random.default_rng(0).integers(0, 2, (3000, 8), dtype=np.uint8)
+        >>> result = parity.learn(X, X[:, 1] ^ X[:, 4], epsilon=1.0, beta=1e-10)
+        >>> result.predict([[0, 1, 0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
+        array([0, 1], dtype=uint8)
+        >>> parity.ParityResult.from_json(result.to_json()).record.epsilon
+        1.0
     """
 
     alpha: float | None
@@ -83,12 +108,7 @@ class ParityResult(ReleasedParity):
 
     @property
     def summary(self) -> str:
-        """What the result is worth, in one sentence.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
-        """
+        """What the result is worth, in one sentence."""
         if not self.released:
             return _describe_silence(self.silence, self.alpha)
         if self.alpha is not None:
@@ -114,18 +134,31 @@ class ParityResult(ReleasedParity):
 
 @dataclass(frozen=True, eq=False)
 class ParityTransferResult(ReleasedParity):
-    """What transfer releases.
+    """What `transfer` releases.
 
     Attributes:
-        mask: uint8 (d,), which features are summed; None without a release.
-        intercept: the constant of an affine hypothesis; 0 if not affine, None without a release.
-        released: whether there is a hypothesis.
-        target_error: estimated error on the agents' population, in [0, 1]; None without a release,
+        mask: Array of uint8 of shape (d,): 1 for a feature that is summed. None without a release.
+        intercept: Constant of an affine hypothesis; 0 if not affine, None without a release.
+        released: Whether there is a hypothesis.
+        target_error: Estimated error on the agents' population, in [0, 1]. None without a release,
             or when others have asked the agents meanwhile.
-        interval: (low, high) that holds the true target error; None as target_error.
-        record: what protects the curator's records.
-        agents_record: what protects each agent's answer; None if none was asked.
-        silence: probability of no release where some parity fits every record; None if unknown.
+        interval: Ends (low, high) of an interval that holds the true target error with probability
+            1 - beta / 2. None where `target_error` is None.
+        record: Privacy record of the curator's data.
+        agents_record: Privacy record of the agents' answers; None if no agent was asked.
+        silence: Probability of no release if some parity fits every record; None where it is not
+            known, which is the case for "paper".
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, parity
+        >>> X = np.random.default_rng(0).integers(0, 2, (9000, 8), dtype=np.uint8)
+        >>> y = X[:, 1] ^ X[:, 4]
+        >>> agents = local.Agents(X[3000:], y[3000:], epsilon=1.0)
+        >>> goal = {"epsilon": 1.0, "alpha": 0.1, "beta": 1e-10}
+        >>> result = parity.transfer(X[:3000], y[:3000], agents, **goal)
+        >>> result.released, bool(result.interval[0] < 0.1), result.agents_record.epsilon
+        (True, True, 1.0)
     """
 
     target_error: float | None
@@ -136,12 +169,7 @@ class ParityTransferResult(ReleasedParity):
 
     @property
     def summary(self) -> str:
-        """What the result is worth, in one sentence.
-
-        Raises: nothing.
-        Cost: constant.
-        Source: none.
-        """
+        """What the result is worth, in one sentence."""
         if not self.released:
             return _describe_silence(self.silence, None)
         if self.target_error is None or self.interval is None:
@@ -172,7 +200,7 @@ class ParityTransferResult(ReleasedParity):
 def _read_hypothesis(fields: dict[str, Any]) -> dict[str, Any]:
     """The parity of a JSON object, with its fields as results have them.
 
-    Raises: any exception when it is not one.
+    Any exception means that the object is not one that `to_json` wrote.
     """
     text, intercept = fields["mask"], fields["intercept"]
     if fields["released"] is not (text is not None):
@@ -186,7 +214,7 @@ def _read_hypothesis(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_silence(probability: float | None, alpha: float | None) -> str:
-    """Why there may be no release, in one sentence."""
+    """Says in one sentence why there may be no release."""
     chance = "rarely" if probability is None else f"with probability {probability:.2g} only"
     promise = "" if alpha is None else f" (and then its error would be at most {alpha:.3g})"
     cause = "wrong labels, that is noise, are the likely cause"
@@ -195,5 +223,5 @@ def _describe_silence(probability: float | None, alpha: float | None) -> str:
 
 
 def _describe_protection(record: PrivacyRecord) -> str:
-    """What a record promises, in a few words."""
+    """The guarantee of a privacy record, in a few words."""
     return f"epsilon={record.epsilon:g} ({record.neighbors})"

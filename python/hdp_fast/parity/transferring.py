@@ -36,21 +36,70 @@ def transfer(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> ParityTransferResult:
-    """Learn a parity from a curator's biased records and verify it with agents of the target.
+    """Learns a parity from a curator's biased records and verifies it with agents of the target.
 
-    X, y, epsilon, method, neighbors, affine, random_state: as learn, for the curator's records.
-    agents: from the target population, N of them with N from plan_transfer(); their own epsilon
-    protects them. alpha: half width wanted for the interval around the target error, in (0, 1);
-    beta: failure probability, half for each side. plan: of the curator's learner, or of both sides:
-    then alpha and beta are the plan's. budget: of the curator's records, charged epsilon; the
-    agents' answers are no part of it.
+    The curator's learner is `learn`, with half of beta. If it releases a hypothesis, each agent
+    that is asked answers by randomized response whether that hypothesis errs on its own record. A
+    UtilityWarning says when the answers do not show that the hypothesis is better than guessing.
 
-    Guarantee: pure epsilon-DP for each row of X; pure agents.epsilon-DP, locally, for each agent.
-        With probability 1 - beta / 2 the target error lies in the interval; what the hypothesis
-        itself promises is the plan's.
-    Raises: as learn; AgentsExhausted when fewer agents are left than N, before any coin is drawn.
-    Cost: as learn, and one pass over the agents asked.
-    Source: Kohen and Sheffet 2022, Appendix B.
+    Args:
+        X: The curator's features 0 and 1 of shape (n, d): an array of bool or of an integer dtype,
+            or a BitMatrix.
+        y: The curator's labels 0 and 1 of shape (n,).
+        agents: Agents of the target population, with d features of 0 and 1. As many are asked as
+            `plan_transfer` says. Their own epsilon protects them.
+        epsilon: Privacy parameter of each of the curator's records, a finite number above 0.
+        alpha: Half width of the interval around the target error, in (0, 1). It may be None only
+            with a TransferPlan, which has its own.
+        beta: Probability of failure, in (0, 1), half of it for each side. It is not used with a
+            TransferPlan; a ParityPlan has its own for the curator's side.
+        method: "loop", "batches" or "paper"; as for `learn`.
+        neighbors: "replace_one" or "add_remove", for the curator's records.
+        plan: Plan of the curator's learner (ParityPlan) or of both sides (TransferPlan); None
+            promises what n records allow.
+        affine: Whether a constant may be added to the parity, and is learned as well.
+        random_state: None draws from the operating system. An int or a numpy Generator makes a
+            reproducible stream for tests, for the learner and the agents' answers alike; it
+            protects nobody who knows it.
+        budget: Budget of the curator's records, charged epsilon. The agents' answers are no part of
+            it.
+
+    Returns:
+        The hypothesis or no release, the estimated target error, and both privacy records.
+
+    Raises:
+        ShapeError: X has not two dimensions, y has not one label for each record, or the agents
+            have not d features.
+        ParameterError: `agents` are not `local.Agents` with features of 0 and 1, an entry is not 0
+            or 1, or a parameter is out of range, missing, or another than the plan's.
+        AgentsExhausted: Fewer agents are left than alpha and beta need.
+        InsufficientSamples: There are fewer records than the plan needs.
+        BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
+            before any coin is drawn.
+
+    Guarantee:
+        Pure epsilon-DP for each row of X under `neighbors`. Pure agents.epsilon-DP, locally, for
+        each agent. With probability 1 - beta / 2 the target error lies in the interval, if the
+        agents are drawn independently from the target population. For the hypothesis itself the
+        plan's promise holds.
+
+    Cost:
+        That of `learn`, and one pass over the agents that are asked.
+
+    Source:
+        Kohen and Sheffet 2022, Appendix B.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, parity
+        >>> rng = np.random.default_rng(0)
+        >>> T = rng.integers(0, 2, (6000, 8), dtype=np.uint8)  # the target population
+        >>> X = T[T[:, 0] == 1]  # the curator has seen a part of it only
+        >>> agents = local.Agents(T, T[:, 1] ^ T[:, 4], epsilon=1.0)
+        >>> y = X[:, 1] ^ X[:, 4]
+        >>> result = parity.transfer(X, y, agents, epsilon=1.0, alpha=0.1, beta=1e-10)
+        >>> bool(result.target_error < 0.1)
+        True
     """
     if not isinstance(agents, Agents):
         kind = type(agents).__name__
@@ -94,7 +143,7 @@ def transfer(
         agents_record=estimate and agents.record(random_state),
         silence=learned.silence,
     )
-    # Of no release learn has told already.
+    # learn has warned already if nothing was released.
     if result.released and (estimate is None or estimate.high >= 0.5):
         note(result.summary)
     return result
@@ -103,7 +152,7 @@ def transfer(
 def _verify(
     learned: ParityResult, agents: Agents, count: int, beta: float, random_state: RandomState
 ) -> Estimate | None:
-    """Estimate the error on the agents' population; None without a release."""
+    """Estimates the error on the agents' population; None without a release."""
     mask, intercept = learned.mask, learned.intercept
     if mask is None:
         return None
@@ -115,6 +164,6 @@ def _verify(
     try:
         answers = agents.ask(find_errors, count, random_state=random_state)
     except AgentsExhausted:
-        # Asked by others since the check: the hypothesis is paid for and must not be lost.
+        # Others have asked them since the check. The hypothesis is paid for and must not be lost.
         return None
     return estimate_mean(answers, beta=beta, epsilon=agents.epsilon)

@@ -1,4 +1,4 @@
-"""Losses, weights and weighted gradients of linear models in plain numpy: two products with X."""
+"""Losses, weights and weighted gradients of linear models in numpy, by two products with X."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ Rows = NDArray[Any]
 
 
 def losses(loss: str, scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """The loss of every record, and its derivative in the scores.
+    """Computes the loss of every record, and its derivative in the scores.
 
-    scores (m,), or (m, classes) of "softmax"; labels (m,): real of "squared", -1 and 1 of
-    "logistic", class numbers of "softmax".
+    Args:
+        loss: "squared", "logistic" or "softmax".
+        scores: Scores of shape (m,), or (m, classes) for "softmax".
+        labels: Labels of shape (m,): real for "squared", -1 and 1 for "logistic", numbers of
+            classes for "softmax".
     """
     if loss == "squared":
         slopes = scores - labels
@@ -57,7 +60,7 @@ def evaluate_eliminated(
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = kappa_1 / values
     np.sqrt(weights, out=weights)
-    # Where loss and kappa_1 are 0 the ratio is no number, and fmin takes the other argument.
+    # Where loss and kappa_1 are 0 the ratio is NaN, and fmin returns the other argument.
     np.fmin(weights, 1, out=weights)
     weights *= cap
     objective = float(weights @ (values + np.maximum(values, kappa_1)))
@@ -67,13 +70,16 @@ def evaluate_eliminated(
 def evaluate_weighted(
     X: Rows, y: Floats, w: Floats, weights: Floats, *, loss: str = "squared"
 ) -> tuple[float, Floats, Floats]:
-    """Sum of q l, its gradient and every loss, for given q (m,); the rest as eliminated."""
+    """Computes the sum of q l, its gradient and every loss, for weights q of shape (m,).
+
+    Shapes are those of `evaluate_eliminated`.
+    """
     values, slopes = losses(loss, _scores(X, w), y)
     return float(weights @ values), _gradient(X, slopes, weights), values
 
 
 def round_coefficients(slopes: Floats, weights: Floats, scale: float, most: float) -> Floats:
-    """Round slope * weight * scale to integers; 0 for records where their norm exceeds most."""
+    """Rounds slope * weight * scale to integers; records of norm above `most` get 0."""
     rows = slopes.reshape(len(weights), -1)
     rounded = np.rint(rows * (weights * scale)[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -83,9 +89,10 @@ def round_coefficients(slopes: Floats, weights: Floats, scale: float, most: floa
 
 
 def round_rows(X: Rows, bound: float, units: float) -> tuple[Rows, float]:
-    """Shrink rows to norm bound and round them; return integers and the number that 1 becomes.
+    """Shrinks rows to norm `bound`, scales them up, and rounds them to integers.
 
-    The integer rows have norm at most `units`; rows that rounding leaves beyond it become 0.
+    Returns the integers and the scale. The integer rows have norm at most `units`; rows that exceed
+    it after rounding become 0.
     """
     scale = (units - np.sqrt(X.shape[1]) / 2 - 1) / bound
     rows = X.astype(np.float64)

@@ -20,18 +20,18 @@ _WORD = np.dtype("<u8")
 _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 
-# Bits looked up at once. 8 was the fastest of 4 to 10 at 10,000 x 10,000 (7 to 11 at 5,000 and
+# Bits of one lookup. 8 was the fastest of 4 to 10 at 10,000 x 10,000 (7 to 11 at 5,000 and
 # 20,000): fewer bits make more passes, more bits make tables that cost more than they save.
 _TABLE_BITS = 8
 # For the at most 64 rows that become pivots a table of 2**8 would cost more than it saves.
 _SMALL_TABLE_BITS = 4
-# Rows of a sweep are taken in chunks, so that lookup and xor meet in the cache. Chunks small enough
+# A sweep takes rows in chunks, so that lookup and xor share the cache. Chunks small enough
 # for the first-level cache lose more to numpy's cost per call than the cache gives back.
 _CHUNK_BYTES = 1 << 20
 # Bounds the tables at 16 MB for very wide matrices; narrower tiles only cost time.
 _TILE_WORDS = 1024
 # The active rows stay contiguous, which lets numpy run one long xor instead of one per row; the
-# price is to drag cleared words along until this many are cut off by a copy.
+# price is to keep cleared words until a copy cuts off this many.
 _STALE_WORDS = 8
 # A few more rows than pivots: 80 random rows of 64 bits fall short of full rank once in 2**16.
 _CANDIDATES = _WORD_BITS + 16
@@ -41,15 +41,15 @@ _MAX_ENUMERATED_COLUMNS = 16
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What is known about A x = b over GF(2).
+    """All solutions of A x = b over GF(2).
 
     Attributes:
-        consistent: whether some x satisfies every equation.
-        rank: rank of A.
+        consistent: Whether some x satisfies every equation.
+        rank: Rank of A.
         nullity: d - rank.
-        x: the solution whose free variables are all zero, uint8 (d,); None when there is none.
-        nullspace: basis of {v : A v = 0}, one vector per row, uint8 (nullity, d); row i has a one
-            in the i-th free column and zeros in the other free columns.
+        x: The solution whose free variables are all 0, uint8 of shape (d,); None if there is none.
+        nullspace: Basis of {v : A v = 0}, one vector a row, uint8 of shape (nullity, d). Row i has
+            a 1 in the i-th free column and 0 in the other free columns.
     """
 
     consistent: bool
@@ -60,14 +60,19 @@ class Solution:
 
 
 def pack(X: ArrayLike) -> Words:
-    """Pack a 0/1 matrix into 64-bit words.
+    """Packs a 0/1 matrix into 64-bit words.
 
-    X: bool or integer array of zeros and ones, shape (m, d).
-    Returns uint64 (m, ceil(d / 64)), padding bits zero.
+    Args:
+        X: Zeros and ones of shape (m, d), bool or of an integer dtype.
 
-    Raises: ValueError when X is not two-dimensional, not bool or integer, or not only 0 and 1.
-    Cost: O(m d) time, m d / 8 bytes.
-    Source: definition.
+    Returns:
+        Words, uint64 of shape (m, ceil(d / 64)), with padding bits 0.
+
+    Raises:
+        ValueError: X has not two dimensions, is neither bool nor integer, or holds other numbers.
+
+    Cost:
+        O(m d) time and m d / 8 bytes.
     """
     dense = np.asarray(X)
     if dense.ndim != 2:
@@ -84,41 +89,64 @@ def pack(X: ArrayLike) -> Words:
 
 
 def unpack(words: Words, d: int) -> Bits:
-    """Undo pack.
+    """Unpacks words into a 0/1 matrix, the inverse of `pack`.
 
-    words: uint64 (m, ceil(d / 64)); d: number of columns. Returns uint8 (m, d).
+    Args:
+        words: Words, uint64 of shape (m, ceil(d / 64)).
+        d: Number of columns.
 
-    Raises: ValueError when words and d do not fit together.
-    Cost: O(m d) time, m d bytes.
-    Source: definition.
+    Returns:
+        Bits, uint8 of shape (m, d).
+
+    Raises:
+        ValueError: words and d do not fit together.
+
+    Cost:
+        O(m d) time and m d bytes.
     """
     checked = np.ascontiguousarray(_checked(words, d))
     return np.unpackbits(checked.view(np.uint8), axis=1, count=d, bitorder="little")
 
 
 def rank(words: Words, d: int) -> int:
-    """Rank of a packed matrix.
+    """Computes the rank of a packed matrix.
 
-    words: uint64 (m, ceil(d / 64)), left unchanged; d: number of columns.
+    Args:
+        words: Words, uint64 of shape (m, ceil(d / 64)); they stay as they are.
+        d: Number of columns.
 
-    Raises: ValueError when words and d do not fit together.
-    Cost: O(m d min(m, d) / (8 * 64)) word operations, one copy of words.
-    Source: method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
+    Raises:
+        ValueError: words and d do not fit together.
+
+    Cost:
+        O(m d min(m, d) / (8 * 64)) word operations, and one copy of the words.
+
+    Source:
+        The method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
     """
     return int(_echelonize(_checked(words, d), d)[0].size)
 
 
 def solve(words: Words, d: int, b: ArrayLike) -> Solution:
-    """Solve A x = b and describe all solutions.
+    """Solves A x = b and describes all solutions.
 
-    words: uint64 (m, ceil(d / 64)), left unchanged; d: number of columns; b: 0/1, shape (m,).
     The pivots are the leftmost possible columns, so x and the null space are those of the reduced
     row echelon form.
 
-    Raises: ValueError when words, d and b do not fit together or b is not only 0 and 1.
-    Cost: O(m d min(m, d) / (8 * 64)) word operations for the elimination and
-        O(rank^2 (1 + nullity / 64) / 8) for the back substitution; nullity * d bytes of null space.
-    Source: method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
+    Args:
+        words: A as words, uint64 of shape (m, ceil(d / 64)); they stay as they are.
+        d: Number of columns.
+        b: Zeros and ones of shape (m,).
+
+    Raises:
+        ValueError: words, d and b do not fit together, or b holds other numbers than 0 and 1.
+
+    Cost:
+        O(m d min(m, d) / (8 * 64)) word operations for the elimination, O(rank^2 (1 + nullity / 64)
+        / 8) for the back substitution, and nullity * d bytes for the null space.
+
+    Source:
+        The method of the four Russians (Arlazarov, Dinic, Kronrod and Faradzev 1970).
     """
     matrix = _checked(words, d)
     rows = matrix.shape[0]
@@ -146,13 +174,23 @@ def solve(words: Words, d: int, b: ArrayLike) -> Solution:
 
 
 def dot(words: Words, d: int, x: ArrayLike) -> Bits:
-    """Matrix-vector product over GF(2).
+    """Multiplies a matrix by a vector over GF(2).
 
-    words: uint64 (m, ceil(d / 64)); d: number of columns; x: 0/1, shape (d,). Returns uint8 (m,).
+    The parity of a sum of bit counts is the parity of the bit count of the xor of the words.
 
-    Raises: ValueError when words, d and x do not fit together or x is not only 0 and 1.
-    Cost: O(m d / 64) word operations.
-    Source: definition; the parity of a sum of bit counts is the parity of the xor of the words.
+    Args:
+        words: Words, uint64 of shape (m, ceil(d / 64)).
+        d: Number of columns.
+        x: Zeros and ones of shape (d,).
+
+    Returns:
+        The product, uint8 of shape (m,).
+
+    Raises:
+        ValueError: words, d and x do not fit together, or x holds other numbers than 0 and 1.
+
+    Cost:
+        O(m d / 64) word operations.
     """
     matrix = _checked(words, d)
     mask = pack(_checked_bits("x", x, d)[np.newaxis])[0]
@@ -165,14 +203,20 @@ def dot(words: Words, d: int, x: ArrayLike) -> Bits:
 
 
 def enumerate_solutions(words: Words, d: int, b: ArrayLike) -> list[int]:
-    """All solutions of A x = b by trying every x; bit j of a solution is variable j.
+    """Finds all solutions of A x = b by trying every x; bit j of a solution is variable j.
 
-    words: uint64 (m, ceil(d / 64)); d: number of columns, at most 16; b: 0/1, shape (m,).
-    Shares no code with the elimination, so that tests can hold one against the other.
+    It shares no code with the elimination, so that tests can compare the two.
 
-    Raises: ValueError when d exceeds 16, or words, d and b do not fit together.
-    Cost: O(m 2^d) word operations.
-    Source: definition.
+    Args:
+        words: A as words, uint64 of shape (m, ceil(d / 64)).
+        d: Number of columns, at most 16.
+        b: Zeros and ones of shape (m,).
+
+    Raises:
+        ValueError: d exceeds 16, or words, d and b do not fit together.
+
+    Cost:
+        O(m 2^d) word operations.
     """
     if d > _MAX_ENUMERATED_COLUMNS:
         raise ValueError(f"d must be at most {_MAX_ENUMERATED_COLUMNS}, got {d}")
@@ -185,14 +229,19 @@ def enumerate_solutions(words: Words, d: int, b: ArrayLike) -> list[int]:
 
 
 def rref(X: ArrayLike) -> tuple[Bits, list[int]]:
-    """Reduced row echelon form by textbook Gauss-Jordan on unpacked bits: the tests' second route.
+    """The reduced row echelon form by Gauss-Jordan elimination on unpacked bits, for tests.
 
-    X: 0/1, shape (m, d), left unchanged.
-    Returns the reduced matrix, uint8 (m, d), and its pivot columns.
+    Args:
+        X: Zeros and ones of shape (m, d); they stay as they are.
 
-    Raises: ValueError when X is not two-dimensional.
-    Cost: O(m d min(m, d)) byte operations.
-    Source: Gauss-Jordan elimination.
+    Returns:
+        The reduced matrix, uint8 of shape (m, d), and its pivot columns.
+
+    Raises:
+        ValueError: X has not two dimensions.
+
+    Cost:
+        O(m d min(m, d)) byte operations.
     """
     reduced = np.array(X, dtype=np.uint8)
     if reduced.ndim != 2:
@@ -248,10 +297,10 @@ def _parity(words: Words) -> Bits:
 
 
 class _Scratch:
-    """Memory that every sweep over at most width words needs again.
+    """Memory that every sweep over at most `width` words uses again.
 
-    Fresh arrays for each sweep would go back to the operating system and be faulted in anew, which
-    cost a fifth of the time at 1,000 columns.
+    Fresh arrays for each sweep would be returned to the operating system and mapped anew, which
+    took a fifth of the time at 1,000 columns.
     """
 
     def __init__(self, width: int) -> None:
@@ -261,14 +310,15 @@ class _Scratch:
 
 
 def _echelonize(matrix: Words, d: int) -> tuple[NDArray[np.intp], Words, Words]:
-    """Row echelon form of the first d columns; columns past d are carried along.
+    """Computes a row echelon form of the first d columns; columns past d are carried along.
 
-    matrix: left unchanged. Returns the pivot columns in increasing order, the rows that hold them
-    in the same order, and what is left of the other rows (their last words only).
+    The matrix stays as it is. Returns the pivot columns in increasing order, the rows that hold
+    them in the same order, and what is left of the other rows (their last words only).
 
-    Works on panels of one word: the panel alone decides which rows become pivots and how they
-    combine, then one sweep of table lookups clears the panel from all other rows. Rows of one panel
-    are reduced against each other, rows of earlier panels are not reduced against later ones.
+    The elimination works on panels of one word. The panel alone decides which rows become pivots
+    and how they combine; then one sweep of table lookups clears the panel from all other rows. Rows
+    of one panel are reduced against each other. Rows of earlier panels are not reduced against
+    later ones.
     """
     pivots: list[int] = []
     echelon = np.zeros((min(matrix.shape[0], d), matrix.shape[1]), dtype=_WORD)
@@ -301,13 +351,13 @@ def _echelonize(matrix: Words, d: int) -> tuple[NDArray[np.intp], Words, Words]:
 
 
 def _panel_basis(panel: Words, scratch: _Scratch) -> tuple[list[int], list[tuple[int, int]]]:
-    """Rows whose words span a panel, and how they combine into its reduced echelon form.
+    """Chooses rows whose words span a panel, and how they combine into its reduced echelon form.
 
-    Returns the chosen rows, and for each pivot bit the set of chosen rows, as a bit mask over their
-    positions, whose xor has that pivot bit and no other.
+    Returns the chosen rows, and for each pivot bit a set of chosen rows, as a bit mask over their
+    positions: the xor of the set has that pivot bit and no other.
 
-    A few rows nearly always span the panel, so those are reduced one by one as Python integers; the
-    others are looked at only when the few did not suffice.
+    A few rows nearly always span the panel, so these are reduced one by one as Python integers. The
+    others are read only if the few do not suffice.
     """
     chosen: list[int] = []
     echelon: list[tuple[int, int]] = []
@@ -332,10 +382,10 @@ def _panel_basis(panel: Words, scratch: _Scratch) -> tuple[list[int], list[tuple
 def _extend_basis(
     rows: NDArray[np.intp], words: Words, chosen: list[int], echelon: list[tuple[int, int]]
 ) -> None:
-    """Append to chosen the rows that are independent of those before, until they span every column.
+    """Appends to `chosen` rows that are independent of those before, until they span every column.
 
-    echelon holds (pivot bit, vector): the low 64 bits of a vector are a word whose lowest set bit
-    is the pivot bit, the bits above say which chosen rows it is the xor of.
+    `echelon` holds pairs (pivot bit, vector). The low 64 bits of a vector are a word whose lowest
+    set bit is the pivot bit; the bits above say of which chosen rows it is the xor.
     """
     for row, word in zip(rows.tolist(), words.tolist(), strict=True):
         vector = word | 1 << (_WORD_BITS + len(chosen))
@@ -351,7 +401,7 @@ def _extend_basis(
 
 
 def _reduce_basis(echelon: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Clear every pivot bit from all vectors but its own; earlier pivots are absent already."""
+    """Clears every pivot bit from all vectors but its own; earlier pivots are absent already."""
     reduced: list[tuple[int, int]] = []
     for own, echelon_vector in reversed(echelon):
         vector = echelon_vector
@@ -363,7 +413,7 @@ def _reduce_basis(echelon: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _placed(rows: Words, bits: Sequence[int]) -> Words:
-    """64 rows, of which row bits[i] is rows[i] and the others are zero."""
+    """Returns 64 rows, of which row bits[i] is rows[i] and the others are 0."""
     placed = np.zeros((_WORD_BITS, rows.shape[1]), dtype=_WORD)
     placed[list(bits)] = rows
     return placed
@@ -372,9 +422,10 @@ def _placed(rows: Words, bits: Sequence[int]) -> Words:
 def _add_product(
     target: Words, coefficients: Words, rows: Words, bits: int, scratch: _Scratch
 ) -> None:
-    """Add to target the product over GF(2) of a packed (n, 64) matrix and 64 packed rows.
+    """Adds to the target the product over GF(2) of a packed (n, 64) matrix and 64 packed rows.
 
-    target: (n, w), changed in place; coefficients: (n,); rows: (64, w); bits: looked up at once.
+    The target of shape (n, w) is changed in place. The coefficients have shape (n,), the rows (64,
+    w), and `bits` is the number of bits of one lookup.
     """
     digits = _digits(coefficients, bits)
     for start in range(0, target.shape[1], _TILE_WORDS):
@@ -406,7 +457,7 @@ def _digits(words: Words, bits: int) -> NDArray[np.intp]:
 
 
 def _add_lookups(target: Words, tables: Words, digits: NDArray[np.intp], scratch: _Scratch) -> None:
-    """Add to row i of target the row digits[g, i] of every table g."""
+    """Adds to row i of the target the row digits[g, i] of every table g."""
     rows, width = target.shape
     chunk = _chunk_rows(width)
     total, looked_up = scratch.chunks[:, : chunk * width].reshape(2, chunk, width)
@@ -422,7 +473,7 @@ def _add_lookups(target: Words, tables: Words, digits: NDArray[np.intp], scratch
 
 
 def _without(active: Words, chosen: list[int]) -> Words:
-    """The rows that were not chosen, as a view: those on top move into the gaps below."""
+    """The rows that were not chosen, as a view: rows from the top move into the gaps below."""
     count = len(chosen)
     taken = set(chosen)
     gaps = [row for row in chosen if row >= count]
@@ -431,9 +482,9 @@ def _without(active: Words, chosen: list[int]) -> Words:
 
 
 def _back_substitute(echelon: Words, pivots: NDArray[np.intp], columns: NDArray[np.intp]) -> Bits:
-    """The given columns of the reduced row echelon form, uint8 (rank, len(columns)).
+    """The given columns of the reduced row echelon form, uint8 of shape (rank, len(columns)).
 
-    echelon: the leading rows that _echelonize left, with its pivots.
+    `echelon` holds the leading rows that `_echelonize` left, with its pivots.
     """
     wanted = np.empty((echelon.shape[0], _word_count(columns.size)), dtype=_WORD)
     chunk = _chunk_rows(8 * echelon.shape[1])

@@ -1,7 +1,7 @@
-"""Laws of the randomizers in exact fractions, and the numpy code that they are measured against.
+"""Laws of the randomizers in exact fractions, and numpy samplers that they are timed against.
 
 The laws take the 64-bit probabilities as they are, so that privacy is a finite check. The samplers
-round floats, as fast as numpy goes; they are private in no proven sense.
+round floats, as fast as numpy goes; no proof says that they are private.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Floats = NDArray[np.float64]
 
 
 def mixed(laws: Sequence[Law], place: Fraction) -> Law:
-    """The law at a place between whole ones, rounded to its neighbors so that the mean is it."""
+    """The law at a place between two integers, rounded at random to one with the place as mean."""
     start = min(math.floor(place), len(laws) - 2)
     rest = place - start
     return [(1 - rest) * p + rest * q for p, q in zip(laws[start], laws[start + 1], strict=True)]
 
 
 def binary_law(place: Fraction, truth: Fraction) -> Law:
-    """Of binary randomized response to a number at that place in [0, 1]."""
+    """The law of binary randomized response to a number at that place in [0, 1]."""
     return mixed([[truth, 1 - truth], [1 - truth, truth]], place)
 
 
 def own_or_any(own: Sequence[int], outcomes: int, chance: Fraction) -> Law:
-    """With that chance one of the value's own outcomes, else any, all of them uniform."""
+    """With that probability one of the value's own outcomes, else any outcome, all uniformly."""
     mine = set(own)
     return [
         (chance / len(mine) if each in mine else 0) + (1 - chance) / outcomes
@@ -40,7 +40,7 @@ def own_or_any(own: Sequence[int], outcomes: int, chance: Fraction) -> Law:
 
 
 def hadamard_matrix(order: int) -> Integers:
-    """Sylvester's, of an order that is a power of two."""
+    """Sylvester's Hadamard matrix of an order that is a power of two."""
     matrix = np.ones((1, 1), np.int64)
     while len(matrix) < order:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -48,19 +48,19 @@ def hadamard_matrix(order: int) -> Integers:
 
 
 def hadamard_columns(value: int, blocks: int, size: int) -> list[int]:
-    """The value's own columns of `blocks` matrices of that order, all of them numbered through."""
+    """The value's own columns, numbered through `blocks` matrices of order `size`."""
     row = hadamard_matrix(size)[1 + value // blocks]
     return [value % blocks * size + column for column in range(size) if row[column] == 1]
 
 
 def binary_response(u: Floats, epsilon: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """One uniform number decides on rounding and lie together; bool (n,)."""
+    """Binary randomized response, where one number decides on rounding and lie; bool (n,)."""
     truth = 1 / (1 + math.exp(-epsilon))
     return rng.random(u.size) < (1 - truth) + (2 * truth - 1) * u
 
 
 def laplace(u: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
-    """Continuous Laplace noise; float64 (n,)."""
+    """Adds continuous Laplace noise; float64 (n,)."""
     return u + rng.laplace(0.0, 1 / epsilon, u.size)
 
 
@@ -76,7 +76,7 @@ def piecewise(u: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
 
 
 def kary_response(x: Integers, k: int, epsilon: float, rng: np.random.Generator) -> Integers:
-    """The value, else any answer; int64 (n,)."""
+    """Reports the value, else any answer; int64 (n,)."""
     odds = math.expm1(epsilon) / k
     return np.where(rng.random(x.size) < odds / (1 + odds), x, rng.integers(0, k, x.size))
 
@@ -84,7 +84,7 @@ def kary_response(x: Integers, k: int, epsilon: float, rng: np.random.Generator)
 def hadamard_response(
     x: Integers, blocks: int, size: int, epsilon: float, rng: np.random.Generator
 ) -> Integers:
-    """A column of the value's own, else any; int64 (n,)."""
+    """Reports a column of the value's own, else any column; int64 (n,)."""
     columns = blocks * size
     odds = math.expm1(epsilon) / (2 * blocks)
     row, block = np.divmod(x, blocks)
@@ -96,14 +96,14 @@ def hadamard_response(
 
 
 def unary_counts(x: Integers, k: int, epsilon: float, rng: np.random.Generator) -> Integers:
-    """What optimal unary encoding adds up to, without the bits: binomial counts; int64 (k,)."""
+    """The counts of optimal unary encoding, drawn as binomials without the bits; int64 (k,)."""
     held = np.bincount(x, minlength=k)
     lie = 1 / (1 + math.exp(epsilon))
     return rng.binomial(held, 0.5) + rng.binomial(x.size - held, lie)
 
 
 def hadamard_frequencies(counts: Integers, k: int, blocks: int, epsilon: float) -> Floats:
-    """The share of each value by the matrices themselves; float64 (k,)."""
+    """The share of each value, computed with the matrices themselves; float64 (k,)."""
     size = counts.size // blocks
     matrix = hadamard_matrix(size)
     odds = math.expm1(epsilon) / (2 * blocks)

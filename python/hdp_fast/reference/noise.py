@@ -1,7 +1,7 @@
-"""Laws of the exact draws, and the inexact numpy code that they are measured against.
+"""Laws of the exact draws, and the inexact numpy samplers that they are timed against.
 
 The laws are computed to forty digits from their definitions, so that privacy on tiny instances is a
-finite check. The samplers round floats, as fast as numpy goes; they are private in no proven sense.
+finite check. The samplers round floats, as fast as numpy goes; no proof says that they are private.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def exp_minus(x: Fraction) -> Decimal:
 
 
 def exponential_mechanism_law(scores: Scores, rate: Fraction) -> Law:
-    """Pr[i] proportional to exp(rate scores[i])."""
+    """The probabilities Pr[i], proportional to exp(rate scores[i])."""
     with localcontext() as context:
         context.prec = _DIGITS
         weights = [exp_minus(rate * (max(scores) - score)) for score in scores]
@@ -37,7 +37,7 @@ def exponential_mechanism_law(scores: Scores, rate: Fraction) -> Law:
 
 
 def permute_and_flip_law(scores: Scores, rate: Fraction) -> Law:
-    """Pr[i], by all orders in which the candidates can be tried."""
+    """The probabilities Pr[i], summed over all orders in which the candidates can be tried."""
     with localcontext() as context:
         context.prec = _DIGITS
         accept = [exp_minus(rate * (max(scores) - score)) for score in scores]
@@ -59,7 +59,7 @@ def laplace_mass(scale: Fraction, x: int) -> Decimal:
 
 
 def gaussian_masses(sigma: Fraction, reach: int) -> dict[int, Decimal]:
-    """Pr[X = x] of the discrete Gaussian law for |x| <= reach, which must leave nothing out."""
+    """Pr[X = x] of the discrete Gaussian law for |x| <= reach, beyond which no mass may be left."""
     with localcontext() as context:
         context.prec = _DIGITS
         half = [exp_minus(x**2 / (2 * sigma**2)) for x in range(reach + 1)]
@@ -68,35 +68,35 @@ def gaussian_masses(sigma: Fraction, reach: int) -> dict[int, Decimal]:
 
 
 def discrete_laplace(scale: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rounded Laplace noise; int64 (size,)."""
+    """Draws rounded Laplace noise; int64 (size,)."""
     return np.rint(rng.laplace(0.0, scale, size)).astype(np.int64)
 
 
 def discrete_gaussian(sigma: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rounded Gaussian noise; int64 (size,)."""
+    """Draws rounded Gaussian noise; int64 (size,)."""
     return np.rint(rng.normal(0.0, sigma, size)).astype(np.int64)
 
 
 def randomized_response(
     bits: NDArray[np.uint8], epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Each bit flipped with probability 1 / (1 + exp(epsilon)); uint8 (n,)."""
+    """Flips each bit with probability 1 / (1 + exp(epsilon)); uint8 (n,)."""
     return bits ^ (rng.random(bits.size) < 1 / (1 + math.exp(epsilon)))
 
 
 def permute_and_flip(scores: NDArray[np.int64], rate: float, rng: np.random.Generator) -> int:
-    """The largest score after exponential noise: the same law (Ding and others 2021)."""
+    """The largest score's place after exponential noise: the same law (Ding et al. 2021)."""
     return int(np.argmax(rate * scores + rng.standard_exponential(scores.size)))
 
 
 def exponential_mechanism(scores: NDArray[np.int64], rate: float, rng: np.random.Generator) -> int:
-    """The largest score after Gumbel noise: the same law."""
+    """The largest score's place after Gumbel noise: the same law."""
     return int(np.argmax(rate * scores + rng.gumbel(size=scores.size)))
 
 
 def weighted_draws(
     weights: NDArray[np.uint64], size: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Uniform integers located among the cumulative sums; int64 (size,)."""
+    """Looks up uniform integers among the cumulative sums; int64 (size,)."""
     sums = np.cumsum(weights)
     return np.searchsorted(sums, rng.integers(sums[-1], size=size, dtype=np.uint64), side="right")

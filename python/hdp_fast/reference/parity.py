@@ -1,12 +1,12 @@
 """Exact oracle of the private PARITY mechanisms, and plain planners to check the compiled ones.
 
-A record is a pair (x, y): x is a bit mask of d features, y its label 0 or 1. A mechanism's output
-is a hypothesis r, also a bit mask, that predicts parity(r & x), or BOT. Every distribution is
-found by summing over all subsamples with fractions.Fraction, so the privacy of a mechanism is a
-finite check here. Costs are exponential: tiny instances only.
+A record is a pair (x, y): x is a bit mask of d features, y its label 0 or 1. The output of a
+mechanism is a hypothesis r, also a bit mask, that predicts parity(r & x), or BOT. Every law is a
+sum over all subsamples in fractions.Fraction, so the privacy of a mechanism is a finite check here.
+Costs are exponential: the instances must be tiny.
 
-Neighbors are "replace_one" (one record substituted, n public) or "add_remove" (one record more
-or less). The planners use floating point: they choose sample sizes and carry no privacy.
+The relations are "replace_one" (one record replaced, n public) and "add_remove" (one record more or
+less). The planners use floating point: they choose sample sizes, and no privacy depends on them.
 """
 
 from __future__ import annotations
@@ -105,16 +105,29 @@ def distribution_base(records: Sequence[Record], d: int, p: Fraction, c: Fractio
 
 
 def distribution_loop(records: Sequence[Record], d: int, p: Fraction, g: Fraction) -> Distribution:
-    """Output distribution of LOOP: retry A(0, p) on the same data, stopping w.p. g before a try.
+    """The output law of LOOP, which tries A(0, p) on the same data until it stops or succeeds.
 
-    A try succeeds when its sample does not contradict itself. The tries are independent, so the
-    output is the law of one try, BOT replaced by the stop, conditioned on its ending the loop.
+    Before each try it stops with probability g. A try succeeds if its sample does not contradict
+    itself. The tries are independent, so the output is the law of one try, with BOT replaced by the
+    stop, conditioned on its ending the loop.
 
-    Args: records, (x, y) pairs; d, features; p, sampling rate; g > 0, probability of stopping.
-    Guarantee: pure epsilon-DP if worst_ratio(p, neighbors, g=g) <= exp(epsilon).
-    Raises: ValueError if g = 0, p or g is no probability, or a record is outside the domain.
-    Cost: as distribution_base.
-    Source: extends Kasiviswanathan et al. 2011, Section 4 (their amplified A* without a test set).
+    Args:
+        records: Pairs (x, y).
+        d: Number of features.
+        p: Sampling rate.
+        g: Probability of stopping, above 0.
+
+    Raises:
+        ValueError: g = 0, p or g is no probability, or a record is outside the domain.
+
+    Guarantee:
+        Pure epsilon-DP if worst_ratio(p, neighbors, g=g) <= exp(epsilon).
+
+    Cost:
+        That of distribution_base.
+
+    Source:
+        Extends Kasiviswanathan et al. 2011, Section 4 (their amplified A* without a test set).
     """
     _require_probabilities(p=p, g=g)
     _require(g > 0, "g must be positive: the loop need not end otherwise")
@@ -277,12 +290,7 @@ def neighbors_of(
 def largest_ratio(
     first: Mapping[int | None, Fraction], second: Mapping[int | None, Fraction]
 ) -> Fraction | float:
-    """The largest of first[o] / second[o] over the outputs o, math.inf if second misses one.
-
-    Args: first, second, two distributions over the same outputs.
-    Cost: one comparison per output.
-    Source: definition of pure differential privacy.
-    """
+    """The largest of first[o] / second[o] over the outputs o; math.inf if second misses one."""
     largest = Fraction(0)
     for output, mass in first.items():
         if not mass:
@@ -455,15 +463,19 @@ def rounded_rate(
 def rate(
     epsilon: float, neighbors: Neighbors, *, c: float | None = None, g: float | None = None
 ) -> float:
-    """Sampling rate p of A(c, p), or of LOOP with stop probability g, in floating point.
+    """The sampling rate p of A(c, p), or of LOOP with stop probability g, in floating point.
 
-    With neither c nor g it is that of A at its best c.
+    It solves worst_ratio = exp(epsilon) for p. With neither c nor g it is the rate of A at its best
+    c. The last digits are rounded, so that no privacy follows; `rounded_rate` is the private rate.
 
-    Args: epsilon > 0; neighbors, the relation; at most one of c and g, both in (0, 1).
-    Guarantee: none, the last digits are rounded; rounded_rate is the private one.
-    Raises: ValueError if epsilon <= 0, the relation is unknown, or both c and g are given.
-    Cost: constant.
-    Source: worst_ratio = exp(epsilon) solved for p.
+    Args:
+        epsilon: Privacy parameter, above 0.
+        neighbors: The relation.
+        c: Probability of a free BOT, in (0, 1); excludes g.
+        g: Probability of stopping, in (0, 1); excludes c.
+
+    Raises:
+        ValueError: epsilon <= 0, the relation is unknown, or both c and g are passed.
     """
     _require_relation(neighbors)
     _require(epsilon > 0, f"epsilon must be positive, got {epsilon}")
@@ -488,8 +500,8 @@ def rate(
 class Plan:
     """What a mechanism needs: n records in all, and its rates (None where it has no such field).
 
-    n_paper is the size that the printed A* needs, n_paper_valid whether its own proof covers
-    these arguments.
+    `n_paper` is the size that the printed A* needs, and `n_paper_valid` whether its own proof
+    covers these arguments.
     """
 
     n: int
@@ -510,7 +522,7 @@ def _require_targets(d: int, alpha: float, beta: float, epsilon: float) -> None:
 
 
 def _minimize(values: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
-    """Minimum of a quasiconvex function, by grids that close in on their best point."""
+    """The minimum of a quasiconvex function, by grids that narrow around their best point."""
     for _ in range(8):
         grid = np.linspace(low, high, 41)
         found = values(grid)

@@ -1,7 +1,7 @@
-"""Error counts of hypotheses with numpy alone: over bits, a byte a bit and 64 a word; halfspaces.
+"""Error counts of hypotheses with numpy alone: over bits, one a byte or 64 a word, and halfspaces.
 
-Those over bits take the features by columns: numpy reads a column of a row-major matrix many times
-slower.
+Classes over bits take the features by columns: numpy reads a column of a row-major matrix many
+times more slowly.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Literals = Sequence[tuple[int, int]]
 
 
 def columns(X: Bits) -> Bits:
-    """The columns of X, (d, m), each contiguous."""
+    """The columns of X, of shape (d, m), each contiguous."""
     return np.ascontiguousarray(X.T)
 
 
 def conjunction_errors(columns: Bits, y: Bits, conjunctions: Sequence[Literals]) -> list[int]:
-    """Records that each conjunction gets wrong, a byte a bit."""
+    """The number of records that each conjunction gets wrong, with a bit a byte."""
     value = np.empty_like(y)
     counts = []
     for literals in conjunctions:
@@ -44,12 +44,12 @@ def _and(value: Bits, column: Bits, wanted: int, *, first: bool) -> None:
     elif wanted:
         np.bitwise_and(value, column, out=value)
     else:
-        # Of two bits, a and not b is a > b, which needs no copy of the negation.
+        # For bits, "a and not b" is a > b, which needs no copy of the negation.
         np.greater(value, column, out=value.view(np.bool_))
 
 
 def at_least_errors(columns: Bits, y: Bits, votes: Sequence[tuple[Literals, int]]) -> list[int]:
-    """Records that each "at least r of these literals" gets wrong, a byte a bit."""
+    """The number of records that each "at least r of these literals" gets wrong, a bit a byte."""
     true, value = np.empty_like(y), np.empty_like(y)
     counts = []
     for literals, threshold in votes:
@@ -59,7 +59,7 @@ def at_least_errors(columns: Bits, y: Bits, votes: Sequence[tuple[Literals, int]
                 np.add(true, columns[feature], out=true)
             else:
                 np.subtract(true, columns[feature], out=true)
-        # Negated literals were counted down from their number, which the threshold makes up for.
+        # Negated literals were subtracted instead of added, which the threshold makes up for.
         least = threshold - sum(not wanted for _, wanted in literals)
         np.greater_equal(true.view(np.int8), np.int8(least), out=value.view(np.bool_))
         np.bitwise_xor(value, y, out=value)
@@ -70,7 +70,7 @@ def at_least_errors(columns: Bits, y: Bits, votes: Sequence[tuple[Literals, int]
 def halfspace_errors(
     X: Floats, y: Bits, W: Floats, b: Floats, *, rows: int | None = None
 ) -> NDArray[np.int64]:
-    """Records that each halfspace gets wrong, by products of matrices of so many rows or all."""
+    """The number of records that each halfspace gets wrong, by matrix products on blocks."""
     labels, step = y.view(np.bool_)[:, None], rows or max(1, len(X))
     counts = np.zeros(len(W), np.int64)
     for start in range(0, len(X), step):
@@ -81,7 +81,7 @@ def halfspace_errors(
 
 
 def packed(bits: Bits) -> Words:
-    """Rows of bits as words of 64, zeros behind the last: (..., m) to (..., ceil(m / 64))."""
+    """Packs rows of bits into words of 64, zeros at the end: (..., m) to (..., ceil(m / 64))."""
     size = -(-bits.shape[-1] // 64) * 8
     found = np.zeros((*bits.shape[:-1], size), np.uint8)
     some = np.packbits(bits, axis=-1, bitorder="little")
@@ -92,7 +92,7 @@ def packed(bits: Bits) -> Words:
 def packed_conjunction_errors(
     columns: Words, y: Words, records: int, conjunctions: Sequence[Literals]
 ) -> list[int]:
-    """Records that each conjunction gets wrong, 64 a word; needs numpy 2."""
+    """The number of records that each conjunction gets wrong, 64 bits a word; needs numpy 2."""
     everybody = packed(np.ones(records, np.uint8))
     value, rest = np.empty_like(y), np.empty_like(y)
     ones = np.empty(y.shape, np.uint8)
@@ -112,7 +112,7 @@ def packed_conjunction_errors(
 
 
 def parity_errors(columns: Bits, y: Bits, masks: Bits) -> list[int]:
-    """Records that each sum of features over GF(2) gets wrong, a byte a bit."""
+    """The number of records that each sum of features over GF(2) gets wrong, with a bit a byte."""
     value = np.empty_like(y)
     counts = []
     for mask in masks:

@@ -1,4 +1,4 @@
-"""Projected stochastic gradient descent in plain numpy: one row a step, or minibatches."""
+"""Projected stochastic gradient descent in plain numpy, with one row a step or with minibatches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def slopes(loss: str, scores: Floats, labels: Floats, threshold: float = 1.0) -> Floats:
-    """Derivative of each loss in its score; labels -1 and 1 for hinge and logistic; (m,)."""
+    """The derivative of each loss in its score, (m,); hinge and logistic have labels -1 and 1."""
     if loss == "hinge":
         return np.where(labels * scores < 1, -labels, 0.0)
     if loss == "logistic":
@@ -37,7 +37,10 @@ def learn(
     noise_multiplier: float = 0.0,
     rng: np.random.Generator | None = None,
 ) -> Floats:
-    """Mean of the models before each step; X (n, d), indices by steps. Returns (d,)."""
+    """The mean of the models before each step, of shape (d,), for X of shape (n, d).
+
+    The indices of the draws are given by step.
+    """
     d = X.shape[1]
     w, total = np.zeros(d), np.zeros(d)
     bound = clip_norm * np.sqrt(1 + d * (noise_multiplier / batch_size) ** 2)

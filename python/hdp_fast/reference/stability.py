@@ -1,6 +1,7 @@
 """Votes, distances and answers with numpy alone, and what Bassily et al. 2018 printed.
 
-What is printed violates its guarantee: it is here to be shown wrong, and is offered nowhere else.
+What the paper printed violates its guarantee. It is here so that tests can show this, and is
+offered nowhere else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def count_votes(votes: NDArray[np.uint8], labels: int) -> Integers:
-    """Votes (k, m) for labels below `labels` as counts (m, labels)."""
+    """Counts votes (k, m) for labels 0, ..., labels - 1 into an array (m, labels)."""
     counts = np.empty((votes.shape[1], labels), np.int64)
     for label in range(labels):
         np.sum(votes == label, axis=0, dtype=np.int64, out=counts[:, label])
@@ -25,7 +26,7 @@ def count_votes(votes: NDArray[np.uint8], labels: int) -> Integers:
 
 
 def find_winners(counts: Integers) -> tuple[Integers, Integers]:
-    """Winners and distances of counts (m, K), K at least 2, by their definition."""
+    """The winners and distances of counts (m, K), K at least 2, by their definition."""
     winners = counts.argmax(axis=1)
     most = np.take_along_axis(counts, winners[:, None], axis=1)
     labels = np.arange(counts.shape[1])
@@ -36,7 +37,7 @@ def find_winners(counts: Integers) -> tuple[Integers, Integers]:
 
 
 def printed_distance(counts: Integers) -> Integers:
-    """The distances of the paper's Algorithm 4: a gap less 1, which changes by up to 2."""
+    """The distances of the paper's Algorithm 4, gaps less 1, which a record changes by up to 2."""
     ordered = np.sort(counts, axis=1)
     gaps: Integers = ordered[:, -1] - ordered[:, -2] - 1
     return np.maximum(gaps, 0)
@@ -50,8 +51,8 @@ def adversary_delta(
 ) -> float:
     """The exact delta at epsilon of answers to queries that an adversary chooses one by one.
 
-    pairs: what a query may be on two neighbors: the probabilities of heads, of which there may be
-    at most `bottoms`. Every strategy is tried.
+    Each of the `pairs` is a query: its probabilities of heads on two neighboring data sets. Heads
+    may come at most `bottoms` times. Every strategy of the adversary is tried.
     """
     first, second = np.array(pairs).T
 
@@ -76,9 +77,9 @@ def respond_to_ones(
     bottoms: int | None,
     rng: np.random.Generator,
 ) -> Integers:
-    """Answers to queries with two labels by a table: -1, 0 or 1; no bottoms by a table of votes.
+    """Answers queries with two labels by a table: -1, 0 or 1, and no bottoms by a table of votes.
 
-    Its coins are floating-point numbers, which protect nobody.
+    The coins are floating-point numbers, which protect nobody.
     """
     gap = 2 * ones.astype(np.int64) - members
     uniform = rng.random(ones.size)
@@ -86,7 +87,7 @@ def respond_to_ones(
         levels = np.minimum(np.abs(gap) // 2, len(probabilities) - 1)
         labels: Integers = ((uniform < probabilities[levels]) ^ (gap > 0)).astype(np.int64)
         return labels
-    # Ties go to label 0, which therefore wins by one vote less.
+    # Ties go to label 0, which therefore needs one vote less to win.
     distances = np.where(gap > 0, gap - 1, -gap) // 2
     levels = np.minimum(distances, len(probabilities) - 1)
     answers = np.where(uniform < probabilities[levels], -1, gap > 0)
@@ -98,7 +99,7 @@ def respond_to_ones(
 def gaussian_vote_law(
     counts: Sequence[int], gap: int, masses: Mapping[int, Decimal]
 ) -> dict[int, Decimal]:
-    """Probability of each label, and of -1, where noise of these masses is added to the counts.
+    """The probability of each label, and of -1, after noise with these masses on the counts.
 
     A label is the answer if its noisy count is ahead of every other one by the gap, and of those of
     smaller labels by 1 at least.
@@ -128,7 +129,7 @@ def _win_probability(
 
 
 def discrete_laplace(scale: float, reach: int) -> Floats:
-    """Probabilities of -reach, ..., reach."""
+    """The probabilities of -reach, ..., reach."""
     ratio = np.exp(-1 / scale)
     masses: Floats = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-reach, reach + 1))
     return masses

@@ -1,4 +1,4 @@
-"""Rounds of Subsample-Test-Reweigh in plain numpy: floats for coins, no privacy."""
+"""Rounds of Subsample-Test-Reweigh in plain numpy, with floats for coins and no privacy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(
     rounds: int,
     rng: np.random.Generator,
 ) -> list[int]:
-    """The conjunction chosen in every round, by the exponential mechanism on dense draws."""
+    """The conjunction that the exponential mechanism chooses in every round, on dense draws."""
     columns, w = score.columns(X), np.ones(len(y))
     chosen = []
     for _ in range(rounds):
@@ -39,7 +39,7 @@ def run(
 
 
 def predict(columns: Bits, literals: score.Literals) -> Bits:
-    """What a conjunction says of every record."""
+    """The predictions of a conjunction on all records."""
     said = np.ones(columns.shape[1], np.uint8)
     for feature, wanted in literals:
         said &= columns[feature] if wanted else columns[feature] ^ 1

@@ -1,4 +1,4 @@
-"""Weights over records in plain numpy: projection by sorting, updates, draws."""
+"""Weights over records in plain numpy: projection by sorting, updates and draws."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Floats = NDArray[np.float64]
 
 
 def project(w: Floats, kappa: float) -> Floats:
-    """min(c w, 1) with the smallest c that sums to kappa n; float64 (n,). O(n log n)."""
+    """Projects weights to min(c w, 1), where the least c makes the sum kappa n; float64 (n,)."""
     ascending = np.sort(w)
     sums = np.cumsum(ascending)
     n, mass = len(w), kappa * len(w)
-    # With the k largest capped, c = (mass - k) / the sum of the others; at most mass can be.
+    # With the k largest capped at 1, c = (mass - k) / the sum of the others; k is at most mass.
     largest = np.arange(max(n - int(mass) - 1, 0), n)
     c = (mass - (n - 1 - largest)) / sums[largest]
     fits = np.flatnonzero((c * ascending[largest] <= 1) & (c > 0))
@@ -23,12 +23,12 @@ def project(w: Floats, kappa: float) -> Floats:
 
 
 def update(w: Floats, losses: Floats, eta: float) -> None:
-    """Multiply the weights by exp(-eta (1 - losses)), in place."""
+    """Multiplies the weights by exp(-eta (1 - losses)), in place."""
     w *= np.exp(-eta * (1 - losses))
 
 
 def draw(w: Floats, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Indices drawn with these weights; int64 (m,)."""
+    """Draws indices with these weights; int64 (m,)."""
     sums = np.cumsum(w)
     drawn: NDArray[np.int64] = np.searchsorted(sums, rng.random(m) * sums[-1], side="right")
     return drawn

@@ -1,9 +1,10 @@
 """Hybrid transfer learning: a curator's biased records, and agents who each answer one question.
 
-Subsample-Test-Reweigh of Kohen and Sheffet, Transfer Learning In Differential Privacy's
-Hybrid-Model: a learner sees records drawn from weights, agents of the target population say how
-often its hypothesis errs on them, and what it gets right loses weight, until it is good on the
-target. The weights are dense, so that no record is drawn often: that is what protects it.
+This is Subsample-Test-Reweigh of Kohen and Sheffet, Transfer Learning In Differential Privacy's
+Hybrid-Model. In each round a learner gets records that are drawn from weights. Agents of the target
+population say how often its hypothesis errs on them. Records that the hypothesis labels rightly
+lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
+that no record is drawn often: this is what protects the records.
 """
 
 from .._support.lazy import list_only

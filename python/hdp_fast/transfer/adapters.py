@@ -1,4 +1,4 @@
-"""Learners of this package, classifiers and functions with one interface for a run."""
+"""Learners of this package, classifiers and functions behind the one interface that a run uses."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from ..weights import DenseWeights
 
 
 class Learner:
-    """A learner of this package, or one with the same methods."""
+    """A learner of this package, or an object with the same methods."""
 
     def __init__(self, learner: Any):
         self._learner = learner
 
     @property
     def can_restore(self) -> bool:
-        """Whether a hypothesis can be restored from its description."""
+        """Whether the learner can restore a hypothesis from its description."""
         return hasattr(self._learner, "restore")
 
     @property
     def draws_itself(self) -> bool:
-        """Whether it draws from the weights itself, instead of taking records that were drawn."""
+        """Whether the learner draws from the weights itself, instead of taking drawn records."""
         return hasattr(self._learner, "learn_weighted")
 
     def learn_weighted(
         self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
     ) -> Hypothesis:
-        """The hypothesis for the prepared records under these weights."""
+        """Learns a hypothesis from the prepared records under these weights."""
         return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
 
     def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
-        """The hypothesis for some of the prepared records, which may repeat."""
+        """Learns a hypothesis from the prepared records at these indices, which may repeat."""
         if hasattr(self._learner, "learn_indices"):
             return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
         return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]
 
     def prepare(self, X: NDArray[Any]) -> Any:
-        """All records in the form that predict reads fastest."""
+        """Brings all records into the form that `predict` reads fastest."""
         return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
 
     def restore(self, hypothesis: dict[str, Any]) -> Hypothesis:
-        """The hypothesis of this description."""
+        """Restores a hypothesis from its description."""
         return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
 
 
@@ -63,12 +63,12 @@ class _Predictor:
         self._predict = predict
 
     def predict(self, X: Any, /) -> Any:
-        """Its predictions on a copy of the records, which it may change in place."""
+        """Predicts on a copy of the records, since the caller's code may change them in place."""
         return self._predict(copy_array(X) if isinstance(X, np.ndarray) else X)
 
 
 class _Function(Learner):
-    """A function (X, y) that returns a predictor: a function, or an object with predict."""
+    """A function (X, y) that returns a function for predictions, or an object with `predict`."""
 
     can_restore = False
 
@@ -80,14 +80,14 @@ class _Function(Learner):
 
 
 class _Classifier(Learner):
-    """A scikit-learn classifier, of which each round fits a new clone."""
+    """A scikit-learn classifier; each round fits a new clone of it."""
 
     can_restore = False
 
     def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
         labels = y[indices]
         if labels.min() == labels.max():
-            # Few classifiers learn from one class.
+            # Most classifiers refuse to learn from one class.
             return _Predictor(lambda X: np.full(len(X), labels[0]))
         model = _clone(self._learner)
         if (
@@ -99,9 +99,10 @@ class _Classifier(Learner):
 
 
 def adapt(learner: Any) -> Learner:
-    """The learner with the interface of Learner.
+    """Gives a learner the interface of `Learner`.
 
-    Raises: ParameterError for what cannot learn.
+    Raises:
+        ParameterError: The object cannot learn.
     """
     if any(hasattr(learner, name) for name in ("learn", "learn_indices", "learn_weighted")):
         return Learner(learner)

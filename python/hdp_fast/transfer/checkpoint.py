@@ -1,9 +1,9 @@
 """What a run of SubsampleTestReweigh has released so far, in memory or in a file that survives it.
 
-Only what is released anyway is written: hypotheses and the agents' estimates, never weights, which
-follow from the records and the hypotheses. A hypothesis is written before it is shown to anybody,
-so that a round is either repeated unseen or never repeated; a test is written before its agents are
-asked, so that nobody is asked twice.
+The file holds only what is released anyway: hypotheses and the agents' estimates, but no weights,
+which follow from the records and the hypotheses. A hypothesis is written before anybody sees it:
+either nobody has seen a round and it is run again, or it is never run again. A test is written
+before its agents are asked, so that nobody is asked twice.
 """
 
 from __future__ import annotations
@@ -32,30 +32,31 @@ _FORMAT = FileFormat(
     error=CheckpointError,
     busy="no other run may be using it",
 )
-# Another process holds the file as long as it runs: there is no point in waiting.
+# Another process holds the file for as long as it runs, so that waiting would not help.
 _PATIENCE_SECONDS = 0.2
 
 
 class Journal(Uncopyable):
-    """A file of mode 0600 that one run holds at a time; without a path nothing is kept.
+    """A file of mode 0600 that one run holds at a time; without a path nothing is written.
 
-    A run without a file is that of one process: a forked child cannot go on with it.
+    A run without a file belongs to one process: a forked child cannot go on with it.
 
     Attributes:
-        settings: those that the run began with.
-        hypotheses: as JSON, of round 1 and those after it.
-        answers: of the tests that ended, by their place in the plan.
-        asked: agents asked in all tests, those included whose answers were lost.
+        settings: Settings that the run began with.
+        hypotheses: Hypotheses as JSON, that of round 1 first.
+        answers: Answers of the tests that ended, by the place of the test in the plan.
+        asked: Number of agents asked in all tests, those whose answers were lost included.
     """
 
     _copied = "release the same rounds again"
     _instead = "resume in that process, or give the run a checkpoint"
 
     def __init__(self, path: str | os.PathLike[str] | None, settings: dict[str, Any]):
-        """Read the journal, or begin one with these settings.
+        """Reads the journal at `path`, or begins one with these settings.
 
-        Raises: CheckpointError for a file that is none, damaged, held by another run or cannot be
-            written.
+        Raises:
+            CheckpointError: The file is no checkpoint, is damaged, is held by another run, or
+                cannot be written.
         """
         super().__init__()
         self._file = None if path is None else StateFile(_FORMAT, path)
@@ -73,10 +74,11 @@ class Journal(Uncopyable):
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep all others from the file; what is added meanwhile is written at once.
+        """Keeps all others from the file; what is added meanwhile is written at once.
 
-        Raises: CheckpointError as the class, and when the run has gone on elsewhere;
-            ParameterError in a forked child where there is no file to tell.
+        Raises:
+            CheckpointError: The file cannot be used, or the run has gone on elsewhere.
+            ParameterError: There is no file, and this is a forked child.
         """
         if self._file is None:
             with self._hold():
@@ -92,18 +94,20 @@ class Journal(Uncopyable):
                 yield
             finally:
                 self._statements = None
-                # Ctrl-C may have come between a line in the file and the same here.
+                # Ctrl-C may have come after the file was written and before this object was
+                # changed.
                 self._read(self._file, statements)
 
     def add_hypothesis(self, number: int, text: str) -> None:
-        """Write what the next round released, which nothing ever replaces."""
+        """Writes what the next round released, which nothing ever replaces."""
         self._write("INSERT INTO round VALUES (?, ?)", number, text)
         self.hypotheses.append(text)
 
     def restore(self, number: int, restore: Callable[[Any], Hypothesis]) -> Hypothesis:
-        """The hypothesis of a round, made from its description by `restore`.
+        """The hypothesis of a round, which `restore` makes from its description.
 
-        Raises: CheckpointError where that fails.
+        Raises:
+            CheckpointError: `restore` fails on a description that was read from a file.
         """
         try:
             return restore(json.loads(self.hypotheses[number - 1]))
@@ -114,18 +118,18 @@ class Journal(Uncopyable):
             raise self._file.refusal(rule) from error
 
     def begin_test(self, place: int, agents: int) -> None:
-        """Write that a test begins."""
+        """Writes that a test begins, and how many agents it asks."""
         self._write("INSERT INTO test VALUES (NULL, ?, ?, NULL)", place, agents)
         self.asked += agents
 
     def end_test(self, place: int, answer: Any) -> None:
-        """Write how a test ended."""
+        """Writes the answer with which a test ended."""
         query = "UPDATE test SET answer = ? WHERE place = ? AND answer IS NULL"
         self._write(query, json.dumps(answer), place)
         self.answers[place] = answer
 
     def forget_unanswered(self) -> None:
-        """Delete tests that did not end: with a fixed seed the same answers come again."""
+        """Deletes tests that did not end: with a fixed seed they get the same answers again."""
         if self._file is not None:
             with _lock_file(self._file) as statements:
                 statements.write("DELETE FROM test WHERE answer IS NULL")
@@ -163,7 +167,7 @@ class Journal(Uncopyable):
 
 @contextmanager
 def _lock_file(file: StateFile) -> Iterator[Statements]:
-    """The file, locked until it is closed; every statement is a transaction of its own."""
+    """Yields a connection that locks the file until the end; every statement is a transaction."""
     file.inspect()
     with file.open_connection(patience=_PATIENCE_SECONDS) as statements:
         statements.write("PRAGMA locking_mode=EXCLUSIVE")
@@ -174,9 +178,9 @@ def _lock_file(file: StateFile) -> Iterator[Statements]:
 
 
 def _check_settings(settings: Any) -> None:
-    """Raises: ValueError, TypeError, LookupError for what no run can have been begun with.
+    """Raises ValueError, TypeError or LookupError for settings that no run can have begun with.
 
-    What else is in them is only ever compared.
+    Settings that are not checked here are only ever compared.
     """
     plan, seed, finalists = settings["plan"], settings["seed"], settings["finalists"]
     if not {"learner", "coins"} <= settings.keys():

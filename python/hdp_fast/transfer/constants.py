@@ -1,4 +1,4 @@
-"""What the two constant hypotheses err on the target: no estimate says much without them."""
+"""Errors of the two constant hypotheses on the target, with which every estimate is compared."""
 
 from __future__ import annotations
 
@@ -19,15 +19,28 @@ _OF_BITS = ("conjunction", "parity", "at_least")
 class Constants:
     """Estimated errors of the two hypotheses that predict the same label for everybody.
 
-    For a linear model of labels 0 and 1 tested by its losses, both are the loss of weights 0, which
-    is the same for everybody and needs no agents.
+    An estimate of a hypothesis says little without them. For a linear model of labels 0 and 1,
+    which is tested by its losses, both are the loss of weights 0, which is the same for everybody
+    and needs no agents.
 
     Attributes:
-        zero: error of always 0, in [0, 1]: the share of ones.
-        one: error of always 1.
-        low: lower end of an interval that holds the better one's, but for beta.
-        high: its upper end.
-        agents: how many were asked.
+        zero: Error of always 0, in [0, 1]: the share of ones.
+        one: Error of always 1, in [0, 1]: the share of zeros.
+        low: Lower end of an interval that holds the smaller of the two errors, except with
+            probability beta.
+        high: Upper end of that interval.
+        agents: Number of agents that were asked.
+
+    Examples:
+        >>> import math, numpy as np
+        >>> from hdp_fast import learners, local, transfer
+        >>> S, T = np.random.default_rng(0).integers(0, 2, (2, 20_000, 4), dtype=np.uint8)
+        >>> agents = local.Agents(T, T[:, 1] & T[:, 2], epsilon=2.0)
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 8, "draws": 2000}
+        >>> model = transfer.SubsampleTestReweigh(learner, **goal).fit(S, S[:, 1] & S[:, 2], agents)
+        >>> bool(abs(model.result_.constants.better - 0.25) < 0.2)  # a quarter of the labels is 1
+        True
     """
 
     zero: float
@@ -43,7 +56,7 @@ class Constants:
 
 
 def read_constants(estimate: local.Estimate, agents: int) -> Constants:
-    """Both errors, from the estimate of that of always 1."""
+    """Both errors, from the estimate of the error of always 1."""
     one, low, high = estimate
     ends = (low, high) if one <= 1 - one else (1 - high, 1 - low)
     return Constants(1 - one, one, *ends, agents)
@@ -60,17 +73,18 @@ def constant_loss(hypothesis: Any) -> Constants | None:
 
 
 class AlwaysOne:
-    """The hypothesis that predicts 1, described in the words of another one.
+    """The hypothesis that predicts 1, described as a hypothesis of the kind of another one.
 
     Attributes:
-        hypothesis: None if no agent who knows the other one's kind could read it.
+        hypothesis: The description; None if there is none that agents who know the other kind could
+            read.
     """
 
     def __init__(self, other: Hypothesis):
         self.hypothesis = _describe_like(other.hypothesis)
 
     def predict(self, X: Any, /) -> Bits:
-        """Ones (m,)."""
+        """Predicts 1 for each record."""
         return np.ones(len(X), np.uint8)
 
 

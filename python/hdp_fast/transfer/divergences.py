@@ -1,4 +1,4 @@
-"""Chi-squared divergences, the measure of how far a target is from a source."""
+"""Chi-squared divergences, which measure how far a target is from a source."""
 
 from __future__ import annotations
 
@@ -13,14 +13,33 @@ from ..exceptions import ParameterError, ShapeError
 
 
 def chi2_finite(target: ArrayLike, source: ArrayLike) -> float:
-    """Chi-squared divergence of target from source, the sum of target**2 / source, less 1.
+    """Computes the chi-squared divergence of target from source on finitely many outcomes.
 
-    target, source: probabilities (k,) of the same outcomes, each at least 0 and summing to 1.
-    Returns inf where the source lacks an outcome of the target.
+    The divergence is the sum of `target**2 / source`, minus 1.
 
-    Raises: ShapeError, ParameterError.
-    Cost: O(k).
-    Source: Kohen and Sheffet 2022, Section 2.
+    Args:
+        target: Probabilities of shape (k,), each at least 0 and summing to 1 up to 1e-9.
+        source: Probabilities of the same k outcomes.
+
+    Returns:
+        The divergence, at least 0; inf where the source lacks an outcome that the target has.
+
+    Raises:
+        ShapeError: An argument has not one dimension, is empty, or the shapes differ.
+        ParameterError: The entries are not probabilities that sum to 1.
+
+    Cost:
+        O(k).
+
+    Source:
+        Kohen and Sheffet 2022, Section 2.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> round(transfer.chi2_finite([0.5, 0.5], [0.25, 0.75]), 4)
+        0.3333
+        >>> transfer.chi2_finite([0.5, 0.5], [1, 0])
+        inf
     """
     p, q = _validate_law("target", target), _validate_law("source", source)
     if p.shape != q.shape:
@@ -39,16 +58,39 @@ def chi2_gaussians(
     source_mean: ArrayLike,
     source_covariance: ArrayLike,
 ) -> float:
-    """Chi-squared divergence of one Gaussian from another.
+    """Computes the chi-squared divergence of one Gaussian from another.
 
-    target_mean, source_mean: (d,). target_covariance, source_covariance: (d, d), symmetric and
-    positive definite, or (d,) for the diagonal of a diagonal one. Returns inf where the target's
-    tails are too heavy: unless 2 / target - 1 / source is positive definite.
+    Args:
+        target_mean: Mean of the target, of shape (d,).
+        target_covariance: Covariance of the target: a symmetric, positive definite matrix of shape
+            (d, d), or its diagonal of shape (d,).
+        source_mean: Mean of the source, of shape (d,).
+        source_covariance: Covariance of the source, in either of the two forms.
 
-    Raises: ShapeError, ParameterError.
-    Cost: O(d**3), O(d) for diagonals.
-    Source: integral of target**2 / source in closed form; Kohen and Sheffet 2022, Section 5, for
-        diagonals of mean 0.
+    Returns:
+        The divergence. It is inf where the tails of the target are too heavy, that is unless `2
+        T**-1 - S**-1` is positive definite for the covariances T and S, and where it is too large
+        for a float.
+
+    Raises:
+        ShapeError: A mean has not one dimension, the means have different lengths, or a covariance
+            has neither shape.
+        ParameterError: An entry is not a finite real number, or a covariance is not symmetric or
+            has an eigenvalue that is not above 0.
+
+    Cost:
+        `O(d**3)`.
+
+    Source:
+        The integral of `target**2 / source` in closed form. Kohen and Sheffet 2022, Section 5,
+        gives it for diagonals and means 0.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> round(transfer.chi2_gaussians([0.0], [1.0], [0.5], [1.0]), 4)  # exp(0.5**2) - 1
+        0.284
+        >>> transfer.chi2_gaussians([0.0], [2.0], [0.0], [1.0])  # the target's tails are too heavy
+        inf
     """
     means = [
         _validate_vector(name, value) for name, value in _pair(target_mean, source_mean, "mean")
@@ -106,7 +148,7 @@ def _validate_law(name: str, value: ArrayLike) -> Floats:
 
 
 def _invert(name: str, value: ArrayLike, d: int) -> tuple[Floats, float]:
-    """The inverse of a covariance and the logarithm of its determinant."""
+    """The inverse of a covariance, and the logarithm of the determinant of that inverse."""
     values = _validate_finite(name, value)
     if values.shape not in ((d,), (d, d)):
         raise ShapeError(f"{name} has shape {values.shape}, but it must be ({d},) or ({d}, {d})")

@@ -51,26 +51,64 @@ Population = local.Agents | local.RemoteAgents | local.SQOracle
 class SubsampleTestReweigh(SettableParameters):
     """Learns on a curator's biased records a hypothesis that is good on the agents' population.
 
-    learner: for a private run one of hdp_fast.learners; else also a scikit-learn classifier or a
-    function (X, y) -> predictor. alpha, epsilon, beta, delta, chi2, kappa, eta, rounds, schedule,
-    output, opt, draws: as plan; epsilon = math.inf protects no record of the curator. checkpoint:
-    path of a file, made with mode 0600, from which a run that died goes on; it holds what was
-    released and a digest of the records, no weights: it is the curator's alone.
+    The weight of a record depends on that record and on released hypotheses alone. No draw holds a
+    record with probability above 1 / (kappa_eff n), where `kappa_eff = kappa (1 - 2**-12)`.
 
-    A record's weight depends on that record and on released hypotheses alone, and no draw holds it
-    with probability above 1 / (kappa_eff n), kappa_eff = kappa (1 - 2**-12).
-
-    Guarantee: (epsilon, delta)-DP for each record of the curator, under replace_one, all planned
-        rounds counted whether they run or not; for each agent, locally, what its own answer has.
-        Exact where the learner is. epsilon = math.inf protects the agents only.
-    Raises: nothing until fit.
-    Cost: none until fit.
-    Source: Kohen and Sheffet 2022, Algorithms 1 and 2.
+    Args:
+        learner: For a private run a learner of `hdp_fast.learners`, or an object with the same
+            methods; see `transfer.plan`. Otherwise also a scikit-learn classifier, or a function
+            (X, y) that returns a predictor.
+        alpha: Half width of the interval of every test, and error of the learner on its draws, in
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+        epsilon: Privacy parameter of the curator's records, above 0; math.inf protects none of
+            them.
+        beta: Failure probability, in (0, 1), of each of three or four parts.
+        delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
+        chi2: Public bound, at least 0, on the chi-squared divergence of target from source. None
+            needs rounds and, for a private run, kappa.
+        kappa: Density of the weights, in (0, 1]; None computes it from chi2.
+        eta: Step size of the weights, in (0, 4]; None takes 3 alpha / 2, and "paper" takes alpha /
+            8.
+        rounds: Largest number of rounds, at least 1; None computes it from chi2.
+        schedule: When hypotheses are tested: "every" round, "geometric" or "final"; see
+            `transfer.plan`.
+        output: Which hypothesis is released: the first that is "tested" with success, that with the
+            "smallest" estimate, or the "majority" vote of all rounds.
+        opt: Least error of the class on the target, in [0, 1).
+        draws: Records that a round draws, for a run that is not private. None takes the sample_size
+            of the learner; if it has none, `(d + log(rounds / beta)) / alpha`, at most n, as in the
+            paper's experiments.
+        checkpoint: Path of a file, made with mode 0600, from which a run that died goes on. It
+            holds what was released and a digest of the records, but no weights. It is the curator's
+            alone, since guesses of the records can be tried against the digest. None keeps the run
+            in memory.
 
     Attributes:
-        result_: what fit released.
-        record_: what protects the curator's records; None for a run that is not private.
-        plan_: the parameters of the run.
+        result_: What `fit` released.
+        record_: Privacy record of the curator's data; None for a run that is not private.
+        plan_: Parameters of the run.
+
+    Guarantee:
+        (epsilon, delta)-DP for each record of the curator, under "replace_one"; all planned rounds
+        are counted, whether they run or not. For each agent, locally, the guarantee of its own
+        answer. The numerics are exact where those of the learner are. epsilon = math.inf protects
+        the agents only.
+
+    Source:
+        Kohen and Sheffet 2022, Algorithms 1 and 2.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import learners, local, transfer
+        >>> rng = np.random.default_rng(0)
+        >>> S, T = rng.integers(0, 2, (2, 100_000, 4), dtype=np.uint8)  # source and target
+        >>> S[:, 1] |= rng.random(100_000) < 0.5  # the curator's records are biased
+        >>> agents = local.Agents(T, T[:, 1] & T[:, 2], epsilon=2.0)
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6, "kappa": 0.1, "rounds": 20}
+        >>> model = transfer.SubsampleTestReweigh(learner, eta=0.5, **goal)
+        >>> model.fit(S, S[:, 1] & S[:, 2], agents).result_.hypothesis["features"]
+        [1, 2]
     """
 
     learner: Any
@@ -103,26 +141,52 @@ class SubsampleTestReweigh(SettableParameters):
         start: SubsampleTestReweigh | None = None,
         progress: bool = False,
     ) -> Self:
-        """Run all rounds, or until a test accepts.
+        """Runs the rounds until a test accepts or all of them are over.
 
-        X: the curator's records (n, d), as the learner takes them; y: their labels, 0/1 (n,).
-        agents: of the target population; where a checkpoint is resumed, the same in the same order,
-        of whom those asked are passed over. For epsilon = math.inf an SQ oracle will do. budget: of
-        the curator's records, charged epsilon and delta once, before the first round, and not again
-        when the run is resumed. random_state: None draws from the operating system; an int or a
-        Generator makes a reproducible test stream that protects nobody who knows it. start: one
-        fitted in this process to the same records in the same order, private if this one is, with
-        whose last weights this run begins; it stays as it is, and both runs count. progress: show a
-        bar (tqdm).
+        A UtilityWarning says when the released hypothesis is not shown to be better than a
+        constant, and when delta is above 1 / n.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError; InsufficientSamples for fewer records than the plan
-            needs; AgentsExhausted for fewer agents; BudgetExceeded; CheckpointError for a
-            checkpoint of other data or parameters: all of them before any coin is drawn or budget
-            spent. AgentsExhausted also when agents were asked by others meanwhile: resume goes on.
-        Cost: each round the learner's on its draws, a prediction for n records and a handful of
-            passes over n weights; 30 bytes a record beside X.
-        Source: Kohen and Sheffet 2022, Algorithms 1 and 2.
+        Args:
+            X: The curator's records of shape (n, d), in a form that the learner takes.
+            y: Their labels 0 and 1, of shape (n,).
+            agents: Agents of the target population, `local.Agents` or `local.RemoteAgents`. With a
+                checkpoint that exists, pass the same agents in the same order: those who were asked
+                are passed over. For epsilon = math.inf an SQ oracle is accepted as well.
+            budget: Budget of the curator's records. It is charged epsilon and delta once, before
+                the first round, and not again when the run is resumed. None charges nothing.
+            random_state: None draws from the operating system. An int or a numpy Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
+            start: A model that was fitted in this process to the same records in the same order,
+                and privately if this run is private. This run begins with its last weights. It
+                stays as it is, and the privacy losses of both runs add up. None begins with equal
+                weights.
+            progress: Whether to show a progress bar (tqdm).
+
+        Returns:
+            The model itself.
+
+        Raises:
+            ShapeError: X, y, agents and start do not fit each other.
+            ParameterError: A parameter is out of range or excludes another one.
+            InsufficientSamples: There are fewer records than the plan needs.
+            AgentsExhausted: There are fewer agents than the plan needs. It is also raised during
+                the run, when others have asked the agents meanwhile; `resume` then goes on.
+            BudgetExceeded: The budget does not hold epsilon and delta.
+            CheckpointError: The checkpoint belongs to other records or parameters, is damaged, is
+                held by another run, or cannot be written. All these errors, but for agents that
+                others have asked and a file that can no longer be written, are raised before any
+                coin is drawn or budget spent.
+
+        Guarantee:
+            (epsilon, delta)-DP for each record of the curator, under "replace_one", and for each
+            agent, locally, the guarantee of its own answer; see the class.
+
+        Cost:
+            In each round what the learner needs for its draws, one prediction for n records, and a
+            handful of passes over n weights. Memory of 30 bytes for each record beside X.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithms 1 and 2.
         """
         check_random_state(random_state)
         records = validate_records(X, y)
@@ -134,17 +198,37 @@ class SubsampleTestReweigh(SettableParameters):
             return self._finish(run, records, agents, progress)
 
     def resume(self, X: Any, y: ArrayLike, agents: Population, *, progress: bool = False) -> Self:
-        """Go on with a fit of this object that ended for want of agents, by an error or by Ctrl-C.
+        """Goes on with a fit that ended for want of agents, by an error or by Ctrl-C.
 
-        X, y: the same records. agents: others of the target population, or those of fit; the
-        number asked so far is not passed over here. Nothing is charged again, and no round that
-        anybody has seen is run twice. progress: as fit.
+        Nothing is charged again, and no round that anybody has seen is run twice.
 
-        Guarantee: as the class; that of fit is not spent a second time.
-        Raises: ParameterError when nothing was interrupted; CheckpointError for other records;
-            AgentsExhausted.
-        Cost: as fit, for what is left of it.
-        Source: as fit.
+        Args:
+            X: The records that were passed to `fit`.
+            y: Their labels.
+            agents: Other agents of the target population, or those of `fit`. No agents are passed
+                over here.
+            progress: Whether to show a progress bar (tqdm).
+
+        Returns:
+            The model itself.
+
+        Raises:
+            ShapeError: X, y and agents do not fit each other.
+            ParameterError: No fit of this model was stopped, or this process was forked from the
+                one that ran it.
+            CheckpointError: The records are not those of the run that was stopped, or the
+                checkpoint cannot be used.
+            AgentsExhausted: There are fewer agents left than the next test needs; `resume` can be
+                called again.
+
+        Guarantee:
+            That of `fit`, which is not spent a second time.
+
+        Cost:
+            That of the rounds that are left.
+
+        Source:
+            Kohen and Sheffet 2022, Algorithms 1 and 2.
         """
         run: Rounds | None = getattr(self, "_interrupted", None)
         if run is None:
@@ -155,13 +239,19 @@ class SubsampleTestReweigh(SettableParameters):
         return self._finish(run, records, agents, progress)
 
     def predict(self, X: Any) -> Bits:
-        """The predictions of the hypothesis that fit released.
+        """Predicts labels by the hypothesis that `fit` released.
 
-        X: as TransferResult.predict. Returns uint8 (m,).
+        Args:
+            X: Records of shape (m, d), as for `TransferResult.predict`.
 
-        Raises: HdpFastError before fit; as TransferResult.predict.
-        Cost: as TransferResult.predict.
-        Source: none.
+        Returns:
+            Labels, uint8 of shape (m,).
+
+        Raises:
+            HdpFastError: The model is not fitted.
+            ShapeError: X has not d columns.
+            ParameterError: An entry is none that the hypothesis takes, or a column of a frame is
+                missing, was not learned from, or comes twice.
         """
         result: TransferResult | None = getattr(self, "result_", None)
         if result is None:
@@ -169,18 +259,26 @@ class SubsampleTestReweigh(SettableParameters):
         return result.predict(X)
 
     def plan(self, n: int, *, agents_epsilon: float | None = None) -> Plan:
-        """The parameters that fit will use for n records.
+        """Computes the parameters that `fit` will use for n records.
 
-        n: number of records; agents_epsilon: of an agent's answer, None for an SQ oracle.
+        Args:
+            n: Number of records.
+            agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ
+                oracle.
 
-        Raises: as the function plan.
-        Cost: as the function plan.
-        Source: as the function plan.
+        Returns:
+            The plan.
+
+        Raises:
+            ParameterError: As for `transfer.plan`.
+
+        Cost:
+            A few seconds for a private run.
         """
         return self._plan(n, agents_epsilon, self.draws)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Private weights and a run with other people's agents stay in this process.
+        # Private weights and a run with its agents stay in this process.
         return {key: value for key, value in self.__dict__.items() if key[0] != "_"}
 
     def __repr__(self) -> str:
@@ -194,7 +292,7 @@ class SubsampleTestReweigh(SettableParameters):
         random_state: RandomState,
         start: SubsampleTestReweigh | None,
     ) -> Rounds:
-        """A run at its beginning, or where its checkpoint says; nothing is drawn yet."""
+        """A run at its beginning, or where its checkpoint left it; nothing is drawn yet."""
         plan = self._plan_run(records, agents)
         learner = adapt(self.learner)
         weights = self._begin_weights(plan, records, start)
@@ -225,13 +323,15 @@ class SubsampleTestReweigh(SettableParameters):
     def _plan_run(self, records: Records, agents: Any) -> Plan:
         """The plan for these records and agents.
 
-        Raises: InsufficientSamples where they are too few, ParameterError.
+        Raises:
+            InsufficientSamples: There are fewer records than the plan needs.
+            ParameterError: As for `plan`.
         """
         agents_epsilon = None if is_oracle(agents) else agents.epsilon
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
-            # The number of draws in the paper's experiments.
+            # The paper's experiments draw this number.
             rounds = self._plan(n, agents_epsilon, 1).rounds
             draws = min(n, math.ceil((records.d + math.log(rounds / self.beta)) / self.alpha))
         planned = self._plan(n, agents_epsilon, draws)
@@ -244,9 +344,9 @@ class SubsampleTestReweigh(SettableParameters):
     def _begin_weights(
         self, plan: Plan, records: Records, start: SubsampleTestReweigh | None
     ) -> DenseWeights:
-        """Equal weights, or those that an earlier run has left."""
+        """Equal weights, or the last weights of an earlier run."""
         n = len(records)
-        # Without projection: a single record may have all the weight.
+        # Without projection a single record may have all the weight.
         kappa = plan.kappa if plan.kappa is not None else min(1.0, math.nextafter(1 / n, 2))
         if start is None:
             return DenseWeights(n, kappa, plan.eta)
@@ -266,8 +366,8 @@ class SubsampleTestReweigh(SettableParameters):
         weights: DenseWeights,
         start: SubsampleTestReweigh | None,
     ) -> Any:
-        """The learner with the plan's noise, once all rounds are proved to be private."""
-        # Weights that follow hypotheses which nothing protects depend on everybody's records.
+        """The learner with the noise of the plan, once all rounds are proved to be private."""
+        # Weights from hypotheses that nothing protects depend on everybody's records.
         if start is not None and start.record_ is None:
             refuse("start", start, "a private run can only go on from a private one")
         learner = calibrate_learner(self.learner, plan, len(records))
@@ -284,9 +384,10 @@ class SubsampleTestReweigh(SettableParameters):
             raise ShapeError(f"agents have {agents.d} features, but {rule}")
 
     def _require_agents(self, plan: Plan, agents: Any) -> None:
-        """Refuse to begin a run whose tests need more agents than there are.
+        """Refuses to begin a run whose tests need more agents than there are.
 
-        Raises: AgentsExhausted.
+        Raises:
+            AgentsExhausted: There are fewer agents than the plan needs.
         """
         is_begun = self.checkpoint is not None and os.path.exists(self.checkpoint)
         if not is_oracle(agents) and not is_begun and agents.remaining < plan.N:
@@ -318,7 +419,7 @@ class SubsampleTestReweigh(SettableParameters):
 
 
 def _note_constants(result: TransferResult) -> None:
-    """Say that a hypothesis is not shown to be better than none."""
+    """Warns that a hypothesis is not shown to be better than a constant."""
     if result.constants is None or result.beats_constants:
         return
     tested, better = result.tested, result.constants.better
@@ -328,7 +429,7 @@ def _note_constants(result: TransferResult) -> None:
 
 
 def _charge(budget: Budget | None, record: PrivacyRecord | None) -> AbstractContextManager[object]:
-    """A reservation, unless an earlier part of the same run has made it."""
+    """Charges the budget for the run, unless an earlier part of the same run has done so."""
     if budget is None or record is None:
         return nullcontext()
     if isinstance(budget, Budget) and any(

@@ -1,4 +1,4 @@
-"""The learner's own epsilon inside a run, found by search."""
+"""The search for the epsilon that the learner gets for its own draws."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
 
-# The learner's own epsilon is looked for among these; smaller ones cost ever more draws.
+# The candidates for the learner's own epsilon; smaller ones need ever more draws.
 _LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
 _WORTHWHILE = 0.97
-# A number of draws is found to within this factor.
+# The search for a number of draws ends within this factor.
 _FINE = 1.01
 _MOST = 1 << 62
 
 
 def composes(learner: Any) -> bool:
-    """Whether it draws from the weights in many private steps, as gradient descent does."""
+    """Whether the learner draws from the weights in many private steps, like PrivateSGD."""
     return hasattr(learner, "learn_weighted")
 
 
 def check_private(learner: Any) -> Mechanism:
     """The learner's own guarantee, on records already drawn.
 
-    Raises: ParameterError when it has none, or one that its selection does not have.
+    Raises:
+        ParameterError: The learner has no guarantee, or claims bounded range for a selection that
+            does not have it.
     """
     _check_names(learner, ("learn", "sample_size", "with_epsilon", "privacy"))
     mechanism = _mechanism("learner.privacy", learner.privacy)
@@ -44,11 +46,12 @@ def check_private(learner: Any) -> Mechanism:
 
 
 def validate_steps(learner: Any) -> tuple[int, int]:
-    """Steps of a round of a learner that composes, and the draws of each.
+    """The number of steps of a learner that composes, and the number of draws of each step.
 
-    Raises: ParameterError for one that cannot be private.
+    Raises:
+        ParameterError: The learner cannot be private.
     """
-    # Its class is asked: `step` of an instance without noise raises.
+    # The class is checked, since `step` of an instance without noise raises.
     _check_names(type(learner), ("learn_weighted", "step", "calibrate"))
     _check_names(learner, ("steps", "batch_size"))
     counts = (
@@ -62,7 +65,10 @@ def validate_steps(learner: Any) -> tuple[int, int]:
 
 
 def account_round(learner: Any, draws: int, rate: float) -> tuple[Mechanism, int]:
-    """What is composed in a round, and how often, where no record is drawn more often than rate."""
+    """The mechanism that a round composes, and how often.
+
+    No draw holds a record with probability above `rate`.
+    """
     if not composes(learner):
         return Subsampled(check_private(learner), draws=draws, rate=rate), 1
     steps, batch_size = validate_steps(learner)
@@ -86,7 +92,7 @@ def _mechanism(name: str, value: Any) -> Mechanism:
 
 
 class Sample(NamedTuple):
-    """Records of the curator, those that a round draws, and the learner's own epsilon on these."""
+    """Numbers of the curator's records and a round's draws, and the learner's epsilon on these."""
 
     n: int
     draws: int
@@ -94,7 +100,7 @@ class Sample(NamedTuple):
 
 
 class Search:
-    """The search for the learner's own epsilon that serves a run best."""
+    """The search for the learner's epsilon that needs the fewest records or errs least."""
 
     def __init__(
         self,
@@ -114,7 +120,8 @@ class Search:
     def serve_promise(self, *, agnostic: bool) -> Sample:
         """The fewest records for which the learner's error is promised.
 
-        Raises: ParameterError where they are too many.
+        Raises:
+            ParameterError: There would be more than `2**62` records.
         """
 
         def count(learner_epsilon: float) -> tuple[float, int]:
@@ -136,9 +143,10 @@ class Search:
         return Sample(math.ceil(records), draws, learner_epsilon)
 
     def serve_records(self, n: int) -> Sample:
-        """The draws of the least promised error for n records.
+        """The number of draws for which the learner promises the least error, with n records.
 
-        Raises: ParameterError where no draw is private.
+        Raises:
+            ParameterError: Not even one draw is private.
         """
         rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
 
@@ -163,7 +171,7 @@ class Search:
         return _largest(max(1, int(guess)), are_private)
 
     def _error(self, draws: int, learner_epsilon: float) -> float:
-        """The least alpha that the learner promises for so many draws."""
+        """The least alpha that the learner promises for this number of draws."""
         low, high = 1e-9, 1.0
         for _ in range(30):
             middle = math.sqrt(low * high)
@@ -171,11 +179,14 @@ class Search:
                 self.learner, middle, self.beta, learner_epsilon, agnostic=True
             )
             low, high = (low, middle) if size <= draws else (middle, high)
-        return high + learner_epsilon * 1e-6  # the smaller epsilon where errors are the same
+        return high + learner_epsilon * 1e-6  # prefers the smaller epsilon where errors are equal
 
 
 def _cheapest(cost_of: Callable[[float], tuple[float, int]]) -> tuple[float, float, int]:
-    """The learner's epsilon of least cost, the largest that comes close; its cost and draws."""
+    """The learner's epsilon of about the least cost, that cost, and the draws.
+
+    The search goes from large to small values and stops at the first that saves too little.
+    """
     best = (_LEARNER_EPSILONS[0], *cost_of(_LEARNER_EPSILONS[0]))
     for learner_epsilon in _LEARNER_EPSILONS[1:]:
         cost, draws = cost_of(learner_epsilon)
@@ -186,7 +197,7 @@ def _cheapest(cost_of: Callable[[float], tuple[float, int]]) -> tuple[float, flo
 
 
 def _largest(guess: int, holds: Callable[[int], bool]) -> int:
-    """About the largest number that holds, where all below it do; 0 if none does."""
+    """About the largest number for which `holds` is true, as it is for all below; 0 if none."""
     low, high = guess, 2 * guess
     if holds(guess):
         while holds(high):
@@ -204,9 +215,10 @@ def _largest(guess: int, holds: Callable[[int], bool]) -> int:
 def compute_sample_size(
     learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
 ) -> int:
-    """The records that the learner asks for.
+    """The number of records that the learner asks for.
 
-    Raises: ParameterError for a learner that does not say.
+    Raises:
+        ParameterError: The learner has no sample_size.
     """
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"

@@ -22,7 +22,7 @@ from .plans import Output, Plan, Schedule, count_paper_rounds, plan_paper
 _SCHEDULES = ("every", "geometric", "final")
 _OUTPUTS = ("tested", "smallest", "majority")
 _LARGEST = 1 << 49
-# Logarithms of weights go no further.
+# DenseWeights keeps logarithms of weights down to about minus this.
 _DEEPEST = 5_600
 
 
@@ -47,7 +47,7 @@ class _Goal(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether all iterates count, and not only some random ones."""
+        """Whether all rounds count for the promise, and not only some random ones."""
         return self.schedule == "every" or self.output == "majority"
 
     @property
@@ -70,7 +70,8 @@ class _Updates(NamedTuple):
 def is_private(epsilon: Any) -> bool:
     """Whether the curator's records are protected: epsilon = math.inf says that they are not.
 
-    Raises: ParameterError unless epsilon is a real number.
+    Raises:
+        ParameterError: epsilon is not a real number.
     """
     return number("epsilon", epsilon) != math.inf
 
@@ -93,37 +94,76 @@ def plan(
     opt: float = 0.0,
     draws: int | None = None,
 ) -> Plan:
-    """All parameters of SubsampleTestReweigh, the paper's beside ours where they compare.
+    """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
 
-    With chi2 alone, n, kappa, eta and rounds follow and the target error is promised. With kappa,
-    eta or rounds given, privacy is promised for n records and the error only measured.
+    With chi2 alone, the numbers n and rounds, kappa and eta follow from it. The target error is
+    then promised for a learner of a finite class (one with `hypotheses`) if opt is 0. With kappa or
+    rounds given, or a number for eta, privacy is promised for n records and the error is only
+    measured.
 
-    learner: has sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and privacy; or, like
-    stochastic gradient descent, learn_weighted(X, y, weights), step (its mechanism), steps,
-    batch_size and calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is measured
-    only, since no bound on all hypotheses at once is known here; n must be given, unless the
-    learner has a noise_multiplier, for which n is then enough.
+    Args:
+        learner: An object with sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and
+            privacy, such as an ExponentialLearner. Or a learner with steps, such as PrivateSGD,
+            that has learn_weighted(X, y, weights), step (its mechanism), steps, batch_size and
+            calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is only measured,
+            since no bound on all hypotheses at once is known here; it needs n, unless it has a
+            noise_multiplier, from which n then follows.
+        alpha: Half width of the interval of every test, and error of the learner on its draws, in
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+        epsilon: Privacy parameter of the curator's records, above 0. math.inf protects none of
+            them, takes no delta and plans Algorithm 1.
+        beta: Failure probability, in (0, 1), of each of three or four parts; the promise fails with
+            probability at most 3 beta or 4 beta (`Plan.failure`).
+        delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
+        agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ oracle.
+        chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
+            of target from source. None needs rounds and, for a private run, kappa.
+        kappa: Density of the weights, in (0, 1]; None takes alpha / (8 (chi2 + 1)), and for a run
+            that is not private no projection.
+        eta: Step size of the weights, in (0, 4]. None takes 3 alpha / 2, and "paper" takes alpha /
+            8 with the paper's number of rounds.
+        rounds: Largest number of rounds, at least 1; None computes it from chi2.
+        n: Number of the curator's records; None where it follows from the other parameters.
+        schedule: When hypotheses are tested: after "every" round; after the rounds 1, 2, 4, ...
+            and, for some random rounds, at the end ("geometric"); or at the end only ("final").
+            There are log2(1 / beta) random rounds.
+        output: The first hypothesis whose estimated error is at most 3 alpha + opt, or, if there is
+            none, that with the smallest estimate ("tested"); that with the "smallest" estimate; or
+            the "majority" vote of all rounds.
+        opt: Least error of the class on the target, in [0, 1). 0 says that one hypothesis is right
+            on source and target alike. Above 0 the learner is planned agnostically, and no error is
+            promised.
+        draws: Records that a round draws, in place of sample_size. It is refused for a private plan
+            and for a learner with steps. A promised error presumes that the learner errs by at most
+            alpha on so many draws.
 
-    alpha, beta: in (0, 1). epsilon, delta: of the curator's records; epsilon = math.inf protects
-    none of them, takes no delta and plans Algorithm 1. agents_epsilon: of an answer; None for an SQ
-    oracle. chi2: bound on E_target[target / source] - 1, at least 0. kappa: in (0, 1]. eta: in (0,
-    4], "paper" for alpha / 8 and the paper's rounds. rounds: at least 1. n: records at hand.
+    Returns:
+        The plan.
 
-    schedule: when hypotheses are tested: "every" round, "geometric" (rounds 1, 2, 4, ... and
-    log2(1 / beta) random ones at the end) or only those at the end ("final"). output: the first
-    hypothesis whose estimate is at most 3 alpha + opt ("tested"), that with the "smallest"
-    estimate, or the "majority" vote of all. opt: least error of the class on the target; 0 says
-    that one hypothesis is right on source and target alike; above 0 the learner is planned
-    agnostically and nothing is promised. draws: records that a round draws, in place of
-    sample_size; not for a private plan.
+    Raises:
+        ParameterError: A parameter is out of range, lacks another one that it needs, or excludes
+            another one; the learner is none of the two kinds; no number of draws is private for n
+            records; or `2**62` records would not do.
 
-    Guarantee: a run with this plan is (epsilon, delta)-DP for n records or more, by
-        accounting.delta.
-    Raises: ParameterError.
-    Cost: a few seconds, for the search of the learner's own epsilon; no data.
-    Source: Kohen and Sheffet 2022, Algorithm 2 and Theorems 4.2, 4.3; fewer records by advanced
-        joint convexity and privacy-loss distributions, fewer rounds by the step size 3 alpha / 2,
-        fewer agents by binary randomized response and fewer tests.
+    Guarantee:
+        A run with this plan is (epsilon, delta)-DP under "replace_one" for n records or more, by
+        `accounting.delta`. `fit` verifies it again for its own number of records.
+
+    Cost:
+        A few seconds, for the search of the learner's own epsilon.
+
+    Source:
+        Kohen and Sheffet 2022, Algorithm 2 and Theorems 4.2 and 4.3. Fewer records are needed by
+        advanced joint convexity and privacy-loss distributions, fewer rounds by the step size 3
+        alpha / 2, and fewer agents by binary randomized response and fewer tests.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(8, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
+        >>> plan = transfer.plan(learner, n=20_000, kappa=0.1, eta=0.5, rounds=20, **goal)
+        >>> plan.draws > 5_000, plan.learner_epsilon, plan.N
+        (True, 0.015625, 20978)
     """
     goal = _validate_goal(alpha, beta, opt, schedule, output)
     ratio = None if chi2 is None else 1 + _validate_divergence(chi2)
@@ -213,7 +253,7 @@ def _plan_private(
     held: int | None,
     derived: bool,
 ) -> Sample:
-    """What a private round draws, from as many records as that needs."""
+    """The draws of a private round, and the number of records that they need."""
     assert updates.kappa is not None
     if composes(learner):
         draws = math.prod(validate_steps(learner))
@@ -228,7 +268,7 @@ def _plan_private(
 def _plan_open(
     learner: Any, goal: _Goal, updates: _Updates, held: int | None, draws: int | None
 ) -> Sample:
-    """What a round that protects nobody draws."""
+    """The draws of a round that protects nobody."""
     if composes(learner):
         if draws is not None:
             refuse("draws", draws, "a learner with steps draws steps * batch")
@@ -247,7 +287,7 @@ def _require_records(n: int | None, case: str) -> int:
 
 
 def _records_of_steps(learner: Any, updates: _Updates, epsilon: float, delta: float) -> int:
-    """Records for which the noise that a learner with steps has is enough."""
+    """The records for which the noise that a learner with steps brings is enough."""
     has_noise = getattr(learner, "noise_multiplier", None) is not None
     if not has_noise or not hasattr(learner, "records_needed"):
         _require_records(None, "for a learner with steps and no noise of its own")
@@ -266,7 +306,7 @@ def _plan_updates(
     kappa: float | None,
     private: bool,
 ) -> _Updates:
-    """Step size, rounds and density, those of a regret of 3 alpha / 8 a round where not given."""
+    """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
     step = _choose_step_size(alpha, ratio, eta, rounds)
     length = _choose_rounds(alpha, ratio, eta, rounds)
     _check_depth(step, length)
@@ -315,21 +355,21 @@ def _choose_density(
 
 
 def _check_depth(step: float, rounds: int) -> None:
-    # DenseWeights would refuse the round that goes too deep, when all before it have been spent.
+    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
     if not step * rounds < _DEEPEST:
         rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
         raise ParameterError(f"rounds = {rounds}, but {rule}")
 
 
 def _check_size(n: int, kappa: float) -> None:
-    # DenseWeights would refuse them, when they have been gathered.
+    # DenseWeights would refuse them, but only after the records have been gathered.
     if not (kappa * n >= 1 and kappa * n * n <= _LARGEST):
         rule = "kappa n must be at least 1 and kappa n**2 at most 2**49"
         raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
 def _plan_tests(goal: _Goal, rounds: int, agents_epsilon: float | None) -> tuple[int, int]:
-    """How many hypotheses are tested at most, and by how many agents each."""
+    """The largest number of hypotheses that are tested, and the agents for each."""
     during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
     random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
     tests = during + (1 if goal.output == "majority" else random)
@@ -340,7 +380,7 @@ def _plan_tests(goal: _Goal, rounds: int, agents_epsilon: float | None) -> tuple
 
 
 def _plan_constants(goal: _Goal, agents_epsilon: float | None) -> int:
-    """Agents who say how often the constant hypotheses err, half as exactly as a test."""
+    """The agents who say how often the constant hypotheses err, half as precisely as a test."""
     if agents_epsilon is None:
         return 0
     width = min(2 * goal.alpha, 0.5)
@@ -348,10 +388,11 @@ def _plan_constants(goal: _Goal, agents_epsilon: float | None) -> int:
 
 
 def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:
-    """Records for which some dense weights stand for the target, for every hypothesis at once.
+    """The records among which some dense weights stand for the target, for all hypotheses at once.
 
-    The paper's Lemma 3.2 for a finite class: the weights' sum by Bernstein's inequality, each
-    hypothesis by that for sums of variables of at least 0, and a union bound.
+    This is the paper's Lemma 3.2 for a finite class. The sum of the weights is bounded by
+    Bernstein's inequality, each hypothesis by the one for sums of nonnegative variables, and all by
+    a union bound.
     """
     hypotheses = getattr(learner, "hypotheses", None)
     if hypotheses is None:

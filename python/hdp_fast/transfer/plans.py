@@ -1,4 +1,4 @@
-"""Plans of a run: ours, and what the paper prints for the same promise."""
+"""Plans of a run: those of this package, and what the paper prints for the same promise."""
 
 from __future__ import annotations
 
@@ -14,19 +14,31 @@ Output = Literal["tested", "smallest", "majority"]
 
 @dataclass(frozen=True)
 class PaperPlan:
-    """What the paper's Algorithm 2 prints for the same promise.
+    """The parameters that the paper's Algorithm 2 prints for the same promise.
 
-    For a learner with steps its Algorithm 4, with as many single draws as the steps have in all;
-    losses are in units of the largest, and the noise that it prints is not part of the plan.
+    For a learner with steps, such as PrivateSGD, they are those of its Algorithm 4, with as many
+    single draws as the steps have in all. Losses are then in units of the largest loss, and the
+    noise that the algorithm prints is not part of the plan.
 
     Attributes:
-        n: records of the curator.
-        N: agents.
-        rounds: at most.
-        kappa: density of the weights.
-        eta: step size of the weights.
-        draws: records that the learner gets in a round, with epsilon = 1 or Algorithm 4's noise.
-        agents_per_test: agents asked about one hypothesis.
+        n: Records of the curator.
+        N: Agents.
+        rounds: Largest number of rounds.
+        kappa: Density of the weights: no record weighs more than 1 / (kappa n).
+        eta: Step size of the weights.
+        draws: Records that the learner gets in a round, with epsilon = 1 or with the noise of
+            Algorithm 4.
+        agents_per_test: Agents asked about one hypothesis.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "chi2": 1.0, "agents_epsilon": 2.0}
+        >>> plan = transfer.plan(learner, n=100_000, **goal)
+        >>> plan.rounds, plan.paper.rounds
+        (1805, 93721)
+        >>> plan.agents_per_test, plan.paper.agents_per_test
+        (557, 23974)
     """
 
     n: int
@@ -40,37 +52,51 @@ class PaperPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parameters of a run of SubsampleTestReweigh; no data is involved.
+    """Parameters of a run of SubsampleTestReweigh; they are public and made without data.
 
     Attributes:
-        alpha: half width of every test, and the error of the learner on its draws.
-        beta: failure probability of each of learners, tests and sample, hence of about a quarter of
-            the whole.
-        opt: least error of the class on the target (the paper's alpha_H).
-        epsilon: of the curator's records; math.inf if they are not protected.
-        delta: of the curator's records; None if they are not protected.
-        agents_epsilon: of each agent's answer; None for an oracle.
-        chi2: bound on the chi-squared divergence of target from source; None if not given.
-        schedule: "every", "geometric" or "final".
-        output: "tested", "smallest" or "majority".
-        n: records needed; with no promise about the error, the n that was given.
-        N: agents needed if no test is passed before the last round, those for the constants
-            included; 0 for an oracle.
-        rounds: planned rounds; privacy is charged for all of them.
-        kappa: density of the weights; None for no projection.
-        eta: step size of the weights.
-        draws: records that the learner gets in a round.
-        learner_epsilon: privacy parameter of the learner on its draws; None if not private, and
-            for a learner with steps, whose noise fit calibrates.
-        tests: hypotheses that are tested at most.
-        agents_per_test: agents asked about each.
-        agents_for_constants: agents kept for the errors of always 0 and always 1, to within 2 alpha
-            but for beta; after an early end those that no test has asked, up to agents_per_test.
-        error: bound on the target error of the outcome, except with probability `failure`; None
-            where it is only measured.
-        failure: see error.
-        paper: the same with the paper's constants; None without chi2 or for a run that is not
-            private.
+        alpha: Half width of the interval of every test, and error of the learner on its draws, in
+            (0, 1).
+        beta: Failure probability, in (0, 1), of each of three or four parts: learners, tests,
+            sample, and the choice among random rounds where there is one.
+        opt: Least error of the class on the target, in [0, 1) (the paper's alpha_H).
+        epsilon: Privacy parameter of the curator's records; math.inf if they are not protected.
+        delta: Privacy parameter of the curator's records; None if they are not protected.
+        agents_epsilon: Privacy parameter of each agent's answer; None for an SQ oracle.
+        chi2: Bound on the chi-squared divergence of target from source; None if none was passed.
+        schedule: When hypotheses are tested: "every", "geometric" or "final".
+        output: Which hypothesis is released: "tested", "smallest" or "majority".
+        n: Number of records needed. Where parameters were passed from which no number follows, it
+            is the n that was passed, or 1 for a run that is not private.
+        N: Number of agents needed if no test accepts before the last round, those for the constants
+            included; 0 for an SQ oracle.
+        rounds: Planned number of rounds. Privacy is charged for all of them.
+        kappa: Density of the weights, in (0, 1]: no draw holds a record with probability above
+            about 1 / (kappa n). None if the weights are not projected.
+        eta: Step size of the weights, in (0, 4].
+        draws: Records that the learner gets in a round.
+        learner_epsilon: Privacy parameter of the learner on its draws. None for a run that is not
+            private, and for a learner with steps, whose noise `fit` calibrates.
+        tests: Largest number of hypotheses that are tested.
+        agents_per_test: Agents asked about each hypothesis; 0 for an SQ oracle.
+        agents_for_constants: Agents kept for the errors of always 0 and always 1, which they
+            estimate to within the smaller of 2 alpha and 1/2, except with probability beta. After
+            an early end, agents that no test has asked are asked as well, up to `agents_per_test`.
+        error: Bound on the target error of the released hypothesis, which fails with probability
+            `failure` at most; None where the error is only measured.
+        failure: Probability with which `error` may fail: 3 beta or 4 beta.
+        paper: The parameters that the paper prints. None without chi2, with an SQ oracle, and for a
+            run that is not private.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
+        >>> plan = transfer.plan(learner, n=20_000, kappa=0.5, eta=0.5, rounds=8, **goal)
+        >>> plan.tests, plan.agents_per_test, plan.N
+        (9, 508, 4652)
+        >>> plan.tested_rounds, plan.final_tests, plan.promised
+        ((1, 2, 4, 8), 5, False)
     """
 
     alpha: float
@@ -98,12 +124,12 @@ class Plan:
 
     @property
     def promised(self) -> bool:
-        """Whether the error is promised, or only measured; privacy is promised in either case."""
+        """Whether the error is promised, not only measured; privacy is promised in either case."""
         return self.error is not None
 
     @property
     def tested_rounds(self) -> tuple[int, ...]:
-        """Rounds whose hypothesis is tested at once."""
+        """The rounds whose hypothesis is tested before the next round."""
         if self.schedule == "final":
             return ()
         if self.schedule == "every":
@@ -112,7 +138,7 @@ class Plan:
 
     @property
     def final_tests(self) -> int:
-        """Tests after the last round: of random iterates, or of the vote."""
+        """Number of tests after the last round, of random rounds' hypotheses or of the vote."""
         return self.tests - len(self.tested_rounds)
 
 
@@ -125,9 +151,10 @@ def plan_paper(
     agents_epsilon: float | None,
     ratio: float | None,
 ) -> PaperPlan | None:
-    """The paper's parameters for chi2 = ratio - 1; None unless private and with agents.
+    """Computes the paper's parameters for chi2 = ratio - 1; None unless private and with agents.
 
-    Raises: ParameterError for a learner without sample_size.
+    Raises:
+        ParameterError: The learner has no sample_size.
     """
     if ratio is None or delta is None or agents_epsilon is None:
         return None
@@ -146,7 +173,7 @@ def plan_paper(
 
 
 def count_paper_rounds(alpha: float, ratio: float) -> int:
-    """The rounds that the paper prints, for chi2 = ratio - 1."""
+    """The number of rounds that the paper prints, for chi2 = ratio - 1."""
     return math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
 
 

@@ -1,4 +1,4 @@
-"""What a run needs before its first round: a proof of privacy, a journal, agents not asked."""
+"""What a run needs before its first round: proof of privacy, a journal, agents not yet asked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SOURCE = (
 
 
 def calibrate_learner(learner: Any, plan: Plan, n: int) -> Any:
-    """The learner with the noise that the plan allows it."""
+    """The learner with the noise of the plan."""
     if not composes(learner):
         return learner.with_epsilon(plan.learner_epsilon)
     return learner.calibrate(
@@ -38,9 +38,10 @@ def calibrate_learner(learner: Any, plan: Plan, n: int) -> Any:
 
 
 def verify_privacy(learner: Any, plan: Plan, weights: DenseWeights) -> None:
-    """Account for the very weights that are drawn from, whatever was planned.
+    """Accounts for the weights that are really drawn from, whatever was planned.
 
-    Raises: ParameterError where all rounds together are less private than promised.
+    Raises:
+        ParameterError: All rounds together are less private than promised.
     """
     mechanism, times = account_round(learner, plan.draws, weights.rate)
     assert plan.delta is not None
@@ -57,9 +58,10 @@ def open_journal(
     agents: Any,
     random_state: RandomState,
 ) -> Journal:
-    """The journal of a new run, or that at `path` of the same run.
+    """The journal of a new run, or of the same run at `path`.
 
-    Raises: CheckpointError for one of another run.
+    Raises:
+        CheckpointError: The journal belongs to another run.
     """
     identity = _identify(path, learner, plan, random_state)
     settings = {**identity, **_draw_settings(plan, records, agents, random_state)}
@@ -76,7 +78,7 @@ def open_journal(
 
 
 def pass_over_asked(agents: Any, journal: Journal) -> None:
-    """Leave out the agents whom an earlier part of the run has asked."""
+    """Passes over the agents whom an earlier part of the run has asked."""
     if not is_oracle(agents):
         asked = journal.settings["answered before"] + journal.asked
         agents.pass_over(max(0, asked - _count_asked(agents)))
@@ -85,7 +87,7 @@ def pass_over_asked(agents: Any, journal: Journal) -> None:
 def make_record(
     learner: Any, plan: Plan, run: str, random_state: RandomState
 ) -> PrivacyRecord | None:
-    """What protects the curator's records; None for a plan that protects nobody."""
+    """The privacy record of the curator's data; None for a plan that protects nobody."""
     if plan.delta is None:
         return None
     return PrivacyRecord(
@@ -115,7 +117,7 @@ def _identify(
 def _draw_settings(
     plan: Plan, records: Records, agents: Any, random_state: RandomState
 ) -> dict[str, Any]:
-    """The name of a new run and its public choices."""
+    """The identity of a new run and its public random choices."""
     key = make_key(random_state)
     seed = None if key is None else key.hex()
     rng = np.random.default_rng(None if seed is None else int(seed, 16))
@@ -134,5 +136,5 @@ def _draw_settings(
 
 
 def _count_asked(agents: Any) -> int:
-    """How many have been asked, by this run or before it."""
+    """The number of agents that have been asked, by this run or before it."""
     return len(agents) - int(agents.remaining)

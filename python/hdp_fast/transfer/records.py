@@ -1,4 +1,4 @@
-"""The curator's records, and a digest that tells them from others."""
+"""The curator's records, and a digest that distinguishes them from others."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Records:
     """Records and their labels, both read-only.
 
     Attributes:
-        X: (n, d) or of more dimensions.
-        y: 0/1 (n,).
-        names: of the columns of X; None where it has none.
+        X: Array of shape (n, d), or with more dimensions.
+        y: Labels 0 and 1 of shape (n,).
+        names: Names of the columns of X, or None.
     """
 
     X: NDArray[Any]
@@ -41,12 +41,12 @@ class Records:
         return math.prod(self.X.shape[1:])
 
     def digest(self, salt: str) -> str:
-        """A digest, as private as the records: guesses of them can be tried against it."""
+        """A digest, which is as private as the records: guesses of them can be tried against it."""
         digest = hashlib.blake2b(salt.encode(), digest_size=32)
         digest.update(f"{self.X.dtype.str} {self.X.shape}".encode())
         for values in (self.X, self.y):
             plain = np.ascontiguousarray(values).reshape(-1)
-            # The bytes of objects are addresses, which change from run to run: their repr is taken.
+            # The bytes of objects are addresses, which change from run to run, so repr is digested.
             has_objects = plain.dtype.hasobject
             digest.update(
                 repr(plain.tolist()).encode() if has_objects else plain.view(np.uint8).data
@@ -58,9 +58,10 @@ class Records:
         return bool(self.digest(settings["salt"]) == settings["digest"])
 
     def require_match(self, settings: dict[str, Any]) -> None:
-        """Refuse to go on with a run that began with other records.
+        """Refuses to go on with a run that began with other records.
 
-        Raises: CheckpointError.
+        Raises:
+            CheckpointError: The records differ.
         """
         if not self.match(settings):
             raise CheckpointError("X and y are not the records of the run that was stopped")
@@ -69,12 +70,14 @@ class Records:
 def validate_records(X: Any, y: ArrayLike) -> Records:
     """The records as read-only arrays.
 
-    Raises: ShapeError, ParameterError.
+    Raises:
+        ShapeError: X has fewer than two dimensions, or y has not one label for each record.
+        ParameterError: A label is not 0 or 1, or X is a masked array.
     """
     entries = X.to_dense() if isinstance(X, BitMatrix) else array("X", X)
     labels = bits("y", y)
     if entries.ndim < 2 or labels.shape != entries.shape[:1] or not labels.size:
         shapes = f"X has shape {entries.shape} and y {labels.shape}"
         raise ShapeError(f"{shapes}, but they must be (n, d) and (n,), n at least 1")
-    # What a learner writes would change what later rounds learn from, and the caller's arrays.
+    # A learner that wrote to them would change what later rounds see, and the caller's arrays.
     return Records(freeze(entries), freeze(labels), names_of(X))

@@ -1,4 +1,4 @@
-"""One run of Subsample-Test-Reweigh: its state between steps, each of which may be tried again."""
+"""One run of Subsample-Test-Reweigh: its state between steps, each of which can be tried again."""
 
 from __future__ import annotations
 
@@ -36,12 +36,24 @@ class RoundResult:
     """The agents' estimate of the error of one hypothesis.
 
     Attributes:
-        round: of the hypothesis; None for the vote of all.
-        value: its estimated error on the target, in [0, 1]; for a learner of real-valued losses the
-            mean loss as a share of the largest one, which is a small number for a useless model.
-        low: lower end of an interval that holds it, for all tests at once but for beta.
-        high: its upper end.
-        agents: how many were asked; 0 for an oracle.
+        round: Round of the hypothesis, from 1; None for the vote of all.
+        value: Estimated error on the target, in [0, 1]. For a learner of real-valued losses it is
+            the mean loss as a share of the largest one, a small number even for a useless model.
+        low: Lower end of an interval that holds the error. The intervals of all tests hold at once,
+            except with probability beta.
+        high: Upper end of that interval.
+        agents: Number of agents that were asked; 0 for an SQ oracle.
+
+    Examples:
+        >>> import math, numpy as np
+        >>> from hdp_fast import learners, local, transfer
+        >>> S, T = np.random.default_rng(0).integers(0, 2, (2, 20_000, 4), dtype=np.uint8)
+        >>> agents = local.Agents(T, T[:, 1] & T[:, 2], epsilon=2.0)
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 8, "draws": 2000}
+        >>> model = transfer.SubsampleTestReweigh(learner, **goal).fit(S, S[:, 1] & S[:, 2], agents)
+        >>> model.result_.tested.round, model.result_.tested.agents
+        (1, 508)
     """
 
     round: int | None
@@ -56,21 +68,37 @@ class TransferResult:
     """What SubsampleTestReweigh releases.
 
     Attributes:
-        hypothesis: a dict that JSON can carry; None for a learner whose hypotheses have none.
-        tested: the agents' estimate of its error.
-        estimates: those of every hypothesis that was tested, in the order of the tests.
-        constants: errors of always 0 and always 1, to compare every estimate with; None where they
-            are not known: of an oracle, which is asked no more than the tests, and of losses that
-            are not those of a linear model of labels 0 and 1.
-        stopped: "accepted" by a test; at a test's "threshold", by a hypothesis that is not shown to
-            be better than a constant; or the planned "rounds" were over.
-        rounds: how many were run.
-        plan: the parameters; plan.promised says whether the error was promised.
-        record: what protects the curator's records; None for a run that is not private.
-        agents_record: what protects the agents; None for an oracle.
-        weights: probability of every record in a further round, (n,); None for a private run,
-            where they are nobody's business.
-        feature_names_in_: names of the columns of the frame that was learned from, or None.
+        hypothesis: Description of the hypothesis, a dict that JSON can hold; None if the hypotheses
+            of the learner have none.
+        tested: The agents' estimate of the error of this hypothesis.
+        estimates: Estimates of all hypotheses that were tested, in the order of the plan: tested
+            rounds first, then those of the end.
+        constants: Errors of always 0 and always 1, with which every estimate is to be compared.
+            None where they are not known: for an SQ oracle, which is asked the tests only; if no
+            agent was left, or remote agents could not read the constant; and for losses other than
+            those of a linear model of labels 0 and 1.
+        stopped: Why the run ended. "accepted": a test accepted the hypothesis. "threshold": a test
+            accepted it, but it is not shown to be better than a constant. "rounds": the planned
+            rounds were over.
+        rounds: Number of rounds that were run.
+        plan: Parameters of the run; `plan.promised` says whether the error was promised.
+        record: Privacy record of the curator's data; None for a run that is not private.
+        agents_record: Privacy record of the agents' answers; None for an SQ oracle.
+        weights: Probability of every record in a further round, of shape (n,). None for a private
+            run, whose weights are never released.
+        feature_names_in_: Names of the columns of the frame that was learned from, or None.
+
+    Examples:
+        >>> import math, numpy as np
+        >>> from hdp_fast import learners, local, transfer
+        >>> S, T = np.random.default_rng(0).integers(0, 2, (2, 20_000, 4), dtype=np.uint8)
+        >>> agents = local.Agents(T, T[:, 1] & T[:, 2], epsilon=2.0)
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 8, "draws": 2000}
+        >>> model = transfer.SubsampleTestReweigh(learner, **goal).fit(S, S[:, 1] & S[:, 2], agents)
+        >>> result = model.result_
+        >>> result.stopped, result.rounds, result.beats_constants
+        ('accepted', 1, True)
     """
 
     hypothesis: dict[str, Any] | None
@@ -87,26 +115,34 @@ class TransferResult:
     feature_names_in_: FeatureNames = None
 
     def predict(self, X: Any) -> Bits:
-        """The predictions of the hypothesis on other records.
+        """Predicts the labels of other records by the released hypothesis.
 
-        X: records (m, d), as the learner takes them; a frame with the columns that were learned
-        from in another order is put in theirs. Returns uint8 (m,).
+        Args:
+            X: Records of shape (m, d), in a form that the learner takes. The columns of a frame may
+                stand in another order than in the frame that was learned from.
 
-        Raises: ShapeError, ParameterError.
-        Cost: a pass over X, for a vote one for each different hypothesis.
-        Source: none.
+        Returns:
+            Labels, uint8 of shape (m,).
+
+        Raises:
+            ShapeError: X has not d columns.
+            ParameterError: An entry is none that the hypothesis takes, or a column of a frame is
+                missing, was not learned from, or comes twice.
+
+        Cost:
+            One pass over X; for a vote one pass for each different hypothesis.
         """
         records = check_names(self.feature_names_in_, X)
         return np.asarray(self._hypothesis.predict(records)).astype(np.uint8)
 
     def to_json(self) -> str:
-        """The result as a JSON object, its keys the attributes and `utility`.
+        """Writes the result as a JSON object.
 
-        Weights are left out, and what is infinite is null.
+        Its keys are the attributes and `utility`, without `weights` and `feature_names_in_`. The
+        epsilon of a plan that protects no record is null.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The text.
         """
         parts = {
             "tested": dataclasses.asdict(self.tested),
@@ -123,13 +159,13 @@ class TransferResult:
 
     @property
     def agents_asked(self) -> int:
-        """How many agents answered, those about the constants included."""
+        """The number of agents whose answers were used, those about the constants included."""
         tests = sum(test.agents for test in self.estimates)
         return tests + (0 if self.constants is None else self.constants.agents)
 
     @property
     def beats_constants(self) -> bool | None:
-        """Whether the interval of the error lies below the better constant's; None if unknown."""
+        """Whether the error's interval lies below the better constant's error; None if unknown."""
         return None if self.constants is None else self.tested.high < self.constants.better
 
     @property
@@ -143,7 +179,11 @@ class TransferResult:
 
     @property
     def comparison(self) -> str:
-        """What the error is beside the better constant's: better, not surely better, not better."""
+        """How the error compares with that of the better constant, in words.
+
+        It is "better", "not surely better" or "not better", and "not known to be better" where the
+        errors of the constants are unknown.
+        """
         if self.constants is None:
             return "not known to be better"
         if self.beats_constants:
@@ -166,10 +206,10 @@ class Rounds:
     """A run at any stage: begun, stopped or finished.
 
     Attributes:
-        plan: the parameters.
-        weights: of the records, private.
-        journal: what was released so far.
-        record: what protects the records.
+        plan: Parameters of the run.
+        weights: Weights of the records, which are private.
+        journal: What was released so far.
+        record: Privacy record of the curator's data; None if nothing protects it.
     """
 
     def __init__(
@@ -189,9 +229,11 @@ class Rounds:
         self._tested: dict[int, tuple[RoundResult, Hypothesis]] = {}
 
     def finish(self, records: Records, agents: Any, bar: Any) -> TransferResult:
-        """Run what is left.
+        """Runs the rounds that are left; after an error it can be called again.
 
-        Raises: AgentsExhausted, and whatever learner and agents raise; calling again goes on.
+        Raises:
+            AgentsExhausted: There are fewer agents left than the next test needs. Errors of the
+                learner and of the agents are passed on.
         """
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
         prepared, y = self._learner.prepare(records.X), records.y
@@ -210,7 +252,7 @@ class Rounds:
         return self._result(last, "rounds", self.plan.rounds, agents)
 
     def _learn(self, number: int, X: Any, y: Bits) -> Hypothesis:
-        """The hypothesis of a round, restored or learned; written before anybody sees it."""
+        """The hypothesis of a round, restored or learned, and written before anybody sees it."""
         is_written = number <= len(self.journal.hypotheses)
         if self._latest is None or self._latest[0] != number:
             hypothesis = self._restore(number) if is_written else self._draw(number, X, y)
@@ -243,7 +285,7 @@ class Rounds:
     def _test(
         self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
     ) -> RoundResult:
-        """The estimated error of a hypothesis, for which agents are asked only once."""
+        """The estimated error of a hypothesis; its agents are asked only once."""
         if place not in self._tested:
             if place in self.journal.answers:
                 result = RoundResult(*self.journal.answers[place])
@@ -303,7 +345,7 @@ class Rounds:
         return result
 
     def _measure_constants(self, hypothesis: Hypothesis, agents: Any) -> Constants | None:
-        """What constants err, by agents that were planned for it or not asked by any test."""
+        """The errors of the constants, by agents planned for this or not asked by any test."""
         if hasattr(hypothesis, "losses"):
             return constant_loss(hypothesis)
         place, constant = self.plan.tests, AlwaysOne(hypothesis)
@@ -327,7 +369,7 @@ class Rounds:
 
 
 class Vote:
-    """The majority of some hypotheses, ties to 0."""
+    """The majority vote of some hypotheses; a tie is 0."""
 
     def __init__(self, voters: Sequence[Hypothesis]):
         descriptions = [voter.hypothesis for voter in voters]
@@ -341,7 +383,7 @@ class Vote:
         self.hypothesis = None if None in descriptions else vote
 
     def predict(self, X: Any, /) -> Bits:
-        """The label that more than half of them predict."""
+        """The label that more than half of the hypotheses predict."""
         votes = np.zeros(len(X), np.int64)
         for key, count in self._counts.items():
             votes += count * np.asarray(self._different[key].predict(X)).astype(np.int64)
@@ -349,7 +391,7 @@ class Vote:
 
 
 def is_oracle(agents: Any) -> bool:
-    """Whether it answers statistical queries, instead of being a population of agents."""
+    """Whether `agents` answers statistical queries, instead of being a population of agents."""
     return not isinstance(agents, local.Agents | local.RemoteAgents)
 
 
@@ -363,7 +405,7 @@ def _query(number: int | None, hypothesis: Hypothesis, oracle: Any, tau: float) 
 
 
 def _compute_losses(hypothesis: Any, X: Any, y: Bits) -> NDArray[Any]:
-    """The loss of a hypothesis on each record: its own losses in [0, 1], if any, or errors."""
+    """The losses of a hypothesis on the records: its own in [0, 1] if it has any, or errors."""
     if hasattr(hypothesis, "losses"):
         return losses("losses(X, y)", hypothesis.losses(X, y), len(y))
     return _errors(hypothesis, X, y)

@@ -1,29 +1,43 @@
-//! The causes of failure, each naming the argument, its value and the rule.
+//! The causes of failure, each with a message that names the argument, its value and the rule.
+//!
+//! # Examples
+//!
+//! Callers tell causes apart by the variant and show the message to people.
+//!
+//! ```
+//! use hdp_fast_core::Error;
+//! use hdp_fast_core::params::Epsilon;
+//!
+//! let error = Epsilon::new(-1.0).unwrap_err();
+//! assert!(matches!(error, Error::Parameter(_)));
+//! assert_eq!(error.to_string(), "epsilon = -1, but it must be a finite number above 0");
+//! ```
 
 use std::fmt;
 
-/// Why a call could not be carried out. Never depends on private values beyond shape, dtype, domain and n.
+/// Why a call could not be carried out. It never depends on private values beyond shape, type, domain and number of
+/// records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
-    /// Shapes of arguments that do not fit together.
+    /// The shapes of two arguments do not fit together.
     Shape(String),
-    /// A value outside the domain of its argument.
+    /// A value lies outside the domain of its argument.
     Parameter(String),
-    /// Fewer records than the plan needs.
+    /// There are fewer records than the plan needs.
     InsufficientSamples(String),
     /// The caller asked to stop.
     Canceled,
     /// The operating system gave no entropy or no thread.
     System(String),
-    /// There is no room for so many bytes.
+    /// An allocation of this many bytes failed.
     Memory(usize),
 }
 
-/// Result of a fallible operation of this crate.
+/// The result of a fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A value outside its domain: `name` = `value`, but `rule`.
+    /// The error for a value outside its domain, with the message "`name` = `value`, but `rule`".
     pub fn parameter(name: &str, value: impl fmt::Display, rule: &str) -> Error {
         Error::Parameter(format!("{name} = {value}, but {rule}"))
     }

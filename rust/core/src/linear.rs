@@ -1,9 +1,26 @@
-//! A halfspace that separates labeled records: Newton's method on their squared slacks, from a start nearby.
+//! A halfspace that separates labeled records: Newton's method on their squared slacks, from a start nearby. Not
+//! private.
 //!
-//! Minimizes |w|^2 / 2 + cost times the sum of max(0, 1 - margin)^2. Where a halfspace separates all records, few of
+//! It minimizes |w|^2 / 2 + cost times the sum of max(0, 1 - margin)^2. Where a halfspace separates all records, few of
 //! them are near it, so that every step but the first ones touches only those: the Newton system holds the records of
 //! margin below 1, and is solved by conjugate gradients without being formed. All records are looked at again before
 //! the search ends.
+//!
+//! # Examples
+//!
+//! ```
+//! use hdp_fast_core::linear::{Goal, Records, separate};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let entries = [0.0, 1.0, 0.2, 2.0, 1.0, -1.0, 3.0, 0.5];
+//! let records = Records::new(&entries, 2, &[0, 0, 1, 1], true)?;
+//! let goal = Goal { cost: 1e3, margin: 0.5 };
+//! let halfspace = separate(records, &[0, 1, 2, 3], None, goal, Run::alone(Isa::detect()?))?;
+//! assert_eq!(halfspace.errors, 0);
+//! assert!(halfspace.weights[0] > 0.0 && halfspace.weights[1] < 0.0);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 use crate::memory::{collected, copied, room, zeros};
@@ -13,7 +30,8 @@ use crate::simd::{Matrix, Real, add_projections, add_rows, inner_products};
 /// Rows that a thread takes at a time. Sums are over chunks, so that their rounding does not depend on the threads.
 const CHUNK: usize = 256;
 
-/// Records kept in sight for each unknown: enough that rarely another one is cut by where the steps lead.
+/// Records kept in sight for each unknown: enough that it rarely happens that another record is cut by where the steps
+/// lead.
 const NEAR: usize = 6;
 
 /// How often all records are looked at, and how many steps are taken in between, at most.
@@ -23,8 +41,8 @@ const MOST_STEPS: usize = 30;
 /// A step that improves the objective by less than this share of it is the last one.
 const STAGNANT: f64 = 1e-3;
 
-/// The share of the gradient that conjugate gradients may leave: at first, and where steps that leave more do not improve
-/// the objective any more. Their most iterations.
+/// The share of the gradient that conjugate gradients may leave: at first, and where steps that leave more do not
+/// improve the objective any more. After them, the largest number of iterations.
 const LOOSE: f64 = 0.1;
 const STRICT: f64 = 1e-4;
 const MOST_ITERATIONS: usize = 300;
@@ -37,7 +55,8 @@ pub struct Records<'a, T> {
 }
 
 impl<'a, T: Real> Records<'a, T> {
-    /// `columns` entries a record and its label, 0 or 1; `intercept` says whether halfspaces may miss the origin.
+    /// Records of `columns` entries each, row by row, with one label of 0 or 1 each. `intercept` says whether a
+    /// halfspace may have a bias, that is, miss the origin.
     pub fn new(entries: &'a [T], columns: usize, labels: &'a [u8], intercept: bool) -> Result<Records<'a, T>> {
         if labels.len().checked_mul(columns) != Some(entries.len()) {
             let (rows, entries) = (labels.len(), entries.len());
@@ -52,29 +71,32 @@ impl<'a, T: Real> Records<'a, T> {
     }
 }
 
-/// What the search is for.
+/// What the search minimizes, and when it may end.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
-    /// Weight of the squared slacks.
+    /// The weight of the squared slacks beside half the squared norm of the weights.
     pub cost: f64,
-    /// The margin that ends the search once every record has it; above 1, only the least objective does.
+    /// The search ends once every record has this margin, in units where a margin of 1 costs nothing. Above 1 it ends
+    /// only at the least objective.
     pub margin: f64,
 }
 
-/// 1 where weights times record plus bias is at least 0.
+/// The halfspace that predicts 1 where the inner product of weights and record, plus the bias, is at least 0.
 #[derive(Clone, Debug)]
 pub struct Halfspace {
-    /// A weight for each column.
+    /// One weight for each column.
     pub weights: Vec<f64>,
     /// The bias.
     pub bias: f64,
-    /// The given records that it gets wrong or that lie on its boundary.
+    /// The number of records given to [`separate`] that the halfspace gets wrong or that lie on its boundary.
     pub errors: usize,
 }
 
-/// A halfspace for the records of the given rows, searched from `start`: weights and bias, or zeros.
+/// Searches a halfspace for the records of the given rows. The search begins at `start`, which holds a weight for each
+/// column and then the bias, or at zeros.
 ///
-/// Cost: about 40 bytes a row given and a handful of passes over them; far more passes without a start.
+/// Nothing here is private. Cost: about 40 bytes for each row given and a handful of passes over them; far more passes
+/// without a start.
 pub fn separate<T: Real>(
     records: Records<'_, T>,
     rows: &[usize],

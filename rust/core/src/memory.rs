@@ -1,4 +1,19 @@
-//! Memory for what grows with the input: where there is no room for it, an error and not the end of the process.
+//! Memory for what grows with the input: where there is no room for it, the caller gets an error and the process goes
+//! on.
+//!
+//! # Examples
+//!
+//! A size is the product of checked factors; `None` says that the product overflowed.
+//!
+//! ```
+//! use hdp_fast_core::Error;
+//! use hdp_fast_core::memory::zeros;
+//!
+//! let (rows, columns) = (3_usize, 2);
+//! assert_eq!(zeros::<u64>(rows.checked_mul(columns))?, [0; 6]);
+//! assert_eq!(zeros::<u64>(usize::MAX.checked_mul(columns)), Err(Error::Memory(usize::MAX)));
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 use std::hint::black_box;
 
@@ -6,28 +21,29 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
-/// From so many bytes on, an allocation must leave some room.
+/// An allocation of this many bytes or more must leave some room.
 const LARGE: usize = 1 << 20;
 
-/// The room that it must leave, for what is small and ends the process where it fails: tasks of threads, messages, the
-/// scratch memory of kernels, objects of the interpreter. So much that the C library hands it back to the system once it
-/// is given back: up to 32 MiB it might keep it in a heap, which other threads have no part in.
+/// The room that it must leave for small allocations that end the process where they fail: tasks of threads, messages,
+/// the scratch memory of kernels, objects of the interpreter. It is so large that the C library returns it to the
+/// system when it is freed: up to 32 MiB it might keep it in a heap, which other threads cannot use.
 const MARGIN: usize = 33 << 20;
 
-/// So many zeros; `None` is a number beyond all numbers. Memory that the system has cleared is not cleared again.
+/// A vector of `count` zeros. A `count` of `None` stands for a number that overflowed and is refused like any other for
+/// which there is no room. Memory that the system has cleared is not cleared again.
 pub fn zeros<T: Zeroable>(count: Option<usize>) -> Result<Vec<T>> {
     let zeros = bytemuck::allocation::try_zeroed_vec(count.unwrap_or(usize::MAX));
     zeros.ok().filter(leaves_room).ok_or_else(|| refused::<T>(count))
 }
 
-/// An empty vector with room for so many elements.
+/// An empty vector with room for `count` elements; `None` stands for a number that overflowed.
 pub fn room<T>(count: Option<usize>) -> Result<Vec<T>> {
     let mut room = Vec::new();
     let reserved = room.try_reserve_exact(count.unwrap_or(usize::MAX));
     reserved.ok().map(|()| room).filter(leaves_room).ok_or_else(|| refused::<T>(count))
 }
 
-/// Room for so many elements more, which doubles what there is where it must grow.
+/// Makes room for `more` elements beyond those that `values` holds, at least doubling its capacity where it must grow.
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if more <= values.capacity() - values.len() {
         return Ok(());
@@ -37,21 +53,22 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if grown { Ok(()) } else { Err(refused::<T>(count)) }
 }
 
-/// The values, whose number is known.
+/// Collects an iterator of known length into a vector.
 pub fn collected<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut collected = room(Some(values.len()))?;
     collected.extend(values);
     Ok(collected)
 }
 
-/// A copy.
+/// Copies a slice into a new vector.
 pub fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
     let mut copy = room(Some(values.len()))?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
 
-/// An error unless there is room for so many bytes, which nobody keeps, and the margin.
+/// Refuses unless `bytes` bytes and a margin of 33 MiB beside them could be allocated now. They are freed again at
+/// once.
 pub fn check_room(bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add(MARGIN);
     let mut room = Vec::<u8>::new();

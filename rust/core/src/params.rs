@@ -1,13 +1,25 @@
-//! Checked scalars: every public entry takes these, so that no mechanism runs on nonsense.
+//! Scalars that are valid by construction: mechanisms take these, so that none runs on nonsense.
+//!
+//! # Examples
+//!
+//! ```
+//! use hdp_fast_core::params::{Epsilon, fraction};
+//!
+//! assert_eq!(Epsilon::new(0.5)?.get(), 0.5);
+//! assert!(Epsilon::new(f64::INFINITY).is_err());
+//! assert_eq!(fraction("delta", 1e-6, 1.0)?, 1e-6);
+//! assert!(fraction("alpha", 0.5, 0.5).is_err());
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 
-/// A privacy parameter: finite and positive.
+/// The privacy parameter epsilon: a finite number above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epsilon(f64);
 
 impl Epsilon {
-    /// Checks `epsilon > 0` and finite.
+    /// Refuses a value that is not finite or not above 0.
     pub fn new(value: f64) -> Result<Epsilon> {
         if value.is_finite() && value > 0.0 {
             Ok(Epsilon(value))
@@ -16,18 +28,19 @@ impl Epsilon {
         }
     }
 
-    /// The value.
+    /// The value as a float.
     pub fn get(self) -> f64 {
         self.0
     }
 
-    /// The value for formulas in exp(epsilon): capped where a larger one could change no coin of 64 bits.
+    /// The value for formulas in exp(epsilon), cut at 60: a larger one could change no probability that is a multiple
+    /// of 2^-64.
     pub fn capped(self) -> f64 {
         self.0.min(60.0)
     }
 }
 
-/// A probability or error strictly between 0 and `limit`.
+/// Returns a probability or an error rate if it lies strictly between 0 and `limit`, and refuses it otherwise.
 pub fn fraction(name: &str, value: f64, limit: f64) -> Result<f64> {
     if value > 0.0 && value < limit {
         Ok(value)
@@ -36,11 +49,11 @@ pub fn fraction(name: &str, value: f64, limit: f64) -> Result<f64> {
     }
 }
 
-/// Which pairs of data sets a guarantee speaks of.
+/// The pairs of data sets for which a guarantee holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbors {
-    /// One record replaced by another; the number of records is public.
+    /// One record is replaced by another; the number of records is public.
     ReplaceOne,
-    /// One record added or removed.
+    /// One record is added or removed; the number of records is private.
     AddRemove,
 }

@@ -1,5 +1,30 @@
-//! The thread pools, one for each number of threads: built when first needed, and built anew in a forked child, where
+//! Thread pools, one for each number of threads. A pool is built when first needed, and anew in a forked child, where
 //! the parent's threads are gone.
+//!
+//! # Examples
+//!
+//! The work runs in a pool of two threads. Meanwhile the calling thread asks every 50 ms whether to go on.
+//!
+//! ```
+//! use hdp_fast_core::gf2::{BitMatrix, rank};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//! use hdp_fast_core::{Error, pool};
+//!
+//! let matrix = BitMatrix::from_words(3, 2, vec![0b01, 0b10, 0b11])?;
+//! let isa = Isa::detect()?;
+//! let answer = pool::supervise(2, |canceled| rank(&matrix, Run::new(isa, true, canceled)), || true)?;
+//! assert_eq!(answer, Ok(2));
+//!
+//! fn run_for_ever(run: Run<'_>) -> Result<(), Error> {
+//!     loop {
+//!         run.check()?;
+//!     }
+//! }
+//! let stopped = pool::supervise(2, |canceled| run_for_ever(Run::new(isa, true, canceled)), || false)?;
+//! assert_eq!(stopped, Err(Error::Canceled));
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -11,15 +36,15 @@ use arc_swap::ArcSwapOption;
 use crate::error::{Error, Result};
 use crate::memory::check_room;
 
-/// More could not help on any machine, and would only take its memory.
+/// The largest number of threads. More could not help on any machine, and would only take its memory.
 const MOST_THREADS: usize = 1024;
 
-/// What a thread takes for its stack, and beside it for a second one and its own variables, all of which end the process
-/// where they fail.
+/// The bytes that a thread takes for its stack, and beside it for a second one and its own variables. All of them end
+/// the process where they cannot be had.
 const STACK: usize = 2 << 20;
 const BESIDE: usize = 1 << 16;
 
-/// How often the calling thread asks whether to go on.
+/// How long the calling thread waits before it asks again whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Clone)]
@@ -31,9 +56,9 @@ struct Pools {
 // Lock-free: a lock that another thread holds during a fork would stay locked in the child for ever.
 static POOLS: ArcSwapOption<Pools> = ArcSwapOption::const_empty();
 
-/// Calls `work` in the pool of the given number of threads, while the calling thread asks `go_on` every 50 ms.
+/// Calls `work` in the pool of `threads` threads, while the calling thread asks `go_on` every 50 ms.
 ///
-/// Once that is false, the flag that `work` was given becomes true; the call still waits for `work` to return.
+/// Once `go_on` returns false, the flag that `work` was given becomes true; the call still waits for `work` to return.
 pub fn supervise<R: Send>(
     threads: usize,
     work: impl FnOnce(&AtomicBool) -> R + Send,
@@ -91,12 +116,15 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     Ok(pool)
 }
 
-/// Counted once, since the answer takes longer than many a call; 0 until then. Nobody waits for it: a child forked
-/// meanwhile would wait for ever.
+/// The number of cores, counted once, since the answer takes longer than many a call; 0 until then. Nobody waits for
+/// it: a child forked meanwhile would wait for ever.
 static CORES: AtomicUsize = AtomicUsize::new(0);
 
-/// The number of threads to use: the argument, else HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS, else the first number of
-/// OMP_NUM_THREADS, with which schedulers tell their workers how many cores are theirs, else all cores.
+/// The number of threads to use, from 1 to 1024.
+///
+/// It is the argument; if that is `None`, `HDP_FAST_NUM_THREADS`; without that, `RAYON_NUM_THREADS`; without that, the
+/// first number of `OMP_NUM_THREADS`, with which schedulers tell their workers how many cores are theirs; without that,
+/// the number of cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
     let allowed = |count: &usize| (1..=MOST_THREADS).contains(count);
     let rule = format!("it must be an integer from 1 to {MOST_THREADS}");
@@ -118,8 +146,8 @@ pub fn threads(argument: Option<usize>) -> Result<usize> {
     Ok(CORES.load(Ordering::Relaxed))
 }
 
-/// The first number of a list, as OpenMP has one for each level of nested loops. The variable is not ours: what is no
-/// number of threads is not heeded.
+/// The first number of a list, as OpenMP has one for each level of nested loops. The variable is not ours: a text that
+/// is no number of threads is ignored.
 fn outermost(text: &str) -> Option<usize> {
     let count: usize = text.split(',').next()?.trim().parse().ok()?;
     (count > 0).then_some(count.min(MOST_THREADS))

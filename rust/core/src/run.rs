@@ -1,4 +1,31 @@
-//! What a kernel is told about the run it is part of: instruction set, parallelism and cancellation.
+//! What a kernel is told about the operation that it is part of: instruction set, parallelism and cancellation.
+//!
+//! # Examples
+//!
+//! A loop over chunks that another thread may cancel. Kernels take a `Run` by value and pass it on.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicBool, Ordering};
+//!
+//! use hdp_fast_core::Error;
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let canceled = AtomicBool::new(false);
+//! let run = Run::new(Isa::detect()?, true, &canceled);
+//! let mut values = [1, 2, 3, 4, 5];
+//! let mut square = || {
+//!     run.try_for_each_chunk(&mut values, 2, |_, chunk| {
+//!         chunk.iter_mut().for_each(|value| *value *= *value);
+//!         Ok(())
+//!     })
+//! };
+//! square()?;
+//! canceled.store(true, Ordering::Relaxed);
+//! assert_eq!(square(), Err(Error::Canceled));
+//! assert_eq!(values, [1, 4, 9, 16, 25]);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +34,10 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::simd::Isa;
 
-/// Instruction set, parallelism and cancel flag of one operation.
+/// The instruction set, the parallelism and the cancel flag of one operation.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
-    /// The arm that the kernels use, chosen once per operation.
+    /// The instruction set whose kernels are used, chosen once per operation.
     pub isa: Isa,
     parallel: bool,
     canceled: &'a AtomicBool,
@@ -20,12 +47,12 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl<'a> Run<'a> {
     /// A run that stops soon after `canceled` becomes true. If `parallel`, the rayon pool of the caller shares the
-    /// work; else everything happens on the calling thread.
+    /// work; otherwise everything happens on the calling thread.
     pub fn new(isa: Isa, parallel: bool, canceled: &'a AtomicBool) -> Run<'a> {
         Run { isa, parallel, canceled }
     }
 
-    /// A run on the calling thread that nobody stops.
+    /// A run on the calling thread that nobody can cancel.
     pub fn alone(isa: Isa) -> Run<'static> {
         Run { isa, parallel: false, canceled: &NEVER }
     }
@@ -35,7 +62,7 @@ impl<'a> Run<'a> {
         self.parallel
     }
 
-    /// An error if the caller asked to stop; kernels ask at least every 100 ms.
+    /// Returns [`Error::Canceled`] if the caller asked to stop. Kernels call it at least every 100 ms.
     pub fn check(&self) -> Result<()> {
         if self.canceled.load(Ordering::Relaxed) { Err(Error::Canceled) } else { Ok(()) }
     }
@@ -45,7 +72,8 @@ impl<'a> Run<'a> {
         self.canceled.load(Ordering::Relaxed)
     }
 
-    /// Calls `act(state, i, chunk)` for every chunk of `size` elements, with one `state` a thread.
+    /// Calls `act(state, i, chunk)` for the i-th chunk of `size` elements, for every i, with one `state` for each
+    /// thread.
     pub fn for_each_chunk<T: Send, S>(
         &self,
         data: &mut [T],
@@ -62,7 +90,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls `act(i, chunk)` for every chunk of `size` elements until one fails or the caller asks to stop.
+    /// Calls `act(i, chunk)` for the i-th chunk of `size` elements, for every i, until a call fails or the caller asks
+    /// to stop.
     pub fn try_for_each_chunk<T: Send>(
         &self,
         data: &mut [T],
@@ -77,7 +106,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Calls both functions, at the same time if there are threads for it.
+    /// Calls both functions, at the same time where the run is parallel.
     pub fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
         if self.parallel { rayon::join(a, b) } else { (a(), b()) }
     }

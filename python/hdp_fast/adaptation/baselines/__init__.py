@@ -1,4 +1,4 @@
-"""Rivals, private or not."""
+"""Baselines that adaptation is compared with, private or not."""
 
 from ..._support.lazy import list_only
 

@@ -24,13 +24,13 @@ _MOST_STEPS = 1 << 40
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Baseline(Estimator):
-    """Learns from weighted records of source and target. Protects neither."""
+    """Base class of estimators that learn from weighted records of both domains. Not private."""
 
     loss: Loss = "squared"
     l2: float = 1e-3
 
     def __repr__(self) -> str:
-        """Its parameters, and what they are not."""
+        """Return its parameters, and that it is not private."""
         parameters = ", ".join(
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items()
         )
@@ -39,17 +39,31 @@ class _Baseline(Estimator):
     def fit(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
     ) -> Self:
-        """Learn the coefficients. Not private.
+        """Learns the coefficients. Not private.
 
-        X_source: finite real numbers (m, d), m and d at least 1; X_target: (n, d), n at least 1; a
-        constant column makes an intercept. y_source (m,), y_target (n,): finite real numbers, or 0
-        and 1 for the logistic loss. No progress is shown: nobody knows beforehand when a search
-        ends.
+        No progress is shown, since the number of steps is not known beforehand.
 
-        Raises: ShapeError, ParameterError; nothing is learned then.
-        Cost: O(k d**2 + d**3) for k records to learn from, ten times that for the logistic loss;
-            and the search for weights, where there is one.
-        Source: as the class.
+        Args:
+            X_source: Records of the source, finite real numbers of shape (m, d), m and d at
+                least 1. A constant column makes an intercept. The columns of a frame are put into
+                the target's order.
+            y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
+                the logistic loss.
+            X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
+            y_target: Labels of the target, shape (n,), of the same kind. They are validated, too,
+                where only the source is learned from.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a label
+                is of another kind, or the frames of both domains have different columns.
+
+        Cost:
+            `O(k d**2 + d**3)` for k records to learn from, about ten times that for the logistic
+            loss; and the search for weights of a reweighting estimator.
         """
         check_loss(self.loss)
         l2 = positive("l2", self.l2)
@@ -63,7 +77,7 @@ class _Baseline(Estimator):
         return self
 
     def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        """The records to learn from, and their weights, which sum to about 1."""
+        """Return the records to learn from, and their weights, which sum to about 1."""
         raise NotImplementedError
 
 
@@ -71,14 +85,25 @@ class _Baseline(Estimator):
 class SourceOnly(_Baseline):
     """Ridge or logistic regression on the source alone. Not private.
 
-    Minimizes the mean loss plus l2 |w|**2 / 2; the loss is (w . x - y)**2 / 2 or log(1 + exp(-w . x
-    (2 y - 1))). There is no intercept but that of a constant column.
+    It minimizes the mean loss plus `l2 |w|**2 / 2`. The loss is `(w . x - y)**2 / 2`, or
+    `log(1 + exp(-w . x (2 y - 1)))` for labels 0 and 1. Only a constant column makes an intercept.
 
     Attributes:
         loss: "squared" or "logistic".
-        l2: above 0.
-        coef_: float64 (d,), read-only, after fit.
-        record_: None: nothing is protected.
+        l2: Weight of the penalty, above 0.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        record_: None, since nothing is protected.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import SourceOnly
+        >>> X = np.linspace(-1, 1, 100)[:, None]
+        >>> model = SourceOnly(l2=1e-6).fit(X, 0.2 * X[:, 0], X, 0.9 * X[:, 0])
+        >>> model.coef_.round(3), model.predict([[0.5]]).round(3)
+        (array([0.2]), array([0.1]))
+        >>> model
+        SourceOnly(loss='squared', l2=1e-06), not private
     """
 
     def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
@@ -89,11 +114,23 @@ class SourceOnly(_Baseline):
 class TargetOnly(_Baseline):
     """Ridge or logistic regression on the target alone. Not private.
 
+    It minimizes the objective of SourceOnly over the target's records.
+
     Attributes:
-        loss: as SourceOnly.
-        l2: as SourceOnly.
-        coef_: float64 (d,), read-only, after fit.
-        record_: None: nothing is protected.
+        loss: "squared" or "logistic".
+        l2: Weight of the penalty, above 0.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        record_: None, since nothing is protected.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import TargetOnly
+        >>> X = np.linspace(-1, 1, 100)[:, None]
+        >>> y_source, y_target = (X[:, 0] > 0).astype(int), (X[:, 0] < 0).astype(int)
+        >>> model = TargetOnly(loss="logistic").fit(X, y_source, X, y_target)
+        >>> model.predict([[-0.5], [0.5]])
+        array([1, 0], dtype=uint8)
     """
 
     def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
@@ -104,12 +141,25 @@ class TargetOnly(_Baseline):
 class Pooled(_Baseline):
     """Ridge or logistic regression on source and target together. Not private.
 
+    It minimizes the weighted mean loss plus `l2 |w|**2 / 2`, with the losses of SourceOnly.
+
     Attributes:
-        loss: as SourceOnly.
-        l2: as SourceOnly.
-        alpha: share of the weight that the source has, in (0, 1); None weighs all records equally.
-        coef_: float64 (d,), read-only, after fit.
-        record_: None: nothing is protected.
+        loss: "squared" or "logistic".
+        l2: Weight of the penalty, above 0.
+        alpha: Share of the source in the total weight, in (0, 1). None weighs all records equally.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        record_: None, since nothing is protected.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import Pooled
+        >>> X = np.linspace(-1, 1, 100)[:, None]
+        >>> data = X, 0.2 * X[:, 0], X, 0.8 * X[:, 0]
+        >>> Pooled(l2=1e-6).fit(*data).coef_.round(3)
+        array([0.5])
+        >>> Pooled(l2=1e-6, alpha=0.1).fit(*data).coef_.round(3)
+        array([0.74])
     """
 
     alpha: float | None = None
@@ -125,7 +175,7 @@ class Pooled(_Baseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Reweighted(_Baseline):
-    """Learns from the source, weighted to look like the target."""
+    """Base class of estimators that learn from the source, weighted to resemble the target."""
 
     weights_: Floats = dataclasses.field(init=False)
     gap_: float = dataclasses.field(init=False)
@@ -145,33 +195,51 @@ class _Reweighted(_Baseline):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelMeanMatching(_Reweighted):
-    """Regression on the source, weighted so that its kernel mean is the target's. Not private.
+    """Regression on the source, weighted so that its kernel mean is near the target's. Not private.
 
-    The weights are those m * weights_ = beta in [0, bound] with |mean(beta) - 1| <= slack that
-    bring the means of source and target closest in the space of the Gaussian kernel
-    exp(-|x - z|**2 / (2 width**2)); they see no labels. Then as SourceOnly, by these weights. With
-    as many landmarks as source records the kernel is exact, else it is projected to the span of
-    landmarks at equal distances in the source's order.
+    beta = `m weights_` is chosen from all vectors with entries in [0, bound] and |mean(beta) - 1|
+    <= slack. The chosen one brings the weighted mean of the source nearest to the mean of the
+    target in the space of the Gaussian kernel `exp(-|x - z|**2 / (2 width**2))`. Labels are not
+    used for that. Then the objective of SourceOnly is minimized with these weights, scaled to
+    sum 1. With as many landmarks as source records the kernel is exact. With fewer, it is projected
+    to the span of landmarks at equal distances in the source's order.
 
     Attributes:
-        loss: as SourceOnly.
-        l2: as SourceOnly.
-        width: of the kernel, above 0; None means the median distance of at most 1,000 source
-            records at equal distances in their order: a public rule where the source is public.
-        bound: of beta, at least 1.
-        slack: in [0, 1); None means 1 - 1 / sqrt(m), as the paper has it.
-        landmarks: at least 1.
-        steps: the largest number of steps of descent.
-        tolerance: the gap at which to stop, as a share of the objective at equal weights.
-        coef_: float64 (d,), read-only, after fit.
-        weights_: float64 (m,), read-only, after fit.
-        gap_: how far the objective |.|**2 / 2 is above the least possible at most, after fit.
-        record_: None: nothing is protected.
+        loss: "squared" or "logistic".
+        l2: Weight of the penalty, above 0.
+        width: Width of the kernel, above 0. None takes the median distance of at most 1,000 source
+            records at equal distances in their order, or 1 where that is 0: a public rule where the
+            source is public. It needs at least two records.
+        bound: Largest entry of beta, at least 1.
+        slack: Allowed distance of the mean of beta from 1, in [0, 1). None takes 1 - 1 / sqrt(m),
+            as in the paper.
+        landmarks: Number of landmarks, from 1 to `2**20`.
+        steps: Largest number of steps of the descent, at least 1.
+        tolerance: Gap at which the descent stops, as a share of the objective at equal weights,
+            above 0.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        weights_: The weights after fit, float64 of shape (m,), read-only.
+        gap_: After fit, a bound on how far the objective, half the squared distance of the means,
+            is above its minimum.
+        record_: None, since nothing is protected.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Cost: fit takes O((m + n) landmarks d + landmarks**3), two passes over m * landmarks numbers for
-        each step, and 8 m landmarks bytes; then as SourceOnly.
-    Source: Huang, Smola, Gretton, Borgwardt and Schoelkopf 2006, Correcting Sample Selection Bias
-        by Unlabeled Data, equation 12; Nystrom's approximation and accelerated descent are ours.
+    Cost:
+        fit takes `O((m + n) landmarks d + landmarks**3)` and, in each step, two passes over
+        `m landmarks` numbers, which take 8 bytes each; then the regression.
+
+    Source:
+        Huang, Smola, Gretton, Borgwardt and Schoelkopf 2006, Correcting Sample Selection Bias by
+        Unlabeled Data, equation 12; Nystrom's approximation and accelerated descent are ours.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import KernelMeanMatching
+        >>> X = np.linspace(-1, 1, 40)[:, None]  # the target lies in the upper quarter
+        >>> y = np.square(X[:, 0])
+        >>> model = KernelMeanMatching().fit(X, y, X[30:], y[30:])
+        >>> bool(model.weights_[30:].sum() > 0.7)
+        True
     """
 
     width: float | None = None
@@ -208,26 +276,43 @@ class KernelMeanMatching(_Reweighted):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiscrepancyMinimization(_Reweighted):
-    """Regression on the source, weighted to a least discrepancy from the target. Not private.
+    """Regression on the source, weighted to minimize the discrepancy from the target. Not private.
 
-    The weights, at least 0 and of sum 1, make the largest absolute eigenvalue of sum_i q_i x_i x_i'
-    - mean_j z_j z_j' least; 4 Lambda**2 times that is how much the squared losses of two linear
-    predictors of norm at most Lambda can differ between both, without labels. Then as SourceOnly,
-    by these weights.
+    The weights are at least 0 and sum to 1. They minimize the largest absolute eigenvalue of the
+    matrix `sum_i q_i x_i x_i' - mean_j z_j z_j'`. This eigenvalue times `4 Lambda**2` is the
+    largest difference between both domains in the squared loss of one linear predictor against
+    another, both of norm at most Lambda; it depends on no labels. Then the objective of SourceOnly
+    is minimized with these weights.
 
     Attributes:
-        loss: as SourceOnly.
-        l2: as SourceOnly.
-        steps: the largest number of steps of descent in each of about six stages of less smoothing.
-        tolerance: the gap at which to stop, as a share of the eigenvalue at equal weights.
-        coef_: float64 (d,), read-only, after fit.
-        weights_: float64 (m,), read-only, after fit.
-        gap_: how far the eigenvalue is above the least possible at most, after fit.
-        record_: None: nothing is protected.
+        loss: "squared" or "logistic".
+        l2: Weight of the penalty, above 0.
+        steps: Largest number of steps of descent in each stage, at least 1. The stages have less
+            and less smoothing; the default tolerance needs at most four of them.
+        tolerance: Gap at which the descent stops, as a share of the eigenvalue at equal weights,
+            above 0.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        weights_: The weights after fit, float64 of shape (m,), read-only.
+        gap_: After fit, a bound on how far the eigenvalue is above its minimum.
+        record_: None, since nothing is protected.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Cost: fit takes O(m d**2 + d**3) twice a step; then as SourceOnly.
-    Source: Cortes and Mohri 2014, Domain adaptation and sample bias correction theory and algorithm
-        for regression; smoothing of Nesterov 2007 in place of their solvers.
+    Cost:
+        fit takes `O(m d**2 + d**3)` twice a step, and the regression.
+
+    Source:
+        Cortes and Mohri 2014, Domain adaptation and sample bias correction theory and algorithm for
+        regression; smoothing of Nesterov 2007 in place of their solvers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import DiscrepancyMinimization
+        >>> x = np.linspace(-1, 1, 100)
+        >>> X_source = np.concatenate([np.c_[x, 0 * x], np.c_[0 * x, x]])
+        >>> X_target = np.c_[x, 0 * x]  # like the first half of the source
+        >>> model = DiscrepancyMinimization().fit(X_source, np.r_[x, -x], X_target, x)
+        >>> bool(model.weights_[:100].sum() > 0.9)
+        True
     """
 
     steps: int = 300

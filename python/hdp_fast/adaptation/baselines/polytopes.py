@@ -1,4 +1,4 @@
-"""Bounded weights of a bounded sum, and smooth convex functions minimized over them."""
+"""Sets of bounded weights of a bounded sum, and the minimization of smooth functions over them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..._support.types import Floats
 
 Function = Callable[[Floats], tuple[float, Floats]]
 
-# By how much a step length that is too long shrinks, and one that was right grows again.
+# A step that is too long is divided by the first; one that was right grows by the second.
 _SHRINK, _GROW = 2.0, 1.2
 _ROUNDING = 1e-15
-# At a greater one a step is shorter than rounding.
+# At a larger smoothness a step is shorter than the rounding errors.
 _MOST_SMOOTHNESS = 1e30
 
 
@@ -23,9 +23,9 @@ class Polytope(NamedTuple):
     """All weights in [0, cap] whose sum lies in [low, high].
 
     Attributes:
-        cap: above 0.
-        low: of the sum, at least 0.
-        high: of the sum, at least low; weights at their cap must be able to reach low.
+        cap: Largest weight, above 0.
+        low: Least sum, at least 0; it must be in reach with all weights at their cap.
+        high: Largest sum, at least low.
     """
 
     cap: float
@@ -33,7 +33,7 @@ class Polytope(NamedTuple):
     high: float
 
     def project(self, point: Floats) -> Floats:
-        """The nearest weights: the point less a common shift, clipped; by sorting."""
+        """Return the nearest weights: the point less a common shift, clipped; by sorting."""
         clipped: Floats = point.clip(0, self.cap)
         total = clipped.sum()
         if self.low <= total <= self.high:
@@ -51,7 +51,7 @@ class Polytope(NamedTuple):
         return shifted
 
     def minimum(self, gradient: Floats) -> float:
-        """The least inner product of any of these weights with the gradient."""
+        """Return the least inner product of any of these weights with the gradient."""
         ordered = np.sort(gradient)
         negative = self.cap * np.count_nonzero(ordered < 0)
         total = min(max(negative, self.low), self.high, self.cap * len(ordered))
@@ -60,12 +60,12 @@ class Polytope(NamedTuple):
 
 
 class WeightsResult(NamedTuple):
-    """Weights, and how far from the least value they are at most.
+    """Weights, and a bound on how far they are from the least value.
 
     Attributes:
         weights: float64 (m,).
-        value: of the function.
-        gap: the value exceeds the least possible one by no more, rounding aside.
+        value: Value of the function at the weights.
+        gap: The value exceeds the least possible one by at most this much, rounding aside.
     """
 
     weights: Floats
@@ -76,14 +76,17 @@ class WeightsResult(NamedTuple):
 def minimize_on_polytope(
     function: Function, polytope: Polytope, start: Floats, *, steps: int, gap: float
 ) -> WeightsResult:
-    """Accelerated projected descent, until the gap is small enough or the steps are over.
+    """Minimize by accelerated projected descent.
 
-    function: gives value and gradient of a convex differentiable function. By convexity its value
-    exceeds the least one by at most gradient @ weights - polytope.minimum(gradient): the gap of the
-    best weights met is returned, the smallest bound of all.
+    The descent ends when the gap is small enough or the steps are over.
 
-    Cost: two calls of the function a step, and one more for each step that was too long.
-    Source: Beck and Teboulle 2009, FISTA, with the restarts of O'Donoghue and Candes 2015.
+    function: returns value and gradient of a convex differentiable function. By convexity its value
+    exceeds the least one by at most gradient @ weights - polytope.minimum(gradient), which bounds
+    the least value from below. The returned gap is the best value less the largest of these lower
+    bounds.
+
+    Cost: two calls of the function a step, and one more for each step that was too long. Source:
+    Beck and Teboulle 2009, FISTA, with the restarts of O'Donoghue and Candes 2015.
     """
     here = ahead = Point(start, *function(start))
     best, floor = here, here.value - _duality_gap(polytope, here)
@@ -105,7 +108,7 @@ def minimize_on_polytope(
 
 
 class Point(NamedTuple):
-    """Weights, and the function there."""
+    """Weights, and the value and gradient of the function there."""
 
     weights: Floats
     value: float
@@ -115,7 +118,7 @@ class Point(NamedTuple):
 def _backtracking_step(
     function: Function, polytope: Polytope, start: Point, smoothness: float
 ) -> tuple[Point, float]:
-    """The first step, of decreasing lengths, whose value is not above the quadratic model."""
+    """Return the first step, of decreasing lengths, that ends at or below the quadratic model."""
     while True:
         weights = polytope.project(start.weights - start.gradient / smoothness)
         change, end = weights - start.weights, Point(weights, *function(weights))

@@ -34,49 +34,69 @@ _MOST_STEPS = 1 << 40
 
 @dataclass(kw_only=True, eq=False)
 class PrivateDiscrepancyMinimization(BoundedEstimator):
-    """Regression on a public source, weighted to a least discrepancy from a private target.
+    """Regression on a public source, weighted to minimize the discrepancy from a private target.
 
-    As DiscrepancyMinimization, which needs the target's records for their second-moment matrix mean
-    z z' alone: that is released once, with noise, and all else is done with what was released. The
-    target's labels are not used.
-
-    Guarantee: fit is (epsilon, delta)-DP for the target under replace_one; the source is public. A
-        record moves the sum of z z' by at most sqrt(2) norm_bound**2 in the Frobenius norm;
-        Gaussian noise has deviation s = norm_bound**2 / mu on each entry above the diagonal and
-        sqrt(2) s on it, which adds up to mu (proved); the least for this matrix. "exact": the
-        target's rows are rounded to integers, sums of products are exact, and discrete Gaussian
-        noise is added to them; accounted by zero-concentrated DP, rho = mu**2 / 2. "idealized":
-        Gaussian noise in floats, by the curve of Gaussian DP, as if floats were real numbers. Rows
-        of the target beyond the bound are shrunk to it, silently. Running time is not protected.
+    DiscrepancyMinimization reads nothing of the target's records but their second-moment matrix,
+    mean z z'. Here this matrix is released once, with noise, and everything else is computed from
+    the release and the source. The target's labels are not used.
 
     Attributes:
-        epsilon: above 0.
-        delta: in (0, 1).
-        norm_bound: of all rows, in [1e-30, 1e30]; those of the source must keep it.
-        loss: as SourceOnly.
-        l2: as SourceOnly.
-        steps: as DiscrepancyMinimization.
-        tolerance: as DiscrepancyMinimization.
-        numerics: "exact" or "idealized".
-        random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible test stream that protects nobody who knows it.
-        budget: charged by fit, before any coin is drawn.
-        coef_: float64 (d,), read-only, after fit.
-        weights_: float64 (m,), of the source's records, at least 0 and of sum 1, read-only, after
+        epsilon: Privacy parameter, finite and above 0.
+        delta: Privacy parameter in (0, 1).
+        norm_bound: Bound on the norm of all rows, in [1e-30, 1e30]. Rows of the source must keep
+            it, longer rows of the target are shrunk to it.
+        loss: "squared" or "logistic", as in SourceOnly.
+        l2: Weight of the penalty `l2 |w|**2 / 2`, above 0.
+        steps: Largest number of steps of descent in each stage of less smoothing, at least 1.
+        tolerance: Gap at which the descent stops, as a share of the eigenvalue at equal weights,
+            above 0.
+        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        weights_: The weights of the source's records after fit, float64 of shape (m,), at least 0
+            and of sum 1, read-only.
+        gap_: After fit, a bound on how far the largest absolute eigenvalue is above its minimum,
+            for the noisy matrix.
+        moment_: The released matrix after fit, float64 of shape (d, d), symmetric, read-only. The
+            noise may have left it negative eigenvalues. To cut them off would raise its trace, and
+            made errors larger in 15 of 18 trials (wind, gas, news; epsilon 1, 4, 15; measured).
+        noise_: Standard deviation of the noise on an entry of `moment_` off the diagonal, after
             fit.
-        gap_: how far the eigenvalue is above the least possible at most, for the noisy matrix,
-            after fit.
-        moment_: the released matrix, float64 (d, d), symmetric, read-only, after fit. The noise may
-            have left it negative eigenvalues: to cut them off is to raise its trace, and made
-            errors larger in 15 of 18 trials (wind, gas, news; epsilon 1, 4, 15; measured).
-        noise_: deviation of the noise on an entry of moment_ off the diagonal, after fit.
-        record_: what protects the target, after fit.
+        record_: The PrivacyRecord of the target after fit.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Raises: ShapeError, ParameterError, BudgetExceeded, by fit.
-    Cost: O(n d**2) once, then as DiscrepancyMinimization.
-    Source: Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, whose
-        problem this is; one release of all second moments in place of their noisy steps is ours.
+    Guarantee:
+        fit is (epsilon, delta)-DP for the target under "replace_one"; the source is public. A
+        record moves the sum of z z' by at most `sqrt(2) norm_bound**2` in the Frobenius norm.
+        Gaussian noise of deviation `s = norm_bound**2 / mu` on each entry above the diagonal and
+        sqrt(2) s on it adds up to a budget of mu (proved), and is the least for this matrix.
+        numerics="exact" rounds the target's rows to integers. The sums of products are exact and
+        get discrete Gaussian noise, and the accounting is zero-concentrated DP with
+        `rho = mu**2 / 2`. numerics="idealized" adds Gaussian noise in floats and accounts by the
+        curve of Gaussian DP, as if floats were real numbers. Rows of the target beyond the bound
+        are shrunk to it, silently. The running time is not protected.
+
+    Cost:
+        `O(n d**2)` once, then that of DiscrepancyMinimization.
+
+    Source:
+        Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, who pose
+        this problem; one release of all second moments in place of their noisy steps is ours.
         Canonne, Kamath and Steinke 2020; Balle and Wang 2018.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import PrivateDiscrepancyMinimization
+        >>> x = np.linspace(-1, 1, 200)
+        >>> X_source = np.concatenate([np.c_[x, 0 * x], np.c_[0 * x, x]])
+        >>> X_target = np.tile(np.c_[x, 0 * x], (10, 1))  # like the first half of the source
+        >>> model = PrivateDiscrepancyMinimization(epsilon=4, delta=1e-6)
+        >>> model = model.fit(X_source, np.r_[x, -x], X_target)
+        >>> model.record_.epsilon, bool(model.weights_[:200].sum() > 0.7)
+        (4.0, True)
     """
 
     epsilon: float
@@ -99,15 +119,32 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         X_target: ArrayLike,
         y_target: ArrayLike | None = None,
     ) -> Self:
-        """Learn the coefficients.
+        """Learns the coefficients from the source, weighted by the released matrix of the target.
 
-        X_source, y_source, X_target: as DiscrepancyMinimization.fit takes them; what is private is
-        checked for its shape, NaN and infinity alone. y_target: never read.
+        fit warns with a UtilityWarning where delta is above 1 / n.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
-        Cost: as the class.
-        Source: as the class.
+        Args:
+            X_source: Records of the public source, finite real numbers of shape (m, d), m and d at
+                least 1. A constant column makes an intercept. The columns of a frame are put into
+                the target's order.
+            y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
+                the logistic loss.
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated.
+            y_target: Never read; it may be None.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a label
+                is of another kind, a row of the source exceeds norm_bound, the frames of both
+                domains have different columns, or no noise that can be drawn is enough for epsilon.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            That of the class. No budget is spent where fit raises.
         """
         check_loss(self.loss)
         check_random_state(self.random_state)

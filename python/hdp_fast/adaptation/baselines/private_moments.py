@@ -34,9 +34,9 @@ class MomentSums(NamedTuple):
     """The sum of z z' over private rows z.
 
     Attributes:
-        matrix: float64 (d, d), in squared units; where the noise is exact, so is the sum.
-        norm: bound on the norm of any row, in units.
-        unit: what an entry of 1 stands for.
+        matrix: The sum, float64 (d, d), in squared units; it is exact where the noise is.
+        norm: Bound on the norm of any row, in units.
+        unit: The number that an entry of 1 stands for.
     """
 
     matrix: Floats
@@ -45,7 +45,7 @@ class MomentSums(NamedTuple):
 
     @classmethod
     def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: Noise) -> MomentSums:
-        """The sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
+        """Return the sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.
         """
@@ -60,7 +60,7 @@ class MomentSums(NamedTuple):
         return cls(second_moments(records._replace(unit=1.0), 1.0), float(units), records.unit)
 
     def add_noise(self, noise: Noise, rng: Rng) -> Floats:
-        """The sum, its upper triangle with noise as release_moment has it."""
+        """Return the sum, its upper triangle with the noise of release_moment."""
         upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
         above = add_noise(self.matrix[upper], square, noise, rng)
         matrix = np.diag(add_noise(self.matrix.diagonal(), _ROOT * square, noise, rng))
@@ -73,9 +73,10 @@ class ReleasedMoment(NamedTuple):
     """A second-moment matrix with noise; any use of it is free of further privacy cost.
 
     Attributes:
-        matrix: mean z z', float64 (d, d), symmetric.
-        deviation: of the noise on an entry off the diagonal; sqrt(2) times that on it.
-        record: what protects the rows.
+        matrix: Mean of z z', float64 (d, d), symmetric.
+        deviation: Deviation of the noise on an entry off the diagonal; on the diagonal it is
+            sqrt(2) times as large.
+        record: The PrivacyRecord of the rows.
     """
 
     matrix: Floats
@@ -90,15 +91,16 @@ def release_moment(
     random_state: RandomState,
     budget: Budget | None,
 ) -> ReleasedMoment:
-    """The mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
+    """Release the mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
 
-    Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at most sqrt(2) r**2,
-    r = norm_bound, since |z z'|_F = |z|**2 and the inner product of two such matrices is a square.
-    Noise of deviation s above the diagonal and sqrt(2) s on it makes the squared ratios of change
-    to deviation add up to |D|_F**2 / (2 s**2) <= (r**2 / s)**2: s = r**2 / mu keeps a budget of mu.
-    Both deviations are the least possible: two orthogonal rows along axes need sqrt(2) r**2 / mu on
-    the diagonal, two with entries of +-r / sqrt(d) need r**2 / mu off it. The same noise on all
-    entries would have to be sqrt(2) r**2 / mu, and its spectral norm sqrt(2) times as large.
+    Let r = norm_bound. Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at
+    most `sqrt(2) r**2`, since `|z z'|_F = |z|**2` and the inner product of two such matrices is a
+    square. Take noise of deviation s above the diagonal and sqrt(2) s on it. The squared ratios of
+    change to deviation then add up to `|D|_F**2 / (2 s**2) <= (r**2 / s)**2`, so that
+    `s = r**2 / mu` keeps a budget of mu. Both deviations are the least possible: two orthogonal
+    rows along axes need `sqrt(2) r**2 / mu` on the diagonal, and two rows with entries of +-r /
+    sqrt(d) need `r**2 / mu` off it. The same noise on all entries would have to be
+    `sqrt(2) r**2 / mu`, and its spectral norm would be sqrt(2) times as large.
 
     Raises: ParameterError, BudgetExceeded.
     """

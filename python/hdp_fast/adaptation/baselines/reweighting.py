@@ -1,4 +1,4 @@
-"""Weights of source records that make them look like the target's, without privacy."""
+"""Weights of source records that make the source resemble the target, without privacy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from ..._support.types import Floats
 from .polytopes import Polytope, WeightsResult, minimize_on_polytope
 
-# Records whose pairwise distances the width is the median of.
+# Number of records whose pairwise distances give the width.
 _PAIRED = 1000
-# Below this share of the largest, an eigenvalue of the landmarks' kernel is rounding.
+# An eigenvalue of the landmarks' kernel below this share of the largest is a rounding error.
 _RANK = 1e-12
 # The smoothing starts at about the value itself, and is divided by this from stage to stage.
 _SHARPEN = 4.0
 
 
 def kernel_width(X: NDArray[Any]) -> float:
-    """The median distance between two of at most 1,000 records, evenly spaced in their order.
+    """Return the median distance between two of at most 1,000 records, evenly spaced in order.
 
-    X: (m, d), m at least 2, public. 1.0 where the median is 0.
+    X: (m, d), m at least 2, public. The result is 1 where the median is 0.
     """
     some = _take_evenly(np.asarray(X, np.float64), _PAIRED)
     upper = np.triu_indices(len(some), 1)
@@ -41,16 +41,16 @@ def match_kernel_means(
     steps: int,
     tolerance: float,
 ) -> WeightsResult:
-    """Weights q of the source with |sum_i q_i phi(x_i) - mean_j phi(z_j)|**2 / 2 nearly least.
+    """Return weights q with `|sum_i q_i phi(x_i) - mean_j phi(z_j)|**2 / 2` nearly least.
 
-    phi belongs to the kernel exp(-|x - z|**2 / (2 width**2)), exactly where there are as many
-    landmarks as source records, else projected to the span of `landmarks` of these (Nystrom).
-    q_i lies in [0, bound / m], their sum in [1 - slack, 1 + slack].
+    phi is the feature map of the kernel `exp(-|x - z|**2 / (2 width**2))`. It is exact where there
+    are as many landmarks as source records, otherwise projected to the span of `landmarks` of these
+    (Nystrom). q_i lies in [0, bound / m], their sum in [1 - slack, 1 + slack].
 
     X_source: (m, d); X_target: (n, d). bound: at least 1. slack: in [0, 1). tolerance: the gap at
     which to stop, as a share of the value of equal weights.
 
-    Cost: O((m + n) landmarks d + landmarks**3), and two passes over m landmarks numbers a step.
+    Cost: `O((m + n) landmarks d + landmarks**3)`, and two passes over `m landmarks` numbers a step.
     Source: Huang et al. 2006, equation 12, whose beta is m q.
     """
     rows = np.asarray(X_source, np.float64)
@@ -74,12 +74,14 @@ def match_kernel_means(
 def minimize_discrepancy(
     X_source: NDArray[Any], X_target: NDArray[Any], *, steps: int, tolerance: float
 ) -> WeightsResult:
-    """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - mean_j z_j z_j' least.
+    """Return weights q whose source has the least discrepancy from the target, labels left out.
 
-    Times 4 Lambda**2 that norm is the discrepancy of the reweighted source and the target under
-    the squared loss of two linear predictors of norm at most Lambda, labels left out.
+    q is at least 0 and sums to 1, and nearly minimizes the spectral norm of
+    `sum_i q_i x_i x_i' - mean_j z_j z_j'`. This norm times `4 Lambda**2` is the discrepancy of the
+    reweighted source and the target under the squared loss of two linear predictors of norm at most
+    Lambda.
 
-    X_source: (m, d); X_target: (n, d). The rest: as match_moment.
+    X_source: (m, d); X_target: (n, d). steps, tolerance: as match_moment takes them.
     """
     others = np.asarray(X_target, np.float64)
     moment = others.T @ others / len(others)
@@ -89,15 +91,15 @@ def minimize_discrepancy(
 def match_moment(
     X_source: NDArray[Any], moment: Floats, *, steps: int, tolerance: float
 ) -> WeightsResult:
-    """Weights q >= 0 of sum 1 with the spectral norm of sum_i q_i x_i x_i' - moment nearly least.
+    """Return weights q with the spectral norm of `sum_i q_i x_i x_i' - moment` nearly least.
 
-    X_source: (m, d); moment: any symmetric matrix (d, d). steps: of each stage of less smoothing.
-    tolerance: the gap at which to stop, as a share of the value of equal weights. Returns the norm
-    as value.
+    q is at least 0 and sums to 1. X_source: (m, d); moment: any symmetric matrix (d, d). steps:
+    largest number of steps in each stage of less smoothing. tolerance: the gap at which to stop, as
+    a share of the value of equal weights. The result's value is the norm.
 
-    Cost: O(m d**2 + d**3), twice a step.
-    Source: Cortes and Mohri 2014, Domain adaptation and sample bias correction theory and algorithm
-        for regression, Section 5; smoothing of Nesterov 2007.
+    Cost: `O(m d**2 + d**3)`, twice a step. Source: Cortes and Mohri 2014, Domain adaptation and
+    sample bias correction theory and algorithm for regression, Section 5; smoothing of Nesterov
+    2007.
     """
     rows = np.asarray(X_source, np.float64)
     simplex = Polytope(1.0, 1.0, 1.0)
@@ -126,7 +128,7 @@ def match_moment(
 
 
 def _smooth_norm(rows: Floats, moment: Floats, smoothing: float) -> Any:
-    """The spectral norm's log-sum-exp over all eigenvalues and their negatives."""
+    """Return the smoothed spectral norm: log-sum-exp over all eigenvalues and their negatives."""
 
     def function(q: Floats) -> tuple[float, Floats]:
         values, vectors = np.linalg.eigh((rows.T * q) @ rows - moment)
@@ -143,14 +145,14 @@ def _smooth_norm(rows: Floats, moment: Floats, smoothing: float) -> Any:
 
 
 def _take_evenly(rows: Floats, most: int) -> Floats:
-    """The rows, or `most` of them at equal distances in their order."""
+    """Return the rows, or `most` of them at equal distances in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
 
 
 def _make_features(centers: Floats, width: float) -> Any:
-    """Coordinates whose inner products are the kernel, projected to the centers' span."""
+    """Return the map to features whose inner products are the kernel, projected to a span."""
     values, vectors = np.linalg.eigh(_kernel(centers, centers, width))
     kept = values > _RANK * values[-1]
     whitened = vectors[:, kept] / np.sqrt(values[kept])

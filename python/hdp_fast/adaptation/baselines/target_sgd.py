@@ -22,30 +22,51 @@ _MOST_STEPS = 1 << 40
 
 @dataclass(kw_only=True, eq=False)
 class TargetSGD(BoundedEstimator):
-    """Noisy minibatch SGD on the target alone: the private rival, learners.PrivateSGD as it is.
+    """Noisy minibatch SGD on the target alone: a private rival of adaptation.
 
-    Guarantee: fit is (epsilon, delta)-DP for the target under replace_one, as PrivateSGD.learn; the
-        source is validated, and not used.
+    It runs learners.PrivateSGD on the target's records. The source is validated, and not used.
 
     Attributes:
-        epsilon: above 0.
-        delta: in (0, 1).
-        radius: of the ball that holds the coefficients.
-        norm_bound: records are shrunk to this norm.
-        label_bound: labels of the squared loss are clipped to [-label_bound, label_bound].
+        epsilon: Privacy parameter, finite and above 0.
+        delta: Privacy parameter in (0, 1).
+        radius: Radius of the ball that holds the coefficients, in [1e-30, 1e30].
+        norm_bound: Norm to which longer records are shrunk, in [1e-30, 1e30].
+        label_bound: Labels of the squared loss are clipped to [-label_bound, label_bound]; in
+            [1e-30, 1e30]. The logistic loss ignores it.
         loss: "squared" or "logistic".
-        steps: T; None means min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta))), at least 1.
-        batch_size: records drawn in a step; None means n sqrt(epsilon / (4 T)), from 1 to n.
-        numerics: "exact" or "idealized".
-        random_state: as PrivateSGD.learn.
-        budget: charged by fit, before anything is drawn.
-        coef_: float64 (d,), read-only, after fit.
-        record_: what protects the target, after fit.
+        steps: Number T of steps, at least 1. None takes
+            `min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta)))`, at least 1.
+        batch_size: Number of records drawn in a step, at least 1. None takes n sqrt(epsilon / (4
+            T)), from 1 to n.
+        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before anything is drawn; None charges nothing.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        record_: The PrivacyRecord of the target after fit.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
 
-    Raises: ParameterError, by fit.
-    Cost: as PrivateSGD.calibrate and PrivateSGD.learn.
-    Source: Bassily, Feldman, Talwar and Thakurta 2019, Private Stochastic Convex Optimization with
-        Optimal Rates, Algorithm 1; steps and noise are those of PrivateSGD.
+    Guarantee:
+        fit is (epsilon, delta)-DP for the target under "replace_one", with the guarantee of
+        PrivateSGD.learn. The running time is not protected.
+
+    Cost:
+        That of PrivateSGD.calibrate and PrivateSGD.learn.
+
+    Source:
+        Bassily, Feldman, Talwar and Thakurta 2019, Private Stochastic Convex Optimization with
+        Optimal Rates, Algorithm 1; the lengths of the steps and the noise are those of PrivateSGD.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import TargetSGD
+        >>> X = np.tile([[0.6, 0.8], [-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]], (500, 1))
+        >>> y_source, y_target = (X > 0).astype(int).T  # the first feature counts, or the second
+        >>> model = TargetSGD(epsilon=4, delta=1e-6, loss="logistic", steps=20)
+        >>> model = model.fit(X, y_source, X, y_target)
+        >>> bool((model.predict(X) == y_target).all()), model.record_.neighbors
+        (True, 'replace_one')
     """
 
     epsilon: float
@@ -63,15 +84,34 @@ class TargetSGD(BoundedEstimator):
     def fit(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
     ) -> Self:
-        """Learn the coefficients from the target.
+        """Learns the coefficients from the target.
 
-        X_source, y_source, X_target, y_target: as the baselines take them. What is private is
-        checked for its shape, NaN and infinity alone.
+        fit warns with a UtilityWarning where delta is above 1 / n.
 
-        Guarantee: as the class.
-        Raises: ShapeError, ParameterError, BudgetExceeded; no budget is spent then.
-        Cost: as the class.
-        Source: as the class.
+        Args:
+            X_source: Records of the source, finite real numbers of shape (m, d), m and d at
+                least 1. They are validated and not used.
+            y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
+                the logistic loss.
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated. A constant column makes an
+                intercept.
+            y_target: Labels of the target, shape (n,), of the same kind as those of the source.
+                Private labels of the squared loss are validated for shape and finiteness, those of
+                the logistic loss must be 0 and 1.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a label
+                is of another kind, the frames of both domains have different columns, or no noise
+                is enough for epsilon.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            That of the class. No budget is spent where fit raises.
         """
         check_loss(self.loss)
         X_source, names = align_source(X_source, X_target)

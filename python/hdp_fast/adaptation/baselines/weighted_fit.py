@@ -14,7 +14,7 @@ Loss = Literal["squared", "logistic"]
 
 LOSSES = ("squared", "logistic")
 _NEWTON_STEPS = 100
-# How far above its least value the logistic objective may end, where rounding allows it.
+# The logistic objective ends at most this far above its minimum, if rounding allows it.
 _TOLERANCE = 1e-12
 _SHORTEST = 1e-10
 
@@ -28,13 +28,15 @@ def fit_weighted(
     l2: float,
     start: Floats | None = None,
 ) -> Floats:
-    """The w that minimizes sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2.
+    """Return the w that minimizes a weighted loss plus a penalty. Not private.
 
-    X: (m, d); y: float64 (m,), -1 or 1 for "logistic", log(1 + exp(-y w . x)); any number for
-    "squared", (w . x - y)**2 / 2. weights: float64 (m,), at least 0. l2: above 0. start: float64
-    (d,), where "logistic" begins; None means at 0. Returns float64 (d,). Not private.
+    The objective is `sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2`.
 
-    Cost: O(m d**2 + d**3) for "squared", as much for each of some ten steps for "logistic".
+    X: (m, d); y: float64 (m,). For "logistic" y is -1 or 1 and the loss log(1 + exp(-y w . x)); for
+    "squared" y is any number and the loss `(w . x - y)**2 / 2`. weights: float64 (m,), at least 0.
+    l2: above 0. start: float64 (d,), where "logistic" begins; None means at 0.
+
+    Cost: `O(m d**2 + d**3)` for "squared", as much for each of some ten steps for "logistic".
     Source: normal equations; Newton's method with backtracking.
     """
     rows = np.asarray(X, np.float64)
@@ -77,7 +79,7 @@ def _minimize_logistic(signed: Floats, weights: Floats, l2: float, w: Floats) ->
 def _backtrack(
     objective: Callable[[Floats], float], w: Floats, step: Floats, decrease: float
 ) -> float:
-    """The first length of 1, 1/2, 1/4, ... with sufficient decrease; 0 where rounding hides it."""
+    """Return the first of 1, 1/2, 1/4, ... with sufficient decrease; 0 if rounding hides it."""
     value, length = objective(w), 1.0
     while objective(w - length * step) > value - length / 4 * decrease:
         length /= 2

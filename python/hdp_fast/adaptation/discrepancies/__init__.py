@@ -1,4 +1,4 @@
-"""How far two domains are apart."""
+"""Discrepancies of two domains: exact, released with noise, and bounded from below."""
 
 from ..._support.lazy import list_only
 

@@ -1,4 +1,4 @@
-"""Lower bounds on the discrepancy of losses for which the supremum cannot be computed."""
+"""Lower bounds on the discrepancy for losses whose supremum cannot be computed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,27 @@ from .moments import WIDE, Ball, Sample, moments, refuse_beyond, validate_sample
 
 ClassificationLoss = Literal["logistic", "zero_one"]
 
-# Scores, in units of their mean magnitude, over which the smooth zero-one loss falls.
+# Width of the sigmoid that stands for the zero-one loss, in units of the mean magnitude of scores.
 _TEMPERATURE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class DiscrepancyLowerBound:
-    """Weights whose mean losses differ by this much; others may differ by more.
+    """The difference of mean losses at some weights; at other weights it may be larger.
 
     Attributes:
-        lower_bound: |mean target loss - mean source loss| at w.
-        w: float64 (d,), read-only.
-        sign: 1 where the target's mean loss is the larger one, -1 where the source's is.
+        lower_bound: `sign * (mean target loss - mean source loss)` at w. It may be negative after
+            very few steps from a single start, and says nothing then.
+        w: The weights, float64 of shape (d,), read-only.
+        sign: 1 where the target's loss was made the larger one, -1 where the source's was.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import classification_discrepancy
+        >>> X, y = np.array([[1.0], [-1.0]]), np.array([1, 0])
+        >>> bound = classification_discrepancy(X, y, X, 1 - y, radius=2)
+        >>> print(f"{bound.lower_bound:.3f} at |w| = {abs(bound.w[0]):.3f}")
+        2.000 at |w| = 2.000
     """
 
     lower_bound: float
@@ -37,11 +46,10 @@ class DiscrepancyLowerBound:
     sign: int
 
     def to_json(self) -> str:
-        """Its attributes as a JSON object.
+        """Returns its attributes as a JSON object.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The JSON text.
         """
         return to_text(vars(self))
 
@@ -64,23 +72,55 @@ def classification_discrepancy(
     starts: int = 4,
     steps: int = 100,
 ) -> DiscrepancyLowerBound:
-    """A lower bound on sup over |w| <= radius of |target loss - source loss| of a classifier.
+    """Computes a lower bound on the discrepancy of two samples under a loss of classifiers.
 
-    The supremum is not convex in w, and no method finds it for certain: projected ascent from
-    several starts and for both signs finds weights, and the bound is the difference that these
-    have. It must not be released with the sensitivity of the supremum: one record can send the
-    ascent elsewhere, and move what it finds by more.
+    The discrepancy is the supremum of |mean target loss - mean source loss| over |w| <= radius. It
+    is not concave in w, and no method finds it with certainty. Projected ascent from several
+    starts, for both signs of the difference, finds weights; the bound is the difference at the best
+    of these. It must not be released with the sensitivity of the supremum: one record can send the
+    ascent elsewhere and change the bound by more.
 
-    X_source (m, d), X_target (n, d): finite real numbers of norm at most 1e30; y_source, y_target:
-    0 and 1, which stand for -1 and 1. radius: in [1e-30, 1e30]. loss: "logistic", ln(1 +
-    exp(-y w.x)), or "zero_one", whether w.x >= 0 is what y says, climbed along a sigmoid but
-    reported as it is. starts: directions to start from, 1 to 1000, besides that of the steepest
-    ascent at 0: those in which the squared loss differs most. steps: of each ascent, 1 to 10**6.
+    Args:
+        X_source: Records of the source, finite real numbers of shape (m, d) and norm at most 1e30,
+            m and d at least 1.
+        y_source: Labels of the source, shape (m,), bool or integers 0 and 1, which stand for -1 and
+            1.
+        X_target: Records of the target, finite real numbers of shape (n, d) and norm at most 1e30,
+            n at least 1.
+        y_target: Labels of the target, shape (n,), bool or integers 0 and 1.
+        radius: Bound on the norm of the weights, in [1e-30, 1e30].
+        loss: "logistic", ln(1 + exp(-y w . x)); or "zero_one", the error of predicting 1 where w .
+            x >= 0. The ascent on "zero_one" follows a sigmoid, and the bound is the zero-one loss
+            itself.
+        starts: Number of directions to start from, 1 to 1000: those in which the squared loss
+            differs most. There are at most 2 d of these. The direction of steepest ascent at 0 is
+            always added.
+        steps: Number of steps of each ascent, from 1 to `10**6`; step t has length radius /
+            sqrt(t).
 
-    Raises: ShapeError, ParameterError.
-    Cost: 4 (starts + 1) steps passes over the rows, a pass of O((m + n) d**2), and O(d**3); a copy
-        of X unless it is float64.
-    Source: Bassily, Cortes, Mao and Mohri, (1); ascent with steps radius / sqrt(t).
+    Returns:
+        The bound and the weights that attain it.
+
+    Raises:
+        ShapeError: An array has another shape than described.
+        ParameterError: An entry is no finite real number, a label is neither 0 nor 1, a parameter
+            is out of range, or the frames of both samples have different columns.
+
+    Cost:
+        4 (starts + 1) steps passes over the rows, one pass of `O((m + n) d**2)`, and `O(d**3)`; a
+        copy of X unless it is float64.
+
+    Source:
+        Bassily, Cortes, Mao and Mohri 2024, (1); ascent with steps radius / sqrt(t).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import classification_discrepancy
+        >>> X = np.linspace(-1, 1, 200)[:, None]
+        >>> y_source, y_target = (X[:, 0] > 0).astype(int), (X[:, 0] > 0.5).astype(int)
+        >>> bound = classification_discrepancy(X, y_source, X, y_target, radius=1, loss="zero_one")
+        >>> print(f"{bound.lower_bound:.2f} at w = {bound.w.round(3)}, sign {bound.sign}")
+        0.25 at w = [1.], sign 1
     """
     one_of("loss", loss, _LOSSES)
     largest, rounds = bounded_positive("radius", radius), positive_int("steps", steps, 10**6)
@@ -96,7 +136,7 @@ def classification_discrepancy(
 
 
 class _FloatSample(NamedTuple):
-    """One sample, multiplied as float64."""
+    """A sample whose rows are multiplied as float64."""
 
     X: Floats
     y: Floats
@@ -116,7 +156,7 @@ class _Ascent:
     radius: float
 
     def best(self, start: Floats, sign: int, steps: int) -> DiscrepancyLowerBound:
-        """The weights of greatest difference on the path of the ascent from a direction."""
+        """Return the weights of largest difference on the path of the ascent from a direction."""
         best = np.zeros_like(start)
         highest, w = -math.inf, self._step(best, sign * start, 1.0)
         for step in range(1, steps + 1):
@@ -128,7 +168,7 @@ class _Ascent:
         return DiscrepancyLowerBound(highest, read_only(best), sign)
 
     def gradient_at_zero(self) -> Floats:
-        """The gradient at 0."""
+        """Return the gradient at 0."""
         return self._gradient(np.zeros(len(self.target.y)), np.zeros(len(self.source.y)))
 
     def _difference(self, target: Floats, source: Floats) -> float:
@@ -141,7 +181,7 @@ class _Ascent:
         return ascent - slopes[1] @ self.source.X / len(source)
 
     def _step(self, w: Floats, direction: Floats, share: float) -> Floats:
-        """A step of this share of the radius, and back into the ball."""
+        """Move by this share of the radius along the direction, and back into the ball."""
         length = float(np.linalg.norm(direction))
         end = w + direction * (share * self.radius / length) if length > 0 else w.copy()
         norm = float(np.linalg.norm(end))
@@ -153,7 +193,7 @@ def _name_labels(y_source: ArrayLike, y_target: ArrayLike) -> tuple[tuple[str, A
 
 
 def _starts(source: Sample, target: Sample, wanted: int) -> list[Floats]:
-    """Eigenvectors of the difference of squared losses, both ways, the largest first."""
+    """Return eigenvectors of the difference of squared losses, both ways, the largest first."""
     unit = Ball(np.zeros(source.X.shape[1]), 1.0)
     H = moments(target, WIDE, unit).matrix - moments(source, WIDE, unit).matrix
     values, vectors = np.linalg.eigh(H[:-1, :-1])
@@ -181,7 +221,10 @@ def _zero_one(scores: Floats, y: Floats) -> Floats:
 
 
 def _zero_one_slope(scores: Floats, y: Floats) -> Floats:
-    """The slope of a sigmoid whose temperature follows the scores, so that |w| does not matter."""
+    """Return the slope of a sigmoid.
+
+    Its temperature follows the scores, so that |w| does not matter.
+    """
     temperature = max(_TEMPERATURE * float(np.abs(scores).mean()), LEAST)
     likely = _sigmoid(scores / temperature)
     slopes: Floats = -y * likely * (1 - likely)

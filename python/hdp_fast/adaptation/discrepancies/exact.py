@@ -27,15 +27,24 @@ _METHODS = ("exact", "dca")
 
 @dataclass(frozen=True, eq=False)
 class Discrepancy:
-    """The greatest difference of mean losses, and the weights that have it.
+    """The largest difference of the mean losses of two samples, and the weights that attain it.
 
     Attributes:
         value: |mean target loss - mean source loss| at w, at least 0 up to the gap.
-        gap: certified: the supremum is at most so far from the value, all rounding included.
-        w: float64 (d,), read-only.
+        gap: Certified bound: the supremum exceeds the value by at most this much, all rounding
+            included.
+        w: The weights, float64 of shape (d,), read-only.
         sign: 1 where the target's mean loss is the larger one, -1 where the source's is.
-        exact: whether the supremum is over the weights that were asked for; False where it is over
-            the least ball around them, and bounds theirs from above.
+        exact: Whether the supremum is over the weights that were asked for. False where it is over
+            the smallest ball around them, and thus an upper bound.
+
+    Examples:
+        >>> from hdp_fast.adaptation import discrepancy
+        >>> result = discrepancy([[1], [-1]], [0.5, -0.5], [[1], [-1]], [-0.5, 0.5], radius=1)
+        >>> print(f"{result.value:.6f} at w = {result.w.round(6)}, sign {result.sign}")
+        2.000000 at w = [1.], sign 1
+        >>> result.exact, result.gap < 1e-12
+        (True, True)
     """
 
     value: float
@@ -45,17 +54,19 @@ class Discrepancy:
     exact: bool
 
     def to_json(self) -> str:
-        """Its attributes as a JSON object.
+        """Returns its attributes as a JSON object.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The JSON text.
         """
         return to_text(vars(self))
 
 
 class DiscrepancyProblem(NamedTuple):
-    """Two validated samples, their bounds and the ball of weights; exact: as Discrepancy."""
+    """Two validated samples, their bounds and the ball of weights.
+
+    exact: whether the ball holds no other weights than those that were asked for.
+    """
 
     source: Sample
     target: Sample
@@ -77,26 +88,58 @@ def discrepancy(
     local_radius: float | None = None,
     method: Method = "exact",
 ) -> Discrepancy:
-    """The empirical labeled discrepancy: sup over |w| <= radius of |target loss - source loss|.
+    """Computes the empirical labeled discrepancy of two samples for linear predictors.
 
-    A loss is the mean of (w.x - y)**2 over a sample. This is no release: see release_discrepancy.
+    This is the supremum of |mean target loss - mean source loss| over |w| <= radius, where the loss
+    of a record is `(w . x - y)**2`. The result has no noise: a private discrepancy is released by
+    release_discrepancy.
 
-    X_source (m, d), y_source (m,), X_target (n, d), y_target (n,): finite real numbers, m and n at
-    least 1. radius: in [1e-30, 1e30]. norm_bound: None takes all rows and labels as they are, up to
-    1e30; otherwise rows of the private sample are shrunk to this norm and its labels clipped to
-    [-1, 1], silently, while those of the other one must keep both. private: which sample is
-    shrunk, "target" or "source". around (d,), |around| <= radius, and local_radius: restrict the
-    supremum to the weights at most local_radius from around. Where that ball leaves the ball of
-    radius, the supremum is over the least ball that holds their intersection: an upper bound, as
-    `exact` says. method: "exact" solves both signs as trust-region problems by eigenvectors and
-    Newton's method, the hard case included; "dca" by differences of convex functions. The gap is
-    certified for both, by the dual bound.
+    Args:
+        X_source: Records of the source, finite real numbers of shape (m, d), m and d at least 1.
+            Columns of a frame are put into the target's order.
+        y_source: Labels of the source, finite real numbers of shape (m,).
+        X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
+        y_target: Labels of the target, finite real numbers of shape (n,).
+        radius: Bound on the norm of the weights, in [1e-30, 1e30].
+        norm_bound: None takes all rows and labels as they are; they must not exceed 1e30. A number
+            in [1e-30, 1e30] shrinks the rows of the private sample to this norm and clips its
+            labels to [-1, 1], silently; the other sample must keep both bounds.
+        private: The sample that norm_bound shrinks, "target" or "source".
+        around: Center of a ball that restricts the supremum, shape (d,), of norm at most radius;
+            local_radius must come with it. None for no restriction.
+        local_radius: Radius of that ball, in [1e-30, 1e30]. Where the ball leaves the ball of
+            `radius`, the supremum is over the smallest ball that holds their intersection: an upper
+            bound, as the attribute `exact` states.
+        method: "exact" solves a trust-region problem for both signs, by eigenvectors and Newton's
+            method, the hard case included. "dca" uses differences of convex functions. The gap of
+            both methods is certified by the dual bound.
 
-    Raises: ShapeError, ParameterError.
-    Cost: a pass over the rows, O((m + n) d**2) by BLAS, besides one or two that look at them, and
-        O(d**3); "dca" adds at most 20,000 products of a matrix and a vector.
-    Source: Bassily, Cortes, Mao and Mohri, (2); More and Sorensen 1983 for the secular equation,
+    Returns:
+        The discrepancy, its gap and the weights that attain it.
+
+    Raises:
+        ShapeError: An array has another shape than described.
+        ParameterError: An entry is no finite real number, a parameter is out of range, a row or
+            label exceeds its bound, only one of around and local_radius is given, or the frames of
+            both samples have different columns.
+
+    Cost:
+        `O((m + n) d**2)` by BLAS in a pass over the rows, one or two passes that validate them, and
+        `O(d**3)`. "dca" adds at most 20,000 products of a matrix and a vector.
+
+    Source:
+        Bassily, Cortes, Mao and Mohri 2024, (2); More and Sorensen 1983 for the secular equation,
         hard case and duality; Tao and An 1998 for DCA, Carmon and Duchi 2020 for its start.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import discrepancy
+        >>> X = np.linspace(-1, 1, 1_001)[:, None]
+        >>> y = 0.5 * X[:, 0]
+        >>> same = discrepancy(X, y, X, y, radius=1)
+        >>> opposite = discrepancy(X, y, X, -y, radius=1)
+        >>> print(f"{same.value:.3f} and {opposite.value:.3f}")
+        0.000 and 0.668
     """
     data = X_source, y_source, X_target, y_target
     problem = validate_problem(data, radius, norm_bound, private, around, local_radius)
@@ -144,7 +187,7 @@ def solve(problem: DiscrepancyProblem, method: Method = "exact") -> Discrepancy:
 def _restrict_ball(
     d: int, radius: float, around: ArrayLike | None, local_radius: float | None
 ) -> tuple[Ball, bool]:
-    """The ball that the supremum is over, and whether it holds no other weights."""
+    """Return the ball of the supremum, and whether it holds no other weights."""
     if around is None and local_radius is None:
         return Ball(np.zeros(d), radius), True
     if around is None or local_radius is None:
@@ -163,10 +206,11 @@ def _restrict_ball(
 def _enclose_intersection(
     center: Floats, distance: float, radius: float, local: float
 ) -> tuple[Ball, bool]:
-    """The least ball around the intersection of a ball at 0 and one at the center.
+    """Return the smallest ball around the intersection of a ball at 0 and one at the center.
 
-    The spheres meet in the plane at `height` along the center. Where it lies between both centers,
-    what they have in common is at its widest there; otherwise more than half of one ball is left.
+    The spheres meet in the plane at `height` along the center. Where the plane lies between both
+    centers, the intersection is at its widest there; otherwise more than half of one ball is left.
+    The result's second entry is whether the ball is the intersection itself.
     """
     if local >= distance + radius:
         return Ball(np.zeros_like(center), radius), True

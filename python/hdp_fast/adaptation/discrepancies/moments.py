@@ -14,14 +14,14 @@ from ..._support.types import Floats
 from ..._support.validate import MOST, numbers
 from ...exceptions import ParameterError, ShapeError
 
-# Rows of a block: few enough to stay in the cache, and sums of sums lose fewer digits.
+# Rows per block: they stay in the cache, and sums of block sums lose fewer digits.
 BLOCK = 4096
 UNIT = 2.0**-53
-# Its square, times any number of columns, is still a float.
+# The square of such an entry, times any number of columns, is still a finite float.
 _LARGEST_ENTRY = 1e150
-# Sums that are as small as this no longer follow the rules of relative errors.
+# Bounds on relative errors do not hold for sums as small as this.
 _LEAST_ERROR = 1e-290
-# The relative error allowed to rows that a caller scaled to a norm.
+# Relative error allowed to rows that a caller has scaled to a norm.
 _TOLERANCE = 1e-9
 
 
@@ -69,7 +69,7 @@ class Moments(NamedTuple):
 
     Attributes:
         matrix: H, float64 (d + 1, d + 1), symmetric.
-        error: v'Hv is at most so far from the mean loss, wherever |z| <= 1.
+        error: Bound on the distance of v'Hv from the mean loss, wherever |z| <= 1.
     """
 
     matrix: Floats
@@ -93,9 +93,11 @@ def validate_samples(
 
 
 def refuse_beyond(sample: Sample, bounds: Bounds) -> None:
-    """Raise ParameterError where a public sample does not keep its bounds.
+    """Refuse a public sample that exceeds its bounds.
 
-    What breaks them is not shown: the samples may have been swapped.
+    The error does not show the row or label that exceeds them: the samples may have been swapped.
+
+    Raises: ParameterError.
     """
     most = max(float(_norms(block).max()) for block, _ in _blocks(sample))
     if most > bounds.norm * (1 + _TOLERANCE):
@@ -107,7 +109,7 @@ def refuse_beyond(sample: Sample, bounds: Bounds) -> None:
 
 
 def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
-    """The mean loss of a sample that is projected into its bounds.
+    """Compute the mean loss of a sample that is projected into its bounds.
 
     The error assumes that BLAS adds up the products of each entry in any order, one by one.
     """
@@ -128,7 +130,7 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
 
 
 def project_sample(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
-    """Copies of rows and labels, projected into their bounds; rows keep their precision."""
+    """Return copies of rows and labels, projected into their bounds; rows keep their precision."""
     rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
     for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
         _, labels[start : start + BLOCK] = _project(X, y, bounds)
@@ -137,16 +139,16 @@ def project_sample(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats
 
 
 def shrink_rows(X: NDArray[Any], norm: float) -> NDArray[Any]:
-    """A copy of the rows, each shrunk to the norm if it is longer, as in a private sample."""
+    """Return a copy of the rows, longer ones shrunk to the norm, as in a private sample."""
     rows, _ = project_sample(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
     return rows
 
 
 def moments_error(n: int, d: int) -> float:
-    """The error of moments of n rows, in squares of their largest residual.
+    """Return a bound on the error of the moments of n rows, in squares of their largest residual.
 
-    An entry is a sum of at most BLOCK products, a sum of those, and a quotient; |v|**2 <= 2. The
-    rows that are multiplied are off by d + 3 roundings, and count twice.
+    An entry is a sum of sums of at most BLOCK products, divided by n, and `|v|**2 <= 2`. The
+    multiplied rows have errors of d + 3 roundings, which count twice.
     """
     sums = min(n, BLOCK) + -(-n // BLOCK) + 2
     return 1.01 * UNIT * (2 * sums + 2 * d + 8)
@@ -170,13 +172,13 @@ def _validate_sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
 
 
 def _validate_numbers(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Validate real numbers: float32 stays, any others become float64."""
+    """Validate real numbers: float32 stays, all other types become float64."""
     entries = numbers(name, value)
     return entries if entries.dtype == np.float32 else floats(entries)
 
 
 def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
-    """Copies of the rows, BLOCK at a time, with their labels."""
+    """Yield copies of the rows, BLOCK at a time, with their labels."""
     for start in range(0, len(sample.y), BLOCK):
         stop = start + BLOCK
         yield np.array(sample.X[start:stop], np.float64), sample.y[start:stop]

@@ -1,4 +1,4 @@
-"""A private discrepancy: on a grid, so that its noise is drawn exactly."""
+"""A private discrepancy: it is rounded to a grid, so that its noise is drawn exactly."""
 
 from __future__ import annotations
 
@@ -35,14 +35,25 @@ class ReleasedDiscrepancy:
     """A discrepancy with noise; any use of it is free of further privacy cost.
 
     Attributes:
-        value: in [0, loss_bound].
-        deviation: the standard deviation of the noise.
-        loss_bound: the largest loss B of any weights of the ball on any record.
-        mechanism: the release as accounting composes it.
-        record: what protects the private sample.
-        sizes: the numbers m of source and n of target records.
-        radius: of the ball around 0 that holds the weights that the supremum is over.
-        norm_bound: of all rows.
+        value: The released discrepancy, in [0, loss_bound].
+        deviation: Standard deviation of the noise.
+        loss_bound: The largest loss B of any weights of the ball on any record.
+        mechanism: The release as accounting composes it.
+        record: The PrivacyRecord of the private sample.
+        sizes: The numbers m of source and n of target records.
+        radius: Radius of the ball around 0 that holds all weights of the supremum.
+        norm_bound: Bound on the norm of all rows.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import release_discrepancy
+        >>> X = np.linspace(-1, 1, 2_000)[:, None]
+        >>> data = X, 0.5 * X[:, 0], X, -0.5 * X[:, 0]
+        >>> released = release_discrepancy(*data, radius=1, norm_bound=1, epsilon=1)
+        >>> print(f"deviation {released.deviation:.4f} for values up to {released.loss_bound}")
+        deviation 0.0028 for values up to 4.0
+        >>> released.mechanism, released.sizes
+        (DiscreteLaplace(epsilon=1.0, sensitivity=1024, neighbors='replace_one'), (2000, 2000))
     """
 
     value: float
@@ -55,11 +66,10 @@ class ReleasedDiscrepancy:
     norm_bound: float
 
     def to_json(self) -> str:
-        """Its attributes, of the mechanism its kind as well, as a JSON object.
+        """Returns its attributes as a JSON object; the mechanism comes with its kind.
 
-        Raises: nothing.
-        Cost: that of the text.
-        Source: none.
+        Returns:
+            The JSON text.
         """
         mechanism = self.mechanism
         return to_text(
@@ -68,7 +78,7 @@ class ReleasedDiscrepancy:
 
 
 class _Grid(NamedTuple):
-    """A largest loss and the grid on which a record moves the value by at most GRID_STEPS."""
+    """The largest loss, and the grid on which a record moves the value by at most GRID_STEPS."""
 
     loss_bound: Fraction
     step: Fraction
@@ -102,28 +112,74 @@ def release_discrepancy(
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> ReleasedDiscrepancy:
-    """The discrepancy with noise, for algorithms that weigh public records by it.
+    """Releases the discrepancy with noise, for algorithms that weigh public records by it.
 
-    X_source, y_source, X_target, y_target, radius, norm_bound, around, local_radius: as discrepancy
-    takes them; all bounds, around included, must be public. epsilon: discrete Laplace noise of
-    scale sensitivity / epsilon; or mu: discrete Gaussian noise of standard deviation sensitivity /
-    mu, whose record states its epsilon at `delta`. Exactly one of both, in [1e-9, 1e6].
-    private: whose records are protected; the other sample is public. random_state: None draws from
-    the operating system; an int or a Generator makes a reproducible test stream. budget: charged
-    before any coin is drawn.
+    The discrepancy is the supremum of |mean target loss - mean source loss| over |w| <= radius, as
+    in discrepancy. Exactly one of epsilon and mu must be set.
 
-    Guarantee: pure epsilon-DP, or mu**2 / 2-zCDP, under replace_one in the private sample; exact.
-        One record moves the supremum by at most B / n, B = (R norm_bound + 1)**2 for weights of
-        norm up to R (n: private records), and what is computed by at most 2 xi more (proved).
-        xi is public: computed from m, n, d and B, since a gap that was computed from the records
-        would show in the noise. That the gap is below xi rests on numpy.linalg.eigh, whose error
-        would have to be 50 times the largest one seen; it is measured, not proved. The
-        value is rounded to a grid with 1024 steps to B / n + 2 xi, so that the integer sensitivity
-        is 1024 without any addition. Running time is not protected.
-    Raises: ShapeError, ParameterError, BudgetExceeded, before any coin is drawn or budget spent.
-    Cost: as discrepancy.
-    Source: Bassily, Cortes, Mao and Mohri 2024, Section 4, whose Laplace noise, of scale
-        2 B / (epsilon n), is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
+    Args:
+        X_source: Records of the source, finite real numbers of shape (m, d), m and d at least 1.
+            Columns of a frame are put into the target's order.
+        y_source: Labels of the source, finite real numbers of shape (m,).
+        X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
+        y_target: Labels of the target, finite real numbers of shape (n,).
+        radius: Public bound on the norm of the weights, in [1e-30, 1e30].
+        norm_bound: Public bound on the norm of the rows, in [1e-30, 1e30]. Rows of the private
+            sample are shrunk to this norm and its labels are clipped to [-1, 1], silently; the
+            public sample must keep both bounds.
+        epsilon: Privacy parameter of discrete Laplace noise of scale sensitivity / epsilon, in
+            [1e-9, 1e6]; None takes mu.
+        mu: Ratio of sensitivity to standard deviation of discrete Gaussian noise, in [1e-9, 1e6];
+            None takes epsilon.
+        delta: Privacy parameter in (0, 1) at which the record of Gaussian noise states its epsilon.
+        private: The sample whose records are protected, "target" or "source"; the other one is
+            public.
+        around: Public center of a ball that restricts the supremum, shape (d,), of norm at most
+            radius; local_radius must come with it. None for no restriction.
+        local_radius: Public radius of that ball, in [1e-30, 1e30]. Where the ball leaves the ball
+            of `radius`, the supremum is over the smallest ball that holds their intersection.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that the release is charged to before any coin is drawn; None charges
+            nothing.
+
+    Returns:
+        The value, its noise and its record.
+
+    Raises:
+        ShapeError: An array has another shape than described.
+        ParameterError: An entry is no finite real number, a parameter is out of range, a public row
+            or label exceeds its bound, not exactly one of epsilon and mu is set, only one of around
+            and local_radius is, or the frames of both samples have different columns.
+        BudgetExceeded: The budget has less than the release's epsilon or delta left.
+
+    Guarantee:
+        The release is epsilon-DP, or (`mu**2` / 2)-zCDP, for the private sample under
+        "replace_one"; its coins are exact. With n private records, and weights of norm up to R, one
+        record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`, and the
+        computed value by at most 2 xi more (proved). xi is public: it is computed from m, n, d and
+        B, because a gap that was computed from the records would show in the noise. That the gap is
+        below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the largest one
+        seen; this is measured, not proved. The value is rounded to a grid of 1024 steps to B / n +
+        2 xi, so that the integer sensitivity is exactly 1024. No coin is drawn and no budget spent
+        where the call raises. The running time is not protected.
+
+    Cost:
+        That of discrepancy.
+
+    Source:
+        Bassily, Cortes, Mao and Mohri 2024, Section 4, whose Laplace noise, of scale 2 B / (epsilon
+        n), is epsilon / 2-DP where the supremum is exact; Mironov 2012 for the grid.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import release_discrepancy
+        >>> from hdp_fast.budget import Budget
+        >>> X, b = np.linspace(-1, 1, 2_000)[:, None], Budget(1.0, 1e-6)
+        >>> data = X, 0.5 * X[:, 0], X, -0.5 * X[:, 0]  # the discrepancy is 0.667
+        >>> released = release_discrepancy(*data, radius=1, norm_bound=1, epsilon=0.5, budget=b)
+        >>> bool(abs(released.value - 0.667) < 0.1), b.remaining.epsilon
+        (True, 0.5)
     """
     check_random_state(random_state)
     noise = _calibrate_noise(epsilon, mu, probability("delta", delta))
@@ -141,7 +197,7 @@ def release_discrepancy(
         noise=f"discrete {noise.law} on multiples of {float(grid.step):g}",
         rng=rng_of(random_state),
     )
-    # Nothing is shown before the noise: a refused budget costs time only.
+    # Nothing is released before the noise: a refused budget costs only time.
     exact = solve(problem)
     with spend(budget, record):
         steps = _round_to_grid(exact.value, grid) + _draw_noise(noise, random_state)
@@ -163,7 +219,7 @@ def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _
         raise ParameterError(f"{pair}, but exactly one of them must be given")
     if mu is None:
         epsilon = _validate_parameter("epsilon", epsilon)
-        # A ledger takes a float for its shortest decimal, which may be a little less.
+        # A ledger reads a float as its shortest decimal, which may be a little less.
         spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
         deviation = math.sqrt(2) * GRID_STEPS / epsilon
         mechanism: Mechanism = DiscreteLaplace(epsilon, GRID_STEPS)
@@ -183,18 +239,18 @@ def _validate_parameter(name: str, value: float | None) -> float:
 
 
 def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _Grid:
-    """The grid of B and (B / n + 2 xi) / GRID_STEPS, computed from public numbers alone."""
+    """Return B and the grid of step (B / n + 2 xi) / GRID_STEPS, from public numbers alone."""
     m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
     largest_score = Fraction(problem.ball.outer_radius) * Fraction(problem.bounds.norm)
     loss_bound = (largest_score + Fraction(LABEL_BOUND)) ** 2
-    # No row has a larger residual than the root of B, and its error is in units of the square.
+    # No residual exceeds the root of B; the errors are in units of its square.
     xi = loss_bound * Fraction(gap_bound(d) + moments_error(m, d) + moments_error(n, d))
     sensitivity = loss_bound / (n if private == "target" else m) + 2 * xi
     return _Grid(loss_bound, sensitivity / GRID_STEPS)
 
 
 def _round_to_grid(value: float, grid: _Grid) -> int:
-    """The index of the nearest multiple of the step.
+    """Return the index of the nearest multiple of the step.
 
     Values at most k steps apart, k an integer, get indices at most k apart.
     """

@@ -1,10 +1,10 @@
-"""The greatest magnitude of a quadratic on the unit ball, with a proof of how exact it is.
+"""The largest magnitude of a quadratic on the unit ball, with a certified gap.
 
-A quadratic is a symmetric matrix H of (d + 1, d + 1) and stands for v'Hv at v = (z, -1). Its
-greatest and its least value are two trust-region problems, neither of them convex. The certificate
-holds for any eigenvectors, multiplier and point that a numerical routine returns: the point has a
-value, the multiplier a dual bound, and both are corrected for all rounding on the way, by the
-classical bound gamma_k = k u / (1 - k u) for sums of k products in any order.
+A quadratic is a symmetric matrix H of shape (d + 1, d + 1) and stands for v'Hv at v = (z, -1). Its
+maximum and its minimum are two trust-region problems, and neither is convex. The certificate holds
+for any eigenvectors, multiplier and point that a numerical routine returns: the point has a value,
+the multiplier a dual bound, and both are corrected for all rounding errors on the way. The
+correction is the classical bound gamma_k = k u / (1 - k u) for sums of k products in any order.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .moments import UNIT
 
 Method = Literal["exact", "dca"]
 
-# The multiplier stays so far from the point where its matrix is singular, in units of its norm.
+# Least distance of the multiplier from where its matrix is singular, in units of the matrix's norm.
 _FLOOR = 2.0**-50
 _LEAST = 1e-290
 _NEWTON_STEPS = 50
 _DCA_STEPS, _DCA_STOP = 5_000, 1e-14
-# How far the starts of DCA lie off the gradient's line.
+# Distance of the starts of DCA from the gradient's line.
 _DCA_ASIDE = 1e-3
 
 
 class Extreme(NamedTuple):
-    """Where a quadratic is greatest in magnitude.
+    """The point at which a quadratic is largest in magnitude.
 
     Attributes:
         value: sign times the quadratic at the point.
-        gap: value is at most so far from the greatest magnitude in the ball.
+        gap: The largest magnitude in the ball exceeds the value by at most this much.
         point: float64 (d,), of norm at most 1.
-        sign: 1 where the quadratic itself is greatest, -1 where its negative is.
+        sign: 1 where the quadratic itself is largest, -1 where its negative is.
     """
 
     value: float
@@ -48,10 +48,11 @@ class _Spectrum(NamedTuple):
     """The eigendecomposition of z'Pz - 2 q'z, with bounds on its errors for |z| <= 1.
 
     Attributes:
-        values, vectors: as numpy.linalg.eigh returns them.
-        linear: q in the eigenvectors.
-        residual: how much is lost by taking the decomposition for P, and `linear` for q.
-        stretch: |vectors' z|**2 <= 1 + stretch.
+        values: Eigenvalues, as numpy.linalg.eigh returns them.
+        vectors: Eigenvectors, in its columns.
+        linear: q in the basis of the eigenvectors.
+        residual: Bound on the error of replacing P by the decomposition, and q by `linear`.
+        stretch: `|vectors' z|**2 <= 1 + stretch`.
     """
 
     values: Floats
@@ -62,7 +63,7 @@ class _Spectrum(NamedTuple):
 
 
 class _SignMaximum(NamedTuple):
-    """A maximum of one sign: the value at a point, and a bound that no point exceeds."""
+    """The maximum for one sign: the value at a point, and a bound that no point exceeds."""
 
     value: float
     upper: float
@@ -74,7 +75,7 @@ def maximize_magnitude(H: Floats, method: Method) -> Extreme:
 
     The eigenvectors certify the gap of both methods.
     """
-    # BLAS may add up the two halves in different orders; the values v'Hv are those of their mean.
+    # BLAS may add up the two triangles in different orders; v'Hv is that of their mean.
     H = (H + H.T) / 2
     spectrum = _decompose(H)
     sides = {sign: _maximize_sign(H, spectrum, sign, method) for sign in (1, -1)}
@@ -85,17 +86,17 @@ def maximize_magnitude(H: Floats, method: Method) -> Extreme:
 
 
 def gap_bound(d: int) -> float:
-    """The gap that "exact" leaves for a matrix that eigh decomposes as LAPACK promises.
+    """Return a bound on the gap of "exact", if eigh decomposes as accurately as LAPACK promises.
 
-    In units of the greatest |row|**2 of the two samples whose moments are subtracted. The terms are
-    those of this module with their sizes put in; they are doubled for the residual and stretch that
-    eigh leaves, which took at most a fiftieth of that.
+    The unit is the largest `|row|**2` of the two samples whose moments are subtracted. The terms
+    are those of this module with their sizes put in. They are doubled to leave room for the
+    residual and the stretch of eigh, which took at most a fiftieth of it in all measurements.
     """
     return 2 * _unit(d) * (2 * d + 4 * math.sqrt(d) + 24)
 
 
 def _unit(d: int) -> float:
-    """Twice gamma_k for all sums over columns here, products of two or three included."""
+    """Return twice gamma_k for all sums over columns here, products of two or three included."""
     return 2 * (d + 17) * UNIT
 
 
@@ -117,7 +118,7 @@ def _decompose(H: Floats) -> _Spectrum:
 
 
 def _maximize_sign(H: Floats, spectrum: _Spectrum, sign: int, method: Method) -> _SignMaximum:
-    """The greatest value of sign v'Hv."""
+    """Return the maximum of sign v'Hv."""
     values, linear = -sign * spectrum.values, -sign * spectrum.linear
     shift, coordinates = _minimize_on_ball(values, linear)
     if method == "exact":
@@ -133,18 +134,19 @@ def _maximize_sign(H: Floats, spectrum: _Spectrum, sign: int, method: Method) ->
 
 
 def _minimize_on_ball(values: Floats, linear: Floats) -> tuple[float, Floats]:
-    """Multiplier and minimum of sum values_i z_i**2 - 2 linear_i z_i on the ball.
+    """Return multiplier and minimum of `sum values_i z_i**2 - 2 linear_i z_i` on the ball.
 
-    A minimum has z_i = linear_i / (values_i + multiplier), none of these denominators negative, and
+    A minimum has z_i = linear_i / (values_i + multiplier), where no denominator is negative. It
     lies on the sphere unless the multiplier is 0 (More and Sorensen 1983). The search is for the
-    least denominator: differences of eigenvalues keep their digits.
+    smallest denominator instead of the multiplier, since differences of eigenvalues keep their
+    digits.
     """
     first = int(values.argmin())
     lowest, distances = float(values[first]), values - values[first]
     floor = max(_FLOOR * float(np.abs(values).max() + np.linalg.norm(linear)), _LEAST)
     least, z = move_to_sphere(distances, linear, max(lowest, floor))
     shift = max(least - lowest, 0.0)
-    # The hard case: nothing but the lowest eigenvector is left to reach the sphere with.
+    # The hard case: only along the lowest eigenvector can the point still reach the sphere.
     missing = 1 - float(z @ z)
     if shift > 0 and missing > 0:
         z[first] = math.copysign(math.sqrt(missing + z[first] ** 2), z[first])
@@ -166,14 +168,14 @@ def move_to_sphere(distances: Floats, linear: Floats, least: float) -> tuple[flo
 
 
 def _minimize_by_dca(P: Floats, q: Floats) -> Floats:
-    """A minimum of z'Pz - 2 q'z on the ball, without eigenvectors.
+    """Return a minimum of z'Pz - 2 q'z on the ball, without eigenvectors.
 
-    The convex parts are rho |z|**2 and rho |z|**2 - z'Pz + 2 q'z, the second of which is replaced
-    by its tangent (Tao and An 1998, Section 3). From the gradient's direction every coordinate in
-    the eigenvectors keeps its right sign, so that only the global minimum is left to converge to
-    unless a coordinate is 0 there (Carmon and Duchi 2020); hence the two starts a little aside.
-    From elsewhere DCA may stop at the one local minimum that is not global, unlike what is said in
-    Bassily, Cortes, Mao and Mohri 2024, Section 4.
+    The convex parts are `rho |z|**2` and `rho |z|**2 - z'Pz + 2 q'z`; the second is replaced by its
+    tangent (Tao and An 1998, Section 3). From the gradient's direction every coordinate in the
+    basis of the eigenvectors keeps its right sign. Then only the global minimum is left to converge
+    to, unless such a coordinate is 0 (Carmon and Duchi 2020); hence the two starts a little off
+    that direction. From other starts DCA may stop at the one local minimum that is not global,
+    contrary to Bassily, Cortes, Mao and Mohri 2024, Section 4.
     """
     largest = min(np.linalg.norm(P), np.abs(P).sum(axis=0).max())
     rho = max(largest, UNIT * np.linalg.norm(q), _LEAST)
@@ -194,7 +196,7 @@ def _run_dca(P: Floats, q: Floats, z: Floats) -> Floats:
 
 
 def _shrink_into_ball(z: Floats) -> Floats:
-    """The point, shrunk into the ball where it is outside, rounding included."""
+    """Return the point, shrunk into the ball where it lies outside, with room for rounding."""
     most = 1 - 4 * (len(z) + 8) * UNIT
     shrunk: Floats = z * (most / max(float(np.linalg.norm(z)), most))
     return shrunk

@@ -15,27 +15,32 @@ use crate::run::Run;
 /// Smaller deltas are bounded by their moments alone: the laws' own tails, cut at 1e-57, must not show.
 const LEAST_DELTA: f64 = 1e-40;
 
-/// A grid is planned anew, up to so often, where delta turns out this much smaller (in logarithms) or its curve much
-/// steeper than planned for: moments do not see how fast the curve of a heavy tail falls.
+/// The number of times that a grid may be planned anew, where delta turns out to be smaller than planned for by this
+/// difference of logarithms, or its curve much steeper: moments do not see how fast the curve of a heavy tail falls.
 const PASSES: usize = 4;
 const SURPRISE: f64 = 3.0;
 
 /// An epsilon whose delta is a smaller part than this of the one asked for comes from a grid that was too coarse. What
 /// lies between is how grids differ where a curve is flat.
-const LOOSE: f64 = 1e-2;
+const LOOSE: f64 = 0.5;
 
 /// An epsilon whose delta is at least this part of the one asked for is as small as grids make it; so is one where a
 /// smaller one, by `NEAR` of it, does not hold.
 const CLOSE: f64 = 0.9;
 const NEAR: f64 = 1e-3;
 
+/// Where there is no grid, the moments' bound is looked at once more with so much of delta spent on losses that become
+/// infinite: a rare loss of 100 hides what is known of others of 1e-8, and no grid has room for both.
+const RARE: f64 = 0.1;
+
 /// How often an epsilon is halved that is larger than it need be.
 const HALVINGS: usize = 24;
 
-/// The delta of a composition at `epsilon` >= 0, rounded up.
+/// The delta of a composition at `epsilon` >= 0, rounded up. A mechanism may depend on the results of earlier ones, as
+/// long as its guarantee is that of its term.
 ///
-/// Cost: a few Fourier transforms of up to 2^20 points, and the density of a round's loss at five nodes a grid point.
-/// Source: Kairouz, Oh and Viswanath 2015; Koskela, Jaelkoe and Honkela 2020; Doroshenko et al. 2022.
+/// Cost: a few Fourier transforms of up to 2^20 points, and the density of a round's loss at five nodes for each grid
+/// point. Source: Kairouz, Oh and Viswanath 2015; Koskela, Jaelkoe and Honkela 2020; Doroshenko et al. 2022.
 pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::parameter("epsilon", epsilon, "it must be a finite number of at least 0"));
@@ -48,7 +53,7 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
     Ok(whole.map_or(shown.delta, |whole| shown.delta.min(whole)))
 }
 
-/// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where none has.
+/// The least epsilon >= 0 at which a composition has this delta, rounded up; infinite where there is none.
 ///
 /// Cost and source: as [`delta`].
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
@@ -60,9 +65,9 @@ pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>)
     Ok(without_sampling(terms, accountant, run, |whole| whole.epsilon(delta)).unwrap_or(shown))
 }
 
-/// What the mechanisms show where every record is in every draw: an upper bound, for a subsample is a mixture of draws
-/// that hold the record fewer times and of such that do not hold it. Windows of subsamples may leave the range of floats
-/// where those of the whole do not. None where nothing is subsampled or nothing can be said.
+/// What the mechanisms show where every record is in every draw. It is an upper bound, for a subsample is a mixture of
+/// draws that hold the record fewer times or not at all. Windows of subsamples may leave the range of floats where
+/// those of the whole do not. `None` where nothing is subsampled or nothing can be said.
 fn without_sampling(
     terms: &[Term],
     accountant: Accountant,
@@ -135,7 +140,14 @@ impl<'a> Composed<'a> {
             if shown.delta <= enough {
                 break;
             }
-            let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else { break };
+            let Some((plan, curve)) = self.grid(Aim::Epsilon(epsilon), log_delta, slope)? else {
+                let bound = laws.without_rare(RARE * log_delta.exp()).shown_delta(epsilon);
+                if bound >= shown.delta {
+                    break;
+                }
+                (shown.delta, log_delta) = (bound, bound.ln());
+                continue;
+            };
             shown.delta = shown.delta.min(curve.delta((epsilon - plan.shift).max(0.0)));
             slope = curve.slope(epsilon);
             let fine = shown.delta.ln() > log_delta - SURPRISE && !plan.too_coarse(slope);
@@ -168,7 +180,9 @@ impl<'a> Composed<'a> {
             }
         }
         if grid.is_none() {
-            return Ok(by_moments);
+            let rare = self.moments[0].without_rare(RARE * delta).shown_epsilon(delta);
+            let holds = rare < by_moments && self.delta(rare, delta)?.delta <= delta;
+            return Ok(if holds { rare } else { by_moments });
         }
         for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };

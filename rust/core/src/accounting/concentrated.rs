@@ -16,7 +16,7 @@
 
 use super::boundary;
 
-/// What [`atoms`] finds.
+/// The worst pair, as [`worst`] finds it.
 pub struct Worst {
     /// Losses above 0, ascending, with their masses under P.
     pub atoms: Vec<(f64, f64)>,

@@ -133,6 +133,16 @@ impl Law {
         raised
     }
 
+    /// The law in which the losses above one that is exceeded with probability at most `chance` under P are infinite.
+    /// Their opposites become 0, which is less private.
+    pub fn without_rare(&self, chance: f64) -> Law {
+        let (mut law, _) = self.without_tail(chance);
+        let dropped = self.losses.iter().zip(&self.masses).skip(law.losses.len());
+        let opposites: f64 = dropped.map(|(loss, mass)| mass * (-loss / 2.0).exp()).sum();
+        law.masses[0] += opposites * (1.0 + MARGIN);
+        law
+    }
+
     /// The law without the losses above one that is exceeded with probability at most `chance` under P, and a bound on
     /// that probability.
     pub fn without_tail(&self, chance: f64) -> (Law, f64) {

@@ -8,43 +8,46 @@ use super::pair::{Atom, Component, Pair};
 use crate::error::{Error, Result};
 use crate::params::{Epsilon, fraction};
 
-/// A mechanism by its guarantee for one record.
+/// A mechanism, described by its guarantee when one record changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Base {
-    /// Pure epsilon-DP; the worst case is randomized response.
+    /// The mechanism is pure epsilon-DP, for the epsilon given; the worst case is randomized response.
     Pure(f64),
-    /// Log-ratios within an interval of length epsilon: the exact exponential mechanism.
+    /// The log-ratios of the probabilities lie within an interval of length epsilon, the number given: the exact
+    /// exponential mechanism.
     BoundedRange(f64),
-    /// Gaussian noise, mu = sensitivity / sigma.
+    /// Gaussian noise of standard deviation sigma, given by mu = sensitivity / sigma.
     Gaussian(f64),
-    /// Continuous Laplace noise, epsilon = sensitivity / scale.
+    /// Continuous Laplace noise, given by epsilon = sensitivity / scale.
     Laplace(f64),
-    /// Integer-valued Laplace noise on a statistic of integer sensitivity; epsilon = sensitivity / scale.
+    /// Integer-valued Laplace noise on a statistic of integer sensitivity, given by epsilon = sensitivity / scale and
+    /// the sensitivity, from 1 to 4096.
     DiscreteLaplace(f64, u64),
-    /// (epsilon, delta)-DP; the worst case is randomized response that with probability delta says all.
+    /// The mechanism is (epsilon, delta)-DP, for the two numbers given; the worst case is randomized response that with
+    /// probability delta reveals everything.
     Approximate(f64, f64),
-    /// Known only to be rho-zCDP; when b of its records change, it is b^2 rho-zCDP.
+    /// The mechanism is known only to be rho-zCDP, for the rho given; when b of its records change, it is b^2 rho-zCDP.
     Concentrated(f64),
 }
 
-/// A mechanism, possibly on a subsample: `base` on `draws` records drawn with replacement, each of them changed with
-/// probability at most `rate` when one record is replaced; one draw at rate 1 is `base` itself.
+/// A mechanism, possibly on a subsample: `base` runs on `draws` records drawn with replacement. When one record is
+/// replaced, each draw changes with probability at most `rate`. One draw at rate 1 is `base` itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanism {
-    /// What runs on the sample.
+    /// The mechanism that runs on the sample.
     pub base: Base,
-    /// Number of draws.
+    /// The number of draws in the sample.
     pub draws: u64,
-    /// Largest probability of a record in one draw.
+    /// The largest probability of any record in one draw, in [0, 1].
     pub rate: f64,
 }
 
 /// A mechanism and the number of times it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Term {
-    /// What runs.
+    /// The mechanism that runs.
     pub mechanism: Mechanism,
-    /// How often, at least once.
+    /// How often it runs, from 1 to 2^53.
     pub rounds: u64,
 }
 
@@ -180,7 +183,7 @@ impl Base {
 }
 
 impl Mechanism {
-    /// Checks the parameters, and raises those that floats could not square.
+    /// Refuses parameters out of range, and raises those that are so small that floats could not square them.
     pub fn checked(self) -> Result<Mechanism> {
         let Mechanism { base, draws, rate } = self;
         let raised = base.checked()?;

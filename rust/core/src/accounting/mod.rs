@@ -1,11 +1,33 @@
 //! Guarantees as pure functions: curves of single mechanisms, their composition, and the inverses of both.
 //!
 //! Everything returned as a guarantee is rounded outward: a delta or an epsilon never lies below the bound it stands
-//! for, a noise parameter never above. The margins are derived where they are added; U below is 2^-53.
+//! for, a noise parameter never above. The margins are derived where they are added; there U stands for 2^-53.
 //!
 //! All mechanisms here are dominated by a pair (P, Q) that is symmetric: exchanging P and Q changes the sign of the
 //! privacy loss ln(dP/dQ) and nothing else. One half of such a pair describes it, and no guarantee depends on which of
-//! the two neighbors is the first.
+//! the two neighbors is the first. The pages `joint_convexity` and `one_gaussian_budget` under docs/theory have the
+//! proofs for subsamples and for Gaussian noise.
+//!
+//! # Examples
+//!
+//! How much Gaussian noise is (1, 10^-6)-DP, for one release and for a hundred? The standard deviation is sensitivity /
+//! mu.
+//!
+//! ```
+//! use hdp_fast_core::accounting::{Accountant, Base, Mechanism, Term, epsilon, gaussian_mu};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let mu = gaussian_mu(1.0, 1e-6);
+//! assert!((4.0..5.0).contains(&mu.recip()));
+//!
+//! // A hundred releases may each have a tenth of mu.
+//! let mechanism = Mechanism { base: Base::Gaussian(mu / 10.0), draws: 1, rate: 1.0 };
+//! let releases = [Term { mechanism, rounds: 100 }];
+//! let total = epsilon(&releases, 1e-6, Accountant::Pld, Run::alone(Isa::detect()?))?;
+//! assert!((0.999..1.001).contains(&total));
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 mod binomial;
 mod compose;
@@ -28,12 +50,12 @@ pub use optimal::{optimal_delta, optimal_epsilon};
 /// Unit roundoff of a double.
 const U: f64 = f64::EPSILON / 2.0;
 
-/// How the rounds of a composition are added up.
+/// How the privacy losses of the rounds are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accountant {
-    /// The distribution of the privacy loss itself.
+    /// By the distribution of the privacy loss: tight up to the grid on which it is computed.
     Pld,
-    /// Its moments.
+    /// By the moments of the privacy loss, that is, by Renyi differential privacy: faster and less tight.
     Rdp,
 }
 

@@ -89,6 +89,16 @@ impl Composition {
         -finite.exp_m1() * (1.0 + 16.0 * U)
     }
 
+    /// The composition in which losses are infinite that are rarer, all rounds together, than `chance`.
+    pub fn without_rare(&self, chance: f64) -> Composition {
+        let each = chance / self.rounds();
+        let cut = |moments: &Moments| match moments {
+            Moments::Law(law) => Moments::Law(law.without_rare(each)),
+            Moments::Quadratic(rho) => Moments::Quadratic(*rho),
+        };
+        Composition(self.0.iter().map(|(moments, rounds)| (cut(moments), *rounds)).collect())
+    }
+
     /// The largest finite loss, rounded up.
     fn largest(&self) -> f64 {
         let losses: f64 = self.0.iter().map(|(moments, rounds)| rounds * moments.largest()).sum();
@@ -124,7 +134,8 @@ impl Composition {
     /// The least epsilon >= 0 at which [`Composition::shown_delta`] is this delta, rounded up; infinite where none is.
     pub fn shown_epsilon(&self, delta: f64) -> f64 {
         let finite = delta - self.infinity();
-        let mut epsilon = if finite > 0.0 { self.epsilon(finite).1.max(0.0).min(self.largest()) } else { f64::INFINITY };
+        let mut epsilon =
+            if finite > 0.0 { self.epsilon(finite).1.max(0.0).min(self.largest()) } else { f64::INFINITY };
         // The two conversions round differently, and at different orders.
         let mut more = epsilon.max(LEAST_STEP) * ROUNDING;
         loop {
@@ -154,8 +165,8 @@ fn converted(order: f64, log_moment: f64, delta: f64) -> f64 {
     (log_moment + cost + target + ROUNDING * (log_moment.abs() - cost + target)) / order
 }
 
-/// The Renyi divergence of order `order` > 1 that a mechanism is bound by, rounded up; infinite with infinite losses
-/// above the negligible, 1e-50.
+/// An upper bound on the Renyi divergence of order `order` > 1 of a mechanism, rounded up. It is infinite where
+/// infinite losses have a probability above 1e-50.
 ///
 /// Cost: O(10^3) exponentials for every number of changed draws. Source: Mironov 2017.
 pub fn renyi_divergence(mechanism: &Mechanism, order: f64, run: Run<'_>) -> Result<f64> {
@@ -170,7 +181,7 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64, run: Run<'_>) -> Resu
 
 /// The epsilon at `delta` that a Renyi divergence of order `order` > 1 implies, rounded up.
 ///
-/// Cost: constant. Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+/// Source: Canonne, Kamath and Steinke 2020, Proposition 12.
 pub fn renyi_epsilon(order: f64, divergence: f64, delta: f64) -> f64 {
     converted(order - 1.0, (order - 1.0) * divergence, delta).max(0.0)
 }

@@ -31,7 +31,7 @@ pub fn tail(x: f64) -> f64 {
     density(x) * mills(x) * (1.0 + mills_error(x) + U * (4.0 + 2.0 * x * x))
 }
 
-/// Beyond so many standard deviations the normal distribution has no mass that a float could tell from 0 or 1.
+/// Beyond this number of standard deviations the normal distribution has no mass that a float could tell from 0 or 1.
 const FARTHEST: f64 = 40.0;
 
 /// What moves the ends by more can't be accounted for by slopes.
@@ -39,9 +39,8 @@ const COARSEST: f64 = 1e-3;
 
 /// The delta of mu-Gaussian differential privacy at epsilon >= 0, rounded up.
 ///
-/// Phi(-low) - e^epsilon Phi(-high) with low, high = epsilon/mu -+ mu/2.
-///
-/// Cost: constant. Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 1.
+/// It is Phi(-low) - e^epsilon Phi(-high), where low is epsilon/mu - mu/2 and high is epsilon/mu + mu/2. Source: Balle
+/// and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 1.
 pub fn gaussian_delta(mu: f64, epsilon: f64) -> f64 {
     let middle = epsilon / mu;
     let (low, high) = (middle - mu / 2.0, middle + mu / 2.0);
@@ -88,9 +87,8 @@ fn tangent(mu: f64, low: f64, moved: f64) -> f64 {
     mu * density(low) * slope * (1.0 + 2.0 * moved * (low + 2.0) + U * (8.0 + 2.0 * low * low))
 }
 
-/// The least epsilon >= 0 at which mu-Gaussian differential privacy has this delta, rounded up.
-///
-/// Cost: constant. Source: as [`gaussian_delta`].
+/// The least epsilon >= 0 at which mu-Gaussian differential privacy has this delta, rounded up. Source: as
+/// [`gaussian_delta`].
 pub fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
     let holds = |epsilon: f64| gaussian_delta(mu, epsilon) <= delta;
     if holds(0.0) {
@@ -103,9 +101,8 @@ pub fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
     if holds(enough) { boundary(enough, 0.0, holds) } else { f64::INFINITY }
 }
 
-/// The largest mu for which mu-Gaussian differential privacy implies (epsilon, delta), rounded down.
-///
-/// Cost: constant. Source: Balle and Wang 2018 (the analytic Gaussian mechanism; sigma = sensitivity / mu).
+/// The largest mu for which mu-Gaussian differential privacy implies (epsilon, delta)-DP, rounded down. The analytic
+/// Gaussian mechanism has sigma = sensitivity / mu. Source: Balle and Wang 2018.
 pub fn gaussian_mu(epsilon: f64, delta: f64) -> f64 {
     let holds = |mu: f64| gaussian_delta(mu, epsilon) <= delta;
     // The curve at 0 is at most mu times the density's height of 0.4.

@@ -9,18 +9,19 @@ const NEGLIGIBLE: f64 = 1e-290;
 /// Relative margin of a sum of up to 2^20 terms and of what is done to it.
 const MARGIN: f64 = 1.0 / (1u64 << 30) as f64;
 
-/// The delta at `target` of `rounds` mechanisms that are each (epsilon, delta), chosen adaptively; rounded up.
+/// The delta at epsilon = `target` of `rounds` mechanisms that are each (epsilon, delta)-DP and chosen adaptively,
+/// rounded up.
 ///
-/// The worst case is randomized response that with probability delta says all: the number of truthful answers is
-/// binomial, and the curve at any target, not only at the paper's, is the exact hockey-stick divergence.
+/// The worst case is randomized response that with probability delta reveals everything. The number of truthful answers
+/// is binomial, and the curve is the exact hockey-stick divergence at any target, not only at those of the paper.
 ///
 /// Cost: O(sqrt(rounds)). Source: Kairouz, Oh and Viswanath 2017, Theorem 3.3.
 pub fn optimal_delta(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {
     Answers::new(epsilon, delta, rounds).delta(target)
 }
 
-/// The least epsilon at which `rounds` mechanisms that are each (epsilon, delta) have the delta `target`, rounded up;
-/// infinite where no epsilon does.
+/// The least epsilon at which `rounds` mechanisms that are each (epsilon, delta)-DP have the delta `target`, rounded
+/// up; infinite where there is none.
 ///
 /// Cost: O(sqrt(rounds)). Source: as [`optimal_delta`].
 pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f64 {

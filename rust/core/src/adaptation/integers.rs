@@ -23,19 +23,19 @@ const ROUNDER: f64 = <f64 as Real>::ROUNDER;
 /// Entries that a thread takes at a time.
 const CHUNK: usize = 1 << 14;
 
-/// What coefficients are rounded to.
+/// The grid of integers to which the coefficients of records are rounded.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
-    /// Integers for each unit of a coefficient.
+    /// The number of grid steps in a unit of a coefficient.
     pub scale: f64,
-    /// The largest norm of a record's coefficients; those that exceed it count as 0.
+    /// The largest norm of a record's coefficients, in grid steps; coefficients that exceed it count as 0.
     pub most: f64,
-    /// The largest norm of a row of integers, which `to_integers` made.
+    /// The largest norm of a row of integers, as [`to_integers`] made them.
     pub units: f64,
 }
 
 impl Grid {
-    /// Refuses norms for which the sum over so many records might not be exact.
+    /// Refuses norms for which the sum over `records` records might not be exact.
     pub fn check(&self, records: usize) -> Result<()> {
         if !(self.scale > 0.0 && self.scale.is_finite()) {
             return Err(Error::parameter("scale", self.scale, "it must be finite and above 0"));
@@ -71,10 +71,11 @@ fn check_norm(name: &str, value: f64) -> Result<()> {
     if fine { Ok(()) } else { Err(Error::parameter(name, value, "it must be an integer from 1 to 2^26")) }
 }
 
-/// Rows as if shrunk to a norm of `bound`, in integers of norm at most `units`, and how many of them are 1.
+/// Rounds rows to integers of norm at most `units`, as if longer rows were shrunk to a norm of `bound` before. Returns
+/// the integers and how many of them make a unit of the entries.
 ///
-/// Rounding may add half of the root of the number of columns to a norm: the scale leaves room for it. A row beyond the
-/// bound all the same, or of infinite norm, becomes zeros.
+/// Rounding may add half of the root of the number of columns to a norm: the scale leaves room for it. A row that is
+/// beyond the bound all the same, or that has an infinite norm, becomes zeros.
 ///
 /// Cost: one pass over the entries.
 pub fn to_integers<T: Real>(

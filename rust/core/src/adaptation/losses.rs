@@ -2,14 +2,15 @@
 
 use crate::simd::Work;
 
-/// A loss of the scores of a record and its label.
+/// A loss of a record's scores and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// (score - label)^2.
+    /// The squared loss (score - label)^2.
     Squared,
-    /// ln(1 + exp(-label * score)), labels -1 and 1.
+    /// The logistic loss ln(1 + exp(-label * score)), for labels -1 and 1.
     Logistic,
-    /// ln sum exp(scores) less the score of the class that is the label, counted from 0.
+    /// The softmax loss: ln sum exp(scores) less the score of the class that is the label, where classes are counted
+    /// from 0.
     Softmax,
 }
 

@@ -17,22 +17,24 @@ const BLOCK_ROWS: usize = 1 << 10;
 /// Parts that threads share; sums are over parts, so that their rounding does not depend on the threads.
 const PARTS: usize = 64;
 
-/// What a pass finds.
+/// The result of a pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The sum over all records of q (l + offset) + kappa_1 cap^2 / q; of q l with given weights.
+    /// The sum over all records, with weight q and loss l: of q (l + offset) + kappa_1 cap^2 / q where weights are
+    /// eliminated, and of q l where they are given.
     pub objective: f64,
-    /// The sum of q times the loss's gradient in the model, shaped as it; of integers where there is a grid.
+    /// The sum of q times the gradient of the loss in the model, with the shape of the model; a sum of integers where
+    /// there is a grid.
     pub gradient: Vec<f64>,
-    /// Every record's loss, with given weights.
+    /// The loss of every record, where weights are given.
     pub losses: Option<Vec<f64>>,
 }
 
-/// The objective and its gradient at a model: `columns` weights, for `Softmax` as many for each class, one class after
-/// the other.
+/// Computes the objective and its gradient at a model. The model holds one weight for each column; for
+/// [`Loss::Softmax`] as many for each class, one class after the other.
 ///
-/// Rows of single precision are multiplied with the model in it; all else is double precision. The result does not depend
-/// on the number of threads.
+/// Rows of single precision are multiplied with the model in it; all else is double precision. The result does not
+/// depend on the number of threads.
 ///
 /// Cost: one read of the rows.
 pub fn pass<T: Real>(
@@ -81,7 +83,7 @@ struct Part<'a> {
     losses: &'a mut [f64],
 }
 
-/// The sum of gradients of so many weights, in their order.
+/// The sum of gradients of `weights` entries each, in their order.
 fn total(mut gradients: Vec<f64>, weights: usize) -> Vec<f64> {
     let (total, others) = gradients.split_at_mut(weights);
     for gradient in others.chunks_exact(weights) {
@@ -109,7 +111,7 @@ impl<T: Real> Task<'_, T> {
         (BLOCK_BYTES / (size_of::<T>() * self.records.columns)).clamp(4, BLOCK_ROWS) / 4 * 4
     }
 
-    /// So many that the sums take no more room than the rows.
+    /// The number of rows of a part, so large that the sums take no more room than the rows.
     fn part_rows(&self) -> usize {
         let share = self.records.labels.len().div_ceil(PARTS).max(2 * self.classes());
         share.next_multiple_of(self.block_rows())

@@ -7,24 +7,25 @@ use crate::simd::Work;
 /// Running sums, as many as the longest vectors hold.
 const LANES: usize = 8;
 
-/// Where the weights q of the losses l come from.
+/// Where the weights q of records with losses l come from.
 #[derive(Clone, Copy, Debug)]
 pub enum Weights<'a> {
-    /// Those in (0, cap] that minimize q (l + offset) + kappa_1 cap^2 / q, hence cap min(1, sqrt(kappa_1 / (l + offset))).
+    /// The weights in (0, cap] that minimize q (l + offset) + kappa_1 cap^2 / q, hence cap min(1, sqrt(kappa_1 / (l +
+    /// offset))).
     Eliminated {
-        /// Their largest value.
+        /// The largest weight.
         cap: f64,
-        /// What a loss is measured by.
+        /// The raised loss from which on weights fall below `cap`.
         kappa_1: f64,
-        /// Added to each loss.
+        /// What is added to each loss.
         offset: f64,
     },
-    /// One a record.
+    /// These weights, one for each record.
     Given(&'a [f64]),
 }
 
 impl Weights<'_> {
-    /// Refuses what cannot weigh so many records.
+    /// Refuses weights that do not fit this number of records, and parameters that are negative or not finite.
     pub fn check(&self, records: usize) -> Result<()> {
         match *self {
             Weights::Given(weights) if weights.len() == records => Ok(()),

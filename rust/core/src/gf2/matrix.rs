@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, copied, zeros};
 use crate::run::Run;
 
-/// A matrix over GF(2), row-major, each row a whole number of 64-bit words with column 0 in the lowest bit.
+/// A matrix over GF(2), row by row, each row a whole number of 64-bit words with column 0 in the lowest bit of the
+/// first.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BitMatrix {
     rows: usize,
@@ -17,7 +18,8 @@ pub struct BitMatrix {
 const ROWS_PER_TASK: usize = 64;
 
 impl BitMatrix {
-    /// Packs `rows` rows; `pack(first, out)` fills the words of as many rows from `first` on as `out` holds.
+    /// Builds a matrix of `rows` rows in parallel: `pack(first, out)` fills `out` with the words of whole rows, from
+    /// row `first` on.
     pub fn pack(
         rows: usize,
         columns: usize,
@@ -30,7 +32,7 @@ impl BitMatrix {
         Ok(BitMatrix { rows, columns, data })
     }
 
-    /// The matrix of given words; bits beyond the last column are cleared.
+    /// The matrix of these words, row by row. Bits beyond the last column are cleared.
     pub fn from_words(rows: usize, columns: usize, mut data: Vec<u64>) -> Result<BitMatrix> {
         let words = columns.div_ceil(64);
         if data.len() != rows * words {
@@ -46,9 +48,9 @@ impl BitMatrix {
         Ok(BitMatrix { rows, columns, data })
     }
 
-    /// The rows of these numbers, in their order, one as often as it is named.
+    /// A matrix of the rows with these indices, in their order. An index may come several times.
     ///
-    /// Cost: a random read for every row named.
+    /// Cost: a random read for every index.
     pub fn taken(&self, numbers: &[i64], run: Run<'_>) -> Result<BitMatrix> {
         let row = |&number: &i64| match usize::try_from(number) {
             Ok(place) if place < self.rows => Ok(self.row(place)),
@@ -64,17 +66,17 @@ impl BitMatrix {
         })
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Words in a row.
+    /// The number of words in a row.
     pub fn words(&self) -> usize {
         self.columns.div_ceil(64)
     }
@@ -92,13 +94,13 @@ impl BitMatrix {
         (self.row(i)[j / 64] >> (j % 64) & 1) as u8
     }
 
-    /// Rows `from..to` as a matrix of their own.
+    /// Copies rows `from..to` into a matrix.
     pub fn slice(&self, from: usize, to: usize) -> Result<BitMatrix> {
         let words = self.words();
         Ok(BitMatrix { rows: to - from, columns: self.columns, data: copied(&self.data[from * words..to * words])? })
     }
 
-    /// The product A x over GF(2), one byte a row, for x packed like a row.
+    /// The product A x over GF(2), one byte of 0 or 1 for each row. The vector x is packed like a row.
     ///
     /// Cost: one pass over the matrix.
     pub fn dot(&self, x: &[u64], run: Run<'_>) -> Result<Vec<u8>> {
@@ -120,7 +122,7 @@ pub(super) fn inner_product(a: &[u64], b: &[u64]) -> u8 {
     (sum.count_ones() & 1) as u8
 }
 
-/// Bits 0/1, one a byte, packed like a row of a [`BitMatrix`].
+/// Packs bits, given as bytes of 0 or 1, like a row of a [`BitMatrix`].
 pub fn parity_bits(bits: &[u8]) -> Result<Vec<u64>> {
     let pack = |chunk: &[u8]| chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit & 1) << i);
     collected(bits.chunks(64).map(pack))

@@ -20,7 +20,7 @@ const SLACK: usize = 64;
 /// Rows that are verified together.
 const ROWS_PER_CHECK: usize = 2048;
 
-/// Of so many rows one is looked at to see whether any are outside the span at all.
+/// One of this many rows is looked at to see whether any are outside the span at all.
 const SAMPLING: usize = 8;
 
 /// Null vectors that are verified against in one pass over the rows.
@@ -30,16 +30,17 @@ const VECTORS_PER_PASS: usize = 16 * BLOCK;
 const STRIPS_PER_PRODUCT: usize = 4;
 const BLOCKS_PER_PRODUCT: usize = 8;
 
-/// Equations `<row, v> [+ v_last] = rhs`, from all rows of a matrix or from some of them.
+/// A system of linear equations: for each row of a matrix, or for some of them, `<row, v> = rhs` or `<row, v> + v_last
+/// = rhs`.
 #[derive(Clone, Copy)]
 pub struct System<'a> {
     /// The coefficients.
     pub matrix: &'a BitMatrix,
-    /// The rows that take part, by index; all if `None`.
+    /// The indices of the rows that take part; `None` stands for all rows.
     pub rows: Option<&'a [u32]>,
-    /// Whether every row is followed by a coefficient one (an affine system).
+    /// Whether a coefficient of 1 is appended to every row, for one more unknown (an affine system).
     pub ones: bool,
-    /// The right-hand sides of all rows of the matrix, packed; zero if `None`.
+    /// The packed right-hand sides of all rows of the matrix; `None` stands for zeros.
     pub rhs: Option<&'a [u64]>,
 }
 
@@ -105,18 +106,20 @@ impl System<'_> {
     }
 }
 
-/// Rank of a matrix. Cost: as [`solve`].
+/// The rank of a matrix over GF(2). Cost: as [`solve`].
 pub fn rank(matrix: &BitMatrix, run: Run<'_>) -> Result<usize> {
     let system = System { matrix, rows: None, ones: false, rhs: None };
     Ok(solve(&system, run)?.rank())
 }
 
-/// The solution space of a system.
+/// The exact solution space of a system.
 ///
-/// A system without a solution is treated like any other, and its rank is exact, too: leaving early would tell by the
-/// time that there is none.
-/// Cost: an elimination of min(m, d + 64) rows, a pass over all m rows, and m * d * nullity bit operations; another
-/// elimination for each round in which rows outside the span of those eliminated turn up.
+/// A system without a solution takes the same path as any other, and its rank is exact, too: if it ended early, the
+/// running time would reveal that there is none.
+///
+/// Cost for m equations in d unknowns: an elimination of min(m, d + 64) rows, a pass over all m rows, and m * d *
+/// nullity bit operations; another elimination for each round in which rows outside the span of the eliminated ones
+/// turn up.
 pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
     let unknowns = system.unknowns();
     let (first, rest) = system.split(unknowns + SLACK)?;

@@ -12,33 +12,35 @@ use crate::simd::{BLOCK, Block, Tiles};
 /// The exact solution space of a [`super::System`].
 pub struct Solution {
     pub(super) unknowns: usize,
-    /// Whether there is a solution.
+    /// Whether the system has a solution.
     pub consistent: bool,
     pub(super) echelon: Echelon,
 }
 
 impl Solution {
-    /// Rank of the coefficients.
+    /// The rank of the coefficients.
     pub fn rank(&self) -> usize {
         self.echelon.pivots.len()
     }
 
-    /// Dimension of the null space.
+    /// The dimension of the null space.
     pub fn nullity(&self) -> usize {
         self.unknowns - self.rank()
     }
 
-    /// Number of unknowns.
+    /// The number of unknowns.
     pub fn unknowns(&self) -> usize {
         self.unknowns
     }
 
-    /// The solution whose free unknowns are zero, one byte an unknown.
+    /// The solution whose free unknowns are all zero, one byte of 0 or 1 for each unknown; `None` where there is no
+    /// solution.
     pub fn particular(&self, run: Run<'_>) -> Result<Option<Vec<u8>>> {
         self.with_free(|_| 0, run)
     }
 
-    /// A solution drawn uniformly from all of them, one byte an unknown.
+    /// A solution drawn uniformly from all solutions, one byte of 0 or 1 for each unknown; `None` where there is no
+    /// solution.
     pub fn sample(&self, rng: &mut Rng, run: Run<'_>) -> Result<Option<Vec<u8>>> {
         self.with_free(|_| rng.next_u64() & 1, run)
     }
@@ -56,7 +58,7 @@ impl Solution {
         collected((0..self.unknowns).map(|column| (vector_bits(&vectors, column) & 1) as u8)).map(Some)
     }
 
-    /// A basis of the null space, packed, one vector for each free unknown in ascending order.
+    /// A basis of the null space, one row for each free unknown in ascending order.
     pub fn null_space(&self, run: Run<'_>) -> Result<BitMatrix> {
         let words = self.unknowns.div_ceil(64);
         let mut data: Vec<u64> = zeros(self.nullity().checked_mul(words))?;

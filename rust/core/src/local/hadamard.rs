@@ -5,10 +5,13 @@ use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
 
-/// Acharya, Sun and Zhang 2019: value x stands for row 1 + x / blocks of the Hadamard matrix in block x mod blocks, and
-/// the columns where that row is 1 are up to e^epsilon times as likely as all others.
+/// Hadamard response to one of k values (Acharya, Sun and Zhang 2019). Value x stands for row 1 + x / blocks of the
+/// Hadamard matrix in block x mod blocks; the columns where that row is 1 are up to e^epsilon times as likely as all
+/// others.
 ///
-/// Guarantee: pure epsilon-DP, whatever the value. Cost: two words of the stream a draw.
+/// Guarantee: pure epsilon-DP, whatever the value.
+///
+/// Cost: two words of the stream for each draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Hadamard {
     k: u32,
@@ -18,7 +21,8 @@ pub struct Hadamard {
 }
 
 impl Hadamard {
-    /// k values in blocks of 2^log2_size columns each, where 2 <= k <= blocks (2^log2_size - 1) and log2_size < 32.
+    /// Randomizes `k` values in `blocks` blocks of 2^log2_size columns each, where 2 <= k <= blocks (2^log2_size - 1)
+    /// and 1 <= log2_size < 32.
     pub fn new(k: u32, blocks: u32, log2_size: u32, epsilon: Epsilon) -> Result<Hadamard> {
         let rows = (1u64 << log2_size.min(31)) - 1;
         if !(1..32).contains(&log2_size) || k < 2 || u64::from(blocks) * rows < u64::from(k) {
@@ -33,7 +37,7 @@ impl Hadamard {
         Ok(Hadamard { k, blocks, log2_size, keep })
     }
 
-    /// A column; a value out of range counts as the nearer end.
+    /// Draws a column for a value. A value out of range counts as the nearest one inside.
     #[inline]
     pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
         if !self.keep.draw(rng) {

@@ -1,7 +1,31 @@
-//! Local randomizers: what one person's device answers.
+//! Local randomizers: what the device of one person answers.
 //!
-//! Each answers with integers, none of which is more than e^epsilon times as likely for one value as for another, unless
-//! noise says otherwise; probabilities are multiples of 2^-64, rounded towards the flatter law.
+//! Each answers with integers, none of which is more than e^epsilon times as likely for one value as for another;
+//! [`noisy`] has the guarantee of its noise instead. Probabilities are multiples of 2^-64, rounded towards the flatter
+//! distribution. The page `randomized_response` under docs/theory has the estimates.
+//!
+//! # Examples
+//!
+//! Ten thousand people answer a question of yes or no, of which 30 % have a one. Each keeps the bit with a probability
+//! that is public, and so the share of ones follows from the answers.
+//!
+//! ```
+//! use hdp_fast_core::local::{randomized_response, truth_probability};
+//! use hdp_fast_core::noise::Seed;
+//! use hdp_fast_core::params::Epsilon;
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let epsilon = Epsilon::new(1.0)?;
+//! let mut bits: Vec<u8> = (0..10_000).map(|person| u8::from(person % 10 < 3)).collect();
+//! randomized_response(&mut bits, epsilon, &Seed::from_os()?, Run::alone(Isa::detect()?))?;
+//!
+//! let truth = truth_probability(epsilon).to_f64();
+//! let mean = bits.iter().map(|&bit| f64::from(bit)).sum::<f64>() / 10_000.0;
+//! let share = (mean - (1.0 - truth)) / (2.0 * truth - 1.0);
+//! assert!((share - 0.3).abs() < 0.1);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 mod binary;
 mod hadamard;
@@ -18,8 +42,9 @@ pub use kary::Kary;
 pub use range::{Range, noisy};
 pub use window::Window;
 
-/// The probability of drawing from `kept` outcomes, and else from `all` including them, that makes each of them e^epsilon
-/// times as likely as any other, rounded down to a multiple of 2^-64; 0 < kept <= all.
+/// The probability with which a randomizer draws from its `kept` outcomes, while it otherwise draws from `all`
+/// outcomes, which include them. Rounded down to a multiple of 2^-64, it makes each kept outcome at most e^epsilon
+/// times as likely as any other. There must be 0 < kept <= all.
 pub fn keep_probability(epsilon: Epsilon, kept: u64, all: u64) -> Fixed {
     let odds = epsilon.capped().exp_m1() * (kept as f64 / all as f64);
     Fixed::certainly_below(odds / (1.0 + odds))

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::noise::{Rng, rounded_number};
 
-/// The numbers from `low` to `low + width`.
+/// The range of numbers from `low` to `low + width`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     low: f64,
@@ -14,10 +14,10 @@ pub struct Range {
 const MOST_LOG2_STEPS: u32 = 60;
 
 impl Range {
-    /// The numbers from 0 to 1.
+    /// The range from 0 to 1.
     pub const UNIT: Range = Range { low: 0.0, width: 1.0 };
 
-    /// Checks that both are finite, and the width positive.
+    /// Refuses a range that is not finite or whose width is not positive.
     pub fn new(low: f64, width: f64) -> Result<Range> {
         if low.is_finite() && width.is_finite() && width > 0.0 {
             Ok(Range { low, width })
@@ -26,24 +26,27 @@ impl Range {
         }
     }
 
-    /// Where a number stands, in [0, 1]: the nearer end for one out of range, 0 for NaN, so that no value is an error.
+    /// The position of a number in the range, from 0 at its low end to 1 at its high end. A number out of range counts
+    /// as the nearer end and NaN as the low end, so that no value is an error.
     #[inline]
     pub fn position(self, value: f64) -> f64 {
         let position = (value - self.low) / self.width;
         if position > 0.0 { position.min(1.0) } else { 0.0 }
     }
 
-    /// One of the points 0, 1, ..., 2^log2_steps of a grid over the range: the number's neighbors, so that the mean is
-    /// its position on the grid.
+    /// Draws one of the points 0, 1, ..., 2^log2_steps of a grid over the range, one of the two next to the number, so
+    /// that the mean is the number's position on the grid.
     #[inline]
     pub(super) fn grid_point(self, value: f64, log2_steps: u32, rng: &mut Rng) -> u64 {
         rounded_number(self.position(value) * (1u64 << log2_steps) as f64, rng)
     }
 }
 
-/// A grid point with integer noise, saturating; at most 2^60 steps.
+/// A randomizer that rounds a number to the grid of 2^log2_steps steps over the range and adds integer noise,
+/// saturating; log2_steps may be at most 60.
 ///
-/// Guarantee: that of the noise for integers that differ by at most 2^log2_steps, since rounding makes a mixture of such.
+/// Guarantee: that of the noise for integers that differ by at most 2^log2_steps, since rounding makes a mixture of
+/// such.
 pub fn noisy<N: Fn(&mut Rng) -> i64>(range: Range, log2_steps: u32, noise: N) -> Result<impl Fn(f64, &mut Rng) -> i64> {
     check_steps(log2_steps)?;
     Ok(move |value, rng: &mut Rng| (range.grid_point(value, log2_steps, rng) as i64).saturating_add(noise(rng)))

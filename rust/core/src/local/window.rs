@@ -6,10 +6,12 @@ use crate::error::{Error, Result};
 use crate::noise::{Fixed, Rng};
 use crate::params::Epsilon;
 
-/// Wang and others 2019, on cells: a window of `length` cells starts at the number's grid point; its cells are up to
-/// e^epsilon times as likely as the 2^log2_steps others.
+/// The piecewise mechanism (Wang et al. 2019) on integer cells: a window of `length` cells starts at the number's grid
+/// point, and its cells are up to e^epsilon times as likely as the 2^log2_steps others.
 ///
-/// Guarantee: pure epsilon-DP, whatever the number. Cost: three words of the stream a draw.
+/// Guarantee: pure epsilon-DP, whatever the number.
+///
+/// Cost: three words of the stream for each draw, and rarely more.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     range: Range,
@@ -19,7 +21,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A positive length, at most 2^log2_steps <= 2^60.
+    /// Randomizes numbers in a range. The length must be from 1 to 2^log2_steps, and log2_steps at most 60.
     pub fn new(range: Range, log2_steps: u32, length: u64, epsilon: Epsilon) -> Result<Window> {
         check_steps(log2_steps)?;
         if !(1..=1 << log2_steps).contains(&length) {
@@ -29,7 +31,7 @@ impl Window {
         Ok(Window { range, log2_steps, length, keep })
     }
 
-    /// A cell below 2^log2_steps + length.
+    /// Draws a cell from 0, ..., 2^log2_steps + length - 1 for a number.
     #[inline]
     pub fn draw(&self, value: f64, rng: &mut Rng) -> i64 {
         let start = self.range.grid_point(value, self.log2_steps, rng);

@@ -6,10 +6,10 @@ use super::round::round;
 use crate::error::Result;
 use crate::run::Run;
 
-/// Draws from one stream; fixed, so that results do not depend on the number of threads.
+/// The number of draws from one stream. It is fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
-/// Fills an array with independent draws.
+/// Fills an array with independent draws: `draw` makes one from a stream of the seed.
 pub fn draws<T: Send>(
     out: &mut [T],
     purpose: Stream,
@@ -24,7 +24,7 @@ pub fn draws<T: Send>(
     })
 }
 
-/// Fills an array with one independent draw for each input; the inputs are as many.
+/// Fills an array with one independent draw for each input; `inputs` and `out` have the same length.
 pub fn draws_for<I: Copy + Sync, T: Send>(
     inputs: &[I],
     out: &mut [T],
@@ -41,7 +41,8 @@ pub fn draws_for<I: Copy + Sync, T: Send>(
     })
 }
 
-/// Calls `act(chunk, coins)` for every chunk of `data` with as many independent coins of 0 or 1.
+/// Calls `act(chunk, coins)` for every chunk of `data`, with one independent coin of 0 or 1 for each element of the
+/// chunk.
 pub fn coins<T: Send>(
     data: &mut [T],
     coin: &Bernoulli,
@@ -59,7 +60,8 @@ pub fn coins<T: Send>(
     })
 }
 
-/// Fills `bits` with numbers that `position` takes to [0, 1], each rounded to 1 with exactly that as the probability.
+/// Rounds numbers to bits at random: bit i becomes 1 with probability exactly `position(numbers[i])`, which lies in [0,
+/// 1].
 pub fn rounded(
     numbers: &[f64],
     position: impl Fn(f64) -> f64 + Sync + Send,

@@ -7,7 +7,8 @@ use super::interval::{Interval, Rational};
 use super::rng::Rng;
 use super::uniform::Uniform;
 
-/// A probability k / 2^64 below one: every comparison with it takes one word and is exact.
+/// The probability k / 2^64 for a word k, hence below 1. Comparing a uniform number with it takes one word and is
+/// exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed(pub u64);
 
@@ -18,24 +19,24 @@ pub(super) const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 const MARGIN: f64 = 1.0 / (1u64 << 45) as f64;
 
 impl Fixed {
-    /// A multiple of 2^-64 certainly not above the exact number that `p`, in [0, 1), approximates with a relative
-    /// error below 2^-45.
+    /// A multiple of 2^-64 that is certainly not above an exact number, of which the float `p` in [0, 1) is an
+    /// approximation with a relative error below 2^-45.
     pub fn certainly_below(p: f64) -> Fixed {
         Fixed((p * (1.0 - MARGIN) * TWO_64) as u64)
     }
 
-    /// The smallest multiple of 2^-64 not below the float `p` in [0, 1), taken as the exact number that it is.
+    /// The smallest multiple of 2^-64 that is not below the float `p` in [0, 1), taken as the exact number that it is.
     pub fn at_least(p: f64) -> Fixed {
         // Below 2^-11 a float can have bits finer than 2^-64; scaling by a power of two is exact.
         Fixed((p * TWO_64).ceil() as u64)
     }
 
-    /// The nearest float.
+    /// The float nearest to the probability.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / TWO_64
     }
 
-    /// True with exactly this probability.
+    /// Returns true with exactly this probability.
     #[inline]
     pub fn draw(self, rng: &mut Rng) -> bool {
         rng.next_u64() < self.0
@@ -57,7 +58,7 @@ impl Exact {
     }
 }
 
-/// A coin of any probability: its first 64 binary digits, and the others on demand.
+/// A coin of any probability, known by its first 64 binary digits, and by the following ones on demand.
 pub struct Bernoulli {
     certain: Option<bool>,
     first: u64,
@@ -65,18 +66,18 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// A rational probability, at most one.
+    /// The coin of a rational probability; a number above 1 counts as 1.
     pub fn ratio(p: Rational) -> Bernoulli {
         let certain = if p >= Rational::one() { Some(true) } else { (*p.numer() == BigUint::ZERO).then_some(false) };
         Bernoulli::new(certain, Exact::Ratio(p))
     }
 
-    /// Probability exp(-x).
+    /// The coin of probability exp(-x).
     pub fn exp_minus(x: Rational) -> Bernoulli {
         Bernoulli::new((*x.numer() == BigUint::ZERO).then_some(true), Exact::ExpMinus(x))
     }
 
-    /// A multiple of 2^-64.
+    /// The coin of a probability that is a multiple of 2^-64.
     pub fn fixed(p: Fixed) -> Bernoulli {
         Bernoulli::ratio(Rational::new(p.0.into(), BigUint::one() << 64u32))
     }
@@ -87,7 +88,7 @@ impl Bernoulli {
         Bernoulli { certain, first, exact }
     }
 
-    /// True with exactly this probability; nearly always one word of the stream.
+    /// Returns true with exactly this probability. Nearly always takes one word of the stream.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> bool {
         if let Some(outcome) = self.certain {
@@ -97,7 +98,7 @@ impl Bernoulli {
         self.resolve_tie(word, rng)
     }
 
-    /// Draws of 0 or 1, nearly always from one byte of the stream each.
+    /// Fills `out` with independent draws of 0 or 1. Nearly always takes one byte of the stream for each.
     pub fn fill(&self, out: &mut [u8], rng: &mut Rng) {
         if let Some(outcome) = self.certain {
             return out.fill(u8::from(outcome));

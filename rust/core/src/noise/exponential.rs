@@ -15,7 +15,8 @@ const LARGEST: f64 = 44.5;
 /// 64 units by which gamma, rounded up to digits, moves it.
 const SLACK: u64 = 160;
 
-/// Products and quotients of a handful of roundings, each off by 2^-53 of itself, are off by less than this part.
+/// A bound on the relative error of a product or quotient of a handful of floats, where each rounding errs by 2^-53 of
+/// the result.
 pub const ROUNDING: f64 = 1.0 / (1u64 << 50) as f64;
 
 /// The first words of exp(-i / 2^(6 j)) for four groups of six binary digits of gamma. Made by the compiler: a table
@@ -47,7 +48,7 @@ const fn exp_minus(x: u128) -> u128 {
     sum
 }
 
-/// The upper 128 bits of a product.
+/// The upper 128 bits of the product of two integers of 128 bits.
 pub const fn upper_half(a: u128, b: u128) -> u128 {
     let (a1, a0, b1, b0) = (a >> 64, a & u64::MAX as u128, b >> 64, b & u64::MAX as u128);
     let middle = a1 * b0 + ((a0 * b0) >> 64);
@@ -55,16 +56,17 @@ pub const fn upper_half(a: u128, b: u128) -> u128 {
     a1 * b1 + carry + ((low + a0 * b1) >> 64)
 }
 
-/// True with probability exp(-x) for the exact x that `gamma` approximates to within `error`.
+/// Returns true with probability exp(-x), for the exact x that `gamma` approximates with an error of at most `error`.
 ///
-/// `gamma` comes from a few IEEE operations, whose error is known; all else is integers. One word of the stream decides
-/// unless it falls into the gap between the bounds that these give; then `exact` is asked.
+/// `gamma` comes from a few floating-point operations of known error; everything else is integers. One word of the
+/// stream decides unless it falls between the bounds that `gamma` and `error` give; only then `exact` is called for x
+/// itself.
 #[inline]
 pub fn exp_minus_coin(gamma: f64, error: f64, exact: impl FnOnce() -> Rational, rng: &mut Rng) -> bool {
     begun_exp_minus_coin(rng.next_u64(), 0, gamma, error, exact, rng)
 }
 
-/// The same where only the leading digits of the word are drawn yet: the `missing` last ones, fewer than 64, are 0.
+/// The same where only the leading digits of the word are drawn yet: its last `missing` digits, fewer than 64, are 0.
 #[inline]
 pub fn begun_exp_minus_coin(
     word: u64,
@@ -117,7 +119,7 @@ fn exp_minus_below(gamma: f64) -> u64 {
     factors - high(factors, series).saturating_add(4).min(factors)
 }
 
-/// The upper 64 bits of a product.
+/// The upper 64 bits of the product of two integers of 64 bits.
 #[inline]
 pub fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64

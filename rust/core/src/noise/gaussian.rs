@@ -15,20 +15,21 @@ const DRAWS_A_SIGMA: usize = 200;
 /// The largest sigma of a table, in blocks; it keeps tables in the fastest cache.
 const MOST_BLOCKS: u32 = 64;
 
-/// Integers with Pr[X = x] proportional to exp(-x^2 / (2 sigma^2)).
+/// The discrete Gaussian distribution: integers with Pr\[X = x\] proportional to exp(-x^2 / (2 sigma^2)). Source:
+/// Canonne, Kamath and Steinke 2020.
 pub enum DiscreteGaussian {
-    /// Sigma zero: no noise.
+    /// Sigma is 0: no noise.
     Zero,
-    /// Inversion, for many draws of a small sigma.
+    /// Inversion by a table, for many draws of a small sigma.
     Inversion(Table<Normal>),
-    /// Inversion for a block of integers and a rejection inside it, for many draws of a large sigma.
+    /// Inversion for a block of integers and rejection inside it, for many draws of a large sigma.
     Blocks(Box<Blocks>),
-    /// Rejection from the discrete Laplace law, for few draws.
+    /// Rejection from the discrete Laplace distribution, for few draws.
     Rejection(Box<Rejection>),
 }
 
 impl DiscreteGaussian {
-    /// The law of an exact sigma; a table if so many draws are worth it.
+    /// The distribution for an exact sigma. It keeps a table if one pays for `draws` draws; any number may be drawn.
     pub fn new(sigma: &Rational, draws: usize) -> DiscreteGaussian {
         let blocks = sigma.to_integer() / MOST_BLOCKS;
         let outcomes = (sigma.to_usize().unwrap_or(usize::MAX)).min(MOST_BLOCKS as usize) + 1;
@@ -43,7 +44,7 @@ impl DiscreteGaussian {
         }
     }
 
-    /// One draw.
+    /// Draws one integer.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         match self {

@@ -41,8 +41,8 @@ impl Inversion {
         self.joined(lowest, rng)
     }
 
-    /// G if not negative, -1 - G if negative: the discrete Laplace law, for tables made with a sign. Saturates at the ends
-    /// of i64.
+    /// Returns G or -1 - G with the sign that was drawn: the discrete Laplace distribution, for tables made with a
+    /// sign. Saturates at the ends of i64.
     #[inline]
     pub fn draw_signed(&self, rng: &mut Rng) -> i64 {
         let zigzag = self.lowest.draw(rng);
@@ -102,8 +102,8 @@ impl Law for Digit {
     }
 }
 
-/// The geometric part of Canonne, Kamath and Steinke 2020, Algorithm 2: no table, for a few draws, and the oracle of the
-/// tests.
+/// Draws by rejection, without a table: Canonne, Kamath and Steinke 2020, Algorithm 2. It serves a few draws, and tests
+/// of the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rejection {
     numerator: u64,
@@ -111,12 +111,12 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// The scale `numerator / denominator`, both positive.
+    /// The distribution of scale `numerator / denominator`, both positive.
     pub fn new(numerator: u64, denominator: u64) -> Rejection {
         Rejection { numerator, denominator }
     }
 
-    /// G, saturating at 2^63 - 1.
+    /// Draws an integer g >= 0 with probability proportional to exp(-g / scale), saturating at 2^63 - 1.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let fraction = loop {
             let fraction = rng.below(self.numerator);
@@ -132,7 +132,8 @@ impl Rejection {
         (total / u128::from(self.denominator)).min(i64::MAX as u128) as u64
     }
 
-    /// The discrete Laplace law: a sign for G, where zero has one sign only, else it would come twice as often.
+    /// Draws an integer x with probability proportional to exp(-|x| / scale): a sign and a magnitude, drawn anew where
+    /// they are minus and 0, since 0 would otherwise come twice as often.
     pub fn draw_signed(&self, rng: &mut Rng) -> i64 {
         loop {
             let magnitude = self.draw(rng) as i64;

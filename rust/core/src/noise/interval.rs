@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use num_rational::Ratio;
 use num_traits::{One, Zero};
 
-/// An exact number, never negative.
+/// An exact rational number, never negative.
 pub type Rational = Ratio<BigUint>;
 
 /// A real number x >= 0 with lower <= x 2^bits <= upper.
@@ -51,7 +51,7 @@ impl Interval {
         Interval { lower: one.clone(), upper: one, bits }
     }
 
-    /// A number of at most so many units.
+    /// A number between 0 and `units` units of 2^-bits.
     pub fn up_to(units: BigUint, bits: u64) -> Interval {
         Interval { lower: BigUint::zero(), upper: units, bits }
     }

@@ -7,12 +7,12 @@ use super::interval::Rational;
 use super::rng::Rng;
 use crate::error::{Error, Result};
 
-/// Below so many draws the tables of an inversion cost more than they save.
+/// Below this number of draws the tables of an inversion cost more than they save.
 const FEW_DRAWS: usize = 1 << 14;
 
 /// How the two laws are drawn.
 enum Method {
-    /// Scale zero: no noise.
+    /// The scale is 0: no noise.
     Zero,
     Rejection(Rejection),
     Inversion(Inversion),
@@ -31,16 +31,17 @@ impl Method {
     }
 }
 
-/// Integers with Pr[X = x] proportional to exp(-|x| / scale), saturating at the ends of i64.
+/// The discrete Laplace distribution: integers with Pr\[X = x\] proportional to exp(-|x| / scale), saturating at the
+/// ends of i64.
 pub struct DiscreteLaplace(Method);
 
 impl DiscreteLaplace {
-    /// The law of an exact scale; tables if so many draws are worth them.
+    /// The distribution for an exact scale. It keeps tables if they pay for `draws` draws; any number may be drawn.
     pub fn new(scale: &Rational, draws: usize) -> DiscreteLaplace {
         DiscreteLaplace(Method::new(scale, draws, true))
     }
 
-    /// One draw.
+    /// Draws one integer.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         match &self.0 {
@@ -51,16 +52,17 @@ impl DiscreteLaplace {
     }
 }
 
-/// Integers x >= 0 with Pr[X = x] proportional to exp(-x / scale), saturating at 2^63 - 1.
+/// The geometric distribution: integers x >= 0 with Pr\[X = x\] proportional to exp(-x / scale), saturating at 2^63 -
+/// 1.
 pub struct Geometric(Method);
 
 impl Geometric {
-    /// The law of an exact scale; tables if so many draws are worth them.
+    /// The distribution for an exact scale. It keeps tables if they pay for `draws` draws; any number may be drawn.
     pub fn new(scale: &Rational, draws: usize) -> Geometric {
         Geometric(Method::new(scale, draws, false))
     }
 
-    /// One draw.
+    /// Draws one integer.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         match &self.0 {
@@ -71,7 +73,8 @@ impl Geometric {
     }
 }
 
-/// The smallest multiple of 2^-20 that is certainly not below `scale`: more noise, never less.
+/// Discrete Laplace noise of a scale that is a multiple of 2^-20 and certainly not below `scale`: more noise, never
+/// less.
 pub fn scale_at_least(scale: f64) -> Result<Rejection> {
     const UNIT: f64 = (1u64 << 20) as f64;
     if !(scale > 0.0 && scale < (1u64 << 40) as f64) {

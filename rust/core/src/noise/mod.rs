@@ -1,7 +1,26 @@
-//! Coins: the random stream and discrete distributions drawn from it, exactly.
+//! Exact randomness: the random stream, and discrete distributions drawn from it without any error.
 //!
-//! A draw compares the digits of a uniform number with those of a probability, as many as it takes. Probabilities that are
-//! no multiples of 2^-64 are enclosed by intervals of integers (`interval`) to any precision.
+//! A draw compares the digits of a uniform number with those of a probability, as many as it takes. A probability that
+//! is no multiple of 2^-64 is enclosed by intervals of integers to any precision.
+//!
+//! # Examples
+//!
+//! Noise for 10,000 counts of sensitivity 1, each of which shall be released with epsilon = 1/2: discrete Laplace noise
+//! of scale 2.
+//!
+//! ```
+//! use hdp_fast_core::noise::{DiscreteLaplace, Rational, Seed, Stream, draws};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let scale = Rational::from_integer(2_u32.into());
+//! let law = DiscreteLaplace::new(&scale, 10_000);
+//! let mut noise = vec![0; 10_000];
+//! draws(&mut noise, Stream::Noise, &Seed::from_os()?, Run::alone(Isa::detect()?), |rng| law.draw(rng))?;
+//! let mean = noise.iter().sum::<i64>() as f64 / 10_000.0;
+//! assert!(mean.abs() < 0.3);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 mod array;
 mod bernoulli;

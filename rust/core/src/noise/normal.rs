@@ -9,9 +9,11 @@ const LAYERS: usize = 256;
 const TAIL: f64 = 3.654_152_885_361_009;
 const AREA: f64 = 0.004_928_673_233_99;
 
-/// Standard normal numbers by the ziggurat method: mostly one word of the stream and one multiplication a draw.
+/// The standard normal distribution in floats, drawn by the ziggurat method: nearly always one word of the stream and
+/// one multiplication for each draw.
 ///
-/// Not for mechanisms that are called exact: which floats can come out depends on what they are added to.
+/// It must not serve mechanisms that are called exact: which floats can come out depends on the number to which they
+/// are added.
 pub struct ContinuousGaussian {
     /// Widths of the layers, from the lowest, which is wider by its tail, to 0; and the density there.
     widths: [f64; LAYERS + 1],
@@ -19,7 +21,7 @@ pub struct ContinuousGaussian {
 }
 
 impl ContinuousGaussian {
-    /// The tables.
+    /// Builds the tables of the method.
     pub fn new() -> ContinuousGaussian {
         let mut widths = [0.0; LAYERS + 1];
         widths[0] = AREA / density(TAIL);
@@ -31,7 +33,7 @@ impl ContinuousGaussian {
         ContinuousGaussian { heights: widths.map(density), widths }
     }
 
-    /// One draw.
+    /// Draws one number.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         loop {

@@ -5,7 +5,7 @@ use rand_core::{Rng as _, SeedableRng};
 
 use crate::error::{Error, Result};
 
-/// What a stream is for. Streams of one key with different purposes or indices are independent.
+/// The purpose of a stream. Streams of one key with different purposes or indices are independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stream {
@@ -31,13 +31,13 @@ pub enum Stream {
 
 /// The key from which a call derives all its streams.
 ///
-/// A key from the operating system is drawn anew for every call, so that neither a fork nor a copy of the process
-/// can ever repeat a coin: there is no state to copy.
+/// A key from the operating system is drawn anew for every call, so that neither a fork nor a copy of the process can
+/// ever repeat a coin: there is no state to copy.
 #[derive(Clone)]
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// 256 bits of entropy from the operating system.
+    /// A key of 256 bits of entropy from the operating system.
     pub fn from_os() -> Result<Seed> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|cause| Error::System(format!("no entropy from the system: {cause}")))?;
@@ -49,7 +49,7 @@ impl Seed {
         Seed(key)
     }
 
-    /// The stream for one purpose and index.
+    /// The stream of this key for one purpose and index; of the index the lower 56 bits count.
     pub fn stream(&self, purpose: Stream, index: u64) -> Rng {
         let mut rng = ChaCha20Rng::from_seed(self.0);
         rng.set_stream((purpose as u64) << 56 | (index & (u64::MAX >> 8)));
@@ -57,7 +57,7 @@ impl Seed {
     }
 }
 
-/// A stream of uniform words.
+/// A stream of uniform words: ChaCha20.
 pub struct Rng(ChaCha20Rng);
 
 impl Rng {
@@ -66,7 +66,7 @@ impl Rng {
         Seed([0; 32]).stream(Stream::Speed, 0)
     }
 
-    /// 64 uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
@@ -77,8 +77,8 @@ impl Rng {
         self.0.fill_bytes(bytes);
     }
 
-    /// A uniform integer below `bound`, which must be positive: the whole part of bound times a uniform word, where
-    /// the words that would favor some integers are rejected (Lemire 2019).
+    /// Draws a uniform integer below `bound`, which must be positive. It is the integer part of bound times a uniform
+    /// word divided by 2^64, where the words that would favor some integers are rejected (Lemire 2019).
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         loop {

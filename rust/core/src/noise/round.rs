@@ -3,10 +3,11 @@
 use super::bernoulli::TWO_64;
 use super::rng::Rng;
 
-/// One bit for each number, 1 with exactly its position, in [0, 1], as the probability; nearly always from one byte of the
-/// stream.
+/// Fills `bits` with one bit for each number, 1 with probability exactly its position in [0, 1]. Nearly always takes
+/// one byte of the stream for each.
 ///
-/// A float is a finite binary number: multiplied by a power of two, and less its whole part, it still is exactly one.
+/// A float is a finite binary number: it stays exact when it is multiplied by a power of two and its integer part is
+/// taken away.
 pub fn round(numbers: &[f64], position: impl Fn(f64) -> f64, bits: &mut [u8], rng: &mut Rng) {
     rng.fill(bits);
     // Bytes at the position's own first digits become 2, so that the pass over all needs no branch.
@@ -23,7 +24,7 @@ pub fn round(numbers: &[f64], position: impl Fn(f64) -> f64, bits: &mut [u8], rn
     }
 }
 
-/// A number in [0, 2^63) rounded to one of its integer neighbors, so that the mean is exactly the number.
+/// Rounds a number in [0, 2^63) at random to one of its integer neighbors, so that the mean is exactly the number.
 #[inline]
 pub fn rounded_number(number: f64, rng: &mut Rng) -> u64 {
     number as u64 + u64::from(below(number.fract(), || rng.next_u64()))

@@ -1,4 +1,4 @@
-//! The choice of a candidate with a high score: permute-and-flip and the exponential mechanism, exactly.
+//! The private choice of a candidate with a high score: permute-and-flip and the exponential mechanism, exactly.
 
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memory::collected;
 use crate::run::Run;
 
-/// Scores and the coin that accepts a candidate: true with probability exp(-rate (best score - its score)).
+/// Candidates with integer scores. A coin accepts a candidate with probability exp(-rate (best score - its score)).
 pub struct Candidates<'a> {
     scores: &'a [i64],
     best: i64,
@@ -22,14 +22,17 @@ pub struct Candidates<'a> {
 const BETWEEN_CHECKS: usize = 1 << 12;
 
 impl<'a> Candidates<'a> {
-    /// At least one score; a rate of epsilon / (2 sensitivity), or epsilon / sensitivity where no neighbor moves two
-    /// scores in opposite directions, makes the choice epsilon-DP.
+    /// Candidates by their scores, of which there must be at least one.
+    ///
+    /// Guarantee: the choice is pure epsilon-DP for a rate of epsilon / (2 sensitivity), and for one of epsilon /
+    /// sensitivity where no neighbor moves two scores in opposite directions.
     pub fn new(scores: &'a [i64], rate: Rational) -> Candidates<'a> {
         let best = scores.iter().copied().max().unwrap_or(0);
         Candidates { scores, best, rate_f64: rate.to_f64().unwrap_or(f64::INFINITY), rate }
     }
 
-    /// McKenna and Sheldon 2020: candidates in random order, the first accepted one.
+    /// Chooses by permute-and-flip: looks at the candidates in random order and returns the index of the first that its
+    /// coin accepts. Source: McKenna and Sheldon 2020.
     pub fn permute_and_flip(&self, rng: &mut Rng, run: Run<'_>) -> Result<usize> {
         let mut left = collected(0..self.scores.len())?;
         self.choose(run, || {
@@ -39,7 +42,8 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// McSherry and Talwar 2007: Pr[candidate] proportional to exp(rate score), by rejection.
+    /// Chooses by the exponential mechanism: the probability of each index is proportional to exp(rate score). Drawn by
+    /// rejection. Source: McSherry and Talwar 2007.
     pub fn exponential_mechanism(&self, rng: &mut Rng, run: Run<'_>) -> Result<usize> {
         self.choose(run, || {
             let candidate = rng.below(self.scores.len() as u64) as usize;

@@ -6,10 +6,11 @@ use super::uniform::Uniform;
 
 /// A law on 0, 1, 2, ...
 pub trait Law: Sync {
-    /// Pr[X <= 0], Pr[X <= 1], ... to about so many bits, at least until they are within 2^-bits of one.
+    /// The cumulative masses Pr\[X <= 0\], Pr\[X <= 1\], ... to about `bits` bits, at least until they are within
+    /// 2^-bits of one.
     fn cumulative(&self, bits: u64) -> impl Iterator<Item = Interval>;
 
-    /// How many outcomes there are, if not infinitely many.
+    /// The number of outcomes, or `None` if there are infinitely many.
     fn outcomes(&self) -> Option<usize>;
 }
 
@@ -71,7 +72,7 @@ impl<L: Law> Table<L> {
     }
 }
 
-/// Nothing if so many bits do not settle every word.
+/// The words of the table; `None` if this number of bits does not settle every word.
 fn first_words(law: &impl Law, bits: u64) -> Option<Vec<u64>> {
     let last = law.outcomes().map_or(usize::MAX, |outcomes| outcomes - 1);
     let mut words = Vec::new();

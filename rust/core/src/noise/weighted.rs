@@ -6,21 +6,21 @@ use crate::memory::{collected, zeros};
 use crate::run::Run;
 use crate::simd::prefetch;
 
-/// Indices i with Pr[i] = weight i / sum of the weights.
+/// A distribution on indices with integer weights: each index has the probability weight / sum of the weights.
 ///
-/// A uniform integer below the sum is located among the cumulative sums, from where a guide table says that its part
-/// begins.
+/// A uniform integer below the sum is located among the cumulative sums. A guide table says for each part of the range
+/// where the search begins.
 pub struct Weighted {
     cumulative: Vec<u64>,
     guide: Vec<u32>,
     shift: u32,
 }
 
-/// Weights that a thread adds up.
+/// Weights that a thread adds up at a time.
 const CHUNK: usize = 1 << 16;
 
 impl Weighted {
-    /// Fewer than 2^32 weights with a sum in [1, 2^64).
+    /// The distribution of fewer than 2^32 weights, whose sum must be at least 1 and below 2^64.
     pub fn new(weights: Vec<u64>, run: Run<'_>) -> Result<Weighted> {
         const RULE: &str = "there must be fewer than 2^32, with a sum of at least 1 and below 2^64";
         let wrong = |what: &str| Err(Error::parameter("weights", what, RULE));
@@ -52,14 +52,15 @@ impl Weighted {
         Ok(Weighted { cumulative, guide, shift })
     }
 
-    /// One draw.
+    /// Draws one index.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> usize {
         let target = self.target(rng);
         self.located(target, self.guide[self.part(target)])
     }
 
-    /// Adds `count` draws, the same as one by one; the memory is asked for many of them at a time.
+    /// Appends `count` draws to `out`, the same as if drawn one by one. They are faster together, since many reads of
+    /// memory are under way at a time.
     pub fn draw_many(&self, count: usize, out: &mut Vec<usize>, rng: &mut Rng) {
         const GROUP: usize = 64;
         let mut targets = [0; GROUP];

@@ -9,14 +9,14 @@ use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
 use crate::params::{Epsilon, Neighbors};
 use crate::run::Run;
 
-/// Labeled examples: label i is bit i of `labels`.
+/// Labeled examples. The label of row i is bit i of `labels`, packed 64 to a word.
 #[derive(Clone, Copy)]
 pub struct Examples<'a> {
-    /// One example a row.
+    /// The examples, one in each row.
     pub matrix: &'a BitMatrix,
-    /// Packed labels.
+    /// The packed labels.
     pub labels: &'a [u64],
-    /// Whether the hypothesis has an intercept: every example is followed by a public one.
+    /// Whether the hypothesis has an intercept, as if every example ended in one more bit, a public 1.
     pub affine: bool,
 }
 
@@ -30,12 +30,12 @@ impl Examples<'_> {
     }
 }
 
-/// A private mechanism with its coins fixed.
+/// A private learner whose coins have fixed probabilities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanism {
     method: Method,
     neighbors: Neighbors,
-    /// Probability of no answer, before each try (LOOP) or for a batch.
+    /// The probability that there is no answer, before each try (LOOP) or for a batch.
     silent: Fixed,
     rate: Fixed,
     batches: u64,
@@ -44,8 +44,8 @@ pub struct Mechanism {
 }
 
 impl Mechanism {
-    /// The mechanism of a plan. The rate is computed here from epsilon, never taken from the plan: whatever the plan
-    /// says, the mechanism is epsilon-DP.
+    /// The mechanism of a plan. The sampling rate is computed here from epsilon and never taken from the plan: whatever
+    /// the plan says, the mechanism is epsilon-DP.
     pub fn new(epsilon: Epsilon, neighbors: Neighbors, method: Method, plan: &Plan) -> Result<Mechanism> {
         let silent = match method {
             Method::Loop => plan.g,
@@ -82,7 +82,8 @@ impl Mechanism {
         })
     }
 
-    /// How many systems a run solves; an upper bound on the expectation if that depends on the data.
+    /// The number of linear systems that a run solves; where that depends on the data, an upper bound on its
+    /// expectation.
     pub fn systems(&self) -> f64 {
         match self.method {
             Method::Loop => self.silent.to_f64().recip(),
@@ -91,10 +92,13 @@ impl Mechanism {
     }
 }
 
-/// Runs a mechanism: the bits of the hypothesis, the intercept last if there is one, or nothing.
+/// Runs a mechanism. Returns the bits of the hypothesis, with the intercept last if there is one, or `None` for no
+/// answer.
 ///
-/// Guarantee: pure epsilon-DP for the epsilon and the neighbor relation of the mechanism, for every data set, also
-/// one that no parity fits. Cost: an exact solution space of p n equations for each try or batch.
+/// Guarantee: pure epsilon-DP for the epsilon and the neighbor relation of the mechanism, for every data set, including
+/// those that no parity fits.
+///
+/// Cost: an exact solution space of about p n equations for each try or batch.
 pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: Run<'_>) -> Result<Option<Vec<u8>>> {
     examples.check()?;
     let learner = Learner { examples, mechanism, seed, run };
@@ -113,7 +117,7 @@ struct Learner<'a> {
 }
 
 impl Learner<'_> {
-    /// LOOP: fresh samples of the same records until one is consistent or the coin gives up.
+    /// LOOP: draws fresh samples of the same records until one is consistent or the coin gives up.
     fn retry(&self) -> Result<Option<Vec<u8>>> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
         let mut attempt = 0;
@@ -129,7 +133,7 @@ impl Learner<'_> {
         }
     }
 
-    /// Runs the base learner on every batch whose coin allows it, also after one has answered: how many systems are
+    /// Runs the base learner on every batch whose coin allows it, even after one has answered: the number of systems
     /// solved must not depend on the data.
     fn batches(&self, batch_of: &dyn Fn(usize) -> u64) -> Result<Vec<Option<Vec<u8>>>> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
@@ -176,8 +180,8 @@ impl Learner<'_> {
         solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run)
     }
 
-    /// Kasiviswanathan et al.'s A*: the batch whose hypothesis errs least on the last records, up to noise; no answer counts as an error
-    /// on every one of them.
+    /// The algorithm A* of Kasiviswanathan et al. 2011: chooses the batch whose hypothesis has the fewest errors on the
+    /// last records, up to noise. No answer counts as an error on every one of them.
     fn paper(&self) -> Result<Option<Vec<u8>>> {
         let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
         let test = self.mechanism.test_size.min(n);

@@ -7,51 +7,51 @@ use crate::params::{Epsilon, Neighbors, fraction};
 /// How the base learner is repeated until it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Retries on the same records: fewest samples.
+    /// LOOP: retries on the same records. It needs the fewest records.
     Loop,
-    /// Disjoint batches: the number of systems solved does not depend on the data.
+    /// Disjoint batches of records: the number of systems solved does not depend on the data.
     Batches,
-    /// Kasiviswanathan et al.'s A* as printed, for comparison.
+    /// The algorithm A* of Kasiviswanathan et al. 2011 as printed, for comparison.
     Paper,
 }
 
 /// What is to be learned, how well, and how privately.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Number of unknown bits, the intercept included.
+    /// The number of unknown bits, the intercept included.
     pub unknowns: usize,
-    /// Error that the hypothesis may have on the distribution of the examples.
+    /// The error that the hypothesis may have on the distribution of the examples, in (0, 1/2).
     pub alpha: f64,
-    /// Probability of failure, of giving no answer included.
+    /// The probability of failure, in [1e-15, 1). To give no answer is a failure, too.
     pub beta: f64,
-    /// Privacy parameter.
+    /// The privacy parameter.
     pub epsilon: Epsilon,
-    /// Neighbor relation.
+    /// The neighbor relation.
     pub neighbors: Neighbors,
 }
 
-/// A number of records and the parameters that go with it; a parameter that the method has not is `None`.
+/// A number of records and the parameters that go with it. A parameter that the method does not have is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Records needed.
+    /// The number of records that are needed.
     pub n: u64,
-    /// Sampling rate.
+    /// The sampling rate.
     pub p: f64,
-    /// Probability of giving up before a try (LOOP).
+    /// The probability of giving up before a try (LOOP).
     pub g: Option<f64>,
-    /// Probability that a batch gives no answer.
+    /// The probability that a batch gives no answer.
     pub c: Option<f64>,
-    /// Number of batches.
+    /// The number of batches.
     pub k: Option<u64>,
-    /// Records in a batch.
+    /// The number of records in a batch.
     pub batch_size: Option<u64>,
-    /// Records in the paper's test set.
+    /// The number of records in the paper's test set.
     pub test_size: Option<u64>,
 }
 
 const MOST_UNKNOWNS: usize = 1 << 32;
 
-/// Below it the coins of 64 bits would be too coarse, and the waiting for a release too long.
+/// For a smaller beta the coins of 64 bits would be too coarse, and the wait for a release too long.
 const LEAST_BETA: f64 = 1e-15;
 
 impl Target {
@@ -67,7 +67,8 @@ impl Target {
         Ok(())
     }
 
-    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (THEORY 2(b), minimized over s).
+    /// The number of records of which a Poisson sample of rate p leaves Pr[error > alpha] <= b: the lemma on the
+    /// potential in the page `parities` under docs/theory, with its bound minimized over s.
     fn records(&self, p: f64, b: f64) -> f64 {
         let d = self.unknowns as f64 - 1.0;
         let needed = |s: f64| {
@@ -94,12 +95,12 @@ fn give_up(beta: f64) -> impl Iterator<Item = f64> {
     (1..10).map(move |tenth| beta * f64::from(tenth) / 10.0)
 }
 
-/// A number of records as an integer, too large for any plan where it is no number.
+/// A number of records as an integer; one too large for any plan where it is NaN.
 fn counted(records: f64) -> u64 {
     if records >= 0.0 { records as u64 } else { u64::MAX }
 }
 
-/// The plan of a method; for [`Method::Paper`] with the paper's own constants.
+/// Plans a method with the fewest records; [`Method::Paper`] has the constants of the paper.
 pub fn plan(target: &Target, method: Method) -> Result<Plan> {
     let plan = best_plan(target, method)?;
     if plan.n < 1 << 62 {
@@ -167,8 +168,9 @@ fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
     Some(Plan { n, p, g: None, c: Some(c), k: Some(k), batch_size: Some(batch_size), test_size: None })
 }
 
-/// Kasiviswanathan et al. 2011, Section 4: k = log_{4/3}(1/beta'), n' = 8 (d ln 2 + ln 4) / (epsilon alpha'), and the smallest test set that
-/// the proof allows, with alpha' = alpha/5 and the beta' = beta/3 that its union bound needs.
+/// The plan of Kasiviswanathan et al. 2011, Section 4: k = log_{4/3}(1/beta'), n' = 8 (d ln 2 + ln 4) / (epsilon
+/// alpha'), and the smallest test set that the proof allows, with alpha' = alpha/5 and the beta' = beta/3 that its
+/// union bound needs.
 fn plan_paper(target: &Target) -> Plan {
     let (alpha, beta) = (target.alpha / 5.0, target.beta / 3.0);
     let epsilon = target.epsilon.get();
@@ -184,10 +186,11 @@ fn plan_paper(target: &Target) -> Plan {
 /// The error for which parameters are chosen when nothing better is known.
 const TYPICAL_ERROR: f64 = 0.05;
 
-/// The smallest error that a method promises with `n` records, and the parameters to use; no error if none below 1/2.
+/// The smallest error that a method promises with `n` records, or `None` if it promises none below 1/2, and the
+/// parameters to use. `target.alpha` is not used.
 ///
-/// Where a record may be added or removed, n is private: then neither the parameters depend on it, nor is an error
-/// promised. `target.alpha` is not used.
+/// Where a record may be added or removed, n is private: then the parameters do not depend on it, and no error is
+/// promised.
 pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, Plan)> {
     let at = |alpha: f64| best_plan(&Target { alpha, ..*target }, method);
     if target.neighbors == Neighbors::AddRemove {
@@ -208,8 +211,9 @@ pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, 
     Ok((Some(high), best))
 }
 
-/// The plan for a source at chi-squared divergence `chi2` from the uniform target (Kohen and Sheffet 2022, Appendix B): with probability
-/// 1 - beta the answer is the only solution, hence right everywhere. `target.alpha` is not used.
+/// Plans a method for records from a source whose chi-squared divergence from the uniform target is `chi2` (Kohen and
+/// Sheffet 2022, Appendix B): with probability 1 - beta the answer is the only solution, hence right everywhere.
+/// `target.alpha` is not used, and [`Method::Paper`] is refused.
 pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result<Plan> {
     Target { alpha: 0.25, ..*target }.check()?;
     if !(chi2 >= 0.0 && chi2.is_finite()) {

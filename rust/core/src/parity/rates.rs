@@ -2,10 +2,11 @@
 
 use crate::params::{Epsilon, Neighbors};
 
-/// The rate of the base learner A(c, p), which answers nothing with probability `c` before it looks at the data.
+/// The sampling rate of the base learner A(c, p), which gives no answer with probability `c` before it looks at the
+/// data.
 ///
-/// Replacing a record changes the mass of a hypothesis by at most (1+p)/(1-p), and that of "nothing" by at most
-/// 1 - p + p/c; adding one by at most max(1/(1-p), 1+p) and the same 1 - p + p/c.
+/// Replacing a record changes the probability of a hypothesis by a factor of at most (1+p)/(1-p), and that of no answer
+/// by one of at most 1 - p + p/c. Adding a record changes them by at most max(1/(1-p), 1+p) and the same 1 - p + p/c.
 pub fn base_rate(epsilon: Epsilon, c: f64, neighbors: Neighbors) -> f64 {
     let e = epsilon.capped();
     let by_bottom = c * e.exp_m1() / (1.0 - c);
@@ -16,10 +17,11 @@ pub fn base_rate(epsilon: Epsilon, c: f64, neighbors: Neighbors) -> f64 {
     by_bottom.min(by_hypothesis)
 }
 
-/// The rate of the LOOP learner, which before each try gives up with probability `g`.
+/// The sampling rate of the LOOP learner, which gives up with probability `g` before each try.
 ///
-/// With v = g/(1-g), replacing a record changes every probability by at most (1+p)/(1-p) * (v+1)/(v+1-p), and adding
-/// one by at most max(1/(1-p), (1+p)(v+1)/(v+1-p)). Both equations are solved in the form without cancellation.
+/// With v = g/(1-g), replacing a record changes every probability by a factor of at most (1+p)/(1-p) * (v+1)/(v+1-p),
+/// and adding one by at most max(1/(1-p), (1+p)(v+1)/(v+1-p)). Both equations are solved in the form without
+/// cancellation.
 pub fn loop_rate(epsilon: Epsilon, g: f64, neighbors: Neighbors) -> f64 {
     let e = epsilon.capped();
     let (power, growth) = (e.exp(), e.exp_m1());

@@ -16,7 +16,7 @@ const BLOCKS: usize = 8;
 /// Tiles of 64 x 64 bits that are turned together: their words fill a line of the cache.
 const TILES: usize = SHORT;
 
-/// A bit matrix stored in blocks of records, each block column by column, behind them a column of ones.
+/// Records of bits, stored in blocks. A block holds its records column by column, and then a column of ones.
 pub struct Columns {
     records: usize,
     features: usize,
@@ -25,9 +25,9 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Packs the rows of a matrix by columns.
+    /// Packs the rows of a matrix, one record each, by columns.
     ///
-    /// Cost: one pass; the memory of the matrix once more.
+    /// Cost: one pass, and the memory of the matrix once more.
     pub fn pack(matrix: &BitMatrix, run: Run<'_>) -> Result<Columns> {
         let (records, features) = (matrix.rows(), matrix.columns());
         let words = records.div_ceil(64);
@@ -42,12 +42,12 @@ impl Columns {
         Ok(Columns { records, features, width, data })
     }
 
-    /// Number of records.
+    /// The number of records.
     pub fn records(&self) -> usize {
         self.records
     }
 
-    /// Number of features.
+    /// The number of features.
     pub fn features(&self) -> usize {
         self.features
     }

@@ -15,7 +15,7 @@ const BETWEEN_CHECKS: usize = 1 << 10;
 /// Rows that `predict` sums up side by side.
 const ROWS: usize = 8;
 
-/// Hypotheses that are 1 where weights times record plus bias is at least 0.
+/// Halfspaces: hypotheses that predict 1 where the inner product of weights and record, plus the bias, is at least 0.
 pub struct Halfspaces<'a> {
     features: usize,
     weights: &'a [f64],
@@ -23,7 +23,8 @@ pub struct Halfspaces<'a> {
 }
 
 impl<'a> Halfspaces<'a> {
-    /// Row i of `weights`, as many as there are features, at least 1, goes with bias i.
+    /// Halfspaces given by the rows of `weights`, each of `features` numbers, at least one, and by one bias for each
+    /// row.
     pub fn new(features: usize, weights: &'a [f64], biases: &'a [f64]) -> Result<Halfspaces<'a>> {
         if features == 0 || biases.len().checked_mul(features) != Some(weights.len()) {
             let text = format!("W holds {} numbers, but there are {} biases", weights.len(), biases.len());
@@ -32,9 +33,9 @@ impl<'a> Halfspaces<'a> {
         Ok(Halfspaces { features, weights, biases })
     }
 
-    /// How many records, given by rows, each halfspace gets wrong.
+    /// The number of records that each halfspace gets wrong. Records are given row by row, labels as 0 or 1.
     ///
-    /// Cost: a multiplication and an addition for every halfspace, record and feature; nothing is stored but counts.
+    /// Cost: a multiplication and an addition for every halfspace, record and feature; only counts are stored.
     pub fn errors(&self, records: &[f64], labels: &[u8], run: Run<'_>) -> Result<Vec<i64>> {
         let count = self.count(records)?;
         if labels.len() != count {
@@ -60,7 +61,7 @@ impl<'a> Halfspaces<'a> {
         Ok(())
     }
 
-    /// What halfspace i says of every record, from the same sums as `errors`.
+    /// The prediction of halfspace i for every record, from the same rounded sums as in `errors`.
     ///
     /// Cost: one pass over the records.
     pub fn predict(&self, i: usize, records: &[f64], run: Run<'_>) -> Result<Vec<u8>> {

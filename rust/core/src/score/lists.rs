@@ -7,7 +7,7 @@ use crate::memory::{collected, reserve, room, zeros};
 use crate::run::Run;
 use crate::simd::{Literal, add_conjunctions, add_parities};
 
-/// Conjunctions of literals, or parities of features.
+/// Hypotheses that are conjunctions of literals, or parities of features, given as lists.
 pub struct Lists {
     features: usize,
     parity: bool,
@@ -23,7 +23,8 @@ const BETWEEN_CHECKS: usize = 1 << 10;
 const WORDS: usize = 1 << 8;
 
 impl Lists {
-    /// Row i of both matrices says which features hypothesis i demands to be 1 and 0.
+    /// Conjunctions: hypothesis i demands the features in row i of `ones` to be 1 and those in row i of `zeros` to be
+    /// 0.
     pub fn conjunctions(ones: &BitMatrix, zeros: &BitMatrix) -> Result<Lists> {
         let shapes = [(ones.rows(), ones.columns()), (zeros.rows(), zeros.columns())];
         if shapes[0] != shapes[1] {
@@ -35,7 +36,7 @@ impl Lists {
         Lists::new(ones, Some(zeros))
     }
 
-    /// Row i says which features hypothesis i sums over GF(2).
+    /// Parities: hypothesis i is the sum over GF(2) of the features in row i.
     pub fn parities(masks: &BitMatrix) -> Result<Lists> {
         Lists::new(masks, None)
     }
@@ -55,12 +56,12 @@ impl Lists {
         Ok(Lists { features: ones.columns(), parity: zeros.is_none(), starts, literals })
     }
 
-    /// Number of hypotheses.
+    /// The number of hypotheses.
     pub fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Literals of all hypotheses together.
+    /// The number of literals of all hypotheses together.
     pub fn literals(&self) -> usize {
         self.literals.len()
     }
@@ -69,9 +70,9 @@ impl Lists {
         &self.literals[self.starts[i]..self.starts[i + 1]]
     }
 
-    /// How many records each hypothesis gets wrong; `labels` is a matrix of one row.
+    /// The number of records that each hypothesis gets wrong; `labels` is a matrix of one row.
     ///
-    /// Cost: one word operation for 64 records and literal, and one more to count.
+    /// Cost: for 64 records, one word operation for each literal and one for the count.
     pub fn errors(&self, columns: &Columns, labels: &BitMatrix, run: Run<'_>) -> Result<Vec<i64>> {
         columns.check(self.features, labels)?;
         let add = if self.parity { add_parities } else { add_conjunctions };
@@ -85,9 +86,9 @@ impl Lists {
         })
     }
 
-    /// What hypothesis i says of every record.
+    /// The prediction of hypothesis i for every record.
     ///
-    /// Cost: a step for every record, and one for 64 records and literal.
+    /// Cost: one step for every record, and for 64 records one word operation for each literal.
     pub fn predict(&self, i: usize, columns: &Columns, run: Run<'_>) -> Result<Vec<u8>> {
         if self.features != columns.features() {
             let text = format!("X has {} features, but the hypotheses have {}", columns.features(), self.features);

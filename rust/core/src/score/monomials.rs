@@ -15,19 +15,19 @@ use crate::simd::{Records, add_products};
 /// Sets that one task gives their signs.
 const SETS_PER_TASK: usize = 1 << 10;
 
-/// How many records each conjunction of at most `size` literals gets wrong; `labels` is a matrix of one row.
+/// The number of records that each conjunction of at most `size` literals gets wrong; `labels` is a matrix of one row.
 ///
-/// Conjunctions come by size, then by their set of features c_1 < ... < c_s, ranked by C(c_1, 1) + ... + C(c_s, s),
-/// then by the pattern of signs, bit i for a negated c_{i+1}.
-/// Cost: one word operation and count for 64 records and set of features; then 2^s s steps for each set.
+/// Conjunctions are ordered by size, then by their set of features c_1 < ... < c_s, ranked by C(c_1, 1) + ... + C(c_s,
+/// s), then by the pattern of signs, whose bit i is 1 where c_{i+1} is negated. Cost: for each set of features, one
+/// word operation and one count for 64 records; then 2^s s steps.
 pub fn conjunction_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: Run<'_>) -> Result<Vec<i64>> {
     errors(columns, labels, size, Family { votes: false }, run)
 }
 
-/// How many records each hypothesis "at least r of these literals" gets wrong, for at most `size` literals.
+/// The number of records that each hypothesis "at least r of these s literals" gets wrong, for s from 0 to `size`.
 ///
-/// They come as the conjunctions do, in place of each of which stand r = 1, ..., s, or r = 0 where s is 0.
-/// Cost: that of `conjunction_errors`, and 2^s s^2 steps for each set.
+/// They are ordered like the conjunctions of [`conjunction_errors`], where each is replaced by the hypotheses with r =
+/// 1, ..., s, or with r = 0 where s is 0. Cost: that of [`conjunction_errors`], and 2^s s^2 steps for each set.
 pub fn at_least_errors(columns: &Columns, labels: &BitMatrix, size: usize, run: Run<'_>) -> Result<Vec<i64>> {
     errors(columns, labels, size, Family { votes: true }, run)
 }
@@ -51,7 +51,7 @@ struct Family {
 }
 
 impl Family {
-    /// Hypotheses for each pattern of signs of so many literals.
+    /// The number of hypotheses for each pattern of signs of `size` literals.
     fn thresholds(self, size: usize) -> usize {
         if self.votes { size.max(1) } else { 1 }
     }

@@ -4,18 +4,18 @@ use crate::error::{Error, Result};
 use crate::memory::room;
 use crate::noise::{Rng, Seed, Stream, Weighted};
 
-/// Where the rows of all steps come from.
+/// Which rows the steps draw.
 #[derive(Clone, Copy)]
 pub enum Draws<'a> {
-    /// These, in this order.
+    /// These indices in this order, one for each draw of each step.
     Given(&'a [usize]),
-    /// Uniform, independent, with replacement.
+    /// Uniform, independent draws with replacement.
     Uniform,
-    /// By integer weights, independent, with replacement.
+    /// Independent draws with replacement, with probabilities by integer weights.
     Weighted(&'a Weighted),
 }
 
-/// A block of draws after the other.
+/// The draws of a run, one block after the other.
 pub struct Blocks<'a> {
     draws: Draws<'a>,
     records: usize,
@@ -24,7 +24,8 @@ pub struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// So many draws from a number of records, at most `most` of them in a block.
+    /// Prepares `all` draws from this number of records, at most `most` of them in a block; `None` stands for a number
+    /// that overflowed.
     pub fn new(draws: Draws<'a>, all: Option<usize>, most: usize, records: usize, seed: &Seed) -> Result<Blocks<'a>> {
         if let Draws::Given(rows) = draws {
             if Some(rows.len()) != all {
@@ -39,7 +40,7 @@ impl<'a> Blocks<'a> {
         Ok(Blocks { draws, records, rng: seed.stream(Stream::Sampling, 0), block })
     }
 
-    /// The next draws, `count` of them, the first of which is the one of this number.
+    /// The next `count` draws, of which the first has the number `first`.
     pub fn next(&mut self, first: usize, count: usize) -> &[usize] {
         let Blocks { draws, records, rng, block } = self;
         block.clear();

@@ -2,21 +2,22 @@
 
 use crate::simd::Slope;
 
-/// A loss of the prediction w.x and a label.
+/// A convex loss of a label and a prediction, the inner product w.x.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// max(0, 1 - label * prediction), labels -1 and 1.
+    /// The hinge loss max(0, 1 - label * prediction), for labels -1 and 1.
     Hinge,
-    /// ln(1 + exp(-label * prediction)), labels -1 and 1.
+    /// The logistic loss ln(1 + exp(-label * prediction)), for labels -1 and 1.
     Logistic,
-    /// (prediction - label)^2 / 2.
+    /// The squared loss (prediction - label)^2 / 2.
     Squared,
-    /// The same up to a difference of the threshold, linear from there on.
+    /// The Huber loss: the squared loss while prediction and label differ by at most the threshold given, linear
+    /// beyond.
     Huber(f64),
 }
 
 impl Loss {
-    /// The loss.
+    /// The loss of a prediction.
     #[inline]
     pub fn value(self, prediction: f64, label: f64) -> f64 {
         let margin = label * prediction;
@@ -29,12 +30,12 @@ impl Loss {
         }
     }
 
-    /// The largest loss of predictions and labels up to these magnitudes.
+    /// The largest loss over predictions and labels of at most these magnitudes.
     pub fn largest(self, prediction: f64, label: f64) -> f64 {
         self.value(-prediction, label)
     }
 
-    /// The steepest slope for predictions and labels up to these magnitudes.
+    /// The largest magnitude of the derivative over predictions and labels of at most these magnitudes.
     pub fn steepest(self, prediction: f64, label: f64) -> f64 {
         match self {
             Loss::Hinge | Loss::Logistic => label,

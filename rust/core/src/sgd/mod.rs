@@ -1,4 +1,33 @@
 //! Stochastic gradient descent for linear models over a ball, with or without noise that protects the records.
+//!
+//! # Examples
+//!
+//! Fifty steps with the hinge loss on toy records. The noise on the sum of 1000 clipped gradients has a standard
+//! deviation of four times their largest norm.
+//!
+//! ```
+//! use hdp_fast_core::noise::{Rational, Seed};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::sgd::{Draws, Loss, Noise, Plan, Records, learn};
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let records = Records::new(&[1.0, -1.0, 1.0], 1, &[1.0, -1.0, 1.0])?;
+//! let plan = Plan {
+//!     loss: Loss::Hinge,
+//!     steps: 50,
+//!     batch_size: 1000,
+//!     radius: 1.0,
+//!     norm_bound: 1.0,
+//!     clip_norm: 1.0,
+//!     l1: 0.0,
+//!     l2: 0.0,
+//!     strong_convexity: 0.0,
+//!     noise: Noise::Exact(Rational::from_integer(4_u32.into())),
+//! };
+//! let model = learn(records, Draws::Uniform, &plan, &Seed::from_os()?, Run::alone(Isa::detect()?))?;
+//! assert!(model[0] > 0.9);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
 mod draws;
 mod losses;

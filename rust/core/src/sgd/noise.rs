@@ -5,27 +5,30 @@ use num_bigint::BigUint;
 use crate::noise::{ContinuousGaussian, DiscreteGaussian, Rational, Rng, Seed, Stream};
 use crate::simd::{Grid, Real};
 
-/// The largest norm K of a rounded gradient. Fine enough that rounding to integers of so many in the Lipschitz constant
-/// costs nothing beside any noise, and coarse enough that sums of 2^32 of them are exact in floats.
+/// The largest norm K of a gradient rounded to integers. The grid is so fine that rounding costs nothing beside any
+/// noise, and so coarse that sums of 2^32 gradients are exact in floats.
 pub const UNITS: u32 = 1 << 20;
 
-/// What is added to a sum of clipped gradients, s standard deviations being s times their largest norm.
+/// What is added to each sum of clipped gradients. A scale of s is a standard deviation of s times the largest norm of
+/// a gradient.
 #[derive(Clone, Debug)]
 pub enum Noise {
-    /// Nothing: no privacy.
+    /// Nothing is added: there is no privacy.
     None,
-    /// Gaussian numbers in floats, named idealized.
+    /// Gaussian numbers in floats, of this scale s. Their guarantee is idealized: it is that of real numbers.
     Idealized(f64),
-    /// Discrete Gaussian numbers of sigma s K on sums of gradients that are rounded to integers of norm at most K.
+    /// Discrete Gaussian numbers of this scale s, hence sigma = s K, on sums of gradients that are rounded to integers
+    /// of norm at most K = [`UNITS`].
     ///
-    /// Every rounded gradient u has |u| <= K, checked in integers, so that replacing a draw moves a sum by |u - u'| <= 2K
-    /// and j draws by 2jK at most. The noisy sum is an integer vector that is (2jK)^2 / (2 (s K)^2) = 2 j^2 / s^2 zCDP, and
-    /// all that follows is made of it and of earlier ones.
+    /// Guarantee: every rounded gradient u has |u| <= K, checked in integers, so that replacing one draw moves a sum by
+    /// |u - u'| <= 2K, and replacing j draws by at most 2jK. For j replaced draws the noisy sum is an integer vector
+    /// that is rho-zCDP with rho = (2jK)^2 / (2 (s K)^2) = 2 j^2 / s^2. Everything that follows is computed from it and
+    /// from earlier ones.
     Exact(Rational),
 }
 
 impl Noise {
-    /// The standard deviation in Lipschitz constants.
+    /// The standard deviation as a multiple of the largest norm of a gradient.
     pub fn scale(&self) -> f64 {
         use num_traits::ToPrimitive;
         match self {
@@ -36,7 +39,7 @@ impl Noise {
     }
 }
 
-/// The law of the noise of a run, with its coins.
+/// The distribution of the noise of a run, with its coins.
 pub struct NoiseSource {
     law: Law,
     rng: Rng,
@@ -49,7 +52,7 @@ enum Law {
 }
 
 impl NoiseSource {
-    /// For so many numbers, where gradients have at most this norm.
+    /// The noise for a run that adds it to this number of sums, where gradients have at most this norm.
     pub fn new(noise: &Noise, clip_norm: f64, numbers: usize, seed: &Seed) -> NoiseSource {
         let law = match noise {
             Noise::None => Law::None,
@@ -75,8 +78,8 @@ impl NoiseSource {
     }
 }
 
-/// The integers that gradients of so many entries and this largest norm are rounded to: coarser by what rounding can add
-/// to the norm, in entries of this precision, so that it stays within K.
+/// The grid to which gradients with this number of entries and this largest norm are rounded. It is coarser by what
+/// rounding, in entries of this precision, can add to the norm, so that the norm stays within K.
 pub fn grid<T: Real>(noise: &Noise, clip_norm: f64, columns: usize) -> Option<Grid> {
     let (most, columns) = (f64::from(UNITS), columns as f64);
     // To integers, and what the norm is off by, a sum of so many squares in lanes of eight.

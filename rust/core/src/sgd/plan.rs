@@ -7,38 +7,40 @@ use crate::error::{Error, Result};
 /// The largest noise of the exact kind; its draws must fit into words.
 const MOST_NOISE: f64 = (1u64 << 29) as f64;
 
-/// Settings out of this range would leave that of floats once they are multiplied and squared; inside it a gradient whose
-/// row has a squared norm that underflows is shorter than any Lipschitz constant, and needs no clipping.
+/// The range of settings. Beyond it, products and squares of settings could leave the range of floats. Inside it, a
+/// gradient whose row has a squared norm that underflows is shorter than any clip norm, and needs no clipping.
 const RANGE: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 const RULE: &str = "it must lie in [1e-30, 1e30]";
 
-/// What a run does, all of it public.
+/// The settings of a run, all of them public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The loss whose mean is minimized.
     pub loss: Loss,
-    /// Steps, at least 1.
+    /// The number of steps, at least 1.
     pub steps: usize,
-    /// Draws in a step, from 1 to 2^32.
+    /// The number of draws in a step, from 1 to 2^32.
     pub batch_size: usize,
-    /// Of the ball around 0 that holds the models.
+    /// The radius of the ball around 0 to which models are projected.
     pub radius: f64,
-    /// Rows are shrunk to this norm.
+    /// The norm to which longer rows are shrunk.
     pub norm_bound: f64,
-    /// Gradients are shrunk to this norm.
+    /// The norm to which longer gradients are shrunk.
     pub clip_norm: f64,
-    /// Weight of the sum of magnitudes, at least 0.
+    /// The weight of the sum of magnitudes of the model, at least 0.
     pub l1: f64,
-    /// Weight of half the sum of squares, at least 0.
+    /// The weight of half the sum of squares of the model, at least 0.
     pub l2: f64,
-    /// Strong convexity of the whole objective, for steps of 1 / (strong_convexity r); 0 for steps of D / (G sqrt r).
+    /// The strong convexity of the whole objective. Where it is above 0, step r has the length 1 / (strong_convexity
+    /// r). Where it is 0, step r has the length D / (G sqrt r), for the diameter D of the ball and the bound G of
+    /// [`Self::noisy_gradient_norm`].
     pub strong_convexity: f64,
-    /// What protects the records.
+    /// The noise that protects the records.
     pub noise: Noise,
 }
 
 impl Plan {
-    /// Refuses what cannot be run.
+    /// Refuses settings that cannot be run.
     pub fn check(&self) -> Result<()> {
         for (name, value) in [("radius", self.radius), ("norm_bound", self.norm_bound), ("clip_norm", self.clip_norm)] {
             if !RANGE.contains(&value) {
@@ -72,7 +74,8 @@ impl Plan {
         if fine { Ok(()) } else { Err(Error::parameter("noise", self.noise.scale(), rule)) }
     }
 
-    /// Bound G on the norm of a noisy mean gradient: G^2 = L^2 + d (s L / b)^2 in the mean.
+    /// A bound G on the norm of a noisy mean gradient of `columns` entries, in quadratic mean: G^2 = L^2 + d (s L /
+    /// b)^2, for the clip norm L, d columns, noise of scale s and b draws in a step.
     pub fn noisy_gradient_norm(&self, columns: usize) -> f64 {
         let deviation = self.noise.scale() / self.batch_size as f64;
         self.clip_norm * (1.0 + columns as f64 * deviation * deviation).sqrt()

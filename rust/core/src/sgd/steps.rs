@@ -20,7 +20,7 @@ const BLOCK_STEPS: usize = 4096;
 /// Rows whose losses a thread computes at a time.
 const CHUNK: usize = 1 << 12;
 
-/// Records, read in place.
+/// Labeled records, read in place.
 #[derive(Clone, Copy)]
 pub struct Records<'a, T> {
     pub(crate) entries: &'a [T],
@@ -29,7 +29,7 @@ pub struct Records<'a, T> {
 }
 
 impl<'a, T: Real> Records<'a, T> {
-    /// `columns` entries a record and its label.
+    /// Records of `columns` entries each, row by row, with one label each. There must be at least one of both.
     pub fn new(entries: &'a [T], columns: usize, labels: &'a [f64]) -> Result<Records<'a, T>> {
         if columns == 0 || labels.is_empty() || labels.len().checked_mul(columns) != Some(entries.len()) {
             let (rows, entries) = (labels.len(), entries.len());
@@ -38,7 +38,7 @@ impl<'a, T: Real> Records<'a, T> {
         Ok(Records { entries, columns, labels })
     }
 
-    /// How many there are.
+    /// The number of records.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -49,13 +49,15 @@ impl<'a, T: Real> Records<'a, T> {
     }
 }
 
-/// The mean of the models before each of the steps of projected stochastic gradient descent from 0.
+/// Runs projected stochastic gradient descent from 0 and returns the mean of the models before each of the steps.
 ///
-/// Rows of single precision are multiplied and rounded in it; a row whose squared norm is no normal number in its
-/// precision counts as zero. Without noise, nothing is private; what a step reveals
-/// with it, `Noise` says.
+/// Rows of single precision are multiplied and rounded in it. A row whose squared norm is no normal number in its
+/// precision counts as zero.
 ///
-/// Cost: a read of `batch` rows in random order a step, and a draw of noise for each column.
+/// Guarantee: without noise there is none. With noise, each step has that of [`Noise`](super::Noise), and
+/// [`accounting`](mod@crate::accounting) adds the steps up.
+///
+/// Cost: a read of `batch_size` rows in random order for each step, and a draw of noise for each column.
 pub fn learn<T: Real>(
     records: Records<'_, T>,
     draws: Draws<'_>,
@@ -184,12 +186,12 @@ fn project(model: &mut [f64], radius: f64) {
     }
 }
 
-/// Every entry nearer to 0 by so much.
+/// Moves every entry towards 0 by `by`, and to 0 where it is nearer.
 fn shrink(model: &mut [f64], by: f64) {
     model.iter_mut().for_each(|w| *w = (w.abs() - by).max(0.0).copysign(*w));
 }
 
-/// The inner product of a model with every row, shrunk to the bound.
+/// The inner product of a model with every row, where rows longer than `norm_bound` are shrunk to it.
 ///
 /// Cost: one pass over the rows.
 pub fn scores<T: Real>(records: Records<'_, T>, norm_bound: f64, model: &[f64], run: Run<'_>) -> Result<Vec<f64>> {
@@ -208,7 +210,7 @@ pub fn scores<T: Real>(records: Records<'_, T>, norm_bound: f64, model: &[f64], 
     Ok(scores)
 }
 
-/// The loss of a model on every record as a share of `largest`, cut at 1.
+/// The loss of a model on every record, divided by `largest` and cut at 1.
 ///
 /// Cost: one pass over the rows.
 pub fn losses<T: Real>(
@@ -221,7 +223,7 @@ pub fn losses<T: Real>(
     of_scores(records, norm_bound, model, run, |score, label| (loss.value(score, label) / largest).min(1.0))
 }
 
-/// The derivative of the loss in the score of every record.
+/// The derivative of the loss in the score, for every record.
 ///
 /// Cost: one pass over the rows.
 pub fn slopes<T: Real>(

@@ -1,9 +1,10 @@
 //! The 64 x 64 bit block that every GF(2) kernel works on.
 
-/// Rows and columns of a [`Block`].
+/// The number of rows, and of columns, of a [`Block`].
 pub const BLOCK: usize = 64;
 
-/// A 64 x 64 bit matrix in eight byte planes: byte `64 j + r` holds columns 8j .. 8j + 8 of row r, column 8j lowest.
+/// A 64 x 64 bit matrix in eight byte planes: byte `64 j + r` holds columns `8 j .. 8 j + 8` of row r, column `8 j` in
+/// the lowest bit.
 ///
 /// The planes make one layout serve every arm: a run of 64 bytes is one AVX-512 register of table indices, a single
 /// byte is an index into a table of 256 sums of rows, and eight neighboring bytes are an 8 x 8 tile.
@@ -15,7 +16,7 @@ pub struct Block(pub [u8; BLOCK * BLOCK / 8]);
 unsafe impl bytemuck::Zeroable for Block {}
 
 impl Block {
-    /// All bits zero.
+    /// The block whose bits are all zero.
     pub const ZERO: Block = Block([0; BLOCK * BLOCK / 8]);
 
     /// The block whose row r is `rows[r]`, column 0 in the lowest bit.
@@ -27,7 +28,7 @@ impl Block {
         block
     }
 
-    /// Replaces eight rows from row `at`, a multiple of eight, on.
+    /// Replaces rows `at .. at + 8`; `at` is a multiple of eight.
     #[inline]
     pub fn set_eight_rows(&mut self, at: usize, rows: [u64; 8]) {
         for (plane, bytes) in self.0.chunks_exact_mut(BLOCK).zip(transpose_bytes(rows)) {

@@ -7,42 +7,42 @@ use super::gradients::folded;
 use super::prefetch::prefetch;
 use super::rows::Real;
 
-/// Running sums of an inner product, so that the processor need not wait for one to add to it.
+/// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;
 
 /// Rows that share a load of the model, and of the sums.
 const TOGETHER: usize = 4;
 
-/// Whatever is worth the longest vectors of the machine.
+/// A computation that gains from the longest vectors of the machine.
 pub trait Work {
-    /// Does it; to be inlined into every arm.
+    /// Does the work. It must be marked `#[inline(always)]`, so that it is compiled for every arm.
     fn work(self);
 }
 
-/// Consecutive rows, and what the memory is asked for while they are used: as much for each row, as long as it lasts.
+/// Consecutive rows, and entries that are fetched from memory while the rows are used, an equal share with each row.
 #[derive(Clone, Copy)]
 pub struct RowBlock<'a, T> {
     /// The entries, row by row.
     pub entries: &'a [T],
-    /// Entries in a row, at least 1.
+    /// The number of entries in a row, at least 1.
     pub columns: usize,
-    /// Entries needed later; half as many as there are here is what the memory can bring meanwhile.
+    /// Entries that will be needed later. The memory can bring half as many as `entries` holds in the meantime.
     pub ahead: &'a [T],
 }
 
 dispatched! {
-    /// Does the work with an arm's vectors.
+    /// Does the work with the vectors of an instruction set.
     vectorized<W: Work>(work: W) = Work::work
 }
 
 dispatched! {
-    /// Writes the inner product of each row with each model, all models of a row side by side.
+    /// Writes the inner product of each row with each model, those of a row side by side.
     block_products<T: Real>(block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) = multiplied
 }
 
 dispatched! {
-    /// Adds to the sum of each model the rows times their factors, which stand as the products do. Where all are integers
-    /// and no sum of magnitudes reaches 2^53 it is exact.
+    /// Adds to the sum of each model the rows times their factors, which are ordered like the products of
+    /// `block_products`. The sums are exact where all numbers are integers and no sum of magnitudes reaches 2^53.
     add_block<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) = summed
 }
 

@@ -4,44 +4,47 @@
 //! plain x86-64 target has no instruction for it: there a count takes about three times as long as with AVX2 and four
 //! times as long as with AVX-512.
 
-/// Widths are multiples of the short lane, above the long one multiples of that.
+/// Widths are multiples of this number of words, and above [`LONG`] multiples of that.
 pub const SHORT: usize = 8;
 
-/// Words of a hypothesis at a time: enough to share the cost of a literal, few enough for the nearest cache.
+/// Words of a hypothesis that are computed at a time: enough to share the cost of a literal, few enough for the nearest
+/// cache.
 pub const LONG: usize = 64;
 
-/// A feature of a block, or its negation.
+/// A feature of a block of records, or its negation.
 #[derive(Clone, Copy, Debug)]
 pub struct Literal {
-    /// The column in the block.
+    /// The index of the feature's column in the block.
     pub column: usize,
-    /// All ones for a negation, else zero.
+    /// All ones for a negation, zero otherwise.
     pub flip: u64,
 }
 
-/// Columns of some records, each of `width` words and one after the other, and the labels of the same records.
+/// A block of records by columns of `width` words each, one after the other, and the labels of the same records.
 #[derive(Clone, Copy)]
 pub struct Records<'a> {
-    /// Words in a column, a multiple of [`SHORT`] or [`LONG`].
+    /// The number of words in a column, a multiple of [`SHORT`] or [`LONG`].
     pub width: usize,
-    /// The columns; the last one has a one for every record and zeros behind them.
+    /// The columns. The last one has a one for every record; behind the last record every column is zero.
     pub columns: &'a [u64],
-    /// One label a record, zeros behind them.
+    /// One bit for each record, its label; behind the last record all bits are zero.
     pub labels: &'a [u64],
 }
 
 dispatched! {
-    /// Adds to `errors[j]` the records whose label differs from `prefix` and column j.
+    /// Adds to `errors[j]` the number of records whose label differs from the conjunction of `prefix`, one bit for each
+    /// record, and column j.
     add_products(records: Records<'_>, prefix: &[u64], errors: &mut [i64]) = products
 }
 
 dispatched! {
-    /// Adds to `errors[i]` the records whose label differs from the conjunction of list i.
+    /// Adds to `errors[i]` the number of records whose label differs from the conjunction of list i.
     add_conjunctions(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) = listed::<false>
 }
 
 dispatched! {
-    /// Adds to `errors[i]` the records whose label differs from the sum of list i over GF(2); flips are ignored.
+    /// Adds to `errors[i]` the number of records whose label differs from the sum of list i over GF(2); flips are
+    /// ignored.
     add_parities(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) = listed::<true>
 }
 

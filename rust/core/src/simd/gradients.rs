@@ -6,74 +6,75 @@
 use super::prefetch::prefetch;
 use super::rows::Real;
 
-/// Running sums of an inner product, so that the processor need not wait for one to add to it.
+/// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;
 
-/// How many rows ahead one is asked for: the memory takes about as long as so many short ones, and so many bytes of long
-/// ones are more than it can have under way at a time.
+/// How many rows ahead of its use a row is fetched: about as many short ones as are used while the memory answers. For
+/// long rows a number of bytes, the most that the memory can have under way at a time.
 const AHEAD: usize = 24;
 const AHEAD_BYTES: usize = 16384;
 
-/// Pages of how many rows are looked up together, for rows of more bytes than this.
+/// For how many rows the pages are looked up together, for rows of more bytes than `LONG`.
 const TOGETHER: usize = 8;
 const LONG: usize = 128;
 
-/// What a loss adds to the gradient.
+/// A loss by its derivative, which is all that a gradient needs.
 pub trait Slope: Copy + Send + Sync {
-    /// The derivative in the prediction.
+    /// The derivative of the loss in the prediction.
     fn slope(self, prediction: f64, label: f64) -> f64;
 }
 
-/// Rows one after the other, each as if it were shrunk to a norm of at most the bound.
+/// Rows of a matrix, each of which counts as if it were shrunk to a norm of at most `bound`.
 #[derive(Clone, Copy)]
 pub struct Rows<'a, T> {
     /// The entries, row by row.
     pub entries: &'a [T],
-    /// Entries in a row, at least 1.
+    /// The number of entries in a row, at least 1.
     pub columns: usize,
-    /// The largest norm, above 0.
+    /// The largest norm of a row, above 0.
     pub bound: f64,
 }
 
-/// Rows with labels, and what is made of them.
+/// Rows with labels, a loss, and the norm to which gradients are clipped.
 #[derive(Clone, Copy)]
 pub struct Examples<'a, T, L> {
     /// The rows.
     pub rows: Rows<'a, T>,
-    /// One a row.
+    /// One label for each row.
     pub labels: &'a [f64],
-    /// The loss of a prediction, the inner product of the row with w.
+    /// The loss of a prediction, which is the inner product of the row with w.
     pub loss: L,
     /// The largest norm of a gradient, above 0; longer ones are shrunk to it.
     pub most: f64,
 }
 
-/// The integers that gradients are rounded to.
+/// The grid of integers to which gradients are rounded.
 #[derive(Clone, Copy)]
 pub struct Grid {
-    /// Integers for each unit of the gradient.
+    /// The number of grid steps in a unit of the gradient.
     pub scale: f64,
-    /// The largest norm of a rounded gradient, an integer of at most 2^26.
+    /// The largest norm of a rounded gradient, in grid steps: an integer of at most 2^26.
     pub most: f64,
 }
 
 dispatched! {
-    /// Adds to `sum` the clipped gradient of each of the first `count` rows; those after them come next.
+    /// Adds to `sum` the clipped gradient of each of the first `count` rows of `rows`. The rows behind them will be
+    /// needed next and are fetched meanwhile.
     add_gradients<T: Real, L: Slope>(
         examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
     ) = gradients
 }
 
 dispatched! {
-    /// The same with every clipped gradient rounded to integers, whose norm never exceeds that of the grid. Sums below
-    /// 2^53 are exact.
+    /// The same with every clipped gradient rounded to integers, whose norm never exceeds that of the grid. Sums whose
+    /// magnitudes stay below 2^53 are exact.
     add_quantized<T: Real, L: Slope>(
         examples: Examples<'_, T, L>, grid: Grid, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
     ) = quantized
 }
 
 dispatched! {
-    /// Writes the inner product of w with each shrunk row, from the given one on.
+    /// Writes the inner product of w with each shrunk row, from row `first` on.
     clipped_scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) = scores
 }
 
@@ -83,9 +84,9 @@ impl<T: Real> Rows<'_, T> {
         &self.entries[row * self.columns..][..self.columns]
     }
 
-    /// Of a row's inner products with w and itself: its shrunk inner product with w, what shrinks it, and its norm; NaN
-    /// where squares underflow, and what shrinks it is 0 where they overflow, so that the norm of what is left of a row is
-    /// known to the precision of its entries.
+    /// Returns, from a row's inner products with w and with itself: the shrunk row's inner product with w, the factor
+    /// that shrinks the row, and the row's norm. The norm is NaN where squares underflow, and the factor is 0 where
+    /// they overflow, so that the norm of what is left of a row is known to the precision of its entries.
     #[inline(always)]
     fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
         let norm = squared.sqrt();
@@ -220,7 +221,7 @@ pub(super) fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
     (folded(inner).get(), folded(squared).get())
 }
 
-/// The sum of squares.
+/// The sum of squares of the values.
 pub fn squared_norm(values: &[f64]) -> f64 {
     products(values, values).1
 }

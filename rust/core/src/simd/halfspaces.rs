@@ -4,27 +4,27 @@
 //! operations on that record alone, so that every arm, block and thread finds the same. A fused multiplication and
 //! addition would round otherwise and is not used.
 
-/// Records whose scores are made at a time.
+/// The number of records whose scores are computed at a time.
 pub const LANES: usize = 16;
 
 /// Halfspaces that share a load of the records: their scores just fit the registers of AVX2.
 const TOGETHER: usize = 2;
 
-/// Some records and their labels, 0 or 1.
+/// A block of records and their labels, 0 or 1.
 #[derive(Clone, Copy)]
 pub struct Group<'a> {
-    /// Numbers of a record, at least 1.
+    /// The number of features of a record, at least 1.
     pub features: usize,
-    /// [`LANES`] records after the other, each such by columns.
+    /// Groups of [`LANES`] records, one group after the other, each stored by columns.
     pub lanes: &'a [f64],
-    /// Records that fill no lanes, by rows.
+    /// The records that are left over, fewer than [`LANES`], stored by rows.
     pub rest: &'a [f64],
-    /// Labels of the former, then of the latter.
+    /// The labels of the records in `lanes`, then of those in `rest`.
     pub labels: &'a [u64],
 }
 
 dispatched! {
-    /// Adds to `errors[i]` the records that halfspace i gets wrong: row i of the weights, and bias i.
+    /// Adds to `errors[i]` the number of records that halfspace i gets wrong: row i of the weights, with bias i.
     add_halfspaces(group: Group<'_>, weights: &[f64], biases: &[f64], errors: &mut [i64]) = halfspaces
 }
 

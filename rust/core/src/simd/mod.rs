@@ -1,7 +1,25 @@
-//! Instruction-set arms of the kernels; the only folder that may hold `unsafe`.
+//! The kernels, each for several instruction sets. This is the only folder that may hold `unsafe`.
 //!
-//! `portable` is the definition of every kernel. An arm is chosen once per operation from an [`Isa`] and must agree
-//! with the portable body bit for bit on every input.
+//! The portable body defines every kernel. Its variant for another instruction set, an arm, agrees with it bit for bit
+//! on every input. An [`Isa`] is chosen once for each operation.
+//!
+//! # Examples
+//!
+//! A product of two bit matrices of 64 x 64 entries: reversing the order of the rows twice leaves them as they were.
+//!
+//! ```
+//! use hdp_fast_core::simd::{Block, Isa, Tiles};
+//!
+//! let reversal = Block::from_rows(&std::array::from_fn(|row| 1 << (63 - row)));
+//! let identity = Block::from_rows(&std::array::from_fn(|row| 1 << row));
+//! for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+//!     let mut tiles = Tiles::new(isa);
+//!     tiles.load(&[reversal]);
+//!     let mut product = [Block::ZERO];
+//!     tiles.add_product(&mut product, &[&[reversal]]);
+//!     assert_eq!(product, [identity]);
+//! }
+//! ```
 
 #[macro_use]
 mod dispatch;
@@ -33,16 +51,16 @@ pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
 
-/// Queries whose votes are counted together, label by label.
+/// The number of queries whose votes are counted together, label by label.
 pub const LANE: usize = 64;
 
-/// Rows of votes that a count in half a byte has room for.
+/// The number of rows of votes for which a count in half a byte has room.
 const GROUP: usize = 15;
 
-/// An instruction set that a kernel can be run on.
+/// An instruction set for which there are kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// Plain Rust, any machine.
+    /// Plain Rust, for any machine.
     Portable,
     /// x86-64 with AVX2: products from nibble tables held in registers.
     Avx2,
@@ -54,7 +72,7 @@ impl Isa {
     /// Every instruction set that this build knows, slowest first.
     pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Gfni];
 
-    /// Whether this machine can run the arm.
+    /// Whether this machine has the instruction set, and this build the kernels for it.
     pub fn available(self) -> bool {
         match self {
             Isa::Portable => true,
@@ -63,8 +81,8 @@ impl Isa {
         }
     }
 
-    /// The fastest available arm, unless the environment variable `HDP_FAST_ISA` names another one; portable if that
-    /// is not available.
+    /// The fastest available instruction set, unless the environment variable `HDP_FAST_ISA` names another one; the
+    /// portable one if the named one is not available.
     pub fn detect() -> Result<Isa> {
         let named = std::env::var("HDP_FAST_ISA").unwrap_or_default();
         if !named.is_empty() && Isa::ALL.iter().all(|isa| isa.name() != named) {
@@ -106,7 +124,7 @@ fn gfni_available() -> bool {
     false
 }
 
-/// The right factor of a product of bit matrices, stored the way one arm wants to read it.
+/// The right factor of a product of bit matrices, stored in the layout that one arm reads fastest.
 pub struct Tiles(Stored);
 
 enum Stored {
@@ -118,7 +136,7 @@ enum Stored {
 }
 
 impl Tiles {
-    /// Room for a product on the given arm; an arm that this machine lacks becomes the portable one.
+    /// Prepares products with the kernels of `isa`, or with the portable ones where this machine lacks them.
     pub fn new(isa: Isa) -> Tiles {
         let isa = if isa.available() { isa } else { Isa::Portable };
         Tiles(match isa {
@@ -133,7 +151,7 @@ impl Tiles {
         })
     }
 
-    /// Stores the right factor B: `blocks[s]` holds its rows 64 s .. 64 s + 64, for 64 columns.
+    /// Stores the right factor B, of 64 columns: `blocks[s]` holds its rows `64 s .. 64 s + 64`.
     pub fn load(&mut self, blocks: &[Block]) {
         match &mut self.0 {
             Stored::Portable(tiles) => tiles.load(blocks),
@@ -146,9 +164,9 @@ impl Tiles {
 
     /// Adds the product A B to C over GF(2), in place.
     ///
-    /// `c[i]` holds rows 64 i .. 64 i + 64 of C; `a[s][i]` holds the same rows of A in columns 64 s .. 64 s + 64.
-    /// Every `a[s]` has as many blocks as `c`, and there are as many of them as blocks were loaded.
-    /// Cost: `c.len() * a.len()` products of 64 x 64 bits.
+    /// `c[i]` holds rows `64 i .. 64 i + 64` of C; `a[s][i]` holds the same rows of A in columns `64 s .. 64 s + 64`.
+    /// Every `a[s]` has as many blocks as `c`, and `a` has as many entries as blocks were loaded. Cost: `c.len() *
+    /// a.len()` products of 64 x 64 bits.
     pub fn add_product(&self, c: &mut [Block], a: &[&[Block]]) {
         match &self.0 {
             Stored::Portable(tiles) => portable::add_product(c, a, tiles),

@@ -2,8 +2,8 @@
 
 /// Asks the memory for entries that will be read soon.
 ///
-/// Into the second cache, which can wait for more lines at a time than the first one: long rows in random order come up to
-/// a third faster, and short ones no slower.
+/// They are brought into the second cache, which can wait for more lines at a time than the first one: long rows in
+/// random order arrive up to a third faster, and short ones no slower.
 #[inline(always)]
 pub fn prefetch<T>(entries: &[T]) {
     // Where the entries are not aligned to lines, the last one lies in a line of its own.

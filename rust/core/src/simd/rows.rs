@@ -13,21 +13,22 @@ use crate::memory::reserve;
 /// Running sums of an inner product, so that the processor need not wait for one to add to it.
 const LANES: usize = 32;
 
-/// A floating-point type of entries.
+/// A floating-point type of entries: `f32` or `f64`.
 pub trait Real:
     Copy + Default + Zeroable + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
 {
-    /// Adding it to a number below a third of it and subtracting it again leaves the nearest integer.
+    /// Adding this to a number below a third of it, and subtracting it again, leaves the nearest integer.
     const ROUNDER: Self;
-    /// The least number whose relative error is that of rounding.
+    /// The least positive number whose relative error is that of rounding.
     const LEAST: f64;
-    /// The relative error of rounding, doubled.
+    /// Twice the relative error of rounding.
     const EPSILON: f64;
-    /// The nearest value of this type.
+    /// The value of this type that is nearest to a double.
     fn of(value: f64) -> Self;
-    /// The nearest values of this type: these ones if they are of it, else in the room given.
+    /// The values of this type that are nearest to some doubles: the doubles themselves if this type is theirs,
+    /// otherwise rounded copies, which are written to `room`.
     fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<Self>) -> Result<&'a [Self]>;
-    /// The value.
+    /// The value as a double.
     fn get(self) -> f64;
 }
 
@@ -59,14 +60,14 @@ fn rounded<'a>(values: &[f64], room: &'a mut Vec<f32>) -> Result<&'a [f32]> {
     Ok(room)
 }
 
-/// Rows one after the other, each as if it ended in one more entry, the same for all.
+/// Rows of a matrix, each of which counts as if it ended in one more entry, the same for all rows.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a, T> {
     /// The entries, row by row.
     pub entries: &'a [T],
-    /// Entries in a row.
+    /// The number of entries in a row, without the additional one.
     pub columns: usize,
-    /// The additional one.
+    /// The additional entry.
     pub constant: T,
 }
 
@@ -89,7 +90,8 @@ impl<T: Real> Matrix<'_, T> {
 }
 
 dispatched! {
-    /// Writes the inner product of each row with w, which has an entry for each column and one more.
+    /// Writes the inner product of each row with w, which has one entry for each column and one for the additional
+    /// entry.
     inner_products<T: Real>(matrix: Matrix<'_, T>, rows: &[usize], w: &[T], out: &mut [f64]) = products
 }
 

@@ -6,15 +6,17 @@
 use super::x86_votes;
 use super::{GROUP, Isa, LANE};
 
-/// Rows of votes that a count in a byte has room for.
+/// The number of rows of votes for which a count in a byte has room.
 pub const VOTES: usize = 255;
 
 /// Rows that the portable body compares at a time; a loop over more of them would not be unrolled.
 const FEW: usize = 5;
 
-/// Adds to `tile[lane * labels + label - 1][i]` the rows that say `label`, of 1 to `labels`, to query `LANE * lane + i`.
+/// Counts votes: adds to `tile[lane * labels + label - 1][i]` the number of rows that vote for `label`, from 1 to
+/// `labels`, on query `LANE * lane + i`.
 ///
-/// At most [`VOTES`] rows, all of one length, 255 labels and a tile for as many queries; counts are 0 at first.
+/// There may be at most [`VOTES`] rows, all of the same length, and 255 labels. `tile` has room for as many queries as
+/// a row has votes, and holds zeros before the call.
 pub fn add_votes(isa: Isa, rows: &[&[u8]], labels: usize, tile: &mut [[u8; LANE]]) {
     if tile.is_empty() {
         // Label 0 alone is counted by nobody.

@@ -14,12 +14,12 @@ const COUNTS: usize = 1 << 19;
 /// Members whose votes a count in two bytes has room for.
 const MEMBERS: usize = VOTES * 257;
 
-/// Adds up votes: row i of `votes` is what member i says to each of the `queries`; row j of `counts` becomes the votes for
-/// each label on query j.
+/// Counts votes: row i of `votes` holds the labels that member i gives to the `queries` queries, and row j of `counts`
+/// receives the number of votes for each label on query j.
 ///
-/// A vote that is no label counts as one for label 0: an error would tell what a member says.
+/// A vote that is no label counts as one for label 0: an error would reveal what a member votes.
 ///
-/// Cost: one pass over the votes for up to ten labels, and about as long again for each ten more.
+/// Cost: one pass over the votes for up to ten labels, and about as long again for every ten more.
 pub fn count_votes(votes: &[u8], queries: usize, labels: usize, counts: &mut [u32], run: Run<'_>) -> Result<()> {
     if queries == 0 || labels == 0 {
         return Ok(());

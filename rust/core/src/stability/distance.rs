@@ -6,21 +6,23 @@ use crate::run::Run;
 /// Histograms that a thread takes at a time.
 const CHUNK: usize = 1 << 14;
 
-/// The outcome of a plurality vote, ties to the smallest label.
+/// The outcome of a plurality vote, where the smallest label wins a tie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plurality {
     /// The label with the most votes.
     pub winner: u32,
-    /// The distance to instability, `u32::MAX` where there is no other label.
+    /// The distance to instability, which is how many votes must be replaced before one more could change the winner;
+    /// `u32::MAX` where there is only one label.
     pub distance: u32,
 }
 
-/// The stand of a histogram with one count for each label.
+/// The winner of a histogram with one count for each label, and its distance to instability.
 ///
-/// The distance is the minimum over all r != t of floor((ct(t) - ct(r) - 1 + [t < r]) / 2), t being the winner. It changes
-/// by at most one when one vote is replaced, and is 0 on both sides if the winner changes. The smallest of the labels
-/// with the most votes among the others attains the minimum: a smaller count is at most equal to it even with the
-/// advantage of a smaller label. Source: Bassily, Thakkar and Thakurta 2018, Definition 3.1, computed exactly.
+/// The distance is the minimum over all r != t of floor((ct(t) - ct(r) - 1 + `[t < r]`) / 2), where t is the winner, ct
+/// counts votes, and the bracket is 1 where t < r and 0 otherwise. It changes by at most one when one vote is replaced,
+/// and is 0 on both sides if the winner changes. The smallest of the labels with the most votes among the others
+/// attains the minimum: a smaller count is at most equal to it even with the advantage of a smaller label. Source:
+/// Bassily, Thakkar and Thakurta 2018, Definition 3.1, computed exactly.
 #[inline]
 pub fn plurality(counts: &[u32]) -> Plurality {
     // The order of these words is that of the plurality: more votes, then a smaller label.
@@ -38,7 +40,7 @@ pub fn plurality(counts: &[u32]) -> Plurality {
     Plurality { winner, distance: margin / 2 }
 }
 
-/// The stands of histograms that follow one another, `labels` counts each.
+/// The result of [`plurality`] for each of many histograms, of `labels` counts each, one after the other.
 ///
 /// Cost: one pass over the counts.
 pub fn pluralities(counts: &[u32], labels: usize, out: &mut [Plurality], run: Run<'_>) -> Result<()> {

@@ -8,14 +8,16 @@ use crate::run::Run;
 /// Queries that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// The stands of each query's two histograms of scores: row i of `scores` is what member i gives to each query. Of `bins`
-/// bins the first histogram has all, the second those shifted by half a width that lie within [0, 1], one fewer.
+/// The result of [`plurality`] for two histograms of the scores on each query, where row i of `scores` holds the score
+/// from member i for every query. The first histogram has `bins` bins of equal width over [0, 1]. The second has those
+/// bins shifted by half a width that lie within [0, 1], one fewer.
 ///
-/// A score on either margin lies in no bin of the second histogram: its vote is for a label that cannot win. The distance
-/// over the others is as exact and as sensitive as ever, since replacing a vote still moves it from one count to another
-/// one at most. What is no number in [0, 1] falls into the nearest bin, NaN into the first: an error would tell.
+/// A score within half a width of 0 or of 1 lies in no bin of the second histogram: its vote is for a label that cannot
+/// win. The distance over the others is as exact and as sensitive as ever, since replacing a vote still moves at most
+/// one vote from one count to another. A score that is no number in [0, 1] falls into the nearest bin, NaN into the
+/// first: an error would reveal it.
 ///
-/// Cost: some nanoseconds a score.
+/// Cost: some nanoseconds for each score.
 pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Plurality; 2]], run: Run<'_>) -> Result<()> {
     let queries = out.len();
     if queries == 0 {

@@ -1,4 +1,5 @@
-//! The sparse vector technique with integer noise: which queries lie above a threshold, up to so many that do not.
+//! The sparse vector technique with integer noise: it tells which queries lie above a threshold, until a number of them
+//! do not.
 
 use super::respond::Remaining;
 use crate::error::{Error, Result};
@@ -17,12 +18,15 @@ struct State {
     noisy: Option<i64>,
 }
 
-/// Integer queries compared with a noisy threshold, each with noise of its own.
+/// Compares integer queries with a noisy threshold, each with noise of its own. A query that is not above it is a
+/// bottom.
 ///
-/// With noise of scale s on the threshold and 2 s on a query, both discrete Laplace, what is answered up to and including
-/// a bottom is pure 2 / s-DP for queries of sensitivity one; then the threshold's noise is drawn anew. So T bottoms compose
-/// T such releases. Source: Dwork and Roth 2014, Section 3.6; Bassily, Thakkar and Thakurta 2018, Algorithm 1, with
-/// integers for reals and exactly T bottoms, not T + 1.
+/// Guarantee: the noise is discrete Laplace, of scale s on the threshold and 2 s on a query. For queries of sensitivity
+/// one, the answers up to and including a bottom are pure (2 / s)-DP; then the threshold's noise is drawn anew. So T
+/// bottoms compose T such releases.
+///
+/// Source: Dwork and Roth 2014, Section 3.6; Bassily, Thakkar and Thakurta 2018, Algorithm 1, with integers in place of
+/// reals and exactly T bottoms, not T + 1.
 pub struct AboveThreshold {
     threshold: i64,
     scale: Rational,
@@ -30,7 +34,7 @@ pub struct AboveThreshold {
 }
 
 impl AboveThreshold {
-    /// A comparison with a threshold that ends as `left` says; the scale is positive.
+    /// A session with this threshold and this positive scale s, which ends when `left` is used up.
     pub fn new(threshold: i64, scale: Rational, left: Remaining) -> Result<AboveThreshold> {
         if *scale.numer() == 0u32.into() {
             return Err(Error::parameter("scale", scale, "it must be positive"));
@@ -38,14 +42,14 @@ impl AboveThreshold {
         Ok(AboveThreshold { threshold, scale, state: State { left, noisy: None } })
     }
 
-    /// What may still be asked.
+    /// The numbers of bottoms and of queries that are left.
     pub fn left(&self) -> Remaining {
         self.state.left
     }
 
-    /// For each query 1 if it is found above the threshold, else 0, as many as come until the end.
+    /// Answers queries in their order until the session ends: 1 for a query found above the threshold, else 0.
     ///
-    /// Cost: two to six words of the stream a query, on one thread, since each depends on those before it.
+    /// Cost: two to six words of the stream for each query, on one thread, since each depends on those before it.
     pub fn answer(&mut self, values: &[i64], seed: &Seed, run: Run<'_>) -> Result<Vec<u8>> {
         let mut answers = room(Some(values.len()))?;
         let of_threshold = DiscreteLaplace::new(&self.scale, 1);

@@ -148,7 +148,8 @@ fn logit(p: f64) -> f64 {
     p.ln() - (-p).ln_1p()
 }
 
-/// The point in [low, high] with the least value of a function with a single valley, after so many evaluations.
+/// The point in [low, high] with the least value of a function with a single valley, found with this number of
+/// evaluations, and the value.
 pub fn lowest(mut low: f64, mut high: f64, evaluations: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));

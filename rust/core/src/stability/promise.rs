@@ -1,29 +1,30 @@
-//! What a table is to promise.
+//! The guarantee and the accuracy that a table promises.
 
 use crate::error::{Error, Result};
 use crate::params::{Epsilon, fraction};
 
-/// What the probabilities of a table are those of.
+/// Which answer a table gives the probabilities of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
-    /// Of the answer "bottom", of which there may be so many; certain at level 0.
+    /// The answer "bottom", which may be given as often as the number says, and which is certain at level 0.
     Hazard(u64),
-    /// Of the label with fewer votes, one of two; 1/2 at level 0.
+    /// The label with fewer votes, of two labels; its probability at level 0 is 1/2.
     Vote,
 }
 
-/// What a table is to promise.
+/// What a table promises: privacy for all answers together, and a probability of failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
-    /// What the table's probabilities are those of.
+    /// Which answer the table gives the probabilities of.
     pub kind: TableKind,
-    /// How many queries may be asked.
+    /// The number of queries that may be asked.
     pub queries: u64,
-    /// Privacy of all answers together.
+    /// The epsilon of all answers together, from 0.001 to 1000.
     pub epsilon: Epsilon,
-    /// Privacy of all answers together.
+    /// The delta of all answers together.
     pub delta: f64,
-    /// The last level's probability is at most half of it, shared among the queries; the other half is for the votes.
+    /// The probability of failure. One half of it, divided by the number of queries, bounds the probability at the last
+    /// level; the other half is left for the votes themselves.
     pub beta: f64,
 }
 
@@ -31,7 +32,8 @@ pub struct Promise {
 const MOST: u64 = 1 << 40;
 
 impl Promise {
-    /// A promise within its domain.
+    /// A promise, if its numbers lie in their ranges: queries and bottoms from 1 to 2^40, epsilon from 0.001 to 1000,
+    /// delta and beta strictly between 0 and 1.
     pub fn new(kind: TableKind, queries: u64, epsilon: Epsilon, delta: f64, beta: f64) -> Result<Promise> {
         let rule = format!("it must be an integer from 1 to {MOST}");
         let counted = |name: &str, value: u64| {
@@ -48,7 +50,7 @@ impl Promise {
         Ok(Promise { kind, queries, epsilon, delta, beta })
     }
 
-    /// The largest probability that the last level may have.
+    /// The largest probability that the last level of a table may have.
     pub fn target(&self) -> f64 {
         let share = self.beta / 2.0 / self.queries as f64;
         // The last level of votes lies below the first, where both labels are equally likely.

@@ -12,10 +12,10 @@ use crate::run::Run;
 /// Queries whose coins come from one stream; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
-/// Queries answered before anybody looks whether the last bottom is among them.
+/// Queries that are answered before the number of bottoms among them is counted.
 const BLOCK: usize = CHUNK << 8;
 
-/// Queries among which it is rare that a byte decides nothing.
+/// A number of queries so small that among them a byte rarely leaves one undecided.
 const FEW: usize = 16;
 
 /// The answer that is no label.
@@ -28,15 +28,15 @@ fn coin(word: u64, byte: u8, rng: &mut Rng) -> bool {
     if byte == first { rng.next_u64() >> 8 < word & (u64::MAX >> 8) } else { byte < first }
 }
 
-/// The answer to one query: bottom for certain at distance 0, else with the probability of its level.
+/// The answer to one query: always bottom at distance 0, otherwise with the probability of its level.
 #[inline]
 fn hazard(words: &[u64], plurality: Plurality, byte: u8, rng: &mut Rng) -> i64 {
     let level = (plurality.distance as usize).min(words.len());
     if level == 0 || coin(words[level - 1], byte, rng) { i64::from(BOTTOM) } else { i64::from(plurality.winner) }
 }
 
-/// Answers to as many queries as may be asked until so many of them are `bottom`: `answer(start, out, bytes, rng)` gives
-/// those to the queries from `start` on.
+/// Answers queries until `bottoms` of the answers are `bottom` or all queries are answered: `answer(start, out, bytes,
+/// rng)` answers those from number `start` on.
 fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     queries: usize,
     bottoms: Option<u64>,
@@ -68,10 +68,10 @@ fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     Ok(out)
 }
 
-/// Answers to histograms of `labels` counts each by a table of hazards: the winner or -1, at most `bottoms` of them, the
-/// last of which ends the answers.
+/// Answers queries by a table of hazards, given a histogram of `labels` counts for each query. An answer is the winning
+/// label, or -1 for bottom. The last of `bottoms` bottoms ends the answers.
 ///
-/// Cost: one pass over the counts, and a byte of the stream a query, rarely more.
+/// Cost: one pass over the counts, and one byte of the stream for each query, rarely more.
 pub fn respond_to_counts(
     words: &[u64],
     counts: &[u32],
@@ -171,10 +171,12 @@ impl Coins {
     }
 }
 
-/// Answers to queries with two labels, given how many of the members vote for label 1: by a table of hazards -1, 0 or 1, at
-/// most `bottoms` of them -1, the last of which ends the answers; by a table of votes 0 or 1 to all.
+/// Answers queries with two labels, given how many of the members vote for label 1.
 ///
-/// Cost: O(members), and a few nanoseconds a query, with a byte of the stream and rarely more.
+/// A table of hazards answers -1 for bottom, 0 or 1, and the last of `bottoms` bottoms ends the answers. A table of
+/// votes answers every query with 0 or 1.
+///
+/// Cost: O(members), and a few nanoseconds for each query, with one byte of the stream and rarely more.
 pub fn respond_to_ones(
     kind: TableKind,
     words: &[u64],
@@ -196,26 +198,27 @@ pub fn respond_to_ones(
     })
 }
 
-/// What a session may still do.
+/// What is left of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remaining {
-    /// Answers that are bottom.
+    /// The number of answers that may still be bottom.
     pub bottoms: u64,
-    /// Queries, bottom or not.
+    /// The number of queries that may still be asked, whatever their answers.
     pub queries: u64,
 }
 
 impl Remaining {
-    /// Whether no query may be answered any more.
+    /// Whether the session is over: no query may be answered any more.
     pub fn over(&self) -> bool {
         self.bottoms == 0 || self.queries == 0
     }
 }
 
-/// Answers to pairs of queries by a table of hazards, the second asked only after a bottom on the first and while anything
-/// is left: twice the winner of the first, one more than twice that of the second, or -1.
+/// Answers pairs of queries by a table of hazards and takes what they use from `left`. The second query of a pair is
+/// asked only after a bottom on the first and while something is left. The answer to a pair is twice the winner of the
+/// first query, or one more than twice the winner of the second, or -1 for bottom.
 ///
-/// Cost: some ten nanoseconds a pair, on one thread, since each depends on what the others have left.
+/// Cost: some ten nanoseconds for each pair, on one thread, since each depends on what the others have left.
 pub fn respond_twice(
     words: &[u64],
     pairs: &[[Plurality; 2]],

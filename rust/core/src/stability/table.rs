@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::run::Run;
 
 impl Promise {
-    /// The probabilities of the levels from 1 on in units of 2^-64, with as few levels as the search finds.
+    /// Searches a table that keeps the promise with few levels. Returns the probabilities of the levels from 1 on, in
+    /// units of 2^-64.
     ///
     /// They are rounded up, so that no bottom becomes rarer than designed, and verified after that: the guarantee rests
     /// on [`Promise::verify`] alone.
@@ -27,8 +28,9 @@ impl Promise {
         Err(Error::parameter("epsilon", self.epsilon.get(), rule))
     }
 
-    /// The epsilon at delta that a table of probabilities in units of 2^-64 certainly has, over all orders; an error
-    /// unless it is at most the promised one and the last probability at most the target.
+    /// Proves the promise for a table of probabilities in units of 2^-64. Returns the least epsilon at the promised
+    /// delta that some Renyi order proves, rounded up, and refuses the table if that exceeds the promised one or if the
+    /// last probability exceeds the target.
     pub fn verify(&self, words: &[u64], run: Run<'_>) -> Result<f64> {
         let falling = words.windows(2).all(|pair| pair[0] >= pair[1]);
         let last = words.last().copied().filter(|&word| word > 0 && falling);

@@ -11,7 +11,7 @@ use crate::run::Run;
 /// Weights that a thread looks at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Integer weights have at most so many binary digits; fewer where the sum would not fit into a word.
+/// The largest number of binary digits of integer weights; they have fewer where the sum would not fit into a word.
 const MOST_DIGITS: u32 = 52;
 
 /// The share of kappa that the public window of sums costs: kappa_eff = kappa (1 - 2^-12). Wide enough that n weights
@@ -24,16 +24,17 @@ const DEEPEST: i64 = 1 << 61;
 /// Weights in a sample that says where to start.
 const SAMPLE: usize = 1 << 14;
 
-/// Loss vectors for all records, one after the other.
+/// One or several loss vectors, each with a loss for every record, one vector after the other.
 #[derive(Clone, Copy)]
 pub enum Losses<'a> {
-    /// Numbers in [0, 1].
+    /// Losses that are numbers in [0, 1].
     Floats(&'a [f64]),
-    /// 0 or 1.
+    /// Losses that are 0 or 1.
     Bits(&'a [u8]),
 }
 
-/// The weights of n records, as logarithms to base 2 in units of 2^-48: updates are exact sums.
+/// The weights of n records, kept as logarithms to base 2 in units of 2^-48, so that updates are exact sums. Draws are
+/// from their projection onto kappa-dense weights.
 pub struct DenseWeights {
     logs: Vec<i64>,
     kappa: f64,
@@ -47,7 +48,8 @@ pub struct DenseWeights {
 }
 
 impl DenseWeights {
-    /// Equal weights of n records. `kappa` in (0, 1], with kappa n at least 1 and kappa n^2 at most 2^49; `eta` in (0, 4].
+    /// Equal weights of `n` records. `kappa` must lie in (0, 1], with kappa n at least 1 and kappa n^2 at most 2^49,
+    /// and the step size `eta` in (0, 4].
     pub fn new(n: usize, kappa: f64, eta: f64) -> Result<DenseWeights> {
         if !(kappa > 0.0 && kappa <= 1.0) {
             return Err(Error::parameter("kappa", kappa, "it must lie in (0, 1]"));
@@ -69,7 +71,7 @@ impl DenseWeights {
         Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, updates: 0, digits })
     }
 
-    /// Weights that start where these have got to, for another density and step size.
+    /// A copy of the weights as they are now, to be continued with another density and step size.
     pub fn continued(&self, kappa: f64, eta: f64) -> Result<DenseWeights> {
         let mut made = DenseWeights::new(self.n(), kappa, eta)?;
         made.logs.copy_from_slice(&self.logs);
@@ -77,30 +79,31 @@ impl DenseWeights {
         Ok(made)
     }
 
-    /// Number of records.
+    /// The number of records.
     pub fn n(&self) -> usize {
         self.logs.len()
     }
 
-    /// Loss vectors taken in so far.
+    /// The number of loss vectors of all updates so far, without those before [`Self::continued`].
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// How many more loss vectors there is room for.
+    /// The number of loss vectors that further updates may hold in all.
     pub fn room(&self) -> u64 {
         ((DEEPEST - 1 - self.depth) / self.step) as u64
     }
 
-    /// The largest probability of any record in a draw: public, and the same for all data.
+    /// The largest probability that any record has in a draw. It is public, since it is the same for all data.
     pub fn rate(&self) -> f64 {
         (1.0 / (self.kappa * (1.0 - WINDOW) * self.n() as f64) * (1.0 + 4.0 * f64::EPSILON)).min(1.0)
     }
 
-    /// Multiplies each weight by exp(-eta (1 - loss)), for one or several vectors of n losses.
+    /// Multiplies each weight by exp(-eta (1 - loss)), for each of one or several vectors of n losses.
     ///
-    /// All losses are looked at before any weight changes. Should another thread change them meanwhile, those out of range
-    /// count as the nearest ones in it: whatever happens, no logarithm loses more than a step for each vector.
+    /// All losses are checked before any weight changes. Should another thread change them meanwhile, a loss outside
+    /// \[0, 1\] counts as the nearest one inside: whatever happens, no logarithm loses more than one step for each
+    /// vector.
     ///
     /// Cost: one pass over losses and weights, and one more over the losses.
     pub fn update(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
@@ -144,11 +147,12 @@ impl DenseWeights {
         );
     }
 
-    /// The law of one draw: integer weights whose sum lies in a public window, whatever the data.
+    /// The distribution of one draw: integer weights whose sum lies in a public window, whatever the data.
     ///
-    /// Record i has weight floor(2^b min(c w_i, 1)). For a larger c no weight is smaller. So between neighbors, the one
-    /// with the larger c has no smaller weights but for the record that differs, and as both sums lie between K_lo and
-    /// K_hi, the two laws share all but (K_hi - K_lo + 2^b) / K_hi of their mass: at most [`Self::rate`].
+    /// Record i has weight floor(2^b min(c w_i, 1)), which never falls as c grows. So between neighbors, the data set
+    /// with the larger c has no smaller weights except for the record that differs. Both sums lie between K_lo and
+    /// K_hi, so that the two distributions differ in at most (K_hi - K_lo + 2^b) / K_hi of their mass, which is at most
+    /// [`Self::rate`].
     ///
     /// Cost: a handful of passes.
     pub fn law(&self, run: Run<'_>) -> Result<Weighted> {
@@ -157,7 +161,7 @@ impl DenseWeights {
 
     /// The probability of every record in the next draw: private, like the weights themselves.
     ///
-    /// Cost: as law.
+    /// Cost: as [`Self::law`].
     pub fn probabilities(&self, run: Run<'_>) -> Result<Vec<f64>> {
         let weights = self.integers(run)?;
         let sum = weights.iter().sum::<u64>() as f64;
@@ -200,7 +204,7 @@ fn top(logs: &[i64]) -> i64 {
 }
 
 impl Losses<'_> {
-    /// Refuses losses out of range; there are so many.
+    /// Refuses losses outside their range; `length` is their number.
     fn check(self, length: usize, run: Run<'_>) -> Result<()> {
         let mut chunks = collected(repeat_n((), length.div_ceil(CHUNK)))?;
         run.try_for_each_chunk(&mut chunks, 1, |chunk, _| {

@@ -22,7 +22,10 @@ const LANES: usize = 8;
 /// err by less than 2^-37 of themselves up to 2^40 weights.
 const MARGIN: f64 = 1.0 / (1u64 << 36) as f64;
 
-/// Writes min(c w, 1) to `out`, of the same length as `w`; the entries sum to kappa n or a little more.
+/// Writes min(c w, 1) to `out`, which has the length of `w`, for the smallest c at which the sum is kappa n. Rounding
+/// may make the sum a little larger, never smaller.
+///
+/// The weights must be finite and at least 0, kappa in (0, 1], and at least kappa n of the weights positive.
 ///
 /// Cost: O(n) expected, two passes over w.
 pub fn project(w: &[f64], kappa: f64, out: &mut [f64], run: Run<'_>) -> Result<()> {
@@ -38,7 +41,7 @@ pub fn project(w: &[f64], kappa: f64, out: &mut [f64], run: Run<'_>) -> Result<(
     })
 }
 
-/// In place.
+/// The same as [`project`], in place.
 pub fn project_in_place(w: &mut [f64], kappa: f64, run: Run<'_>) -> Result<()> {
     let c = dense_scale(w, kappa, run)?;
     if c.is_normal() { cap(w, c, run) } else { project_extreme(w, kappa, run) }
@@ -112,7 +115,7 @@ impl Unit {
     }
 }
 
-/// The smallest c at which the sum of min(c w, 1) is kappa n, raised by less than rounding can take away.
+/// The smallest c at which the sum of min(c w, 1) is kappa n, raised by more than rounding can take away.
 ///
 /// The weights must be finite and at least 0, and kappa in (0, 1]; at least kappa n of them must be positive.
 fn dense_scale(w: &[f64], kappa: f64, run: Run<'_>) -> Result<f64> {
@@ -122,7 +125,7 @@ fn dense_scale(w: &[f64], kappa: f64, run: Run<'_>) -> Result<f64> {
     search.scale()
 }
 
-/// What is known of the threshold 1 / c: so many weights lie above it, and those below sum to so much.
+/// What is known of the threshold 1 / c: the number of weights above it, and the sum of those below.
 struct Search {
     target: f64,
     capped: f64,
