@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hdp_fast.bench import Action, aligned
+from hdp_fast.bench import Action, align
 
 THREADS = "HDP_FAST_NUM_THREADS"
 
@@ -29,7 +29,7 @@ def print_json(results: Any) -> None:
 
 def print_aligned(rows: Iterable[Sequence[str]]) -> None:
     """Print a table whose columns are as wide as they need to be; the first row is the header."""
-    print("\n".join(aligned(rows)))
+    print("\n".join(align(rows)))
 
 
 def right(cells: Iterable[Any], width: int, form: str = "") -> str:
