@@ -138,16 +138,18 @@ def bars(numbers: Numbers, title: str, x: str, fills: tuple[str, ...]) -> Figure
 def draw_answers(numbers: Numbers) -> Figure:
     """Labels answered against epsilon, a panel for each data set."""
     names = list(dict.fromkeys(numbers.texts("data")))
-    figure, panels = plt.subplots(1, len(names), figsize=(12, 3.4), layout="constrained")
+    figure, panels = plt.subplots(2, 3, figsize=(8, 5.4), layout="constrained")
+    *panels, rest = panels.flat
     for axes, name in zip(panels, names, strict=True):
         lines(axes, numbers.where("data", name), "epsilon", numbers.names[2:])
         axes.set_xscale("log", base=2)
         axes.set_yscale("symlog", linthresh=1, linscale=0.3)
         axes.set(xticks=[0.5, 1, 2, 4], xticklabels=[".5", "1", "2", "4"], ylim=(-0.2, 2e4))
         clean(axes, name, "epsilon")
-    panels[0].set_ylabel("public points answered", color=INK, size=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=6, fontsize=8.5, frameon=False)
+    for axes in panels[::3]:
+        axes.set_ylabel("public points answered", color=INK, size=9)
+    rest.axis("off")
+    rest.legend(*panels[0].get_legend_handles_labels(), loc="center", fontsize=9, frameon=False)
     return finish(figure, numbers)
 
 
@@ -155,7 +157,9 @@ def draw_adaptation(numbers: Numbers) -> Figure:
     """Errors relative to training on the target, and accuracies: a row for each data set."""
     reference, *methods = numbers.names[2:]
     shares = {"width_ratios": [3, 2]}
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", gridspec_kw=shares)
+    figure, panels = plt.subplots(
+        1, 2, figsize=(8.4, 4.2), layout="constrained", gridspec_kw=shares
+    )
     for axes, measure in zip(panels, ("error", "accuracy"), strict=True):
         part = numbers.where("measure", measure)
         rows, target = np.arange(len(part.rows)), part.column(reference)
