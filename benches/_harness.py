@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hdp_fast.bench import Action, aligned
+from hdp_fast.bench import Action, align
+from hdp_fast.exceptions import UtilityWarning
 
 THREADS = "HDP_FAST_NUM_THREADS"
+
+# What is run here is run for its time, or to fail at a size that the table names.
+warnings.filterwarnings("ignore", category=UtilityWarning)
 
 
 def make_parser(description: str | None, *, repeats: int | None = None) -> argparse.ArgumentParser:
@@ -29,7 +34,7 @@ def print_json(results: Any) -> None:
 
 def print_aligned(rows: Iterable[Sequence[str]]) -> None:
     """Print a table whose columns are as wide as they need to be; the first row is the header."""
-    print("\n".join(aligned(rows)))
+    print("\n".join(align(rows)))
 
 
 def right(cells: Iterable[Any], width: int, form: str = "") -> str:

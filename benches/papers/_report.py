@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from hdp_fast.exceptions import UtilityWarning
+
 FOLDER = Path(os.environ.get("HDP_FAST_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
 Result = dict[str, Any]
@@ -44,11 +46,13 @@ def make_parser(
 
 
 def accept_seeds() -> None:
-    """Turn off the warning that seeded noise protects nobody.
+    """Turn off the warnings that seeded noise protects nobody, and that a result is of little use.
 
-    Seeds make the tables the same each time; nobody is protected here.
+    Seeds make the tables the same each time, and nobody is protected here; how useful a result is
+    stands in the tables, failures included.
     """
     warnings.filterwarnings("ignore", message="random_state", category=UserWarning)
+    warnings.filterwarnings("ignore", category=UtilityWarning)
 
 
 def missing_file(name: str) -> str | None:

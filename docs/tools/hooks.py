@@ -1,6 +1,11 @@
-"""What mkdocs does beside its own work: formulas become MathML, and thin pages are refused."""
+"""What mkdocs does beside its own work.
+
+Formulas become MathML, thin pages are refused, and files of the repository that a page includes
+have their links turned towards the site.
+"""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
@@ -10,8 +15,20 @@ from mkdocs.exceptions import PluginError
 FEWEST_WORDS = 150
 SUBSTANTIAL = ("guarantees/", "theory/")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+ROOT = Path(__file__).resolve().parents[2]
+INCLUDED = re.compile(r'^--8<-- "(\w+\.md)"$', re.MULTILINE)
 TAG = re.compile(r"<[^>]+>")
 ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Puts in the files of the repository's root that a page names, with links that lead on."""
+    up = "../" * page.file.src_uri.count("/")
+
+    def include(match: re.Match[str]) -> str:
+        return (ROOT / match[1]).read_text(encoding="utf-8").replace("](docs/", f"]({up}")
+
+    return INCLUDED.sub(include, markdown)
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:

@@ -1,0 +1,31 @@
+"""Numbers of the pictures in the documents: each stands in the page that shows the picture too."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILES = sorted((DOCS / "figures" / "data").glob("*.csv"))
+
+pytestmark = pytest.mark.skipif(not FILES, reason="needs docs/")
+
+
+def numbers(text):
+    found = re.findall(r"\d[\d,]*\.?\d*(?:e-?\d+)?|\.\d+", text)
+    return {float(number.replace(",", "")) for number in found}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_picture_and_its_page_show_the_same_numbers(path):
+    command, *lines = path.read_text(encoding="utf-8").splitlines()
+    _, *rows = csv.reader(lines)
+    shown = [page for page in DOCS.rglob("*.md") if f"figures/{path.stem}.svg" in page.read_text()]
+    assert shown, f"no page shows {path.stem}.svg"
+    for page in shown:
+        text = page.read_text(encoding="utf-8")
+        missing = {cell for row in rows for cell in row if re.fullmatch(r"[\d.]+", cell)}
+        missing = {cell for cell in missing if float(cell) not in numbers(text)}
+        assert not missing, f"{page.name} lacks {sorted(missing)} of {path.name}"
+        assert command.removeprefix("# ") in text, f"{page.name} does not name {command}"
