@@ -1,5 +1,4 @@
-"""Draws docs/figures/hybrid_model.svg: who holds what in the hybrid model, and what passes between
-them."""
+"""Draws docs/figures/hybrid_model.svg: who holds what in the hybrid model, and what passes between them."""
 
 from pathlib import Path
 
@@ -33,9 +32,7 @@ def people(axes: Axes, x: float, y: float, columns: int, rows: int, share: float
 
 def arrow(axes: Axes, start: float, end: float, y: float, words: str, below: bool = False) -> None:
     """An arrow from one box to another with what it carries."""
-    axes.annotate(
-        "", (end, y), (start, y), arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4}
-    )
+    axes.annotate("", (end, y), (start, y), arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.4})
     axes.text((start + end) / 2, y + (-0.13 if below else 0.13), words, ha="center", size=10.5,
               va="top" if below else "bottom", color=INK, linespacing=1.3)  # fmt: skip
 
@@ -46,31 +43,12 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(12, 3.2))
     axes.set(xlim=(-0.1, 12.3), ylim=(0.1, 3.15), aspect="equal")
     axes.axis("off")
-    box(
-        axes,
-        0,
-        3.3,
-        "curator",
-        "labeled records of those who opted in\n(epsilon, delta) for every record",
-    )
+    box(axes, 0, 3.3, "curator", "labeled records of those who opted in\n(epsilon, delta) for every record")
     people(axes, 0.57, 2.15, 10, 2, 0.8)
-    box(
-        axes,
-        8.8,
-        3.3,
-        "agents",
-        "people of the target population\none randomized bit each, asked once",
-    )
+    box(axes, 8.8, 3.3, "agents", "people of the target population\none randomized bit each, asked once")
     people(axes, 9.37, 2.15, 10, 2, 0.2)
     arrow(axes, 3.5, 8.6, 1.95, "a hypothesis, learned privately:\nis it wrong for you?")
-    arrow(
-        axes,
-        8.6,
-        3.5,
-        1.45,
-        "randomized answers, one a person;\nwhere it errs, records are reweighed",
-        below=True,
-    )
+    arrow(axes, 8.6, 3.5, 1.45, "randomized answers, one a person;\nwhere it errs, records are reweighed", below=True)
     figure.savefig(TARGET, bbox_inches="tight", metadata={"Date": None})
 
 
