@@ -44,6 +44,7 @@ def printed_multiple(epsilon, delta, steps):
 
 
 def test_the_numbers_of_the_page_on_theory():
+    """They are those of docs/theory/one_gaussian_budget.md."""
     ours = calibrate_noise(Privacy(1.0, 1e-6, "idealized"), 100, 0.05)
     assert ours.multiple == pytest.approx(4.33 * 10, rel=2e-3)
     # Printed, with half of epsilon for the steps.

@@ -223,7 +223,7 @@ class ConvexAdaptation(BoundedEstimator):
     Cost: O((m + n) d**2 + d**3) for the discrepancy and about ten times as much for the start, or
         for the optimum without noise; then T passes over all rows.
     Source: Bassily, Cortes, Mao and Mohri 2024, Algorithm 1 and problem (6), sigma_1 and sigma_2
-        replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta = 0.01.
+        replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 17.5 at delta = 0.01.
         Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
         (AdaGrad).
     """

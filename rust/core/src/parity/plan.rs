@@ -67,7 +67,8 @@ impl Target {
         Ok(())
     }
 
-    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (THEORY 2(b), minimized over s).
+    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (docs/theory/parities.md,
+    /// Theorem 4, minimized over s).
     fn records(&self, p: f64, b: f64) -> f64 {
         let d = self.unknowns as f64 - 1.0;
         let needed = |s: f64| {
