@@ -1,7 +1,8 @@
 """Numbers that are not finite, and what is no number, in every array that a mechanism reads.
 
-The table is that of docs/guarantees.md: refused before anything is spent, with neither place nor
-value in the message; or a public default in their place, or the nearest end of the range.
+The table is that of docs/guarantees/errors_and_side_channels.md: refused before anything is spent,
+with neither place nor value in the message; or a public default in their place, or the nearest end
+of the range.
 """
 
 import math

@@ -8,7 +8,7 @@ exact coins and integer noise. budget: one ledger for all releases about the sam
 stability: private answers from the votes of an ensemble. labels: labels for public points from
 private records, by any learner. adaptation: learning for a target domain from a source and a few
 records of its own. accounting: guarantees as functions. audit: how much privacy a mechanism spends
-at least. Every release carries a PrivacyRecord; docs/guarantees.md says what its words mean.
+at least. Every release carries a PrivacyRecord; docs/guarantees says what its words mean.
 """
 
 import logging

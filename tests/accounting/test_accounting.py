@@ -1,4 +1,4 @@
-"""Guarantees against closed forms, exact fractions, plain convolutions, dp-accounting, THEORY."""
+"""Guarantees against closed forms, exact fractions, convolutions, dp-accounting and docs/theory."""
 
 import itertools
 import math

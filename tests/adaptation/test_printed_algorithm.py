@@ -55,3 +55,20 @@ def test_sensitivities_of_lemma_4_1_and_of_the_tight_variant_hold_and_are_reache
     assert (reached >= [0.5, 0.99, 1.2, 0.99]).all()
     t = np.linspace(0, 1, 10**6)
     assert JOINT - 1e-5 < ((1 + t) ** 2 / 4 + (1 - t**2) ** 2).max() <= JOINT < JOINT_ROUNDED < 1.3
+
+
+def test_one_step_of_a_small_ball_attains_the_joint_sensitivity():
+    # From w = 0, where (x, 1) is replaced by (x, -t): both gradients and losses are far apart.
+    x, w, cap, t = np.array([1.0, 0.0]), np.zeros(2), 0.01, (1 - math.sqrt(0.5)) / 2
+    residual = 1 + 1e-4
+    steep, lost = zip(
+        *(
+            (result.gradient, result.losses * cap**2)
+            for y in (1.0, -t)
+            for result in [evaluate(ScaledRecords(x[None], np.array([y]), 1.0), w, np.array([cap]))]
+        ),
+        strict=True,
+    )
+    moved = np.linalg.norm(steep[0] - steep[1]) / (2 * cap * 2 * residual)
+    derivative = abs(float(lost[0][0] - lost[1][0])) / (cap * residual) ** 2
+    assert 0.999 * JOINT < moved**2 + derivative**2 <= JOINT

@@ -364,7 +364,7 @@ def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
 
 
 def test_accounting_is_that_of_theory():
-    """THEORY 5: kappa = .014815, epsilon .5, delta 1e-4, n = 1e6."""
+    """A million records as Kohen and Sheffet ask for them: docs/theory/joint_convexity.md."""
     for rounds, steps, batch, noise in [(20, 100, 1000, 37.1), (20, 200, 200, 11.0)]:
         learner = PrivateSGD(
             loss="hinge", steps=steps, batch_size=batch, numerics="idealized", epsilon=math.inf

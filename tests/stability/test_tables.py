@@ -362,7 +362,7 @@ def test_a_label_never_differs_between_neighbors(counts):
 
 
 def test_soft_labels_are_two_queries_of_one_table():
-    session = hazard(3, 20).session()
+    session = hazard(3, 20, beta=1e-9).session()
     spread = np.full(10_000, 0.32)
     assert session.answer_scores(spread, 10) == 0.35
     assert (session.bottoms_left, session.queries_left) == (3, 19)
@@ -377,20 +377,20 @@ def test_soft_labels_are_two_queries_of_one_table():
 
 def test_soft_labels_end_at_the_last_bottom_even_between_two_queries():
     edge = np.where(np.arange(10_000) % 2 == 0, 0.29, 0.31)
-    session = hazard(2, 20).session()
+    session = hazard(2, 20, beta=1e-9).session()
     answers = session.answer_scores(np.tile(edge[:, None], 3), 10)
     assert answers[0] == pytest.approx(0.3)
     assert np.isnan(answers[1:]).all()
     assert len(answers) == 2
     assert (session.bottoms_left, session.queries_left) == (0, 17)
-    session = hazard(5, 3).session()
+    session = hazard(5, 3, beta=1e-9).session()
     answers = session.answer_scores(np.tile(edge[:, None], 3), 10)
     assert answers == pytest.approx([0.3, math.nan], nan_ok=True)
     assert (session.bottoms_left, session.queries_left) == (3, 0)
 
 
 def test_scores_that_are_none_vote_somewhere_and_nobody_is_told():
-    session = hazard(3, 20).session()
+    session = hazard(3, 20, beta=1e-9).session()
     assert session.answer_scores(np.full(10_000, np.nan), 10) == 0.05
     assert session.answer_scores(np.full(10_000, -3.0), 10) == 0.05
     assert session.answer_scores(np.full(10_000, np.inf), 10) == 0.95
@@ -398,7 +398,7 @@ def test_scores_that_are_none_vote_somewhere_and_nobody_is_told():
 
 def test_margins_cannot_win_the_second_time():
     # With two bins one shifted bin is eligible: its center is the answer, whoever votes.
-    session = hazard(3, 20).session()
+    session = hazard(3, 20, beta=1e-9).session()
     halves = np.where(np.arange(10_000) % 2 == 0, 0.1, 0.9)
     assert session.answer_scores(halves, 2) == 0.5
     margins = np.repeat([0.01, 0.99, 0.51], [4_000, 4_000, 2_000])

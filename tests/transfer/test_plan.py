@@ -292,7 +292,7 @@ class TestDivergences:
 
 
 class TestPromise:
-    """What THEORY 11 says of the rounds, against the worst learner that its premise allows."""
+    """The corollary of docs/theory/dense_weights.md against the worst learner of its premise."""
 
     # A law of target and source over six cells; a hypothesis errs on a set of cells.
     SOURCE = np.array([0.3, 0.3, 0.2, 0.1, 0.07, 0.03])
@@ -372,7 +372,7 @@ def test_the_printed_records_of_algorithm_4():
     assert paper.kappa == pytest.approx(alpha / (8 * (1 + chi2)))
     X = 52 * 5e7 * paper.rounds / (8 * paper.kappa**2 * 0.5)
     assert paper.n == pytest.approx(math.sqrt(X * math.log(X)), rel=1e-9)
-    # The experiments doubled kappa and stopped after 999.3 rounds (THEORY 5).
+    # The experiments doubled kappa; their n is that of 999.3 rounds.
     scale = math.sqrt(999.3 / paper.rounds) / 2
     assert math.sqrt(X * scale**2 * math.log(X * scale**2)) == pytest.approx(324.7e6, rel=1e-3)
     assert paper.draws == 50_000_000
@@ -384,7 +384,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
     )
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
     found = plan(learner, **given)
-    # THEORY 5: a million records, the discrete Gaussian's own noise for Gaussian 37.1.
+    # A million records, the discrete Gaussian's own noise for Gaussian 37.1.
     assert found.n == pytest.approx(10**6, rel=2e-3)
     own = learner.calibrate(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
     assert own.noise_multiplier == pytest.approx(47.65, rel=1e-4)

@@ -236,7 +236,7 @@ class ConvexAdaptation(AdaptationEstimator):
 
     Source:
         Bassily, Cortes, Mao and Mohri 2024, Algorithm 1 and problem (6). Their sigma_1 and sigma_2
-        are replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 8.9 at delta =
+        are replaced: those printed are not (epsilon, delta)-DP beyond epsilon = 17.5 at delta =
         0.01. Balle and Wang 2018; Canonne, Kamath and Steinke 2020; Duchi, Hazan and Singer 2011
         (AdaGrad).
 

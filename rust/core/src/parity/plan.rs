@@ -67,8 +67,8 @@ impl Target {
         Ok(())
     }
 
-    /// The number of records of which a Poisson sample of rate p leaves Pr[error > alpha] <= b: the lemma on the
-    /// potential in the page `parities` under docs/theory, with its bound minimized over s.
+    /// Records of a Poisson sample of rate p after which Pr[error > alpha] <= b (docs/theory/parities.md,
+    /// Theorem 4, minimized over s).
     fn records(&self, p: f64, b: f64) -> f64 {
         let d = self.unknowns as f64 - 1.0;
         let needed = |s: f64| {
