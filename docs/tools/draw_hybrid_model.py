@@ -1,6 +1,4 @@
-"""Draws docs/figures/hybrid_model.svg: who holds what in the hybrid model, and what passes between
-them.
-"""
+"""Draws docs/figures/hybrid_model.svg: curator, agents and what passes between them."""
 
 from pathlib import Path
 
