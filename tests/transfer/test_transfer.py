@@ -427,6 +427,15 @@ class Silent(Agents):
         raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize(
+    ("schedule", "advice"), [("geometric", "schedule = 'final'"), ("final", "a larger alpha")]
+)
+def test_what_is_advised_to_too_few_agents_is_not_what_they_have(schedule, advice):
+    model = SubsampleTestReweigh(LEARNER, **{**PRIVATE, "schedule": schedule})
+    with pytest.raises(AgentsExhausted, match=advice):
+        model.fit(X, Y, target(2))
+
+
 def test_too_few_agents_are_refused_before_anything_is_charged(tmp_path):
     """The tests that a plan needs are known, and so are the agents who are left."""
     budget, path = Budget(1, 1e-6), tmp_path / "run"

@@ -132,7 +132,10 @@ def _transfer(arguments: argparse.Namespace) -> None:
     agents = _agents(target, schema, features, arguments.agents_epsilon)
     if needed > agents.remaining:
         count = f"TARGET has {agents.remaining:,} agents, but the plan needs {needed:,}"
-        raise AgentsExhausted(f"{count}: fewer --rounds or --schedule final need fewer")
+        fewer = "fewer --rounds or --schedule final"
+        if arguments.schedule == "final":
+            fewer = "a larger --alpha, --beta or --agents-epsilon"
+        raise AgentsExhausted(f"{count}: {fewer} need fewer")
     X, y = features(source), schema.labels(source)
     _say_protected(arguments)
     run.fit(X, y, agents, budget=budget)

@@ -391,7 +391,10 @@ class SubsampleTestReweigh(SettableParameters):
         """
         is_begun = self.checkpoint is not None and os.path.exists(self.checkpoint)
         if not is_oracle(agents) and not is_begun and agents.remaining < plan.N:
-            rule = f"the plan needs {plan.N:,}: fewer rounds or schedule = 'final' need fewer"
+            fewer = "fewer rounds or schedule = 'final'"
+            if self.schedule == "final":
+                fewer = "a larger alpha or beta, or agents of a larger epsilon"
+            rule = f"the plan needs {plan.N:,}: {fewer} need fewer"
             raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
 
     def _check_checkpoint(self, learner: Learner, start: SubsampleTestReweigh | None) -> None:
