@@ -3,6 +3,8 @@
 import argparse
 import io
 import json
+import re
+import shlex
 import sys
 
 import numpy as np
@@ -14,6 +16,8 @@ from hdp_fast._support.notes import note
 from hdp_fast.cli import command_line, main
 from hdp_fast.cli.exit_codes import ExitCode
 from hdp_fast.cli.output import Watch
+from hdp_fast.cli.parser import make_manners
+from hdp_fast.cli.verb_help import HELP
 from hdp_fast.data import files
 
 SCHEMA = ("--schema", "s.json")
@@ -392,3 +396,30 @@ def test_an_output_of_a_dash_is_the_standard_output(capsys, tmp_path, monkeypatc
     out = capsys.readouterr().out
     assert out[: len(out) // 2] * 2 == out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", HELP)
+def test_the_help_of_a_verb_ends_in_an_example_that_is_read(verb, capsys):
+    with pytest.raises(SystemExit):
+        main([*verb.split(), "--help"])
+    printed = capsys.readouterr().out
+    assert f"example:\n  {HELP[verb].example}" in printed
+    if verb not in ("", "help", "version"):
+        assert re.search("protect|private|nothing is spent|Privacy", printed)
+    program, *arguments = shlex.split(HELP[verb].example)
+    assert program == "hdp-fast"
+    assert " ".join(arguments).startswith(verb)
+    command_line._parser().parse_args(arguments, make_manners())
+
+
+def test_every_verb_has_an_example():
+    assert {
+        program.partition("hdp-fast")[2].strip() for program in programs(command_line._parser())
+    } == set(HELP)
+
+
+def programs(parser):
+    yield parser.prog
+    for action in parser._actions:
+        for inner in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from programs(inner)

@@ -102,9 +102,9 @@ def _run(argv: Sequence[str] | None, manners: argparse.Namespace) -> ExitCode:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="hdp-fast",
-        description="Learning under differential privacy.",
+        description="Learning under differential privacy. The help of a verb says which file it "
+        "protects.",
         epilog=f"exit codes:\n{describe_codes()}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

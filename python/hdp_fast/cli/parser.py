@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from .._support.validate import guess
 from ..exceptions import ParameterError
 from .output import say
+from .verb_help import Formatter, find_help
 
 _SHARED = {
     "--strict": "a note on a result of no use makes the exit code 1",
@@ -31,7 +32,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Adds the options that every command takes."""
+        options.setdefault("formatter_class", Formatter)
         super().__init__(*arguments, **options)
+        description, example = find_help(self.prog)
+        self.description = self.description or description
+        self.epilog = "\n\n".join(filter(None, (example, self.epilog)))
         self.register("type", int, _whole_number)
         # Without this argparse takes -1e3 for an option.
         self._negative_number_matcher = _NEGATIVE_NUMBER

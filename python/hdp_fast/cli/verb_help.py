@@ -1,0 +1,124 @@
+"""What the help of each verb begins and ends with: whose privacy it is about, and an example."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+
+class VerbHelp(NamedTuple):
+    """The parts of a verb's help that argparse does not know.
+
+    Attributes:
+        example: A command line.
+        text: What the verb does, and which file it protects; empty where the verb says so itself.
+    """
+
+    example: str
+    text: str = ""
+
+
+_PRIVACY = "--epsilon 1 --delta 1e-6"
+_LABEL = f"label private.csv public.csv --schema schema.json --estimator tree {_PRIVACY}"
+_RUN = "--agents-epsilon 1 --alpha .1 --kappa .1 --eta 1 --rounds 10"
+
+HELP = {
+    "": VerbHelp(
+        "hdp-fast label private.csv public.csv --schema schema.json --estimator tree "
+        "--epsilon 1 --delta 1e-6"
+    ),
+    "demo": VerbHelp(
+        "hdp-fast demo --epsilon 1",
+        "Learn one bit of a checksum as a secret parity over 10,000 bits of real files. Privacy: "
+        "each block of the files is protected by pure epsilon, as the records of a curator are.",
+    ),
+    "parity": VerbHelp(
+        "hdp-fast parity learn records.csv --epsilon 1",
+        "Plan, learn and transfer parities: sums of bits modulo two. Privacy: DATA is protected by "
+        "pure epsilon for each row; with agents, each of them by their own epsilon.",
+    ),
+    "parity plan": VerbHelp(
+        "hdp-fast parity plan --d 100 --alpha .05 --epsilon 1",
+        "Say how many records are needed. No data is read, and nothing is spent.",
+    ),
+    "parity learn": VerbHelp(
+        "hdp-fast parity learn records.csv --epsilon 1 --budget ledger --output parity.json",
+        "Learn the parity that fits all records. Privacy: DATA is protected by pure epsilon for "
+        "each row, whatever is printed or written.",
+    ),
+    "parity transfer": VerbHelp(
+        "hdp-fast parity transfer panel.csv --agents survey.csv --agents-epsilon 1 "
+        "--alpha .1 --epsilon 1",
+        "Learn a parity from DATA and have agents of another population test it. Privacy: DATA is "
+        "protected by pure epsilon for each row; each row of --agents plays an agent, who answers "
+        "one question by randomized response at the agents' epsilon.",
+    ),
+    "schema": VerbHelp(
+        "hdp-fast schema public.csv --label income --positive '>50K' --output schema.json"
+    ),
+    "transfer": VerbHelp(
+        f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
+    ),
+    "label": VerbHelp(f"hdp-fast {_LABEL}"),
+    "adapt": VerbHelp(
+        f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY} --alpha .1"
+    ),
+    "local": VerbHelp(
+        "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1",
+        "Ask people who trust nobody: simulations, and the two ends of a collection. Privacy: each "
+        "report is protected by epsilon before it leaves the person.",
+    ),
+    "local estimate": VerbHelp(
+        "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1"
+    ),
+    "local frequency": VerbHelp(
+        "hdp-fast local frequency travel.csv --column mode --categories bus,bicycle,other "
+        "--epsilon 1"
+    ),
+    "local masked-parity": VerbHelp("hdp-fast local masked-parity --d 8 --epsilon 1"),
+    "local question": VerbHelp(
+        "hdp-fast local question mean minutes --low 0 --high 120 --epsilon 1 --output question.json"
+    ),
+    "local question mean": VerbHelp(
+        "hdp-fast local question mean minutes --low 0 --high 120 --epsilon 1 "
+        "--output question.json",
+        "Write a question about a number. Nothing private is read.",
+    ),
+    "local question frequency": VerbHelp(
+        "hdp-fast local question frequency travel --categories bus,bicycle,other --epsilon 1 "
+        "--output question.json",
+        "Write a question about categories. Nothing private is read.",
+    ),
+    "local randomize": VerbHelp(
+        "hdp-fast local randomize 45 --question question.json --state answers.db"
+    ),
+    "local collect": VerbHelp("hdp-fast local collect monday.jsonl --question question.json"),
+    "budget": VerbHelp(
+        "hdp-fast budget ledger --epsilon 2 --delta 1e-5",
+        "Make a ledger, or show what is spent and left. It protects nothing by itself: releases "
+        "that are made with --budget FILE are charged to it, and refused beyond its limit.",
+    ),
+    "bench": VerbHelp(
+        "hdp-fast bench --size 1024",
+        "Time linear algebra over GF(2) beside numpy and M4RI. Nothing private is read.",
+    ),
+    "version": VerbHelp("hdp-fast version", "Print the version."),
+    "help": VerbHelp("hdp-fast help parity learn", "Print the help of a verb."),
+}
+
+
+class Formatter(argparse.HelpFormatter):
+    """Wraps texts, but leaves those that have lines of their own as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
+def find_help(program: str) -> tuple[str | None, str | None]:
+    """Returns the description and the epilog of the verb that a program's name ends in."""
+    verb = HELP.get(program.partition("hdp-fast")[2].strip())
+    if verb is None:
+        return None, None
+    return verb.text or None, f"example:\n  {verb.example}"
