@@ -42,6 +42,17 @@ class Module:
         """Its syntax."""
         return ast.parse(self.path.read_text())
 
+    def count_docstring_lines(self) -> int:
+        """How many lines its docstrings have."""
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        owners = (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        texts = (node.body[0] for node in owners if ast.get_docstring(node) is not None)
+        return sum((text.end_lineno or text.lineno) - text.lineno + 1 for text in texts)
+
+    def count_lines(self) -> int:
+        """How many lines it has without its docstrings."""
+        return len(self.path.read_text().splitlines()) - self.count_docstring_lines()
+
     def imported(self) -> Iterator[tuple[str, str]]:
         """(dotted module, name) of all that is imported from this package, for types too."""
         base = self.name.split(".") if self.name else []
@@ -150,9 +161,11 @@ def main() -> None:
     graph = arrows(modules)
     rooms = between_rooms(graph)
     files = [module for module in modules.values() if module.room != REFERENCE]
-    lines = {module.name: len(module.path.read_text().splitlines()) for module in files}
+    lines = {module.name: module.count_lines() for module in files}
+    spoken = sum(module.count_docstring_lines() for module in files)
     print(f"names at the top:       {len(shown_at_the_top(options.folder))}")
-    print(f"modules:                {len(files)}, {sum(lines.values()):,} lines")
+    total = f"{sum(lines.values()):,} lines and {spoken:,} of docstrings"
+    print(f"modules:                {len(files)}, {total}")
     print(f"longest file:           {max(lines.values())} lines, {max(lines, key=lines.get)}")
     print(f"arrows, modules:        {sum(map(len, graph.values()))}")
     print(f"arrows, rooms:          {sum(map(len, rooms.values()))} between {len(rooms)} rooms")
