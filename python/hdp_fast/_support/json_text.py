@@ -18,7 +18,23 @@ def to_text(fields: Mapping[str, Any]) -> str:
     return json.dumps(_convert(fields))
 
 
-class JsonObject:
+class JsonText:
+    """A result that is written as a JSON object: its public attributes, unless it names others."""
+
+    def to_json(self) -> str:
+        """Writes the result as a JSON object.
+
+        Returns:
+            The text. Arrays are lists in it, and a number that is not finite is a text such as
+            "inf".
+        """
+        return to_text(self._to_fields())
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+class JsonObject(JsonText):
     """A result that is written as a JSON object and read again.
 
     A subclass makes an instance from the fields. It also names the fields, unless they are its
@@ -49,9 +65,6 @@ class JsonObject:
         """
         return from_json("text", text, f"{cls.__name__}.to_json", cls._from_fields)
 
-    def _to_fields(self) -> Mapping[str, Any]:
-        return vars(self)
-
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
         raise NotImplementedError
@@ -60,6 +73,8 @@ class JsonObject:
 def _convert(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if isinstance(value, JsonText):
+        value = value._to_fields()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.json_text import JsonText
 from .._support.progress import bar
 from .._support.random_state import rehearse
 from .._support.turns import Turn
@@ -37,7 +38,7 @@ _SESSIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(JsonText):
     """A number of members, and how they did on public rows.
 
     Attributes:
@@ -60,7 +61,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggestion:
+class Suggestion(JsonText):
     """Numbers of members and what they are worth.
 
     Attributes:

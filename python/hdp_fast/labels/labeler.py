@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
+from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse
@@ -29,7 +31,7 @@ _FEW_ANSWERS = 8
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LabelResult:
+class LabelResult(JsonText):
     """Answers to queries.
 
     Attributes:
@@ -66,6 +68,9 @@ class LabelResult:
         values, counts = np.unique(self.labels[~self.is_bottom], return_counts=True)
         shares = counts / max(1, counts.sum())
         return dict(zip(values.tolist(), shares.tolist(), strict=True))
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        return {**super()._to_fields(), "shares": self.shares}
 
     def __repr__(self) -> str:
         bottoms = int(np.count_nonzero(self.is_bottom))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.json_text import JsonText
 from .._support.types import RandomState
 from .._support.validate import positive_int
 from ..budget.account import Budget
@@ -22,7 +23,7 @@ from .label_set import check_targets
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreResult:
+class ScoreResult(JsonText):
     """Answers to queries for soft labels.
 
     Attributes:

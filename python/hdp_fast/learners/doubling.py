@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import noise
 from .._core import Features
 from .._support.feature_names import names_of
+from .._support.json_text import JsonText
 from .._support.parameters import Parameters
 from .._support.random_state import make_stream
 from .._support.types import RandomState
@@ -61,7 +62,7 @@ class DoublingRound(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DoublingResult:
+class DoublingResult(JsonText):
     """What DoublingLearner releases.
 
     Attributes:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import FeatureNames, check_names
+from .._support.json_text import JsonText
 from .._support.numbers import floats
 from .._support.types import Bits, Floats
 from .._support.validate import nonnegative_int, numbers, refuse
@@ -180,7 +181,7 @@ class Hypotheses(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class HypothesisResult:
+class HypothesisResult(JsonText):
     """A hypothesis of a class, ready to predict.
 
     Attributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.feature_names import FeatureNames, find_order, names_of
+from .._support.json_text import JsonText
 from .._support.numbers import finite_rows, floats
 from .._support.types import Floats
 from .._support.validate import bits, numbers
@@ -50,7 +52,7 @@ class LinearLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(JsonText):
     """What PrivateSGD learns: the score of a record is its inner product with the weights.
 
     Attributes:
@@ -84,6 +86,10 @@ class LinearModel:
     def hypothesis(self) -> Description:
         """A description that JSON can carry; the bias is 0, since an intercept is a column of X."""
         return {"kind": "linear", "weights": self.weights.tolist(), "bias": 0.0}
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        named = {"feature_names_in_": self.feature_names_in_, "record": self.record}
+        return {"hypothesis": self.hypothesis, **named}
 
     def scores(self, X: Any) -> Floats:
         """Computes the inner product of the weights with every record, shrunk to norm_bound.

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.feature_names import FeatureNames, check_names, names_of
+from .._support.json_text import JsonText
 from .._support.numbers import finite_rows, real_rows
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state
@@ -23,7 +24,7 @@ from .descriptions import flag
 
 
 @dataclass(frozen=True, eq=False)
-class SeparatorResult:
+class SeparatorResult(JsonText):
     """What LinearSeparator learns: 1 where weights times the record plus bias is at least 0.
 
     Attributes:

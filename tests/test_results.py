@@ -1,0 +1,74 @@
+"""Results as JSON: what a pipeline keeps of each."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from hdp_fast import labels, learners, transfer
+from hdp_fast._support.json_text import JsonText
+
+X = np.random.default_rng(0).integers(0, 2, (2_000, 3), dtype=np.uint8)
+CLASS = learners.Conjunctions(3, 1)
+ANSWERS = {"is_bottom": np.array([False, True]), "unstable_left": 3, "queries_left": 8}
+
+
+def learn_doubling():
+    rounds = [learners.Conjunctions(3, size) for size in (1, 2)]
+    return learners.DoublingLearner(rounds, alpha=0.2, beta=0.1, epsilon=4.0).learn(X, X[:, 0])
+
+
+def learn_linear():
+    sgd = learners.PrivateSGD(loss="logistic", steps=2, batch_size=2, epsilon=math.inf)
+    return sgd.learn(X.astype(float), X[:, 0])
+
+
+def suggest():
+    def learner(X, y):
+        return lambda Q: np.asarray(Q)[:, 0].astype(int)
+
+    return labels.suggest(
+        learner, X[:60].astype(float), X[:60, 0].astype(int),
+        n=500, epsilon=1.0, delta=1e-6, queries=10, classes=[0, 1],
+    )  # fmt: skip
+
+
+MAKERS = {
+    "labels": lambda: labels.LabelResult(labels=np.array(["a", "-"]), record=None, **ANSWERS),
+    "scores": lambda: labels.ScoreResult(scores=np.array([0.5, 0.0]), record=None, **ANSWERS),
+    "suggestion": suggest,
+    "exponential": lambda: learners.ExponentialLearner(CLASS, epsilon=9.0).learn(X, X[:, 0]),
+    "doubling": learn_doubling,
+    "separator": lambda: learners.LinearSeparator().learn(X.astype(float), X[:, 0]),
+    "linear": learn_linear,
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_result_is_json_with_its_public_attributes(name):
+    result = MAKERS[name]()
+    fields = json.loads(result.to_json(), parse_constant=pytest.fail)
+    assert fields
+    assert not any(field.startswith("_") for field in fields)
+    record = getattr(result, "record", None)
+    if record is not None:
+        assert fields["record"]["epsilon"] == record.epsilon
+
+
+def test_a_hypothesis_is_read_again():
+    result = MAKERS["exponential"]()
+    predict = learners.predictor(json.dumps(json.loads(result.to_json())["hypothesis"]))
+    assert (predict(X) == result.predict(X)).all()
+
+
+def test_every_result_has_json():
+    rooms = (labels, learners, transfer)
+    kinds = [getattr(room, name) for room in rooms for name in room.__all__]
+    results = [
+        kind for kind in kinds if isinstance(kind, type) and kind.__name__.endswith("Result")
+    ]
+    without = {kind for kind in results if not hasattr(kind, "to_json")}
+    # A round is part of a TransferResult, and written with it.
+    assert without <= {transfer.RoundResult}
+    assert any(issubclass(kind, JsonText) for kind in results)
