@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from calls import CALLS, EYE, ONES
 
-from hdp_fast import budget, gf2, local, stability
-from hdp_fast.exceptions import HdpFastError
+from hdp_fast import accounting, budget, gf2, local, stability
+from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.local import Agents
 
 NOT_BITS = {
@@ -389,6 +389,14 @@ def test_an_absurd_scalar_is_an_error_at_the_door(name, argument, values):
         return False
 
     assert accepted(values, is_refused) == []
+
+
+@pytest.mark.parametrize("value", [np.complex128(2), np.complex64(2j), np.array(2 + 0j)])
+def test_a_complex_number_is_refused_and_not_cut_in_half(value):
+    with pytest.raises(ParameterError, match=r"must be a real number"):
+        accounting.Pure(value)
+    with pytest.raises(ParameterError, match=r"orders = .* must be a real number"):
+        accounting.renyi_epsilon([value], [0.1], 1e-6)
 
 
 def test_a_halved_beta_is_shown_as_it_was_given():

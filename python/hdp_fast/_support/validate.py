@@ -85,6 +85,10 @@ def number(name: str, value: Any) -> float:
 
     Raises: ParameterError unless it is a real number.
     """
+    # float() takes numpy's complex numbers, and drops their imaginary part with a warning.
+    is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"
+    if is_complex:
+        refuse(name, value, "it must be a real number")
     try:
         return math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
