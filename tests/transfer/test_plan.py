@@ -284,7 +284,9 @@ class TestDivergences:
         [([0], [0], [0], [1]), ([0], [1], [0], [-1]), ([0], [1, 1], [0], [1]),
          ([0, 0], [1, 1], [0], [1]), ([math.nan], [1], [0], [1]), ([0, 0], [[1, 2], [0, 1]], [0, 0],
          [1, 1]), ([0, 0], [[1, 2], [2, 1]], [0, 0], [1, 1]), ([0], ["a"], [0], [1]),
-         ([0], np.ones(300_000), [0], [1])],
+         ([0], np.ones(300_000), [0], [1]),
+         (np.zeros(300_000), np.ones(300_000), [0], [1]),
+         (np.zeros(300_000), np.ones(300_000), np.zeros(300_000), [1])],
     )  # fmt: skip
     def test_what_are_no_gaussians(self, given):
         with pytest.raises((ParameterError, ShapeError), match=r"target|source|means"):

@@ -85,9 +85,10 @@ def number(name: str, value: Any) -> float:
 
     Raises: ParameterError unless it is a real number.
     """
-    # float() takes numpy's complex numbers, and drops their imaginary part with a warning.
+    # float() takes these two with a warning: it drops the imaginary part of numpy's complex
+    # numbers, and makes a masked entry NaN.
     is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"
-    if is_complex:
+    if is_complex or isinstance(value, ma.MaskedArray):
         refuse(name, value, "it must be a real number")
     try:
         return math.nan if isinstance(value, str | bytes) else float(value)

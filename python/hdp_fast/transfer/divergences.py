@@ -95,14 +95,14 @@ def chi2_gaussians(
     means = [
         _validate_vector(name, value) for name, value in _pair(target_mean, source_mean, "mean")
     ]
-    spreads = [
-        _invert(name, value, means[0].size)
-        for name, value in _pair(target_covariance, source_covariance, "covariance")
-    ]
     if means[0].shape != means[1].shape:
         rule = "they must have the same length"
         raise ShapeError(f"the means have shapes {means[0].shape} and {means[1].shape}, but {rule}")
-    (target, log_target), (source, log_source) = spreads
+    covariances = [
+        (name, _validate_covariance(name, value, means[0].size))
+        for name, value in _pair(target_covariance, source_covariance, "covariance")
+    ]
+    (target, log_target), (source, log_source) = [_invert(*named) for named in covariances]
     mixed = 2 * target - source
     values, vectors = np.linalg.eigh(mixed)
     if values.min() <= 0:
@@ -147,11 +147,16 @@ def _validate_law(name: str, value: ArrayLike) -> Floats:
     return values
 
 
-def _invert(name: str, value: ArrayLike, d: int) -> tuple[Floats, float]:
-    """The inverse of a covariance, and the logarithm of the determinant of that inverse."""
+def _validate_covariance(name: str, value: ArrayLike, d: int) -> Floats:
+    """A covariance or its diagonal, checked before any diagonal is filled up to a matrix."""
     values = _validate_finite(name, value)
     if values.shape not in ((d,), (d, d)):
         raise ShapeError(f"{name} has shape {values.shape}, but it must be ({d},) or ({d}, {d})")
+    return values
+
+
+def _invert(name: str, values: Floats) -> tuple[Floats, float]:
+    """The inverse of a covariance, and the logarithm of the determinant of that inverse."""
     full = np.diag(values) if values.ndim == 1 else values
     if not np.allclose(full, full.T):
         raise ParameterError(f"{name} must be symmetric")
