@@ -7,7 +7,7 @@ import gzip
 import importlib
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from .._support.validate import refuse
 from ..data.reading import read_safely
-from ..data.table import delimiter_of, suffix_of
+from ..data.table import TEXTS, delimiter_of, suffix_of
+from ..exceptions import ParameterError
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
 Values = Sequence[str] | Sequence[float]
@@ -43,6 +44,26 @@ def appender(
             return _to_parquet(content, name)
         to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
         return to_text(content, name, delimiter_of(path, delimiter))
+
+
+def name_new_column(file: str, label: str, ending: str, columns: Container[str]) -> str:
+    """The name of the new column: that of the labels, with an ending where the file has it.
+
+    Raises: ParameterError where the file has both.
+    """
+    column = label if label not in columns else f"{label}_{ending}"
+    if column in columns:
+        raise ParameterError(f"{file} has columns {label!r} and {column!r}: rename one of them")
+    return column
+
+
+def check_printable(option: str, suffix: str) -> None:
+    """Require a suffix of text files, which alone can be printed.
+
+    Raises: ParameterError.
+    """
+    if suffix.lower() not in TEXTS:
+        refuse(option, "-", f"{suffix} files cannot be printed")
 
 
 def _to_text(content: bytes, name: str, delimiter: str) -> Append:

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import plotting
 from .._support.validate import refuse
-from ..data.table import TEXTS, suffix_of
+from ..data.table import suffix_of
 from ..exceptions import ParameterError
 from ..labels.saved_file import require_free
+from .appended_column import check_printable
 from .output import check_outputs, is_standard
 
 
@@ -54,8 +54,7 @@ def _record_beside_print(arguments: argparse.Namespace, suffix: str) -> Path:
 
     Raises: ParameterError.
     """
-    if suffix.lower() not in TEXTS:
-        refuse("--output", "-", f"{suffix} files cannot be printed")
+    check_printable("--output", suffix)
     if arguments.json and not (arguments.plan or arguments.suggest):
         raise ParameterError("--output - prints the table, but --json prints the record")
     if arguments.record is None and not (arguments.plan or arguments.suggest):
@@ -70,5 +69,3 @@ def _check_new(places: LabelPlaces, arguments: argparse.Namespace) -> None:
         require_free(save)
         new.append(save)
     check_outputs(arguments, new)
-    if places.plot is not None:
-        plotting.require()

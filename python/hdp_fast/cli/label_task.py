@@ -14,7 +14,7 @@ from .._support.validate import refuse
 from ..data.schema import Ignore, Label, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
-from .appended_column import Append, appender
+from .appended_column import Append, appender, name_new_column
 from .output import is_standard
 from .table_commands import read_schema
 from .tables import read, sign_of
@@ -82,9 +82,7 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
         if "" in classes:
             refuse("--classes", arguments.classes, "it must be texts with commas between")
     table, content = _read_public(arguments)
-    column = label if label not in table.columns else f"{label}_private"
-    if column in table.columns:
-        raise ParameterError(f"PUBLIC has columns {label!r} and {column!r}: rename one of them")
+    column = name_new_column("PUBLIC", label, "private", table.columns)
     append = appender(arguments.public, column, sign_of(arguments), content)
     texts = _texts_of(schema.label, table, arguments.negative)
     return LabelTask(schema, classes, texts, label, column, table, schema.floats(table), append)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from .._support.validate import refuse
 from ..data import files
 from ..data.schema import Schema
-from ..data.table import TEXTS, Table, suffix_of
+from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
-from .appended_column import Append, Values, appender
+from .appended_column import Append, Values, appender, check_printable, name_new_column
 from .output import check_outputs, is_standard, say, settle_output, show
 from .tables import read, sign_of
 
@@ -77,8 +77,7 @@ def _place_predictions(arguments: argparse.Namespace) -> Path | None:
     stem = request.name.removesuffix(suffix)
     place: Path = predictions or request.with_name(f"{stem}.predicted{suffix}")
     if is_standard(place):
-        if suffix.lower() not in TEXTS:
-            refuse("--predictions", "-", f"{suffix} files cannot be printed")
+        check_printable("--predictions", suffix)
     elif not place.name.lower().endswith(suffix.lower()):
         refuse("--predictions", str(place), f"it must end in {suffix}, as FILE does")
     return place
@@ -97,9 +96,7 @@ def read_request(
     if path is None:
         return None
     table = read(path, arguments, public=True)
-    column = label if label not in table.columns else f"{label}_predicted"
-    if column in table.columns:
-        raise ParameterError(f"{path} has columns {label!r} and {column!r}: rename one of them")
+    column = name_new_column(str(path), label, "predicted", table.columns)
     return Request(features(table), column, appender(path, column, sign_of(arguments)))
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.json_text import to_text
+from ..._support.json_text import JsonText
 from ..._support.types import Floats
 from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
 from ...learners.hypotheses import read_only
@@ -23,7 +23,7 @@ _TEMPERATURE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class DiscrepancyLowerBound:
+class DiscrepancyLowerBound(JsonText):
     """The difference of mean losses at some weights; at other weights it may be larger.
 
     Attributes:
@@ -44,14 +44,6 @@ class DiscrepancyLowerBound:
     lower_bound: float
     w: Floats
     sign: int
-
-    def to_json(self) -> str:
-        """Returns its attributes as a JSON object.
-
-        Returns:
-            The JSON text.
-        """
-        return to_text(vars(self))
 
 
 class _Loss(NamedTuple):

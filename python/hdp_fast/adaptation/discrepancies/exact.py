@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.json_text import to_text
+from ..._support.json_text import JsonText
 from ..._support.types import Floats
 from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
 from ...exceptions import ParameterError, ShapeError
@@ -26,7 +26,7 @@ _METHODS = ("exact", "dca")
 
 
 @dataclass(frozen=True, eq=False)
-class Discrepancy:
+class Discrepancy(JsonText):
     """The largest difference of the mean losses of two samples, and the weights that attain it.
 
     Attributes:
@@ -52,14 +52,6 @@ class Discrepancy:
     w: Floats
     sign: int
     exact: bool
-
-    def to_json(self) -> str:
-        """Returns its attributes as a JSON object.
-
-        Returns:
-            The JSON text.
-        """
-        return to_text(vars(self))
 
 
 class DiscrepancyProblem(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from ... import accounting
-from ..._support.json_text import to_text
+from ..._support.json_text import JsonText
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
@@ -31,7 +31,7 @@ _LEAST_PARAMETER, _MOST_PARAMETER = 1e-9, 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedDiscrepancy:
+class ReleasedDiscrepancy(JsonText):
     """A discrepancy with noise; any use of it is free of further privacy cost.
 
     Attributes:
@@ -65,16 +65,10 @@ class ReleasedDiscrepancy:
     radius: float
     norm_bound: float
 
-    def to_json(self) -> str:
-        """Returns its attributes as a JSON object; the mechanism comes with its kind.
-
-        Returns:
-            The JSON text.
-        """
+    def _to_fields(self) -> dict[str, Any]:
+        """The attributes; the mechanism comes with its kind."""
         mechanism = self.mechanism
-        return to_text(
-            {**vars(self), "mechanism": {"kind": type(mechanism).__name__, **vars(mechanism)}}
-        )
+        return {**vars(self), "mechanism": {"kind": type(mechanism).__name__, **vars(mechanism)}}
 
 
 class _Grid(NamedTuple):
