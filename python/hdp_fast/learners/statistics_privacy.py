@@ -65,9 +65,7 @@ class StatisticsNoise(NamedTuple):
     records: Fraction | None = None
 
 
-def joint_mu_squared(
-    released: Released, sums: Fraction, moments: Fraction, least_product: Fraction | None = None
-) -> Fraction:
+def joint_mu_squared(released: Released, sums: Fraction, moments: Fraction) -> Fraction:
     """Compute the largest squared mu of all neighbors, with noise on features of norm at most 1.
 
     Replacing (phi, y) by (phi', y') moves the sums and the second moments by squared norms that
@@ -77,20 +75,18 @@ def joint_mu_squared(
         k A (u + v - 2 t) + B (u**2 + v**2 - 2 t**2)        where y = y'
         A (k (u + v) + 2 t / K) + B (u**2 + v**2 - 2 t**2)  where not
 
-    Both increase with u and v, so that u = v = 1 is worst. Both are concave in t.
+    Both increase with u and v, so that u = v = 1 is worst. Both are concave in t, which is at least
+    -1, or 0 where products are nonnegative.
 
     Args:
         released: What is released.
         sums: A, one over the squared deviation of the sums' noise.
         moments: B, the same for the diagonal of the second moments; 0 where they are not released.
-        least_product: Lower bound on t. None takes 0 for nonnegative products, and -1 else.
     """
     k = released.label_square
     if released.adds:
         return k * sums + moments
-    low = least_product
-    if low is None:
-        low = Fraction(0 if released.nonnegative_products else -1)
+    low = Fraction(0 if released.nonnegative_products else -1)
     if released.classes is None:
         # The signs of two targets turn t around, so that no product helps.
         return _largest(sums, moments, Fraction(-1), -2 * sums)
@@ -119,17 +115,8 @@ def noise_mu_squared(released: Released, noise: StatisticsNoise) -> Fraction:
         # An entry above the diagonal counts twice in the norm, and stands once in the release.
         variance = min(noise.diagonal**2, 2 * noise.above**2)
         moments = unit**4 / variance
-    price = joint_mu_squared(released, sums, moments, _least_product(released, noise.bits))
+    price = joint_mu_squared(released, sums, moments)
     return price if noise.records is None else price + 1 / noise.records**2
-
-
-def _least_product(released: Released, bits: int) -> Fraction | None:
-    """Lower bound on the product of two cut rows whose real product is at least 0.
-
-    Entries of one sign keep it. A constant coordinate 1 / sqrt(2) is cut by at most 1, which can
-    make a product at most `4 / 2**bits` less than 0.
-    """
-    return Fraction(-4, 1 << bits) if released.nonnegative_products else None
 
 
 def calibrate_statistics(
@@ -165,9 +152,7 @@ def _divide(
     """Share a squared budget out, and round every deviation up."""
     share = COUNT_SHARE if released.adds else Fraction(0)
     moments = 1 / ratio**2 if released.second_moments else Fraction(0)
-    least = _least_product(released, _LEAST_BITS)
-    # The price with the fewest bits is the highest; its difference is below all that matters.
-    price = joint_mu_squared(released, Fraction(1), moments, None if least is None else least / 64)
+    price = joint_mu_squared(released, Fraction(1), moments)
     total = Fraction(mu) ** 2
     sums = _root_up(price / (total * (1 - share)))
     diagonal = sums * ratio
@@ -192,10 +177,19 @@ def _choose_bits(released: Released, deviation: float, n: int | None, epsilon: f
     """Return the finest grid on which sums and noise fit into int64, a function of public facts."""
     records = (MOST_RECORDS if n is None else n).bit_length()
     noise = max(math.ceil(math.log2(deviation)), 0)
-    room = min(_SUM_BITS - records, _NOISE_BITS - noise)
-    squares = released.second_moments or released.classes is None
-    label_bits = math.ceil(math.log2(released.classes or 1))
-    bits = min(room // 2 if squares else room - label_bits, MOST_BITS)
+    labels = math.ceil(math.log2(released.classes or 1))
+    room = _NOISE_BITS - noise
+    if released.second_moments or released.classes is None:
+        room //= 2
+    # Products of features are summed exactly by feature_sums, wanted or not.
+    most = (
+        MOST_BITS,
+        (_SUM_BITS - records) // 2,
+        _SUM_BITS - records - labels,
+        _NOISE_BITS - noise - labels,
+        room,
+    )
+    bits = min(most)
     if bits < _LEAST_BITS:
         rule = "the noise leaves too few digits for exact sums"
         raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
