@@ -40,6 +40,15 @@ class _SGDPlan(TypedDict):
     numerics: str
     noise_multiplier: _Ratio
 
+class _FeatureMap(TypedDict):
+    low: _Floats
+    high: _Floats
+    origin: _Floats
+    factor: _Floats
+    matrix: tuple[_Floats, _Floats] | None
+    waves: bool
+    constant: bool
+
 class _SeparatorSettings(TypedDict):
     cost: float
     margin: float
@@ -152,6 +161,17 @@ def linear_losses(
 def linear_slopes(
     records: _Records, norm_bound: float, model: _Floats, loss: str, threshold: float
 ) -> _Floats: ...
+def features_of(
+    entries: NDArray[np.float32] | _Floats, columns: int, features: _FeatureMap, bits: int
+) -> _Floats: ...
+def feature_sums(
+    entries: NDArray[np.float32] | _Floats,
+    columns: int,
+    labels: tuple[_Integers, int] | _Floats,
+    features: _FeatureMap,
+    bits: int,
+    second: bool,
+) -> tuple[_Integers, _Integers | None, _Integers]: ...
 def loss_bounds(
     loss: str, threshold: float, prediction: float, label: float
 ) -> tuple[float, float]: ...
