@@ -21,10 +21,13 @@ from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
 from .noisy_steps import SGDGuarantees
+from .released_statistics import ReleasedStatistics
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
+from .statistics_model import StatisticsModel
 from .stored_classes import ConjunctionList, Parities
+from .sufficient_statistics import SufficientStatistics
 
 __all__ = [
     "ConjunctionList",
@@ -45,10 +48,13 @@ __all__ = [
     "PaperSampleSize",
     "Parities",
     "PrivateSGD",
+    "ReleasedStatistics",
     "SGDGuarantees",
     "SeparatorResult",
     "SparseHalfspaces",
+    "StatisticsModel",
     "Stumps",
+    "SufficientStatistics",
     "cut",
     "predictor",
     "sauer_bound",
