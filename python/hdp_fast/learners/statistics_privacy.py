@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from .. import accounting
@@ -119,6 +120,7 @@ def noise_mu_squared(released: Released, noise: StatisticsNoise) -> Fraction:
     return price if noise.records is None else price + 1 / noise.records**2
 
 
+@lru_cache(maxsize=256)
 def calibrate_statistics(
     released: Released, *, epsilon: float, delta: float, ratio: float, n: int | None
 ) -> StatisticsNoise:
