@@ -28,10 +28,14 @@ class _ParityPlan(TypedDict):
 
 class _SGDPlan(TypedDict):
     loss: str
-    threshold: float
+    shape: float
+    classes: int
     steps: int
     batch_size: int
     radius: float
+    bounds: tuple[float, float] | None
+    last: bool
+    start: _Floats | None
     norm_bound: float
     clip_norm: float
     l1: float
@@ -146,14 +150,14 @@ def linear_losses(
     norm_bound: float,
     model: _Floats,
     loss: str,
-    threshold: float,
+    shape: float,
     largest: float,
 ) -> _Floats: ...
 def linear_slopes(
-    records: _Records, norm_bound: float, model: _Floats, loss: str, threshold: float
+    records: _Records, norm_bound: float, model: _Floats, loss: str, shape: float
 ) -> _Floats: ...
 def loss_bounds(
-    loss: str, threshold: float, prediction: float, label: float
+    loss: str, shape: float, prediction: float, label: float
 ) -> tuple[float, float]: ...
 def bernoulli(p: _Ratio, exponential: bool, size: SupportsIndex, seed: _Key) -> _Bits: ...
 def integer_noise(law: str, scale: _Ratio, size: SupportsIndex, seed: _Key) -> _Integers: ...

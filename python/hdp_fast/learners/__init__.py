@@ -22,6 +22,8 @@ from .noisy_steps import SGDGuarantees
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
+from .sgd_plan import SGDPlan
+from .softmax_model import SoftmaxModel
 from .stored_classes import ConjunctionList, Parities
 
 __all__ = [
@@ -43,7 +45,9 @@ __all__ = [
     "Parities",
     "PrivateSGD",
     "SGDGuarantees",
+    "SGDPlan",
     "SeparatorResult",
+    "SoftmaxModel",
     "SparseHalfspaces",
     "Stumps",
     "cut",

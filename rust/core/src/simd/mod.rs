@@ -31,6 +31,7 @@ mod halfspaces;
 mod portable;
 mod prefetch;
 mod rows;
+mod softmax;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -47,6 +48,7 @@ pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, c
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
+pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
