@@ -25,6 +25,8 @@ from .released_statistics import ReleasedStatistics
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
+from .sgd_plan import SGDPlan
+from .softmax_model import SoftmaxModel
 from .statistics_model import StatisticsModel
 from .stored_classes import ConjunctionList, Parities
 from .sufficient_statistics import SufficientStatistics
@@ -50,7 +52,9 @@ __all__ = [
     "PrivateSGD",
     "ReleasedStatistics",
     "SGDGuarantees",
+    "SGDPlan",
     "SeparatorResult",
+    "SoftmaxModel",
     "SparseHalfspaces",
     "StatisticsModel",
     "Stumps",

@@ -33,6 +33,7 @@ mod panels;
 mod portable;
 mod prefetch;
 mod rows;
+mod softmax;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -51,6 +52,7 @@ pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
+pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
