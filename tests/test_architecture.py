@@ -22,7 +22,7 @@ GLUE = ROOT / "rust" / "py" / "src"
 RUST_LAYERS = [
     {"error", "params", "memory"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "linear", "score", "sgd", "accounting", "weights"},
+    {"gf2", "linear", "score", "sgd", "statistics", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},
 ]
 PYTHON_LAYERS = [

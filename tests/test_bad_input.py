@@ -71,7 +71,7 @@ NO_INTEGERS = {
 SELECTIONS = ("permute_and_flip", "exponential_mechanism")
 SIZED = (
     *("bernoulli", "bernoulli_exp", "geometric", "discrete_laplace", "discrete_gaussian"),
-    *("uniform_integers", "weighted_draws"),
+    *("rounded_gaussian", "uniform_integers", "weighted_draws"),
 )
 
 NO_NUMBERS_4x4 = {
@@ -107,6 +107,7 @@ TABLE = {
     ("geometric", "scale"): [*SCALES, *LARGE_SCALES],
     ("discrete_laplace", "scale"): [*SCALES, *LARGE_SCALES],
     ("discrete_gaussian", "sigma"): [*SCALES, *LARGE_SCALES],
+    ("rounded_gaussian", "sigma"): [*SCALES, *LARGE_SCALES],
     ("uniform_integers", "bound"): [0, -3, 1.5, "6", None, 2**63, 2**70],
     ("weighted_draws", "weights"): NO_INTEGERS
     | {"negative": [1, -1], "no sum": [0, 0], "large sum": [2**63, 2**63]},

@@ -24,6 +24,11 @@ def learn_linear():
     return sgd.learn(X.astype(float), X[:, 0])
 
 
+def learn_softmax():
+    sgd = learners.PrivateSGD(loss="softmax", classes=2, epsilon=math.inf)
+    return sgd.learn(X.astype(float), X[:, 0])
+
+
 def suggest():
     def learner(X, y):
         return lambda Q: np.asarray(Q)[:, 0].astype(int)
@@ -42,6 +47,8 @@ MAKERS = {
     "doubling": learn_doubling,
     "separator": lambda: learners.LinearSeparator().learn(X.astype(float), X[:, 0]),
     "linear": learn_linear,
+    "softmax": learn_softmax,
+    "plan of descent": lambda: learn_softmax().plan,
 }
 
 

@@ -28,10 +28,14 @@ class _ParityPlan(TypedDict):
 
 class _SGDPlan(TypedDict):
     loss: str
-    threshold: float
+    shape: float
+    classes: int
     steps: int
     batch_size: int
     radius: float
+    bounds: tuple[float, float] | None
+    last: bool
+    start: _Floats | None
     norm_bound: float
     clip_norm: float
     l1: float
@@ -39,6 +43,15 @@ class _SGDPlan(TypedDict):
     strong_convexity: float
     numerics: str
     noise_multiplier: _Ratio
+
+class _FeatureMap(TypedDict):
+    low: _Floats
+    high: _Floats
+    origin: _Floats
+    factor: _Floats
+    matrix: tuple[_Floats, _Floats] | None
+    waves: bool
+    constant: bool
 
 class _SeparatorSettings(TypedDict):
     cost: float
@@ -146,14 +159,25 @@ def linear_losses(
     norm_bound: float,
     model: _Floats,
     loss: str,
-    threshold: float,
+    shape: float,
     largest: float,
 ) -> _Floats: ...
 def linear_slopes(
-    records: _Records, norm_bound: float, model: _Floats, loss: str, threshold: float
+    records: _Records, norm_bound: float, model: _Floats, loss: str, shape: float
 ) -> _Floats: ...
+def features_of(
+    entries: NDArray[np.float32] | _Floats, columns: int, features: _FeatureMap, bits: int
+) -> _Floats: ...
+def feature_sums(
+    entries: NDArray[np.float32] | _Floats,
+    columns: int,
+    labels: tuple[_Integers, int] | _Floats,
+    features: _FeatureMap,
+    bits: int,
+    second: bool,
+) -> tuple[_Integers, _Integers | None, _Integers]: ...
 def loss_bounds(
-    loss: str, threshold: float, prediction: float, label: float
+    loss: str, shape: float, prediction: float, label: float
 ) -> tuple[float, float]: ...
 def bernoulli(p: _Ratio, exponential: bool, size: SupportsIndex, seed: _Key) -> _Bits: ...
 def integer_noise(law: str, scale: _Ratio, size: SupportsIndex, seed: _Key) -> _Integers: ...

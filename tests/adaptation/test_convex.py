@@ -92,7 +92,7 @@ def test_the_reverse_scenario_protects_the_source():
     model = ConvexAdaptation(**settings).fit(5 * Xs, ys, Xt, yt)
     shrunk = 5 * Xs / np.maximum(np.linalg.norm(5 * Xs, axis=1), 1)[:, None]
     best = ConvexAdaptation(**{**settings, "epsilon": math.inf}).fit(shrunk, ys, Xt, yt)
-    multiple = math.sqrt(1 / 0.95 / (2 * accounting.zcdp_rho(1.0, 1e-5)))
+    multiple = math.sqrt(1 / 0.95) / accounting.gaussian_mu(1.0, 1e-5)
     steps = int(model.record_.mechanism.split()[-2])
     expected = 4 * 0.6 / 4000 * multiple * math.sqrt(steps)
     assert model.noise_ == pytest.approx(expected, rel=1e-2)

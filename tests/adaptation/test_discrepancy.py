@@ -289,8 +289,8 @@ def test_release_says_what_it_did():
     assert accounting.pure_epsilon(found.mechanism) == 0.5
     gaussian = released(data, mu=0.2, delta=1e-5, random_state=1)
     assert gaussian.deviation == pytest.approx(9 / (30 * 0.2))
-    assert gaussian.record.epsilon == accounting.zcdp_epsilon(gaussian.mechanism.rho, 1e-5)
-    assert gaussian.mechanism.rho == pytest.approx(0.02)
+    assert gaussian.record.epsilon == accounting.gaussian_epsilon(0.2, 1e-5)
+    assert gaussian.mechanism == accounting.GaussianMechanism(0.2)
 
 
 @pytest.mark.parametrize("noise", [{"epsilon": 1e-9}, {"mu": 1e-9}])

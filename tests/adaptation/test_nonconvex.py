@@ -46,7 +46,7 @@ def test_noise_leaves_room_for_all_that_a_step_releases(couplings):
     )
     model.fit(*classified())
     # Without a discrepancy to release, all is for the steps: one gradient and sums of a 16th.
-    mu = math.sqrt(2 * accounting.zcdp_rho(1.0, 1e-5))
+    mu = accounting.gaussian_mu(1.0, 1e-5)
     multiple = math.sqrt(6 * (1 + couplings / 16)) / mu
     assert model.noise_ == pytest.approx(2 * 0.5 / 30 * multiple, rel=1e-3)
     assert (model.record_.epsilon, model.gradient_mapping_) == (1.0, None)
@@ -134,7 +134,7 @@ def test_nothing_of_any_record_is_kept():
 def test_the_reverse_scenario_protects_the_source():
     model = NonConvexAdaptation(epsilon=1.0, steps=3, private="source", alpha=0.3, discrepancy=0.1)
     model.fit(*classified())
-    multiple = math.sqrt(3) / math.sqrt(2 * accounting.zcdp_rho(1.0, 1e-6))
+    multiple = math.sqrt(3) / accounting.gaussian_mu(1.0, 1e-6)
     assert model.noise_ == pytest.approx(2 * 0.3 / 40 * multiple, rel=1e-3)
 
 

@@ -43,7 +43,7 @@ def draws(monkeypatch):
         drawn.append((sigma, size))
         return np.zeros(size, np.int64)
 
-    monkeypatch.setattr(privacy, "discrete_gaussian", none)
+    monkeypatch.setattr(privacy, "rounded_gaussian", none)
     return drawn
 
 
@@ -53,7 +53,8 @@ def integers(matrix):
 
 
 def spent(rows, others, draws):
-    """rho of the release between neighbors: (change / deviation)**2 / 2 of all that has noise."""
+    """Half mu**2 of the release between neighbors: all (change / deviation)**2 / 2 that has
+    noise."""
     draws.clear()
     one, other = (
         integers(MomentSums.from_rows(X, 1.0, NOISE).add_noise(NOISE, None)) for X in (rows, others)
@@ -73,7 +74,7 @@ def spent(rows, others, draws):
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_no_neighbors_spend_more_than_promised(draws, kind, d):
     coins = np.random.default_rng(d)
-    promised = accounting.zcdp_rho(EXACT.epsilon, EXACT.delta)
+    promised = accounting.gaussian_mu(EXACT.epsilon, EXACT.delta) ** 2 / 2
     for scale in (0.1, 1.0, 1e3):
         for n in (1, 7):
             rows = (scale * coins.standard_normal((n, d))).astype(kind)
@@ -85,7 +86,7 @@ def test_no_neighbors_spend_more_than_promised(draws, kind, d):
 @pytest.mark.parametrize("pair", [([9.0, 0], [0, 9.0]), ([9.0, 9.0], [9.0, -9.0])])
 def test_orthogonal_rows_need_all_the_noise(draws, pair):
     rows, others = (np.array([row, [0.1, 0.2]]) for row in pair)
-    promised = accounting.zcdp_rho(EXACT.epsilon, EXACT.delta)
+    promised = accounting.gaussian_mu(EXACT.epsilon, EXACT.delta) ** 2 / 2
     assert (1 - 1e-4) * promised <= spent(rows, others, draws) <= promised
 
 
@@ -129,7 +130,7 @@ def test_the_budget_is_charged_before_any_coin(monkeypatch):
 
     model = PrivateDiscrepancyMinimization(**PRIVATE, budget=budget)
     with monkeypatch.context() as patch:
-        patch.setattr(privacy, "discrete_gaussian", stop)
+        patch.setattr(privacy, "rounded_gaussian", stop)
         with pytest.raises(KeyboardInterrupt):
             model.fit(*domains())
     with pytest.raises(BudgetExceeded):

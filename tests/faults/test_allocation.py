@@ -50,6 +50,7 @@ print(wrong)
 KERNELS = {
     "gaussian": "kernel = lambda: noise.discrete_gaussian(3, 3_000_000)",
     "wide gaussian": "kernel = lambda: noise.discrete_gaussian(10**6, 3_000_000)",
+    "rounded gaussian": "kernel = lambda: noise.rounded_gaussian(10**6, 3_000_000)",
     "laplace": "kernel = lambda: noise.discrete_laplace(10**4, 3_000_000)",
     "bernoulli": "kernel = lambda: noise.bernoulli(.3, 20_000_000)",
     "weighted draws": """

@@ -60,6 +60,7 @@ def mechanisms():
     return {
         "bernoulli": lambda: noise.bernoulli(0.5, 9),
         "Gaussian": lambda: noise.discrete_gaussian(3.0, 9),
+        "rounded Gaussian": lambda: noise.rounded_gaussian(3.0, 9),
         "selection": lambda: noise.permute_and_flip([1, 2], epsilon=1.0),
         "response": lambda: local.randomized_response([0, 1], epsilon=1.0),
         "device": lambda: BinaryResponse(1.0, (0, 1)).sample([0.5]),

@@ -24,7 +24,7 @@ from hdp_fast.reference import sgd as reference
 from hdp_fast.transfer import SubsampleTestReweigh
 from hdp_fast.weights import DenseWeights
 
-LOSSES = ["hinge", "logistic", "squared", "huber"]
+LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "huber"]
 
 
 def records(n, d, seed=0, dtype=np.float64):
@@ -36,7 +36,7 @@ def records(n, d, seed=0, dtype=np.float64):
 
 
 def settings(learner):
-    names = ["loss", "batch_size", "radius", "norm_bound", "clip_norm", "threshold"]
+    names = ["loss", "batch_size", "radius", "norm_bound", "clip_norm", "threshold", "margin"]
     return {name: getattr(learner, name) for name in [*names, "l1", "l2", "strong_convexity"]}
 
 
@@ -54,6 +54,7 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
         norm_bound=0.9,
         clip_norm=0.7,
         threshold=0.4,
+        margin=0.6,
         epsilon=math.inf,
         **extra,
     )
@@ -64,11 +65,32 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
     assert np.linalg.norm(found) <= 2.0 + 1e-12
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("box", [(0.0, 1.0), (-0.5, -0.2), None])
+@pytest.mark.parametrize("start", [None, [3.0, -1.0, 0.1, 0.5]])
+def test_domain_output_and_start_are_those_of_numpy(loss, last, box, start):
+    X, y = records(300, 4)
+    learner = PrivateSGD(
+        loss=loss, steps=40, batch_size=3, radius=None if box else 0.7, clip_norm=0.7,
+        threshold=0.4, margin=0.0, domain="box" if box else "ball", low=box and box[0],
+        high=box and box[1], output="last" if last else "mean", start=start, epsilon=math.inf,
+    )  # fmt: skip
+    indices = np.random.default_rng(1).integers(0, 300, 120)
+    found = learner.learn_indices(X, y, indices).weights
+    more = {"box": box, "last": last, "start": None if start is None else np.array(start)}
+    expected = reference.learn(X, 2.0 * y - 1, indices, **settings(learner), **more)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    if box:
+        assert box[0] <= found.min() <= found.max() <= box[1]
+
+
 def objective(learner, X, labels):
     """The mean loss by its textbook formula."""
     rows = X * np.minimum(1, learner.norm_bound / np.linalg.norm(X, axis=1))[:, None]
     formulas = {
         "hinge": lambda s: np.maximum(0, 1 - labels * s),
+        "squared_hinge": lambda s: np.maximum(0, 1 - labels * s) ** 2 / 2,
         "logistic": lambda s: np.log1p(np.exp(-labels * s)),
         "squared": lambda s: (s - labels) ** 2 / 2,
         "huber": lambda s: np.where(
@@ -126,8 +148,7 @@ def test_losses_are_shares_of_the_largest():
         assert (model.predict(X) == (X @ model.weights >= 0)).all()
         far = model.weights / np.linalg.norm(model.weights) * 1.5
         worst = dataclasses.replace(model, weights=far / 1.5 * 2)
-        said = 0 if loss in ("hinge", "logistic", "squared", "huber") else 1
-        assert worst.losses(far[None], [said])[0] == pytest.approx(1, rel=1e-12)
+        assert worst.losses(far[None], [0])[0] == pytest.approx(1, rel=1e-12)
 
 
 def test_real_labels_are_clipped():
@@ -147,7 +168,7 @@ def test_real_labels_are_clipped():
     clipped = dataclasses.replace(learner, label_bound=0.5, steps=50, clip_norm=None)
     one = clipped.learn(X, y, random_state=1).weights
     assert (one == clipped.learn(X, np.clip(y, -0.5, 0.5), random_state=1).weights).all()
-    assert clipped.clip_norm == (3 * 4 + 0.5) * 4
+    assert clipped.plan(n=300, d=3).clip_norm == (3 * 4 + 0.5) * 4
 
 
 # One step from zero rows shows the noise itself: the second model, half of the mean of two.
@@ -355,6 +376,122 @@ def test_models_are_restored_from_json():
     assert (learner.learn(prepared, y, random_state=1).weights == model.weights).all()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        ({"domain": "cube"}, ParameterError, "domain = 'cube'"),
+        ({"domain": "box", "high": 1.0}, ParameterError, "low = None, but a box needs it"),
+        ({"domain": "box", "low": 1.0, "high": 1.0}, ParameterError, r"high = 1\.0"),
+        ({"domain": "box", "low": -math.inf, "high": 1.0}, ParameterError, "low = -inf"),
+        ({"domain": "box", "low": 0, "high": 1, "radius": 2.0}, ParameterError, "a box has none"),
+        ({"low": 0.0}, ParameterError, r"low = 0\.0, but only a box takes it"),
+        ({"output": "best"}, ParameterError, "output = 'best'"),
+        ({"start": [[1.0, 2.0]]}, ShapeError, r"start has shape \(1, 2\)"),
+        ({"start": [1.0, math.nan]}, ParameterError, "start has other entries"),
+        ({"start": [1.0, 2.0, 3.0]}, ShapeError, "start has 3 rows, but X has 2 columns"),
+        (
+            {"loss": "softmax", "classes": 3, "start": np.ones((2, 4))},
+            ShapeError,
+            r"start has shape \(2, 4\), but there are 3 classes",
+        ),
+    ],
+)
+def test_bad_domains_and_starts_are_refused_before_anything_is_spent(wrong, error, text):
+    X, y = records(50, 2)
+    budget = Budget(5.0, 1e-3)
+    with pytest.raises(error, match=text):
+        PrivateSGD(**{"loss": "hinge", "epsilon": 1.0, **wrong}).learn(X, y, budget=budget)
+    assert not any(budget.spent)
+
+
+def test_a_run_goes_on_where_a_model_stopped():
+    """From a box's inner point, and again from what was learned; the printed hinge needs it."""
+    X, y = records(400, 3)
+    shared = {"loss": "hinge", "margin": 0.0, "domain": "box", "low": -1, "high": 1}
+    learner = PrivateSGD(
+        **shared, steps=300, output="last", start=[1.0, -1.0, 0.5], epsilon=math.inf
+    )
+    model = learner.learn(X, y, random_state=1)
+    again = dataclasses.replace(learner, start=model).learn(X, y, random_state=2)
+    assert (again.predict(X) == y).mean() > 0.8
+    still = dataclasses.replace(learner, start=None).learn(X, y, random_state=1)
+    assert not still.weights.any()
+    assert learner.plan(n=400, d=3).excess_risk is None
+    assert dataclasses.replace(learner, output="mean").plan(n=400, d=3).excess_risk > 0
+    with pytest.raises(ParameterError, match="domain = 'box', but its largest loss depends on d"):
+        learner.largest_loss  # noqa: B018
+    assert model.loss.largest == pytest.approx(math.sqrt(3))
+
+
+def test_domain_and_output_change_no_guarantee():
+    X, y = records(500, 3)
+    plain = PrivateSGD(loss="squared_hinge", margin=0.1, epsilon=1.0)
+    boxed = dataclasses.replace(plain, domain="box", low=0, high=1, output="last", start=[1, 0, 1])
+    some, other = (learner.learn(X, y, random_state=1).record for learner in (plain, boxed))
+    assert dataclasses.replace(some, noise=other.noise) == other
+
+
+def test_settings_that_are_not_given_follow_public_rules():
+    learner = PrivateSGD(loss="logistic", epsilon=1.0, norm_bound=2.0)
+    plan = learner.plan(n=5_000, d=10)
+    mu = accounting.gaussian_mu(1.0, 1e-6)
+    assert plan.steps == 200
+    assert plan.batch_size == math.ceil(5 * 5_000 * mu / math.sqrt(200))
+    assert 9 < plan.noise_multiplier < 15
+    assert (plan.radius, plan.clip_norm) == (10.0, 2.0)
+    assert set(plan.chosen) == {"steps", "batch_size", "radius", "clip_norm"}
+    assert learner.plan(n=300, d=40).steps == 50
+    assert learner.plan(n=2_000, d=400).steps == int((2_000 * mu) ** 2 / 1_600)
+    assert PrivateSGD(loss="hinge", epsilon=math.inf).plan(n=50, d=2).batch_size == 50
+    given = PrivateSGD(loss="logistic", epsilon=1.0, steps=9, radius=3, clip_norm=1)
+    assert given.plan(n=500, d=2).chosen == ()
+    assert given.plan(n=500, d=2).batch_size == 1
+    X, y = records(2_000, 10)
+    model = PrivateSGD(loss="logistic", epsilon=1.0).learn(X, y)
+    assert model.plan == PrivateSGD(loss="logistic", epsilon=1.0).plan(n=2_000, d=10)
+    with pytest.raises(ParameterError, match=r"steps = None, but only learn chooses them"):
+        learner.calibrate(epsilon=1.0, n=500)
+    with pytest.raises(ParameterError, match=r"steps = None, but only learn chooses them"):
+        PrivateSGD(loss="hinge", epsilon=math.inf).learn_indices(X, y, [0])
+
+
+def test_the_excess_risk_is_that_of_algorithm_3():
+    plan = PrivateSGD(loss="hinge", radius=3, steps=50, batch_size=20, noise_multiplier=5.0).plan(
+        n=900, d=6
+    )
+    assert plan.excess_risk == pytest.approx(1.5 * 6 * math.sqrt((1 + 6 * (5 / 20) ** 2) / 50))
+    assert plan.noise == pytest.approx(5 / 20 * math.sqrt(6 / 50))
+    clipped = PrivateSGD(loss="hinge", clip_norm=0.5, epsilon=1.0)
+    for other in (clipped, dataclasses.replace(clipped, clip_norm=None, l1=0.1)):
+        assert other.plan(n=900, d=6).excess_risk is None
+
+
+@pytest.mark.parametrize(("loss", "slope"), [("squared", 2.0), ("squared_hinge", 0.5)])
+def test_gradients_that_grow_are_clipped_where_there_is_noise(loss, slope):
+    shape = {"label_bound": 2.0} if loss == "squared" else {"margin": 0.5}
+    private = PrivateSGD(loss=loss, norm_bound=3.0, radius=4.0, epsilon=1.0, **shape)
+    assert private.plan(n=500, d=2).clip_norm == slope * 3
+    plain = dataclasses.replace(private, epsilon=math.inf)
+    assert plain.plan(n=500, d=2).clip_norm == (4 * 3 + slope) * 3
+    assert private.plan(n=500, d=2).excess_risk is None
+    assert plain.plan(n=500, d=2).excess_risk > 0
+
+
+def test_a_regression_without_settings_beats_the_constant():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, (20_000, 3)), np.ones(20_000)])
+    y = X @ [0.3, -0.2, 0.1, 0.2] + 0.05 * rng.normal(size=20_000)
+    learner = PrivateSGD(loss="squared", label_bound=1.0, norm_bound=2.0, epsilon=1.0)
+    scores = learner.learn(X, y, random_state=1).scores(X)
+    assert ((scores - y) ** 2).mean() < 0.3 * y.var()
+
+
+def test_noise_that_drowns_the_records_is_noted():
+    X, y = records(20, 5)
+    with pytest.warns(UtilityWarning, match="noise of all steps = .* times the longest gradient"):
+        PrivateSGD(loss="logistic", epsilon=0.1, delta=1e-3).learn(X, y)
+
+
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
     learner = PrivateSGD(loss="hinge", steps=3, batch_size=20, numerics=numerics, epsilon=math.inf)
@@ -497,7 +634,13 @@ def test_a_run_that_needs_no_epsilon_states_hardly_any():
         ({"clip_norm": 0}, "clip_norm = 0"),
         ({"noise_multiplier": 1e-200}, "noise_multiplier = 1e-200"),
         ({"noise_multiplier": 2.0**29}, "noise_multiplier = 536870912.0"),
-        ({"loss": "squared", "radius": 1e20, "norm_bound": 1e20}, "clip_norm = 1e"),
+        ({"loss": "hinge", "margin": -1}, "margin = -1"),
+        ({"steps": None}, "steps = None"),
+        (
+            {"loss": "squared", "radius": 1e20, "norm_bound": 1e20, "epsilon": math.inf}
+            | {"noise_multiplier": None},
+            "clip_norm = 1e",
+        ),
         ({"loss": "huber", "label_bound": 1e-31}, "label_bound = 1e-31"),
         ({"l2": 1e300}, "l2 = 1e"),
         ({"strong_convexity": 1e-300}, "strong_convexity = 1e-300"),
@@ -612,5 +755,5 @@ def test_a_delta_above_one_record_is_said_to_be_one():
         learner.learn(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UtilityWarning)
-        dataclasses.replace(learner, delta=0.02).learn(X, y)
+        dataclasses.replace(learner, delta=0.02, batch_size=20).learn(X, y)
         PrivateSGD(loss="hinge", steps=5, epsilon=math.inf, delta=0.03).learn(X, y)

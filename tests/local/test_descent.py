@@ -43,7 +43,9 @@ def test_slopes_are_those_of_numpy(loss, dtype):
     found = _core.linear_slopes(given, 0.8, weights, loss, 0.4)
     wide = X.astype(float)
     scores = wide @ weights * np.minimum(1, 0.8 / np.linalg.norm(wide, axis=1))
-    np.testing.assert_allclose(found, reference.slopes(loss, scores, labels, 0.4), atol=1e-6)
+    np.testing.assert_allclose(
+        found, reference.slopes(loss, scores, labels, 0.4, margin=0.4), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -118,11 +118,51 @@ def test_the_continuous_gaussian_curve_does_not_hold_for_discrete_noise():
     assert max(ratios) > 1.5
 
 
+def hockey_stick(masses, shift, epsilon):
+    """The delta at epsilon of a law beside itself moved by `shift`; both tails beyond are
+    counted."""
+    losses = (p - epsilon.exp() * masses.get(x + shift, Decimal(0)) for x, p in masses.items())
+    return sum(max(Decimal(0), loss) for loss in losses)
+
+
+def gaussian_curve(mu, epsilon):
+    """The delta at epsilon of the continuous Gaussian mechanism."""
+    half = reference.half_normal
+    first, second = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    below = half(abs(first)) * (1 if first < 0 else -1) + Decimal("0.5")
+    return below - reference.exp_minus(-epsilon) * (Decimal("0.5") - half(second))
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(1), Fraction(5, 3), Fraction(6)])
+def test_rounded_gaussian_noise_keeps_the_curve_of_the_continuous_gaussian(sigma):
+    masses = {
+        x: reference.rounded_gaussian_mass(sigma, x)
+        for x in range(-math.ceil(12 * sigma), math.ceil(12 * sigma) + 1)
+    }
+    assert abs(sum(masses.values()) - 1) < Decimal(10) ** -30
+    ratios, less = [], []
+    for shift in (1, 2, 3):
+        for epsilon in (Fraction(k, 8) for k in range(25)):
+            delta = hockey_stick(masses, shift, Decimal(epsilon.numerator) / epsilon.denominator)
+            curves = [
+                gaussian_curve(shift / sigma * part, epsilon) for part in (1, Fraction(19, 20))
+            ]
+            if min(curves) > Decimal(10) ** -20:
+                ratios.append(delta / curves[0])
+                less.append(delta / curves[1])
+    assert max(ratios) <= 1 + Decimal(10) ** -9
+    # Rounding loses little, and with a little less noise the curve would not hold.
+    assert max(ratios) >= Decimal("0.9")
+    assert max(less) > 1
+
+
 def test_reference_samplers_have_the_mean_and_spread_of_their_laws():
     rng = np.random.default_rng(1)
     laplace = reference.discrete_laplace(5.0, 200_000, rng)
     gaussian = reference.discrete_gaussian(5.0, 200_000, rng)
-    assert laplace.dtype == gaussian.dtype == noise.discrete_laplace(5.0, 1).dtype
+    rounded = reference.rounded_gaussian(5.0, 200_000, rng)
+    assert abs(rounded.std() - 5) < 0.1
+    assert laplace.dtype == gaussian.dtype == rounded.dtype == noise.discrete_laplace(5.0, 1).dtype
     assert abs(laplace.std() - 5 * math.sqrt(2)) < 0.1
     assert abs(gaussian.std() - 5) < 0.1
     lies = reference.randomized_response(np.zeros(200_000, np.uint8), 1.0, rng)

@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -69,6 +70,7 @@ SIZED = {
     "geometric": (partial(noise.geometric, 3), np.int64),
     "discrete_laplace": (partial(noise.discrete_laplace, Fraction(7, 3)), np.int64),
     "discrete_gaussian": (partial(noise.discrete_gaussian, 1.5), np.int64),
+    "rounded_gaussian": (partial(noise.rounded_gaussian, 1.5), np.int64),
     "uniform_integers": (partial(noise.uniform_integers, 6), np.int64),
     "weighted_draws": (partial(noise.weighted_draws, [1, 2, 3]), np.int64),
 }
@@ -81,17 +83,20 @@ def test_every_sampler_takes_a_size_or_none(draw, dtype):
         assert (draw(size).shape, draw(size).dtype) == (shape, dtype)
 
 
+SCALED = [
+    *(noise.geometric, noise.discrete_laplace, noise.discrete_gaussian, noise.rounded_gaussian)
+]
+
+
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0, Fraction(0)])
-@pytest.mark.parametrize("draw", [noise.geometric, noise.discrete_laplace, noise.discrete_gaussian])
+@pytest.mark.parametrize("draw", SCALED)
 def test_scale_zero_would_be_no_noise_and_is_refused(draw, zero):
     for size in (None, 100_000):
         with pytest.raises(ParameterError, match="but it must be above 0"):
             draw(zero, size)
 
 
-@pytest.mark.parametrize(
-    "draw", [noise.geometric, noise.discrete_laplace, noise.discrete_gaussian, noise.bernoulli_exp]
-)
+@pytest.mark.parametrize("draw", [*SCALED, noise.bernoulli_exp])
 def test_a_float_and_its_exact_fraction_draw_alike(draw):
     for size in 10, 100_000:
         drawn = [
@@ -102,8 +107,14 @@ def test_a_float_and_its_exact_fraction_draw_alike(draw):
     assert np.array_equal(rounded, third), "2^-54 must not be visible in so few draws"
 
 
+SAMPLERS = dict(zip(["geometric", "laplace", "gaussian", "rounded"], SCALED, strict=True))
+
+
 def law_of_noise(name, scale):
     """Pr[x] up to a factor."""
+    if name == "rounded":
+        edges = NormalDist(0, scale)
+        return lambda x: edges.cdf(0.5 - abs(x)) - edges.cdf(-0.5 - abs(x))
     if name == "gaussian":
         return lambda x: math.exp(-0.5 * (x / scale) ** 2)
     return lambda x: math.exp(-abs(x) / scale) * (x >= 0 or name == "laplace")
@@ -111,9 +122,9 @@ def law_of_noise(name, scale):
 
 @pytest.mark.parametrize("size", [1_000, 200_000], ids=["few draws", "many draws"])
 @pytest.mark.parametrize("scale", [0.3, 2, 45.5, 1e4, 1e9])
-@pytest.mark.parametrize("name", ["geometric", "laplace", "gaussian"])
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_mean_and_spread_of_noise(name, scale, size):
-    sampler = getattr(noise, name if name == "geometric" else f"discrete_{name}")
+    sampler = SAMPLERS[name]
     drawn = sampler(scale, size, random_state=3) / 1.0
     reach = np.arange(-40 * math.ceil(min(scale, 50)), 40 * math.ceil(min(scale, 50)) + 1)
     unit = max(scale / 50, 1.0)  # a large scale is as good as a continuous one
@@ -213,6 +224,7 @@ DRAWS = {
     "geometric": lambda state: noise.geometric(5, 300_000, random_state=state),
     "discrete_laplace": lambda state: noise.discrete_laplace(1e4, 300_000, random_state=state),
     "discrete_gaussian": lambda state: noise.discrete_gaussian(200, 300_000, random_state=state),
+    "rounded_gaussian": lambda state: noise.rounded_gaussian(200, 300_000, random_state=state),
     "uniform_integers": lambda state: noise.uniform_integers(9, 300_000, random_state=state),
     "weighted_draws": lambda state: noise.weighted_draws([1, 2], 300_000, random_state=state),
     "permute_and_flip": lambda state: np.array(

@@ -12,6 +12,7 @@ SAMPLERS = {
     "geometric": ("1.5", "int64"),
     "discrete_laplace": ("1.5", "int64"),
     "discrete_gaussian": ("1.5", "int64"),
+    "rounded_gaussian": ("1.5", "int64"),
     "uniform_integers": ("6", "int64"),
     "weighted_draws": ("[1, 2]", "int64"),
 }

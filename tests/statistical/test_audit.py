@@ -275,8 +275,7 @@ called = partial(
     start=[0.0], loss_bounds=(1, 1, 0.25), discrepancy=0.0, radius=100.0,
 )  # fmt: skip
 # Where there is a third of the noise that epsilon = 2 needs.
-LESS = accounting.zcdp_epsilon(9 * accounting.zcdp_rho(2.0, 0.01), 0.01)
-LESS_IDEALIZED = accounting.gaussian_epsilon(3 * accounting.gaussian_mu(2.0, 0.01), 0.01)
+LESS = accounting.gaussian_epsilon(3 * accounting.gaussian_mu(2.0, 0.01), 0.01)
 ONE = base(1.0)
 REMOVED = base(1.0, "add_remove")
 LOOP = Setting("loop", 1.0, g=0.04)
@@ -410,7 +409,7 @@ AUDITS = [
         event=lambda value: value <= 1,
     ),
     Audit(
-        "discrepancy, Gaussian", accounting.zcdp_epsilon(0.5, 0.01),
+        "discrepancy, Gaussian", accounting.gaussian_epsilon(1.0, 0.01),
         released_discrepancy(mu=1.0, delta=0.01), [-1, 1, 1, 1], [-1, -1, 1, 1],
         released_discrepancy(mu=4.0, delta=0.01), "a quarter of the noise", 0.2, delta=0.01,
         runs=5_000, event=lambda value: value <= 1.3,
@@ -449,7 +448,7 @@ AUDITS = [
     ),
     Audit(
         "private DM, idealized", 2.0, moment(off_diagonal, 2.0, numerics="idealized"), *DIAGONALS,
-        moment(off_diagonal, LESS_IDEALIZED, numerics="idealized"), "a third of the noise", 0.2,
+        moment(off_diagonal, LESS, numerics="idealized"), "a third of the noise", 0.2,
         delta=0.01, runs=6_000, event=lambda value: value > 0.65, fewer=2,
     ),
     Audit(

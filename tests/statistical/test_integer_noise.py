@@ -19,6 +19,7 @@ SAMPLERS = {
     "geometric": noise.geometric,
     "laplace": noise.discrete_laplace,
     "gaussian": noise.discrete_gaussian,
+    "rounded": noise.rounded_gaussian,
 }
 # Beyond this a sum over integers is the integral from half an integer on, to 1e-10 of itself.
 SMOOTH = 1e4
@@ -26,6 +27,8 @@ SMOOTH = 1e4
 
 def tail(name, scale, x):
     """log Pr[X >= x] for an integer x, and for x <= 0 of a symmetric law log Pr[X <= x]."""
+    if name == "rounded":
+        return float(log_ndtr(-(abs(x) - 0.5) / scale))
     if name == "gaussian":
         return gaussian_tail(scale, abs(x))
     below_zero = 0 if name == "geometric" else -math.log1p(math.exp(-1 / scale))
@@ -78,9 +81,9 @@ def coarse(starts):
     return starts[:: max(1, len(starts) // 10)]
 
 
-def few(sampler, scale):
-    """As many draws by the construction that serves short arrays."""
-    return np.concatenate([sampler(scale, 1_000) for _ in range(400)])
+def parts(sampler, scale, size):
+    """As many draws by the construction that serves arrays of that size."""
+    return np.concatenate([sampler(scale, size) for _ in range(400_000 // size)])
 
 
 @pytest.mark.parametrize("cells", [list, coarse])
@@ -91,7 +94,8 @@ def test_noise_follows_its_law_into_the_tails(name, cells):
         starts = cells(edges(name, scale))
         law = cell_law(name, scale, starts)
         assert abs(sum(law.values()) - 1) < 1e-12
-        for draws in SAMPLERS[name](scale, COUNT), few(SAMPLERS[name], scale):
+        few, many = (parts(SAMPLERS[name], scale, size) for size in (1_000, 8_000))
+        for draws in SAMPLERS[name](scale, COUNT), few, many:
             cases.append(Case(cells_of(draws, starts), law))
     assert misfits(cases) == []
 
@@ -120,10 +124,11 @@ def test_low_digits_and_signs_of_laplace_noise(scale):
         assert misfits([Case(dict(enumerate(counts.tolist())), law)]) == []
 
 
-@pytest.mark.parametrize("sigma", [50.0, 200.0, 1e4])
-def test_low_digits_of_gaussian_noise_are_uniform(sigma):
+@pytest.mark.parametrize("sampler", [noise.discrete_gaussian, noise.rounded_gaussian])
+@pytest.mark.parametrize("sigma", [50.0, 200.0, 1e4, 2.0**40])
+def test_low_digits_of_gaussian_noise_are_uniform(sampler, sigma):
     # For a base of at most sigma / 4 the residues are uniform to exp(-300).
-    draws = noise.discrete_gaussian(sigma, COUNT)
+    draws = sampler(sigma, COUNT)
     for base in (2, 8):
         counts = np.bincount(draws % base, minlength=base)
         law = dict.fromkeys(range(base), 1 / base)
@@ -133,7 +138,14 @@ def test_low_digits_of_gaussian_noise_are_uniform(sigma):
 @pytest.mark.parametrize("distance", [1, 2, 1 << 14])
 def test_draws_at_a_distance_are_independent(distance):
     cases = []
-    for name, scale in (("laplace", 2.0), ("laplace", 1e4), ("gaussian", 3.0), ("gaussian", 1e3)):
+    for name, scale in (
+        ("laplace", 2.0),
+        ("laplace", 1e4),
+        ("gaussian", 3.0),
+        ("gaussian", 1e3),
+        ("rounded", 3.0),
+        ("rounded", 1e3),
+    ):
         negative = SAMPLERS[name](scale, COUNT) < 0
         pairs = negative[: COUNT // (2 * distance) * 2 * distance].reshape(-1, 2, distance)
         p = math.exp(tail(name, scale, -1))
@@ -147,7 +159,7 @@ def test_draws_at_a_distance_are_independent(distance):
 def test_no_thread_draws_differently(threads, monkeypatch):
     monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
     cases = []
-    for name, scale in (("laplace", 2.0), ("gaussian", 100.0)):
+    for name, scale in (("laplace", 2.0), ("gaussian", 100.0), ("rounded", 100.0)):
         starts = edges(name, scale)
         law = cell_law(name, scale, starts)
         parts = SAMPLERS[name](scale, COUNT).reshape(4, -1)

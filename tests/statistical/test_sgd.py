@@ -172,6 +172,32 @@ def test_noise_of_every_coordinate_is_its_own():
     assert not misfits([Case(found, expected)])
 
 
+def test_softmax_sums_of_three_classes_follow_the_enumerated_law():
+    """Two draws of three records of one number: rounded residuals, and each part its own noise."""
+    sigma, scale = Fraction(5, 4), UNITS - math.sqrt(3) / 2 - 1
+    learner = PrivateSGD(
+        loss="softmax", classes=3, steps=2, batch_size=2, clip_norm=1.0,
+        noise_multiplier=float(sigma / UNITS), strong_convexity=1e-3, radius=1e6,
+    )  # fmt: skip
+    rows, labels = np.array([3.0, -2.0, 4.0]), np.array([0, 2, 1])
+    own = UNITS * np.finfo(float).eps * (3 / 32 + 4)
+    X = learner.prepare(rows[:, None] / scale)
+    unit = 1e3 / (2 * 2 * (scale - own))
+    found = Counter(
+        tuple(np.rint(-learner.learn(X, labels).weights[0] / unit).astype(int).tolist())
+        for _ in range(RUNS)
+    )
+    gradients = np.rint(rows[:, None] * (np.full((3, 3), 1 / 3) - np.eye(3)[labels])).astype(int)
+    expected = defaultdict(float)
+    masses = {x: float(mass) for x, mass in gaussian_masses(sigma, 9).items()}
+    for draws in itertools.product(range(3), repeat=2):
+        sums = gradients[list(draws)].sum(axis=0).tolist()
+        for noise in itertools.product(masses.items(), repeat=3):
+            key = tuple(part + x for part, (x, _) in zip(sums, noise, strict=True))
+            expected[key] += math.prod(mass for _, mass in noise) / 9
+    assert not misfits([Case(found, expected)])
+
+
 @pytest.mark.parametrize(
     ("sigma", "columns"), [(Fraction(3, 2), 500), (Fraction(100), 7500)], ids=["table", "blocks"]
 )

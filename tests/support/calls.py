@@ -63,6 +63,7 @@ CALLS = {
     "geometric": (noise.geometric, {"scale": 2}),
     "discrete_laplace": (noise.discrete_laplace, {"scale": 2}),
     "discrete_gaussian": (noise.discrete_gaussian, {"sigma": 2}),
+    "rounded_gaussian": (noise.rounded_gaussian, {"sigma": 2}),
     "uniform_integers": (noise.uniform_integers, {"bound": 6}),
     "weighted_draws": (noise.weighted_draws, {"weights": [1, 2]}),
     "permute_and_flip": (noise.permute_and_flip, {"scores": [1, 2], "epsilon": 1}),

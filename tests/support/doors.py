@@ -139,11 +139,23 @@ DOORS = {
         {"X": NUMBERS, "y": SIGNS},
         XY,
     ),
+    "PrivateSGD.learn, softmax": Door(
+        learners.PrivateSGD(loss="softmax", classes=2, steps=2, noise_multiplier=1.0).learn,
+        REALS,
+        XY,
+    ),
     "PrivateSGD.learn_weighted": Door(
         sgd().learn_weighted, {**REALS, "weights": weights.DenseWeights(40, 0.5, 0.1)}, XY
     ),
     "LinearModel.predict": Door(sgd().learn(**REALS).predict, {"X": NUMBERS}, ("X",)),
     "LinearModel.scores": Door(sgd().learn(**REALS).scores, {"X": NUMBERS}, ("X",)),
+    "SoftmaxModel.predict_proba": Door(
+        learners.PrivateSGD(loss="softmax", classes=2, steps=2, noise_multiplier=1.0)
+        .learn(**REALS)
+        .predict_proba,
+        {"X": NUMBERS},
+        ("X",),
+    ),
     "cut": Door(learners.cut, {"X": NUMBERS, "points": [[0.0]] * 4}, ("X",)),
     "predictor": Door(
         learners.predictor({"kind": "halfspace", "weights": [1.0] * 4, "bias": 0.0}),

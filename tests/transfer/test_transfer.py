@@ -26,7 +26,7 @@ from hdp_fast import (
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps, predictor
 from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents, randomized_response
 from hdp_fast.plotting import transfer as draw
-from hdp_fast.transfer import SubsampleTestReweigh
+from hdp_fast.transfer import SubsampleTestReweigh, plan
 
 D = 8
 LEARNER = ExponentialLearner(Conjunctions(D, 2), epsilon=1.0)
@@ -219,7 +219,7 @@ class TestPlain:
                 {"X": X, "y": y}[name][:] = 0
 
         records, labels = X.copy(), Y.copy()
-        goal = {**FREE, "schedule": "final"}
+        goal = {**FREE, "schedule": "final", "weigh_by": "losses"}
         model = SubsampleTestReweigh(Writes(), epsilon=math.inf, draws=100, **goal)
         oracle = EmpiricalOracle(records[:9], labels[:9])
         with pytest.raises(ValueError, match="read-only"):
@@ -632,17 +632,28 @@ class Half:
 
 
 @pytest.mark.parametrize("oracle", [True, False], ids=["oracle", "agents"])
-def test_weights_and_agents_take_the_losses_that_a_hypothesis_has(oracle):
+def test_weights_follow_errors_or_own_losses_and_agents_are_asked_for_losses(oracle):
     given = {"alpha": 0.05, "eta": 0.5, "rounds": 4, "schedule": "final", "output": "smallest"}
-    model = SubsampleTestReweigh(lambda X, y: Half(), epsilon=math.inf, draws=10, **given)
     fresh, labels = source(1_000_000 if not oracle else 1_000, 3)
-    agents = EmpiricalOracle(fresh, labels) if oracle else Agents(fresh, labels, epsilon=1000.0)
-    result = model.fit(X, Y, agents, random_state=1).result_
-    weights = np.exp(-0.5 * 4 * (1 - X[:, 0] / 4))
-    assert np.allclose(result.weights, weights / weights.sum(), rtol=1e-6)
-    tested = result.tested
-    assert tested.low <= fresh[:, 0].mean() / 4 <= tested.high
-    assert abs(tested.value - 0.125) < 0.04
+    for weigh_by, losses in (("losses", X[:, 0] / 4), ("errors", Y)):
+        model = SubsampleTestReweigh(
+            lambda X, y: Half(), epsilon=math.inf, draws=10, weigh_by=weigh_by, **given
+        )
+        agents = EmpiricalOracle(fresh, labels) if oracle else Agents(fresh, labels, epsilon=1000.0)
+        result = model.fit(X, Y, agents, random_state=1).result_
+        weights = np.exp(-0.5 * 4 * (1 - losses))
+        assert np.allclose(result.weights, weights / weights.sum(), rtol=1e-6)
+        assert result.plan.weigh_by == weigh_by
+        tested = result.tested
+        assert tested.low <= fresh[:, 0].mean() / 4 <= tested.high
+        assert abs(tested.value - 0.125) < 0.04
+
+
+def test_errors_are_the_default_and_other_words_are_refused():
+    goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 3, "draws": 5}
+    assert SubsampleTestReweigh(lambda X, y: Half(), **goal).weigh_by == "errors"
+    with pytest.raises(ParameterError, match="weigh_by = 'loss'"):
+        plan(lambda X, y: Half(), **goal, n=100, weigh_by="loss")
 
 
 # Learners with steps of their own -----------------------------------------------------------------

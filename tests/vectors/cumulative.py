@@ -5,11 +5,12 @@ hdp_fast is used. `python tests/vectors/cumulative.py` writes the file anew.
 
 A line is: law, scale or sigma as a fraction, base (0: infinitely many outcomes), index, word in
 hexadecimal. The orders are 0, 1, 2, ... for "digit" and 0, -1, 1, -2, 2, ... for the others, where
-"mirrored" gives -1 - x the mass of x, that of the Gaussian.
+"mirrored" gives -1 - x the mass of x, that of the Gaussian. "rounded" is the normal law rounded.
 """
 
-from decimal import Decimal, getcontext
+from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -25,6 +26,10 @@ CASES = [
     ("gaussian", Fraction(5, 2), 0),
     ("gaussian", Fraction(40), 0),
     ("mirrored", Fraction(101, 3), 0),
+    ("rounded", Fraction(63), 0),
+    ("rounded", Fraction(5, 2), 0),
+    ("rounded", Fraction(1), 0),
+    ("rounded", Fraction(101, 3), 0),
 ]
 # Every outcome up to here, then one in fifty.
 ALL, STEP = 40, 50
@@ -39,7 +44,32 @@ def folded(i):
     return i // 2 if i % 2 == 0 else -(i // 2) - 1
 
 
+def arc_tangent(n):
+    """Of 1 / n."""
+    return sum((-1) ** k / (Decimal(2 * k + 1) * Decimal(n) ** (2 * k + 1)) for k in range(200))
+
+
+@cache
+def half_normal(z):
+    """Pr[0 < Z < z] by the alternating series of the error function."""
+    if z > 19:
+        return Decimal("0.5")
+    with localcontext() as context:
+        context.prec = 300
+        pi = 16 * arc_tangent(5) - 4 * arc_tangent(239)
+        x, total, term = decimal(z), Decimal(0), decimal(z)
+        for k in count():
+            total += term / (2 * k + 1)
+            term *= -x * x / (2 * (k + 1))
+            if k > x * x and abs(term) < Decimal(10) ** -150:
+                break
+        return total / (2 * pi).sqrt()
+
+
 def mass(law, scale, i):
+    if law == "rounded":
+        inner, outer = ((2 * abs(folded(i)) + side) / (2 * scale) for side in (-1, 1))
+        return half_normal(outer) + (half_normal(outer) if i == 0 else -half_normal(inner))
     if law == "digit":
         return (-i / decimal(scale)).exp()
     x = folded(i)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from .._support.validate import refuse
 from ..exceptions import ParameterError
 from .conversion import gaussian_mu
 
-LEAST_SIGMA = 3
 # Beyond, summing the curve would take seconds, and a mean would take 1e10 agents.
 _LARGEST_SIGMA = 1 << 17
 _LEAST_DELTA = 1e-200
 # Terms further out add less than exp(-500) of the smallest delta.
 _CUTOFF = 40
-# Blocks a standard deviation where single integers would be too many.
-_FINE = 1 << 12
 # Covers rounding in sums of a few million terms, each below 1e-13 of itself.
 _SLACK = 1 + 1e-9
 _PARTS = 1 << 10
@@ -33,48 +30,14 @@ def exact_delta(sigma: Fraction, shift: int, epsilon: float) -> float:
     the noise is log-concave, so that the worst event is a half-line, and shifting it further only
     helps.
     """
-    return sum_curve(float(sigma), shift, epsilon, 1)
-
-
-def composed_delta(sigma: Fraction, releases: int, epsilon: float) -> float:
-    """The delta at epsilon of `releases` integers that change by up to 1 each, with this noise.
-
-    sigma must be at least 3, and `releases` at most `2**41`; each query may depend on earlier
-    answers. The result is rounded up. The sum of all losses is the loss of one integer that changes
-    by `releases` and has the sum of all noise. By Poisson's summation the law of that sum exceeds a
-    discrete Gaussian of its variance, as an integral, by at most 3 exp(-`pi**2` `sigma**2`) of
-    itself for each release.
-    """
-    spread = float(sigma) * math.sqrt(releases)
-    return sum_curve(spread, releases, epsilon, 1 + int(spread / _FINE))
-
-
-def sum_curve(spread: float, shift: int, epsilon: float, step: int) -> float:
-    """Bound the curve in blocks of `step` integers.
-
-    Each integer counts with the probability of the likeliest, and with the loss of the most
-    revealing, integer of its block.
-    """
+    spread = float(sigma)
     # ln Pr[x] / Pr[x - shift] exceeds epsilon below here.
     end = math.ceil(shift / 2 - spread**2 * epsilon / shift) - 1
-    last = end - step * np.arange(math.ceil(_CUTOFF * spread / step), -1.0, -1.0)
-    first = last - (step - 1)
-    loss = (shift - 2 * first) * shift / (2 * spread**2)
+    x = end - np.arange(math.ceil(_CUTOFF * spread), -1.0, -1.0)
+    loss = (shift - 2 * x) * shift / (2 * spread**2)
     # The sum of the whole law is an integral, to exp(-2 pi**2 sigma**2) of itself.
-    likeliest = np.clip(0.0, first, last) / spread
-    mass = step * np.exp(-(likeliest**2) / 2) / (spread * math.sqrt(2 * math.pi))
+    mass = np.exp(-((x / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
     return float(np.sum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0)))) * _SLACK
-
-
-@cache
-def composed_sigma(epsilon: float, delta: float, releases: int) -> Fraction:
-    """A sigma, at least 3, with which `releases` integers together are private.
-
-    It raises ParameterError if there is none.
-    """
-    start = max(math.sqrt(releases) / continuous_mu(epsilon, delta), LEAST_SIGMA)
-    enough = partial(composed_delta, releases=releases, epsilon=epsilon)
-    return _find_least(start, lambda sigma: enough(sigma) <= delta, epsilon, delta)
 
 
 def calibrate_sigma(epsilon: float, delta: float, steps: int, mu: float) -> Fraction:

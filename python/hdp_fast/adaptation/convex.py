@@ -205,7 +205,7 @@ class ConvexAdaptation(AdaptationEstimator):
             arrays of shape (k, d) in the target's space; None leaves the records as they are. It
             must treat every record alone. Private records are passed to it one at a time, after a
             record of zeros, and count as zero where it fails.
-        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody who knows it.
@@ -222,13 +222,11 @@ class ConvexAdaptation(AdaptationEstimator):
         fit is (epsilon, delta)-DP for the private records under "replace_one": the discrepancy and
         the T steps share one Gaussian budget (proved). numerics="exact" rounds private features,
         and the coefficients that weigh them, to integers. The sums of their products are exact and
-        get discrete Gaussian noise, and the accounting is zero-concentrated DP. That the
-        discrepancy is exact enough is measured, see release_discrepancy. numerics="idealized" adds
-        Gaussian noise in floats and accounts by the curve of Gaussian DP, as if floats were real
-        numbers. The integer noise of the discrepancy is part of that curve; where its grid is too
-        coarse for that, zero-concentrated DP accounts for both (proved). Private rows and labels
-        beyond the bounds are projected, silently. No u or q leaves fit. The running time is not
-        protected. epsilon = math.inf protects nobody.
+        get rounded Gaussian noise, which keeps the curve of Gaussian DP. That the discrepancy is
+        exact enough is measured, see release_discrepancy. numerics="idealized" adds Gaussian noise
+        in floats, accounted by the same curve as if floats were real numbers. Private rows and
+        labels beyond the bounds are projected, silently. No u or q leaves fit. The running time is
+        not protected. epsilon = math.inf protects nobody.
 
     Cost:
         `O((m + n) d**2 + d**3)` for the discrepancy, about ten times as much for the start, or for

@@ -102,7 +102,7 @@ class NonConvexAdaptation(AdaptationEstimator):
             arrays of shape (k, d) in the target's space; None leaves the records as they are. It
             must treat every record alone. Private records are passed to it one at a time, after a
             record of zeros, and count as zero where it fails.
-        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody who knows it.
@@ -124,7 +124,7 @@ class NonConvexAdaptation(AdaptationEstimator):
         the T steps share one Gaussian budget (proved). No private q or u leaves the mechanism or
         gets noise. Each is a function of its own record, of the released predictors and, for
         lambda_2 and lambda_inf, of noisy sums, each of which costs 1 / 16 of what the gradient
-        does. numerics="exact" adds discrete Gaussian noise to sums of integers, "idealized"
+        does. numerics="exact" adds rounded Gaussian noise to sums of integers, "idealized"
         Gaussian noise in floats; both are accounted as in ConvexAdaptation. The results of a
         callable are clipped. A result that is not finite counts as the largest loss and as a
         gradient of zero; so does a private record at which the callable fails, silently. That the

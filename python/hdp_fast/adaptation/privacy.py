@@ -14,10 +14,9 @@ from .._support.random_state import make_generator
 from .._support.types import Floats, RandomState
 from .._support.validate import number, one_of, positive, probability, refuse
 from ..exceptions import ParameterError
-from ..noise import discrete_gaussian
+from ..noise import rounded_gaussian
 from ..record import PrivacyRecord, rng_of
 from .discrepancies.exact import DOMAINS, Private
-from .discrepancies.private import GRID_STEPS
 
 Numerics = Literal["exact", "idealized"]
 Rng = np.random.Generator | None
@@ -30,8 +29,6 @@ LEAST_COEFFICIENTS = 1 << _LEAST_BITS // 2
 # The range of mu that the release of a discrepancy takes.
 _LEAST_MU, _MOST_MU = 1e-9, 1e6
 _STRETCH = 1 - 1e-5
-# Integers may add e**-50 of delta; the rest bounds the factor before the exponential.
-_LOST = 60.0
 
 
 class Privacy(NamedTuple):
@@ -62,31 +59,25 @@ class Privacy(NamedTuple):
         return private if self.protects else None
 
     def mu(self) -> float:
-        """Return the largest sensitivity / deviation of the run, by the curve of this noise."""
-        return _largest_mu(self)
+        """Return the largest sensitivity / deviation of the run.
+
+        It is the same for both kinds of noise: exact noise is a normal deviate that is rounded
+        after it was added to integers, with a sensitivity that holds for these integers.
+        """
+        return _largest_mu(self.epsilon, self.delta)
 
 
 @functools.lru_cache(maxsize=128)
-def _largest_mu(privacy: Privacy) -> float:
+def _largest_mu(epsilon: float, delta: float) -> float:
     try:
-        if privacy.exact:
-            mu = math.sqrt(2 * accounting.zcdp_rho(privacy.epsilon, privacy.delta))
-        else:
-            mu = accounting.gaussian_mu(privacy.epsilon, privacy.delta)
+        mu = accounting.gaussian_mu(epsilon, delta)
     except ParameterError as error:
-        rule = f"at delta = {privacy.delta:g} no noise is enough"
-        raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}") from error
-    while _composed_epsilon(privacy, mu) > privacy.epsilon:
+        rule = f"at delta = {delta:g} no noise is enough"
+        raise ParameterError(f"epsilon = {epsilon:g}, but {rule}") from error
+    # Rounding may make the parts add up to a little more than the whole.
+    while accounting.gaussian_epsilon(mu * (1 + 1e-12), delta) > epsilon:
         mu *= _STRETCH
     return mu
-
-
-def _composed_epsilon(privacy: Privacy, mu: float) -> float:
-    # Rounding may make the parts add up to a little more than the whole.
-    mu *= 1 + 1e-12
-    if privacy.exact:
-        return accounting.zcdp_epsilon(mu**2 / 2, privacy.delta)
-    return accounting.gaussian_epsilon(mu, privacy.delta)
 
 
 def validate_privacy(estimator: Any) -> Privacy:
@@ -128,39 +119,13 @@ def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1
 
     Raises: ParameterError for an epsilon that no drawn noise reaches.
     """
-    total = _joint_mu(privacy, share)
+    total = privacy.mu()
     discrepancy = min(total * math.sqrt(share), _MOST_MU)
     if share and discrepancy < _LEAST_MU:
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
         raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
     return Noise(discrepancy, multiple, privacy.exact, privacy.epsilon)
-
-
-def _joint_mu(privacy: Privacy, share: float) -> float:
-    """Return the largest sensitivity / deviation of a discrepancy and Gaussian steps together.
-
-    The discrepancy's noise is a discrete Gaussian on integers that a record moves by at most
-    GRID_STEPS, even where the noise of the steps is in floats. Let both have mu together, s =
-    GRID_STEPS / (mu sqrt(share)) and mu' = mu sqrt(1 - share). Their joint delta at epsilon is the
-    sum over the integers k of
-    `f(k) = g(k) Phi(a(k)) - e**epsilon g(k - GRID_STEPS) Phi(a(k) - mu')`, where
-    `g(k) = e**(-k**2 / 2 s**2)` and a is linear in k with slope 1 / (s mu') mu sqrt(share). If both
-    were continuous, it would be the integral of f. By Poisson's summation formula the sum exceeds
-    the integral by at most twice the Fourier transform of f at 2 pi, 4 pi and so on. On a line
-    parallel to the real axis |f| has a bounded integral. This bounds the transform at 2 pi n by
-    `2 (1 + 3 t n) exp(-2 pi**2 t**2 n**2)` of the sum of g(k), where
-    `1 / t**2 = 1 / s**2 + slope**2`, so that t = GRID_STEPS sqrt(1 / share - 1) / mu. A smaller
-    move has a larger t. Where the excess could be more than `e**-50` of delta, zCDP accounts for
-    both.
-    """
-    mu = privacy.mu()
-    if privacy.exact or not share:
-        return mu
-    spread = GRID_STEPS * math.sqrt(1 / share - 1) / mu
-    if 2 * (math.pi * spread) ** 2 >= _LOST - math.log(privacy.delta):
-        return mu
-    return privacy._replace(numerics="exact").mu()
 
 
 class Grid(NamedTuple):
@@ -203,10 +168,14 @@ def sum_bits(noise: Noise, n: int) -> int:
 
 
 def add_noise(values: Floats, sensitivity: float, noise: Noise, rng: Rng) -> Floats:
-    """Add noise for this sensitivity to sums, (k,); both are integers where the noise is exact."""
+    """Add noise for this sensitivity to sums, (k,).
+
+    Where the noise is exact, the sums are integers and the sensitivity holds for them: what is
+    released is the sums with real normal deviates, rounded.
+    """
     if noise.exact:
         sigma = Fraction(noise.multiple) * Fraction(sensitivity)
-        drawn = discrete_gaussian(sigma, len(values), random_state=rng)
+        drawn = rounded_gaussian(sigma, len(values), random_state=rng)
         return (values.astype(np.int64) + drawn).astype(np.float64)
     generator = np.random.default_rng() if rng is None else rng
     noisy_sums: Floats = values + generator.normal(0.0, noise.multiple * sensitivity, len(values))
@@ -228,7 +197,7 @@ def make_record(
     privacy: Privacy, noise: Noise, mechanism: str, source: str, random_state: RandomState
 ) -> PrivacyRecord:
     """Return the record of a run."""
-    kind = "discrete Gaussian on integers" if noise.exact else "Gaussian in floats"
+    kind = "rounded Gaussian on integers" if noise.exact else "Gaussian in floats"
     return PrivacyRecord(
         mechanism=mechanism,
         source=source,

@@ -5,7 +5,8 @@ and describes it as a dict that JSON can carry. Nothing about a class is private
 comes from a learner: ExponentialLearner is the generic learner of Kasiviswanathan, Lee, Nissim,
 Raskhodnikova and Smith 2011, Section 3, and DoublingLearner the one that takes fewer records where
 a concise hypothesis is enough. PrivateSGD learns linear models by noisy gradient descent.
-LinearSeparator learns halfspaces without privacy.
+LinearSeparator learns halfspaces without privacy. A FeatureMap is a public map from records to
+features of norm at most 1, computed row by row.
 """
 
 from .._core import Features
@@ -13,16 +14,22 @@ from .._support.lazy import list_only
 from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
+from .feature_maps import FeatureMap
 from .halfspaces import Halfspaces
 from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
 from .noisy_steps import SGDGuarantees
+from .released_statistics import ReleasedStatistics
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
+from .sgd_plan import SGDPlan
+from .softmax_model import SoftmaxModel
+from .statistics_model import StatisticsModel
 from .stored_classes import ConjunctionList, Parities
+from .sufficient_statistics import SufficientStatistics
 
 __all__ = [
     "ConjunctionList",
@@ -32,6 +39,7 @@ __all__ = [
     "DoublingRound",
     "ExponentialLearner",
     "ExponentialResult",
+    "FeatureMap",
     "Features",
     "Halfspaces",
     "Hypotheses",
@@ -42,10 +50,15 @@ __all__ = [
     "PaperSampleSize",
     "Parities",
     "PrivateSGD",
+    "ReleasedStatistics",
     "SGDGuarantees",
+    "SGDPlan",
     "SeparatorResult",
+    "SoftmaxModel",
     "SparseHalfspaces",
+    "StatisticsModel",
     "Stumps",
+    "SufficientStatistics",
     "cut",
     "predictor",
     "sauer_bound",

@@ -18,8 +18,8 @@ def parse(hypothesis: Description | str) -> Description:
     """Validate a description and return it as a dict of plain Python values.
 
     Args:
-        hypothesis: What Hypotheses.hypothesis or LinearModel.hypothesis returns, a vote among such
-            descriptions, or either of these as JSON.
+        hypothesis: What Hypotheses.hypothesis, LinearModel.hypothesis or SoftmaxModel.hypothesis
+            returns, a vote among such descriptions, or either of these as JSON.
 
     Raises:
         ParameterError: The argument is anything else.
@@ -89,10 +89,21 @@ def _reals(name: str, value: Any) -> list[float]:
     return values
 
 
+def _matrix(name: str, value: Any) -> list[list[float]]:
+    rows = [_reals(name, entry) for entry in _list(name, value)]
+    if len(rows) < 2 or len({len(row) for row in rows}) > 1:
+        refuse(name, value, "there must be as many for each of two classes or more")
+    return rows
+
+
 def _voters(name: str, value: Any) -> list[Description]:
     voters = [parse(entry) for entry in _list(name, value) if not isinstance(entry, str)]
-    if not voters or len(voters) < len(value) or any(voter["kind"] == "vote" for voter in voters):
-        refuse(name, value, "a vote needs hypotheses, none a vote")
+    if (
+        not voters
+        or len(voters) < len(value)
+        or any(voter["kind"] in ("vote", "softmax") for voter in voters)
+    ):
+        refuse(name, value, "a vote needs hypotheses of two labels, none a vote")
     return voters
 
 
@@ -102,5 +113,6 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "at_least": {"threshold": nonnegative_int, "features": _features, "values": _values},
     "halfspace": {"weights": _reals, "bias": _real},
     "linear": {"weights": _reals, "bias": _real},
+    "softmax": {"weights": _matrix},
     "vote": {"hypotheses": _voters},
 }

@@ -19,6 +19,7 @@ from .._support.validate import bits, numbers
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord
 from .descriptions import Description
+from .sgd_plan import SGDPlan
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class LinearLoss:
 
     Attributes:
         name: Name of the loss, as PrivateSGD takes it.
-        threshold: Threshold of the Huber loss.
+        shape: Threshold of the Huber loss, or margin of a hinge; 1 for losses that have neither.
         norm_bound: Norm to which records are shrunk.
         label_bound: None for labels 0 and 1; otherwise real labels are clipped to this magnitude.
         largest: Largest loss of any model in the ball on any record within the bounds.
     """
 
     name: str
-    threshold: float
+    shape: float
     norm_bound: float
     label_bound: float | None
     largest: float
@@ -65,6 +66,7 @@ class LinearModel(JsonText):
         feature_names_in_: Names of the columns of the frame that it was learned from; None where
             that had no names. If a frame to predict on has the same columns in another order, they
             are reordered.
+        plan: What the run was made of; None for a model that was restored, or that agents taught.
 
     Examples:
         >>> import math
@@ -81,6 +83,7 @@ class LinearModel(JsonText):
     loss: LinearLoss = dataclasses.field(repr=False)
     record: PrivacyRecord | None = None
     feature_names_in_: FeatureNames = dataclasses.field(default=None, repr=False)
+    plan: SGDPlan | None = dataclasses.field(default=None, repr=False)
 
     @property
     def hypothesis(self) -> Description:
@@ -89,7 +92,7 @@ class LinearModel(JsonText):
 
     def _to_fields(self) -> Mapping[str, Any]:
         named = {"feature_names_in_": self.feature_names_in_, "record": self.record}
-        return {"hypothesis": self.hypothesis, **named}
+        return {"hypothesis": self.hypothesis, **named, "plan": self.plan}
 
     def scores(self, X: Any) -> Floats:
         """Computes the inner product of the weights with every record, shrunk to norm_bound.
@@ -158,7 +161,7 @@ class LinearModel(JsonText):
         loss, rows = self.loss, validate_rows(X, self.feature_names_in_)
         records = core_arguments(rows, validate_labels(y, len(rows), loss.label_bound))
         return _core.linear_losses(
-            records, loss.norm_bound, self.weights, loss.name, loss.threshold, loss.largest
+            records, loss.norm_bound, self.weights, loss.name, loss.shape, loss.largest
         )
 
 

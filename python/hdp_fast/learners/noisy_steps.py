@@ -66,8 +66,9 @@ class NoisySteps(Parameters):
     """Steps each of which adds Gaussian noise to a sum over records drawn with replacement.
 
     Attributes:
-        steps: Number of steps, at least 1.
-        batch_size: Number of records drawn in a step, from 1 to `2**32`.
+        steps: Number of steps, at least 1. None lets learn choose them.
+        batch_size: Number of records drawn in a step, from 1 to `2**32`. None takes 1 where steps
+            are given, and lets learn choose it where they are not.
         epsilon: Privacy parameter of one run on uniform draws, for which learn calibrates the
             noise; math.inf for no privacy. Exactly one of epsilon and noise_multiplier must be set.
         noise_multiplier: Standard deviation of the noise, in units of the largest norm of a
@@ -78,8 +79,8 @@ class NoisySteps(Parameters):
             None for noise that was chosen otherwise.
     """
 
-    steps: int
-    batch_size: int = 1
+    steps: int | None = None
+    batch_size: int | None = None
     epsilon: float | None = None
     noise_multiplier: float | None = None
     numerics: Numerics = "exact"
@@ -90,12 +91,14 @@ class NoisySteps(Parameters):
         """Validate the parameters."""
         one_of("numerics", self.numerics, ("exact", "idealized"))
         self._validate_noise()
-        store(
-            self,
-            steps=positive_int("steps", self.steps, 1 << 53),
-            batch_size=positive_int("batch_size", self.batch_size, 1 << 32),
-            delta=probability("delta", self.delta),
-        )
+        store(self, delta=probability("delta", self.delta))
+        if self.steps is not None:
+            batch_size = 1 if self.batch_size is None else self.batch_size
+            store(self, steps=positive_int("steps", self.steps, 1 << 53), batch_size=batch_size)
+        elif self.noise_multiplier is not None:
+            refuse("steps", None, "they must be given with a noise_multiplier")
+        if self.batch_size is not None:
+            store(self, batch_size=positive_int("batch_size", self.batch_size, 1 << 32))
 
     def _validate_noise(self) -> None:
         """Require exactly one of epsilon and noise_multiplier: no noise is left out by chance."""
@@ -116,6 +119,16 @@ class NoisySteps(Parameters):
     def is_private(self) -> bool:
         """Whether noise is added, now or once learn has found it for epsilon."""
         return self.epsilon != math.inf
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of steps, and of the records drawn in each.
+
+        Raises:
+            ParameterError: They are still to be chosen.
+        """
+        self._refuse_open()
+        return self.steps or 0, self.batch_size or 0
 
     @property
     def step(self) -> Mechanism:
@@ -152,8 +165,9 @@ class NoisySteps(Parameters):
             Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the sum
             by at most 2 b L, and accounting.Subsampled mixes over b.
         """
-        subsampled = Subsampled(self.step, draws=self.batch_size, rate=rate)
-        return [(subsampled, self._steps_of(rounds))]
+        steps, batch_size = self.counts
+        subsampled = Subsampled(self.step, draws=batch_size, rate=rate)
+        return [(subsampled, steps * positive_int("rounds", rounds, _MOST_RUNS))]
 
     def calibrate(
         self,
@@ -195,10 +209,11 @@ class NoisySteps(Parameters):
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
         delta = self.delta if delta is None else probability("delta", delta)
-        steps, name = self._steps_of(rounds), type(self).__name__
+        (steps, batch_size), name = self.counts, type(self).__name__
+        steps *= positive_int("rounds", rounds, _MOST_RUNS)
         log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
         try:
-            multiplier = _find_noise(self.numerics, self.batch_size, rate, steps, goal, delta)
+            multiplier = _find_noise(self.numerics, batch_size, rate, steps, goal, delta)
         except ParameterError as error:
             # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
@@ -240,10 +255,11 @@ class NoisySteps(Parameters):
         Source:
             Bisection over the rate.
         """
+        steps, batch_size = self.counts
         rate = accounting.largest_rate(
             self.step,
-            draws=self.batch_size,
-            rounds=self._steps_of(rounds),
+            draws=batch_size,
+            rounds=steps * positive_int("rounds", rounds, _MOST_RUNS),
             epsilon=epsilon,
             delta=self.delta if delta is None else delta,
         )
@@ -324,6 +340,15 @@ class NoisySteps(Parameters):
     def _replace_noise(self, multiplier: float, **others: Any) -> Self:
         return dataclasses.replace(self, epsilon=None, noise_multiplier=multiplier, **others)
 
+    def _refuse_open(self) -> None:
+        """Refuse steps that only learn chooses.
+
+        Raises:
+            ParameterError: steps was not given.
+        """
+        if self.steps is None:
+            refuse("steps", None, "only learn chooses them: give them, or those of plan(n=, d=)")
+
     def _refuse_uncalibrated(self) -> None:
         """Refuse an epsilon whose noise depends on arguments that only calibrate has.
 
@@ -343,9 +368,6 @@ class NoisySteps(Parameters):
         if self.calibrated_for is not None and n < self.calibrated_for:
             rule = f"the noise is calibrated for {self.calibrated_for:,}: calibrate it for n = {n}"
             raise InsufficientSamples(f"X has {n:,} records, but {rule}")
-
-    def _steps_of(self, rounds: int) -> int:
-        return self.steps * positive_int("rounds", rounds, _MOST_RUNS)
 
 
 def _make_step(multiplier: float, numerics: Numerics) -> Mechanism:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core import Features
+from .._support.numbers import finite_rows
 from .._support.types import Bits
 from ..exceptions import ShapeError
 from .descriptions import Description, parse
@@ -24,13 +25,15 @@ def predictor(hypothesis: Description | str) -> Predictor:
     An agent that receives a released hypothesis needs this function alone.
 
     Args:
-        hypothesis: A description that Hypotheses.hypothesis or LinearModel.hypothesis returned, or
-            {"kind": "vote", "hypotheses": [...]} of several such descriptions, as a dict or as
-            JSON. A vote is 1 where more than half of its hypotheses are.
+        hypothesis: A description that Hypotheses.hypothesis, LinearModel.hypothesis or
+            SoftmaxModel.hypothesis returned, or {"kind": "vote", "hypotheses": [...]} of several
+            such descriptions, as a dict or as JSON. A vote is 1 where more than half of its
+            hypotheses are.
 
     Returns:
         A function of records X of shape (m, d), bits or, for halfspaces and linear models, real
-        numbers. It returns a uint8 array of shape (m,), and raises ShapeError or ParameterError for
+        numbers. It returns a uint8 array of shape (m,), for softmax models an int64 array of
+        classes, and raises ShapeError or ParameterError for
         records that do not fit the hypothesis.
 
     Raises:
@@ -76,6 +79,17 @@ def _halfspace(description: Description, X: Any) -> Bits:
     )
 
 
+def _softmax(description: Description, X: Any) -> Any:
+    """The class of the largest score, for rows that are not shrunk: that is the same class."""
+    weights, rows = np.array(description["weights"]), finite_rows(X)
+    if rows.shape[1] != weights.shape[1]:
+        rule = f"the hypothesis has {weights.shape[1]:,} weights for each class"
+        raise ShapeError(f"X has {rows.shape[1]:,} columns, but {rule}")
+    # No row overflows where its largest entry is 1.
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    return (rows / np.where(largest > 0, largest, 1) @ weights.T).argmax(axis=1)
+
+
 def _vote(description: Description, X: Any) -> Bits:
     voters = description["hypotheses"]
     if all(voter["kind"] not in ("halfspace", "linear") for voter in voters):
@@ -102,5 +116,6 @@ _KINDS: dict[str, Callable[[Description, Any], Bits]] = {
     "at_least": _at_least,
     "halfspace": _halfspace,
     "linear": _halfspace,
+    "softmax": _softmax,
     "vote": _vote,
 }

@@ -1,8 +1,9 @@
-"""Private stochastic gradient descent for linear models of a bounded norm."""
+"""Private stochastic gradient descent for linear models in a ball or a box."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -10,11 +11,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.notes import note_large_delta
+from .._support.notes import note, note_large_delta
+from .._support.numbers import floats
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, RandomState
-from .._support.validate import bounded_positive, integers, nonnegative, one_of, refuse
+from .._support.validate import (
+    bounded_positive,
+    finite_number,
+    integers,
+    nonnegative,
+    numbers,
+    one_of,
+    positive_int,
+    refuse,
+)
+from ..accounting import gaussian_mu
 from ..budget.account import Budget, spend
+from ..exceptions import ParameterError, ShapeError
 from ..weights import DenseWeights
 from .descriptions import Description, parse
 from .hypotheses import read_only, store
@@ -27,9 +40,16 @@ from .linear_model import (
     validate_rows,
 )
 from .noisy_steps import NoisySteps
+from .sgd_plan import SGDPlan, choose_batch_size, choose_radius, choose_steps
+from .softmax_model import SoftmaxModel, largest_softmax_loss, validate_classes
 
-Loss = Literal["hinge", "logistic", "squared", "huber"]
-_LOSSES = ("hinge", "logistic", "squared", "huber")
+Loss = Literal["hinge", "squared_hinge", "logistic", "softmax", "squared", "huber"]
+_LOSSES = ("hinge", "squared_hinge", "logistic", "softmax", "squared", "huber")
+_HINGES = ("hinge", "squared_hinge")
+# Losses whose slopes grow with the scores.
+_UNBOUNDED = ("squared_hinge", "squared")
+_MOST_CLASSES = 1024
+_MOST_WEIGHTS = 1 << 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,17 +59,22 @@ class PrivateSGD(NoisySteps):
     Step r = 1, 2, ... draws `batch_size` records with replacement and adds up the gradients of
     their losses, each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of
     standard deviation noise_multiplier * L, and divides by `batch_size`. The model moves against
-    the result by a step of length 2 radius / (G sqrt(r)), where `G**2` = `L**2` (1 + d
-    `(noise_multiplier / batch_size)**2`), or 1 / (strong_convexity r). Then it is projected into
-    the ball. The descent starts from 0, and its result is the mean of the models before each step.
+    the result by a step of length diameter / (G sqrt(r)), where `G**2` = `L**2` (1 + w
+    `(noise_multiplier / batch_size)**2`) for w weights, or 1 / (strong_convexity r). Then it is
+    projected into the domain.
 
-    All settings are public; none may be chosen by looking at private records. radius, norm_bound,
-    clip_norm, label_bound and threshold lie in [1e-30, 1e30]; l1, l2 and strong_convexity do or are
-    0.
+    All settings are public; none may be chosen by looking at private records. steps, batch_size,
+    radius and clip_norm need not be given: rules choose them from n, d, the number of classes,
+    epsilon, delta and the bounds, and plan shows what they choose. radius, norm_bound, clip_norm,
+    label_bound and threshold lie in [1e-30, 1e30]; margin, l1, l2 and strong_convexity do or are 0.
 
     Attributes:
-        steps: Number of steps, at least 1.
-        batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`.
+        steps: Number of steps, at least 1. None takes `(n mu)**2 / (4 w)`, but from 50 to 200,
+            where the Gaussian mechanism of parameter mu has this epsilon and delta; 2,000 without
+            noise. They must be given with noise_multiplier.
+        batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`. None
+            takes 1 where steps are given. Where they are not, it takes `5 n mu / sqrt(steps)`, but
+            from 1 to n, with which the noise multiplier is about 10; 100 or n without noise.
         epsilon: Privacy parameter of one run of learn at delta, above 0. learn then adds the least
             noise with which the run has this epsilon for its number of records. math.inf stands for
             no noise and no privacy. Exactly one of epsilon and noise_multiplier must be set.
@@ -60,19 +85,38 @@ class PrivateSGD(NoisySteps):
         delta: Privacy parameter in (0, 1) at which learn states its epsilon.
         calibrated_for: The n of calibrate; fewer records are refused. None if the noise was not
             calibrated.
-        loss: "hinge" or "logistic", functions of label times score; "squared", `(score - label)**2`
-            / 2; or "huber", which is the same up to a difference of `threshold` and linear beyond
-            it.
-        radius: Radius of the ball around 0 that holds all weights; its diameter D is twice that.
+        loss: "hinge", max(0, margin - label * score); "squared_hinge", half its square; or
+            "logistic", all three for labels 0 and 1, which stand for -1 and 1. "softmax" for
+            `classes` labels, the integers from 0: ln(sum of exp(score)) less the score of the
+            label, with a score for each class. "squared", `(score - label)**2` / 2; or "huber",
+            which is the same up to a difference of `threshold` and linear beyond it.
+        classes: Number K of classes of "softmax", from 2 to 1,024; None for the other losses.
+        radius: Radius of the ball around 0 that holds all weights, for "softmax" as one matrix;
+            its diameter is twice that. None takes 20 / norm_bound, for "softmax" sqrt(K / 2) times
+            that. For the hinges it takes `margin` times that, unless the margin is 0; for
+            "squared" and "huber" it takes 5 label_bound / norm_bound. A box has no radius.
         norm_bound: Norm to which records are shrunk; X itself stays as it is. An intercept is a
             constant column of X and shrinks with its row. Records whose squared norm leaves the
             normal range of their precision (norms beyond about 1e-19 and 1e19 in float32) count as
             zero.
         clip_norm: Bound L on the norm of a gradient. None takes the bound that the loss itself has
-            on the ball.
+            on the domain: norm_bound for "hinge" and "logistic", sqrt(2) norm_bound for "softmax",
+            and norm_bound times min(threshold, s + label_bound) for "huber", s + label_bound for
+            "squared" and s + margin for "squared_hinge", where s is the largest score in the
+            domain. With noise, the last two take norm_bound times label_bound and norm_bound times
+            margin instead where that is less, which clips the gradients of large mistakes.
         label_bound: None for labels 0 and 1, which stand for -1 and 1. A number c for real labels,
             which are clipped to [-c, c]; for "squared" and "huber" only.
         threshold: Threshold of "huber".
+        margin: Margin of "hinge" and "squared_hinge".
+        domain: "ball", or "box" for all models whose weights lie from low to high; the diameter of
+            a box is `(high - low) sqrt(w)`.
+        low: Least weight in a box; None for a ball.
+        high: Largest weight in a box, above low; None for a ball. Both lie in [-1e30, 1e30].
+        output: "mean" for the mean of the models before each step, "last" for the model after the
+            last step. The bound on the excess risk that a plan states is that of the mean.
+        start: The first model, of shape (d,) or (d, K), or a learned model; it must be public, or
+            released. None starts at 0. It is projected into the domain.
         l1: Weight of the penalty sum |w_j|, applied as a soft threshold after each step.
         l2: Weight of the penalty `|w|**2` / 2.
         strong_convexity: lambda where the objective is known to be lambda-strongly convex; 0 for
@@ -89,7 +133,13 @@ class PrivateSGD(NoisySteps):
         noise of sigma = noise_multiplier * K, drawn exactly. That is 2 / `noise_multiplier**2`-zCDP
         for a changed draw (proved; the norm of every gradient is checked in integers). "idealized"
         adds Gaussian numbers in floats, and its guarantee would hold for real numbers. The running
-        time is not protected. epsilon=math.inf adds no noise and protects nobody.
+        time is not protected. epsilon=math.inf adds no noise and protects nobody. Projection and
+        the choice of the output see noisy sums alone, and change no guarantee.
+
+        The gradient of "softmax" is the matrix x `(p - e_y)**T` of a record x, the probabilities p
+        of its classes and the unit vector of its label. Its norm is |x| |p - e_y|, at most
+        sqrt(2) |x|, since `|p - e_y|**2` = `(1 - p_y)**2` + `sum of p_j**2 over j != y`. The matrix
+        is clipped, rounded and checked as one vector: one budget pays for all classes.
 
     Source:
         Kohen and Sheffet 2022, Algorithm 3, whose step D / (noise sqrt(r)) neglects L and whose D /
@@ -109,11 +159,18 @@ class PrivateSGD(NoisySteps):
     """
 
     loss: Loss
-    radius: float = 1.0
+    classes: int | None = None
+    radius: float | None = None
     norm_bound: float = 1.0
     clip_norm: float | None = None
     label_bound: float | None = None
     threshold: float = 1.0
+    margin: float = 1.0
+    domain: Literal["ball", "box"] = "ball"
+    low: float | None = None
+    high: float | None = None
+    output: Literal["mean", "last"] = "mean"
+    start: Any = dataclasses.field(default=None, repr=False)
     l1: float = 0.0
     l2: float = 0.0
     strong_convexity: float | None = None
@@ -127,28 +184,128 @@ class PrivateSGD(NoisySteps):
                 refuse("label_bound", self.label_bound, rule)
             store(self, label_bound=bounded_positive("label_bound", self.label_bound))
         super().__post_init__()
-        for name in ("radius", "norm_bound", "threshold"):
+        self._validate_classes()
+        names = ["norm_bound", "threshold"]
+        for name in names if self.radius is None else ["radius", *names]:
             store(self, **{name: bounded_positive(name, getattr(self, name))})
-        for name in ("l1", "l2"):
+        for name in ("margin", "l1", "l2"):
             store(self, **{name: nonnegative(name, getattr(self, name))})
         strong_convexity = self.l2 if self.strong_convexity is None else self.strong_convexity
-        clip_norm = self._gradient_bound() if self.clip_norm is None else self.clip_norm
-        store(
-            self,
-            strong_convexity=nonnegative("strong_convexity", strong_convexity),
-            clip_norm=bounded_positive("clip_norm", clip_norm),
-        )
+        store(self, strong_convexity=nonnegative("strong_convexity", strong_convexity))
+        one_of("output", self.output, ("mean", "last"))
+        self._validate_domain()
+        self._validate_start()
+        if self.clip_norm is not None:
+            store(self, clip_norm=bounded_positive("clip_norm", self.clip_norm))
+        elif self.domain == "ball":
+            # In a box it may depend on the number of columns.
+            bounded_positive("clip_norm", self._choose_clip_norm(1))
+
+    def _validate_classes(self) -> None:
+        if self.loss == "softmax":
+            if self.classes is None:
+                refuse("classes", None, "softmax needs their number")
+            classes = positive_int("classes", self.classes, _MOST_CLASSES)
+            if classes < 2:
+                refuse("classes", classes, "there must be at least 2")
+            store(self, classes=classes)
+        elif self.classes is not None:
+            refuse("classes", self.classes, f"{self.loss} loss takes none")
+
+    def _validate_domain(self) -> None:
+        one_of("domain", self.domain, ("ball", "box"))
+        if self.domain == "ball":
+            for name in ("low", "high"):
+                if getattr(self, name) is not None:
+                    refuse(name, getattr(self, name), "only a box takes it")
+            bounded_positive("radius", self.ball_radius)
+            return
+        if self.radius is not None:
+            refuse("radius", self.radius, "a box has none")
+        for name in ("low", "high"):
+            if getattr(self, name) is None:
+                refuse(name, None, "a box needs it")
+            store(self, **{name: finite_number(name, getattr(self, name))})
+        low, high = self._box()
+        if not (high - low >= 1e-30 and max(abs(low), abs(high)) <= 1e30):
+            refuse("high", high, f"it must be above low = {low}, and both lie in [-1e30, 1e30]")
+
+    def _validate_start(self) -> None:
+        if self.start is None:
+            return
+        weights = self.start
+        if isinstance(weights, LinearModel | SoftmaxModel):
+            weights = weights.weights
+        weights = floats(numbers("start", weights))
+        if weights.ndim != (1 if self.classes is None else 2):
+            rule = "it must be (d,), or (d, classes) for softmax"
+            raise ShapeError(f"start has shape {weights.shape}, but {rule}")
+        if not (np.abs(weights) <= 1e30).all():
+            raise ParameterError("start has other entries, but all must lie in [-1e30, 1e30]")
+        store(self, start=read_only(weights.copy()))
+
+    @property
+    def ball_radius(self) -> float:
+        """The radius of a ball, or what the rule takes for it."""
+        if self.radius is not None:
+            return self.radius
+        scale = 1.0
+        if self.loss in _HINGES:
+            scale = self.margin or 1.0
+        elif self.loss in ("squared", "huber"):
+            scale = self._label_bound / 4
+        return choose_radius(self.classes or 1, scale, self.norm_bound)
 
     @property
     def largest_loss(self) -> float:
-        """The largest loss of any model in the ball on any record within the bounds."""
-        return self._bounds()[0]
+        """The largest loss of any model in the ball on any record within the bounds.
+
+        For "softmax" it is a bound on that.
+
+        Raises:
+            ParameterError: The domain is a box, whose largest loss depends on the number of
+                columns.
+        """
+        if self.domain == "box":
+            refuse("domain", self.domain, "its largest loss depends on d: models know theirs")
+        return self._largest_loss(1)
+
+    @property
+    def ball_clip_norm(self) -> float:
+        """The clip_norm in a ball, or what the rule takes for it."""
+        return self._choose_clip_norm(1) if self.clip_norm is None else self.clip_norm
 
     @property
     def linear_loss(self) -> LinearLoss:
-        """The loss that the learned models carry, with the learner's bounds."""
-        bounds = (self.norm_bound, self.label_bound, self.largest_loss)
-        return LinearLoss(self.loss, self.threshold, *bounds)
+        """The loss that the learned models carry, with the learner's bounds.
+
+        Raises:
+            ParameterError: The domain is a box, whose largest loss depends on the number of
+                columns.
+        """
+        return self._make_loss(self.largest_loss)
+
+    def plan(self, *, n: int, d: int) -> SGDPlan:
+        """Shows what learn does with records of which only the numbers are known.
+
+        Args:
+            n: Number of records, at least 1.
+            d: Number of their columns, at least 1.
+
+        Returns:
+            The settings, those that rules chose among them, and the noise.
+
+        Raises:
+            ParameterError: A parameter is out of range, or no noise is enough for epsilon.
+
+        Guarantee:
+            Nothing is drawn or spent.
+
+        Cost:
+            That of calibrate where the learner has a finite epsilon.
+        """
+        n = positive_int("n", n, 1 << 53)
+        return self._settle(n, positive_int("d", d, _MOST_WEIGHTS))._find_noise(n)._plan(n, d, self)
 
     def learn(
         self,
@@ -157,26 +314,29 @@ class PrivateSGD(NoisySteps):
         *,
         random_state: RandomState = None,
         budget: Budget | None = None,
-    ) -> LinearModel:
+    ) -> LinearModel | SoftmaxModel:
         """Learns from records drawn uniformly: DP-SGD by itself.
 
         learn warns with a UtilityWarning where delta is above 1 / n, since a record may then be
-        published whole.
+        published whole. It also does where the noise in the mean of all steps' gradients is longer
+        than the longest gradient.
 
         Args:
             X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
-            y: The labels, shape (n,): 0 and 1, or finite real numbers where the learner has a
-                label_bound.
+            y: The labels, shape (n,): 0 and 1, integers from 0 to K - 1 for "softmax", or finite
+                real numbers where the learner has a label_bound.
             random_state: None draws from the operating system. An int or a Generator makes a
                 reproducible stream for tests, which protects nobody.
             budget: The budget that the run is charged to before anything is drawn; None charges
                 nothing.
 
         Returns:
-            The model; its record states epsilon at the learner's delta.
+            The model, a SoftmaxModel for "softmax"; its record states epsilon at the learner's
+            delta, and its plan all settings.
 
         Raises:
-            ShapeError: X does not have two dimensions and an entry, or y does not have n entries.
+            ShapeError: X does not have two dimensions and an entry, y does not have n entries, or
+                start is not of d rows.
             ParameterError: An entry of X or y lies outside its domain, no noise is enough for
                 epsilon, the noise is so small that no epsilon holds, a run without noise comes with
                 a budget, or random_state or budget is of another kind.
@@ -194,23 +354,25 @@ class PrivateSGD(NoisySteps):
             learner has an epsilon.
         """
         check_random_state(random_state)
-        rows = validate_rows(X)
-        labels = validate_labels(y, len(rows), self.label_bound)
+        rows, labels = self._validate_records(X, y)
+        n, d = rows.entries.shape
+        learner = self._settle(n, d)
         if not self.is_private:
             if budget is not None:
                 refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
-            return self._descend(rows, labels, None, random_state)
-        self._refuse_fewer(len(rows))
-        learner = self._find_noise(len(rows))
-        record = learner.uniform_record(len(rows), random_state)
-        note_large_delta(self.delta, len(rows))
+            return learner._descend(rows, labels, None, random_state, self)
+        learner._refuse_fewer(n)
+        learner = learner._find_noise(n)
+        record = learner.uniform_record(n, random_state)
+        note_large_delta(self.delta, n)
+        _note_noise(learner._plan(n, d, self))
         with spend(budget, record):
-            model = learner._descend(rows, labels, None, random_state)
+            model = learner._descend(rows, labels, None, random_state, self)
         return dataclasses.replace(model, record=record)
 
     def learn_weighted(
         self, X: Any, y: ArrayLike, weights: DenseWeights, *, random_state: RandomState = None
-    ) -> LinearModel:
+    ) -> LinearModel | SoftmaxModel:
         """Learns from records drawn by weights, which do not leave their object.
 
         Args:
@@ -243,17 +405,16 @@ class PrivateSGD(NoisySteps):
             Kohen and Sheffet 2022, Algorithm 4.
         """
         check_random_state(random_state)
-        rows = validate_rows(X)
-        labels = validate_labels(y, len(rows), self.label_bound)
+        rows, labels = self._validate_records(X, y)
         if not isinstance(weights, DenseWeights):
             refuse("weights", weights, "they must be DenseWeights")
         self._refuse_uncalibrated()
         self._refuse_fewer(len(rows))
-        return self._descend(rows, labels, weights.compiled, random_state)
+        return self._settle_clip(rows)._descend(rows, labels, weights.compiled, random_state, self)
 
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None
-    ) -> LinearModel:
+    ) -> LinearModel | SoftmaxModel:
         """Learns from draws that were made elsewhere: step r takes the r-th `batch_size` of them.
 
         Args:
@@ -281,12 +442,11 @@ class PrivateSGD(NoisySteps):
             That of learn.
         """
         check_random_state(random_state)
-        rows = validate_rows(X)
         draws = integers("indices", indices, np.int64)
-        labels = validate_labels(y, len(rows), self.label_bound)
+        rows, labels = self._validate_records(X, y)
         self._refuse_uncalibrated()
         self._refuse_fewer(len(rows))
-        return self._descend(rows, labels, draws, random_state)
+        return self._settle_clip(rows)._descend(rows, labels, draws, random_state, self)
 
     def prepare(self, X: Any) -> ValidRows:
         """Validates the records once, so that calls which take the result need not.
@@ -307,45 +467,158 @@ class PrivateSGD(NoisySteps):
         """
         return validate_rows(X)
 
-    def restore(self, hypothesis: Description | str) -> LinearModel:
+    def restore(self, hypothesis: Description | str) -> LinearModel | SoftmaxModel:
         """Restores a learned model from its description.
 
         Args:
-            hypothesis: The hypothesis of a LinearModel, a dict or its JSON.
+            hypothesis: The hypothesis of a LinearModel, for "softmax" of a SoftmaxModel, a dict or
+                its JSON.
 
         Returns:
             The model, with the learner's loss and without a record.
 
         Raises:
-            ParameterError: The argument does not describe a linear model with bias 0.
+            ParameterError: The argument does not describe a linear model with bias 0, or a softmax
+                model of as many classes as the learner's.
         """
         description = parse(hypothesis)
-        if description["kind"] != "linear" or description["bias"] != 0:
-            refuse("hypothesis", hypothesis, "it must be a linear one with bias 0")
-        return LinearModel(read_only(np.array(description["weights"])), self.linear_loss)
+        if self.classes is None:
+            if description["kind"] != "linear" or description["bias"] != 0:
+                refuse("hypothesis", hypothesis, "it must be a linear one with bias 0")
+        elif description["kind"] != "softmax" or len(description["weights"]) != self.classes:
+            refuse("hypothesis", hypothesis, f"it must be a softmax one of {self.classes} classes")
+        weights = np.array(description["weights"]).T
+        return self._make_model(weights, self._make_loss(self._largest_loss(len(weights))))
 
-    def _bounds(self) -> tuple[float, float]:
-        """Return the largest loss, and its largest derivative in the score."""
-        label = 1.0 if self.label_bound is None else self.label_bound
-        largest = self.radius * self.norm_bound
-        return _core.loss_bounds(self.loss, self.threshold, largest, label)
+    @property
+    def _label_bound(self) -> float:
+        return 1.0 if self.label_bound is None else self.label_bound
 
-    def _gradient_bound(self) -> float:
-        return self._bounds()[1] * self.norm_bound
+    @property
+    def _shape(self) -> float:
+        return self.margin if self.loss in _HINGES else self.threshold
+
+    def _box(self) -> tuple[float, float]:
+        return float(self.low or 0), float(self.high or 0)
+
+    def _reach(self, d: float) -> float:
+        """Bound the norm of the scores of a record of d columns."""
+        if self.domain == "ball":
+            return self.ball_radius * self.norm_bound
+        corner = max(map(abs, self._box()))
+        return corner * math.sqrt(d * (self.classes or 1)) * self.norm_bound
+
+    def _largest_loss(self, d: int) -> float:
+        reach = self._reach(d)
+        if self.classes is not None:
+            return largest_softmax_loss(self.classes, reach)
+        return _core.loss_bounds(self.loss, self._shape, reach, self._label_bound)[0]
+
+    def _make_loss(self, largest: float) -> LinearLoss:
+        return LinearLoss(self.loss, self._shape, self.norm_bound, self.label_bound, largest)
+
+    def _gradient_bound(self, d: float) -> float:
+        """Bound the norm of a gradient in the domain."""
+        if self.classes is not None:
+            return math.sqrt(2) * self.norm_bound
+        reach = self._reach(d)
+        slopes = _core.loss_bounds(self.loss, self._shape, reach, self._label_bound)
+        return slopes[1] * self.norm_bound
+
+    def _choose_clip_norm(self, d: float) -> float:
+        bound = self._gradient_bound(d)
+        if self.loss not in _UNBOUNDED or not self.is_private:
+            return bound
+        slope = self._label_bound if self.loss == "squared" else self.margin
+        return min(bound, slope * self.norm_bound) or bound
+
+    def _settle(self, n: int, d: int) -> Self:
+        """Return the learner with all settings that rules choose."""
+        steps, batch_size = self.steps, self.batch_size
+        weights = d * (self.classes or 1)
+        if steps is None or batch_size is None:
+            mu = math.inf
+            if self.epsilon is not None and self.epsilon != math.inf:
+                mu = gaussian_mu(self.epsilon, self.delta)
+            steps = choose_steps(n, weights, mu) if steps is None else steps
+            batch_size = choose_batch_size(n, steps, mu) if batch_size is None else batch_size
+        if self.start is not None and len(self.start) != d:
+            raise ShapeError(f"start has {len(self.start):,} rows, but X has {d:,} columns")
+        if self.start is not None and self.start.shape != (d, self.classes)[: self.start.ndim]:
+            rule = f"there are {self.classes} classes"
+            raise ShapeError(f"start has shape {self.start.shape}, but {rule}")
+        clip_norm = self._choose_clip_norm(d) if self.clip_norm is None else self.clip_norm
+        clip_norm = bounded_positive("clip_norm", clip_norm)
+        radius = self.ball_radius if self.domain == "ball" else None
+        return dataclasses.replace(
+            self, steps=steps, batch_size=batch_size, clip_norm=clip_norm, radius=radius
+        )
+
+    def _settle_clip(self, rows: ValidRows) -> Self:
+        self._refuse_open()
+        n, d = rows.entries.shape
+        return self._settle(n, d)
+
+    def _plan(self, n: int, d: int, given: PrivateSGD) -> SGDPlan:
+        """Return the plan of a settled learner, of which `given` was what a caller had."""
+        steps, batch_size = self.counts
+        weights, clip_norm = d * (self.classes or 1), float(self.clip_norm or 0)
+        names = ["steps", "batch_size", "clip_norm"]
+        names += ["radius"] if self.domain == "ball" else []
+        plan = SGDPlan(
+            n=n,
+            weights=weights,
+            steps=steps,
+            batch_size=batch_size,
+            radius=self.radius,
+            clip_norm=clip_norm,
+            noise_multiplier=self.noise_multiplier,
+            chosen=tuple(name for name in names if getattr(given, name) is None),
+            excess_risk=None,
+        )
+        is_plain = not (self.l1 or self.l2 or self.strong_convexity)
+        if self.output == "last" or not is_plain or clip_norm < self._gradient_bound(d):
+            return plan
+        low, high = self._box()
+        box = (high - low) * math.sqrt(weights)
+        diameter = box if self.domain == "box" else 2 * self.ball_radius
+        moment = math.sqrt(1 + steps * plan.noise**2)
+        risk = 1.5 * diameter * clip_norm * moment / math.sqrt(steps)
+        return dataclasses.replace(plan, excess_risk=risk)
 
     def _find_noise(self, n: int) -> Self:
         """Return the learner with the noise that its epsilon takes for n uniform records."""
-        return self if self.epsilon is None else self.calibrate(epsilon=self.epsilon, n=n)
+        if self.epsilon is None or not self.is_private:
+            return self
+        return self.calibrate(epsilon=self.epsilon, n=n)
+
+    def _validate_records(self, X: Any, y: ArrayLike) -> tuple[ValidRows, Floats]:
+        rows = validate_rows(X)
+        if self.classes is not None:
+            return rows, validate_classes(y, len(rows), self.classes)
+        return rows, validate_labels(y, len(rows), self.label_bound)
 
     def _descend(
-        self, rows: ValidRows, labels: Floats, draws: Any, random_state: RandomState
-    ) -> LinearModel:
+        self,
+        rows: ValidRows,
+        labels: Floats,
+        draws: Any,
+        random_state: RandomState,
+        given: PrivateSGD,
+    ) -> LinearModel | SoftmaxModel:
+        """Run a settled learner."""
+        (steps, batch_size), (n, d) = self.counts, rows.entries.shape
+        start = None if self.start is None else np.ascontiguousarray(self.start.T).reshape(-1)
         plan: _core._SGDPlan = {
             "loss": self.loss,
-            "threshold": self.threshold,
-            "steps": self.steps,
-            "batch_size": self.batch_size,
-            "radius": self.radius,
+            "shape": self._shape,
+            "classes": self.classes or 1,
+            "steps": steps,
+            "batch_size": batch_size,
+            "radius": 0.0 if self.radius is None else self.radius,
+            "bounds": self._box() if self.domain == "box" else None,
+            "last": self.output == "last",
+            "start": start,
             "norm_bound": self.norm_bound,
             "clip_norm": float(self.clip_norm or 0),
             "l1": self.l1,
@@ -356,4 +629,20 @@ class PrivateSGD(NoisySteps):
         }
         seed = make_key(random_state)
         weights = _core.sgd_learn(core_arguments(rows, labels), draws, plan, seed)
-        return LinearModel(read_only(weights), self.linear_loss, feature_names_in_=rows.names)
+        if self.classes is not None:
+            weights = np.ascontiguousarray(weights.reshape(self.classes, d).T)
+        more = {"feature_names_in_": rows.names, "plan": self._plan(n, d, given)}
+        return self._make_model(weights, self._make_loss(self._largest_loss(d)), **more)
+
+    def _make_model(
+        self, weights: Floats, loss: LinearLoss, **more: Any
+    ) -> LinearModel | SoftmaxModel:
+        make: Any = LinearModel if self.classes is None else SoftmaxModel
+        model: LinearModel | SoftmaxModel = make(read_only(weights), loss, **more)
+        return model
+
+
+def _note_noise(plan: SGDPlan) -> None:
+    if plan.noise > 1:
+        text = f"noise of all steps = {plan.noise:.1f} times the longest gradient, which drowns"
+        note(f"{text} what the records say: more of them, fewer columns or a larger epsilon help")

@@ -39,8 +39,9 @@ def learn_by_descent(
 
     Args:
         learner: Settings of the descent. Its epsilon must be math.inf, since the agents protect
-            themselves; its numerics and delta are not used. `steps * batch_size` agents are asked.
-            A batch_size well below `1 / (a c)**2` costs no accuracy.
+            themselves; its numerics and delta are not used. It must have steps, a ball, one score
+            (no "softmax"), no start and the mean for its output. `steps * batch_size` agents are
+            asked. A batch_size well below `1 / (a c)**2` costs no accuracy.
         agents: Simulated agents with features that are finite real numbers. They are asked in their
             order, which must tell nothing about them. A learner with a label_bound takes the labels
             0 and 1 as numbers.
@@ -51,7 +52,7 @@ def learn_by_descent(
         A LinearModel with weights of shape (d,) and the record of the agents' answers.
 
     Raises:
-        ParameterError: learner is not a PrivateSGD with epsilon = math.inf, agents is not an
+        ParameterError: learner is not such a PrivateSGD with epsilon = math.inf, agents is not an
             Agents, or a feature is not a finite real number. Nobody is asked.
         ShapeError: The agents have no features. Nobody is asked.
         AgentsExhausted: Fewer than `steps * batch_size` agents are left. Nobody is asked.
@@ -92,12 +93,13 @@ def learn_by_descent(
     weights, total = np.zeros(agents.d), np.zeros(agents.d)
     scale = _gradient_scale(agents)
     first = _first_step_size(learner, scale)
-    for step in range(1, learner.steps + 1):
+    steps, _ = learner.counts
+    for step in range(1, steps + 1):
         total += weights
         gradient = scale * _ask_for_gradient(learner, agents, weights, public, rng)
         step_size = first / (step if learner.strong_convexity else math.sqrt(step))
         weights = _take_step(learner, weights, gradient, step_size)
-    weights = read_only(total / learner.steps)
+    weights = read_only(total / steps)
     return LinearModel(weights, learner.linear_loss, agents.record(random_state))
 
 
@@ -114,9 +116,15 @@ def _check(learner: Any, agents: Any) -> None:
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
     if not agents.d:
         raise ShapeError("agents have 0 features, but a linear model needs one")
-    wanted = learner.steps * learner.batch_size
-    if wanted > agents.remaining:
-        rule = f"{learner.steps:,} steps of {learner.batch_size:,} need {wanted:,}"
+    for name, wanted in (("domain", "ball"), ("output", "mean"), ("classes", None)):
+        if getattr(learner, name) != wanted:
+            refuse(f"learner.{name}", getattr(learner, name), f"agents take {wanted} alone")
+    if learner.start is not None:
+        raise ParameterError("learner.start holds weights, but a descent on agents starts at 0")
+    steps, batch_size = learner.counts
+    asked = steps * batch_size
+    if asked > agents.remaining:
+        rule = f"{steps:,} steps of {batch_size:,} need {asked:,}"
         raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
 
 
@@ -130,12 +138,8 @@ def _gradient_scale(agents: Agents) -> float:
 def _first_step_size(learner: PrivateSGD, scale: float) -> float:
     if learner.strong_convexity:
         return 1 / learner.strong_convexity
-    second_moment = 1 + (scale**2 - 1) / learner.batch_size
-    return 2 * learner.radius / (_clip_norm(learner) * math.sqrt(second_moment))
-
-
-def _clip_norm(learner: PrivateSGD) -> float:
-    return float(learner.clip_norm or 0)
+    second_moment = 1 + (scale**2 - 1) / learner.counts[1]
+    return 2 * learner.ball_radius / (learner.ball_clip_norm * math.sqrt(second_moment))
 
 
 def _ask_for_gradient(
@@ -146,14 +150,15 @@ def _ask_for_gradient(
     rng: np.random.Generator | None,
 ) -> Floats:
     """The mean over the next agents of their directions, with the signs of their answers, (d,)."""
-    directions = public.standard_normal((learner.batch_size, agents.d))
+    batch_size = learner.counts[1]
+    directions = public.standard_normal((batch_size, agents.d))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
 
     def question(X: Any, y: Bits) -> Floats:
         return _answer_probabilities(learner, weights, directions, X, y)
 
-    answers = agents.ask(question, learner.batch_size, random_state=rng)
-    mean: Floats = (2.0 * answers - 1) @ directions * (_clip_norm(learner) / learner.batch_size)
+    answers = agents.ask(question, batch_size, random_state=rng)
+    mean: Floats = (2.0 * answers - 1) @ directions * (learner.ball_clip_norm / batch_size)
     return mean
 
 
@@ -164,7 +169,7 @@ def _answer_probabilities(
     rows = validate_rows(X)
     given = core_arguments(rows, validate_labels(y, len(rows), learner.label_bound))
     slopes = _core.linear_slopes(
-        given, learner.norm_bound, weights, learner.loss, learner.threshold
+        given, learner.norm_bound, weights, learner.loss, learner.linear_loss.shape
     )
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", rows.entries, rows.entries, dtype=np.float64)
@@ -173,7 +178,7 @@ def _answer_probabilities(
     norms = np.sqrt(np.where(np.isfinite(squares), squares, 0))
     lengths = np.abs(slopes) * np.minimum(norms, learner.norm_bound)
     side = np.sign(slopes) * np.sign(np.einsum("ij,ij->i", directions, entries))
-    probabilities: Floats = (1 + side * np.minimum(lengths / _clip_norm(learner), 1)) / 2
+    probabilities: Floats = (1 + side * np.minimum(lengths / learner.ball_clip_norm, 1)) / 2
     return probabilities
 
 
@@ -182,4 +187,5 @@ def _take_step(learner: PrivateSGD, weights: Floats, gradient: Floats, step_size
     model: Floats = weights * (1 - step_size * learner.l2) - step_size * gradient
     if learner.l1:
         model = np.sign(model) * np.maximum(np.abs(model) - step_size * learner.l1, 0)
-    return model * (learner.radius / max(learner.radius, float(np.linalg.norm(model))))
+    radius = learner.ball_radius
+    return model * (radius / max(radius, float(np.linalg.norm(model))))

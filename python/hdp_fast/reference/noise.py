@@ -67,12 +67,46 @@ def gaussian_masses(sigma: Fraction, reach: int) -> dict[int, Decimal]:
         return {x: half[abs(x)] / whole for x in range(-reach, reach + 1)}
 
 
+def rounded_gaussian_mass(sigma: Fraction, x: int) -> Decimal:
+    """Pr[X = x] of a normal deviate rounded to the nearest integer."""
+    inner, outer = ((2 * abs(x) + side) / (2 * sigma) for side in (-1, 1))
+    return half_normal(outer) + (half_normal(outer) if x == 0 else -half_normal(inner))
+
+
+def half_normal(z: Fraction) -> Decimal:
+    """Pr[0 < Z < z] of a normal deviate: the density at z times z + z**3 / 3 + z**5 / 15 + ..."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        x = Decimal(z.numerator) / z.denominator
+        term, total = x, x
+        for odd in itertools.count(3, 2):
+            term *= x * x / odd
+            total += term
+            if odd > 2 * x * x and term < total.scaleb(-_DIGITS):
+                break
+        return exp_minus(z * z / 2) * total / (2 * _pi()).sqrt()
+
+
+def _pi() -> Decimal:
+    """Pi, by Machin's formula, to the digits of the context."""
+    arcs = [
+        sum(((-1) ** k / (Decimal(2 * k + 1) * n ** (2 * k + 1)) for k in range(80)), Decimal(0))
+        for n in (5, 239)
+    ]
+    return 16 * arcs[0] - 4 * arcs[1]
+
+
 def discrete_laplace(scale: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draws rounded Laplace noise; int64 (size,)."""
     return np.rint(rng.laplace(0.0, scale, size)).astype(np.int64)
 
 
 def discrete_gaussian(sigma: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draws rounded Gaussian noise; int64 (size,)."""
+    return np.rint(rng.normal(0.0, sigma, size)).astype(np.int64)
+
+
+def rounded_gaussian(sigma: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draws rounded Gaussian noise; int64 (size,)."""
     return np.rint(rng.normal(0.0, sigma, size)).astype(np.int64)
 

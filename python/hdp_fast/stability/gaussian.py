@@ -1,4 +1,4 @@
-"""Votes for many labels with discrete Gaussian noise: no answer where the noisy gap is small."""
+"""Votes for many labels with rounded Gaussian noise: no answer where the noisy gap is small."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .. import noise
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
 from .._support.validate import number, positive_int, probability, refuse
-from ..accounting.discrete_gaussian import LEAST_SIGMA, composed_delta, composed_sigma
+from ..accounting.conversion import gaussian_delta, gaussian_epsilon
+from ..accounting.discrete_gaussian import continuous_mu, round_sigma_up
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
@@ -24,7 +25,7 @@ from .tables import restore
 from .votes import counts_of
 
 THRESHOLD = 1.0
-_SOURCE = "Papernot et al. 2018, GNMax, with discrete noise, all of it looked at"
+_SOURCE = "Papernot et al. 2018, GNMax, with rounded noise, all of it looked at"
 _MOST = 1 << 40
 _EPSILONS = (0.001, 1_000.0)
 _LARGEST_THRESHOLD = 1_000.0
@@ -39,8 +40,8 @@ _BLOCK = 1 << 21
 class GaussianVote:
     """Noise on the votes for each of many labels, and the gap below which there is no answer.
 
-    A session adds discrete Gaussian noise to all counts of a query. The answer is the label with
-    the largest noisy count, ties to the smallest label. It is bottom (-1) where that count leads
+    A session adds rounded Gaussian noise to all counts of a query. The answer is the label with the
+    largest noisy count, ties to the smallest label. It is bottom (-1) where that count leads
     the next one by less than `gap`. All noisy counts could be published at the same cost, so that a
     bottom costs nothing and there may be any number of them.
 
@@ -53,7 +54,8 @@ class GaussianVote:
         delta: Privacy parameter of all answers together, in (0, 1); design wants at least 1e-200.
         beta: Failure probability that members_needed aims at, in (0, 1).
         threshold: Lead that an answer needs, in units of sigma, 0 to 1,000.
-        sigma: Scale of the noise, a Fraction from 3 to `2**49` whose denominator is at most 1,024.
+        sigma: Scale of the noise, a Fraction above 0 and up to `2**49` whose denominator is at most
+            1,024.
 
     Raises:
         ParameterError: A parameter is out of range, or sigma is too small for epsilon and delta.
@@ -61,13 +63,13 @@ class GaussianVote:
     Guarantee:
         All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
         one vote is replaced on every query, always that of the same member. Two counts of a query
-        then change by 1. The noise of each costs `1 / (2 sigma**2)`-zCDP, `queries / sigma**2` in
-        all. The delta is that of their exact joint curve: at epsilon = 1 and delta = 1e-6 it needs
-        7 % less noise than a conversion from zCDP. The coins are exact.
+        then change by 1. Counts are integers, so that rounding the noise is the same as rounding
+        the noisy counts: all of them together are a Gaussian mechanism with mu = sqrt(2 queries) /
+        sigma, and the delta is that of its exact curve. The coins are exact.
 
     Source:
-        Papernot et al. 2018, Section 4.1 (GNMax); Canonne, Kamath and Steinke 2020. That the noisy
-        gap costs nothing more is post-processing (hdp_fast's own use).
+        Papernot et al. 2018, Section 4.1 (GNMax); Balle and Wang 2018, Theorem 8. That rounding and
+        the noisy gap cost nothing more is post-processing (hdp_fast's own use).
 
     Examples:
         >>> from hdp_fast import stability
@@ -99,14 +101,11 @@ class GaussianVote:
         if (
             not isinstance(sigma, Fraction)
             or sigma.denominator > _LARGEST_DENOMINATOR
-            or not LEAST_SIGMA <= sigma <= _LARGEST_SIGMA
+            or not 0 < sigma <= _LARGEST_SIGMA
         ):
-            refuse(
-                "sigma",
-                sigma,
-                "it must be a Fraction, its denominator at most 1,024, from 3 to 2**49",
-            )
-        if composed_delta(sigma, 2 * self.queries, self.epsilon) > self.delta:
+            rule = "it must be a Fraction above 0, its denominator at most 1,024, up to 2**49"
+            refuse("sigma", sigma, rule)
+        if gaussian_delta(_mu(sigma, self.queries), self.epsilon) > self.delta:
             rule = f"that is too little noise for epsilon = {self.epsilon:g}"
             raise ParameterError(f"sigma = {float(sigma):g}, but {rule}, delta = {self.delta:g}")
 
@@ -146,11 +145,11 @@ class GaussianVote:
             Hundredths of a second.
 
         Source:
-            The continuous curve's sigma, raised until the discrete curve holds.
+            Balle and Wang 2018, Algorithm 1, rounded up to a multiple of 1 / 1,024.
         """
         promise = _check_promise(queries, epsilon, delta, beta)
         vote = _check_vote(labels, threshold)
-        sigma = composed_sigma(promise["epsilon"], promise["delta"], 2 * promise["queries"])
+        sigma = _least_sigma(promise["epsilon"], promise["delta"], promise["queries"])
         return cls(**promise, **vote, sigma=sigma)
 
     @property
@@ -193,20 +192,12 @@ class GaussianVote:
         """Computes the epsilon that the noise certainly has at delta.
 
         Returns:
-            The epsilon, to a millionth and rounded up; at most the promised one.
-
-        Cost:
-            Tenths of a second at most.
+            The epsilon, rounded up; at most the promised one.
 
         Source:
-            Bisection of the exact curve, by which the noise was chosen, too.
+            The exact curve, by which the noise was chosen, too.
         """
-        low, high = 0.0, self.epsilon
-        while high - low > 1e-6 * high:
-            middle = (low + high) / 2
-            holds = composed_delta(self.sigma, 2 * self.queries, middle) <= self.delta
-            low, high = (low, middle) if holds else (middle, high)
-        return high
+        return min(gaussian_epsilon(_mu(self.sigma, self.queries), self.delta), self.epsilon)
 
     def to_json(self) -> str:
         """Writes the vote as JSON.
@@ -289,7 +280,7 @@ class GaussianSession(SingleUseSession):
             neighbors="replace_one",
             epsilon=vote.epsilon,
             delta=vote.delta,
-            noise=f"discrete Gaussian, sigma {float(vote.sigma):g}, on the count of each label",
+            noise=f"rounded Gaussian, sigma {float(vote.sigma):g}, on the count of each label",
             rng=rng_of(random_state),
         )
         self._vote, self._queries = vote, left
@@ -346,7 +337,7 @@ class GaussianSession(SingleUseSession):
         return int(answers[0]) if votes.ndim == 1 else answers
 
     def _answer_block(self, counts: NDArray[np.uint32]) -> Integers:
-        drawn = noise.discrete_gaussian(self._vote.sigma, counts.shape, random_state=self._rng)
+        drawn = noise.rounded_gaussian(self._vote.sigma, counts.shape, random_state=self._rng)
         noisy: Integers = np.add(counts, drawn, dtype=np.int64)
         winners: Integers = noisy.argmax(axis=1)
         second, first = np.partition(noisy, -2, axis=1)[:, -2:].T
@@ -354,6 +345,23 @@ class GaussianSession(SingleUseSession):
 
     def __repr__(self) -> str:
         return f"GaussianSession({self._record.mechanism}: {self._queries:,} queries left)"
+
+
+def _mu(sigma: Fraction, queries: int) -> float:
+    """The sensitivity, of two counts of each query by 1, over sigma; never too small."""
+    return math.sqrt(2 * queries) / float(sigma) * (1 + 2.0**-50)
+
+
+def _least_sigma(epsilon: float, delta: float, queries: int) -> Fraction:
+    """The least multiple of 1 / 1,024 that is enough, but for rounding.
+
+    Raises:
+        ParameterError: epsilon and delta ask for more noise than can be certified.
+    """
+    sigma = round_sigma_up(math.sqrt(2 * queries) / continuous_mu(epsilon, delta))
+    while gaussian_delta(_mu(sigma, queries), epsilon) > delta:
+        sigma = round_sigma_up(sigma * (1 + Fraction(1, 1 << 40)))
+    return sigma
 
 
 def _check_promise(queries: Any, epsilon: Any, delta: Any, beta: Any) -> dict[str, Any]:

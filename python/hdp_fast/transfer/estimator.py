@@ -33,7 +33,7 @@ from ..weights import DenseWeights
 from .adapters import Learner, adapt
 from .learner_epsilon import composes
 from .planning import is_private, plan
-from .plans import Output, Plan, Schedule
+from .plans import Output, Plan, Schedule, WeighBy
 from .preparation import (
     calibrate_learner,
     make_record,
@@ -78,6 +78,10 @@ class SubsampleTestReweigh(SettableParameters):
         draws: Records that a round draws, for a run that is not private. None takes the sample_size
             of the learner; if it has none, `(d + log(rounds / beta)) / alpha`, at most n, as in the
             paper's experiments.
+        weigh_by: What the weights follow: "errors", 1 where a hypothesis predicts another label and
+            0 where not; or "losses", the losses in [0, 1] that a hypothesis has of its own, which
+            for linear models are shares of the largest possible loss, as Kohen and Sheffet print
+            it. That is so large that a typical loss is a small share and hardly moves a weight.
         checkpoint: Path of a file, made with mode 0600, from which a run that died goes on. It
             holds what was released and a digest of the records, but no weights. It is the curator's
             alone, since guesses of the records can be tried against the digest. None keeps the run
@@ -125,6 +129,7 @@ class SubsampleTestReweigh(SettableParameters):
     output: Output = "tested"
     opt: float = 0.0
     draws: int | None = None
+    weigh_by: WeighBy = "errors"
     checkpoint: str | None = None
     result_: TransferResult = field(init=False)
     record_: PrivacyRecord | None = field(init=False)

@@ -17,7 +17,7 @@ from .._support.validate import (
 )
 from ..exceptions import ParameterError
 from .learner_epsilon import Sample, Search, composes, compute_sample_size, validate_steps
-from .plans import Output, Plan, Schedule, count_paper_rounds, plan_paper
+from .plans import Output, Plan, Schedule, WeighBy, count_paper_rounds, plan_paper
 
 _SCHEDULES = ("every", "geometric", "final")
 _OUTPUTS = ("tested", "smallest", "majority")
@@ -93,6 +93,7 @@ def plan(
     output: Output = "tested",
     opt: float = 0.0,
     draws: int | None = None,
+    weigh_by: WeighBy = "errors",
 ) -> Plan:
     """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
 
@@ -136,6 +137,8 @@ def plan(
         draws: Records that a round draws, in place of sample_size. It is refused for a private plan
             and for a learner with steps. A promised error presumes that the learner errs by at most
             alpha on so many draws.
+        weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
+            that hypotheses have of their own.
 
     Returns:
         The plan.
@@ -206,6 +209,7 @@ def plan(
         error=goal.error if enough and not goal.opt else None,
         failure=goal.failure,
         paper=plan_paper(learner, goal.alpha, goal.beta, epsilon, delta, agents_epsilon, ratio),
+        weigh_by=one_of("weigh_by", weigh_by, ("errors", "losses")),
     )
 
 

@@ -10,6 +10,7 @@ from .learner_epsilon import composes, compute_sample_size, validate_steps
 
 Schedule = Literal["every", "geometric", "final"]
 Output = Literal["tested", "smallest", "majority"]
+WeighBy = Literal["errors", "losses"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Plan:
         failure: Probability with which `error` may fail: 3 beta or 4 beta.
         paper: The parameters that the paper prints. None without chi2, with an SQ oracle, and for a
             run that is not private.
+        weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
+            that hypotheses have of their own.
 
     Examples:
         >>> from hdp_fast import learners, transfer
@@ -121,6 +124,7 @@ class Plan:
     error: float | None
     failure: float
     paper: PaperPlan | None
+    weigh_by: WeighBy = "errors"
 
     @property
     def promised(self) -> bool:

@@ -245,7 +245,8 @@ class Rounds:
                 return self._result(place, "accepted", number, agents)
             if self.plan.output == "majority" or number in self._finalists:
                 self._kept[number] = hypothesis
-            self.weights.update(_compute_losses(hypothesis, prepared, y))
+            compute = _compute_losses if self.plan.weigh_by == "losses" else _errors
+            self.weights.update(compute(hypothesis, prepared, y))
             bar.update()
         self._test_finalists(len(places), agents)
         last = len(places) if self.plan.output == "majority" else self._best()

@@ -50,7 +50,7 @@
 //! | --- | --- |
 //! | [`error`], [`params`], [`memory`] | causes of failure; scalars that are valid by construction; allocations that may fail |
 //! | [`noise`], [`simd`], [`run`], [`pool`] | exact draws; instruction sets, with all of the `unsafe` code; cancellation; threads |
-//! | [`gf2`], [`linear`], [`score`], [`sgd`], [`accounting`], [`weights`] | linear systems over GF(2); halfspaces; errors of many hypotheses; gradient descent; guarantees; dense weights |
+//! | [`gf2`], [`linear`], [`score`], [`sgd`], [`statistics`], [`accounting`], [`weights`] | linear systems over GF(2); halfspaces; errors of many hypotheses; gradient descent; exact sums of features; guarantees; dense weights |
 //! | [`parity`], [`local`], [`stability`], [`adaptation`] | parities; local randomizers; answers from votes; adaptation to private records |
 //!
 //! # What every module has in common
@@ -85,6 +85,7 @@ pub mod score;
 pub mod sgd;
 pub mod simd;
 pub mod stability;
+pub mod statistics;
 pub mod weights;
 
 pub use error::{Error, Result};

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use hdp_fast_core::local::{randomized_response, truth_probability};
 use hdp_fast_core::noise::{
-    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Fixed, Geometric, Rational, Rng, Seed, Stream, Weighted,
-    coins, draws, scale_at_least,
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Fixed, Geometric, Rational, Rng, RoundedGaussian, Seed,
+    Stream, Weighted, coins, draws, scale_at_least,
 };
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
@@ -305,14 +305,34 @@ fn discrete_gaussian_follows_its_mass_and_no_other() {
 }
 
 #[test]
+fn rounded_gaussian_follows_its_mass_and_no_other() {
+    let law = |sigma: f64| {
+        let tail = move |x: f64| libm::erfc(x / sigma / std::f64::consts::SQRT_2) / 2.0;
+        move |x: i64| {
+            let (inner, outer) = (x.abs() as f64 - 0.5, x.abs() as f64 + 0.5);
+            if x == 0 { 1.0 - 2.0 * tail(outer) } else { tail(inner) - tail(outer) }
+        }
+    };
+    for (index, sigma) in (30..).zip([0.2, 0.7, 1.0, 3.5, 20.0, 63.9, 70.0, 150.0]) {
+        for size in [1, 1 << 13, 1 << 20] {
+            let noise = RoundedGaussian::new(&exactly(sigma), size);
+            let counts = counts(|rng| noise.draw(rng), index);
+            assert!(follows(law(sigma), &counts), "sigma {sigma}, {size} draws");
+            assert!(sigma < 0.7 || !follows(law(0.95 * sigma), &counts), "sigma {sigma} passes for another");
+        }
+    }
+}
+
+#[test]
 fn huge_scales_stay_in_range_and_tiny_ones_give_zero() {
     let huge = Rational::from(BigUint::from((1u64 << 50) - 1));
     let tiny = Rational::new(1u32.into(), BigUint::from(1u32) << 1074u32);
     for size in SIZES {
-        for law in 0..3 {
+        for law in 0..4 {
             let draw = |scale: &Rational, rng: &mut Rng| match law {
                 0 => DiscreteLaplace::new(scale, size).draw(rng),
                 1 => Geometric::new(scale, size).draw(rng),
+                2 => RoundedGaussian::new(scale, size).draw(rng),
                 _ => DiscreteGaussian::new(scale, size).draw(rng),
             };
             let mut rng = stream(40);

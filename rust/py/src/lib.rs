@@ -23,6 +23,7 @@ mod seed;
 mod sgd;
 mod solution;
 mod stability;
+mod statistics;
 mod weights;
 
 use pyo3::prelude::*;
@@ -77,6 +78,8 @@ mod _core {
     use solution::Solution;
     #[pymodule_export]
     use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
+    #[pymodule_export]
+    use statistics::{feature_sums, features_of};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 

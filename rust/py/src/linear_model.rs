@@ -8,18 +8,19 @@ use crate::records::{Labeled, with_records};
 use crate::run::run;
 use crate::scalar::word;
 
-/// The loss of that name; the threshold is that of Huber's.
-pub fn named_loss(name: &Bound<'_, PyAny>, threshold: f64) -> PyResult<Loss> {
+/// The loss of that name; the shape is the margin of a hinge or the threshold of Huber's.
+pub fn named_loss(name: &Bound<'_, PyAny>, shape: f64) -> PyResult<Loss> {
     let losses = [
-        ("hinge", Loss::Hinge),
+        ("hinge", Loss::Hinge(shape)),
+        ("squared_hinge", Loss::SquaredHinge(shape)),
         ("logistic", Loss::Logistic),
         ("squared", Loss::Squared),
-        ("huber", Loss::Huber(threshold)),
+        ("huber", Loss::Huber(shape)),
     ];
     word("loss", name, &losses)
 }
 
-/// The inner product of a model with every shrunk row: float64 (n,).
+/// The inner product of a model with every shrunk row: float64 (n,), or (n * classes,) row by row.
 #[pyfunction]
 pub fn linear_scores<'py>(
     py: Python<'py>,
@@ -40,10 +41,10 @@ pub fn linear_losses<'py>(
     norm_bound: f64,
     model: Floats<'py>,
     loss: &Bound<'py, PyAny>,
-    threshold: f64,
+    shape: f64,
     largest: f64,
 ) -> PyResult<Vector<'py, f64>> {
-    let loss = (named_loss(loss, threshold)?, largest);
+    let loss = (named_loss(loss, shape)?, largest);
     let (model, cost) = (model.as_slice()?, records.pass_cost()?);
     let losses =
         with_records!(py, None, records, cost, |records, run| sgd::losses(records, norm_bound, model, loss, run))?;
@@ -58,9 +59,9 @@ pub fn linear_slopes<'py>(
     norm_bound: f64,
     model: Floats<'py>,
     loss: &Bound<'py, PyAny>,
-    threshold: f64,
+    shape: f64,
 ) -> PyResult<Vector<'py, f64>> {
-    let loss = named_loss(loss, threshold)?;
+    let loss = named_loss(loss, shape)?;
     let (model, cost) = (model.as_slice()?, records.pass_cost()?);
     let slopes =
         with_records!(py, None, records, cost, |records, run| sgd::slopes(records, norm_bound, model, loss, run))?;
@@ -69,7 +70,7 @@ pub fn linear_slopes<'py>(
 
 /// The largest loss and the steepest slope for predictions and labels up to these magnitudes.
 #[pyfunction]
-pub fn loss_bounds(loss: &Bound<'_, PyAny>, threshold: f64, prediction: f64, label: f64) -> PyResult<(f64, f64)> {
-    let loss = named_loss(loss, threshold)?;
+pub fn loss_bounds(loss: &Bound<'_, PyAny>, shape: f64, prediction: f64, label: f64) -> PyResult<(f64, f64)> {
+    let loss = named_loss(loss, shape)?;
     Ok((loss.largest(prediction, label), loss.steepest(prediction, label)))
 }

@@ -3,7 +3,8 @@
 use hdp_fast_core::Result;
 use hdp_fast_core::memory::{copied, zeros};
 use hdp_fast_core::noise::{
-    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, Stream, Weighted, coins, draws,
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, RoundedGaussian, Stream,
+    Weighted, coins, draws,
 };
 use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
@@ -45,7 +46,7 @@ pub fn bernoulli<'py>(
     Ok(array::returned(py, drawn))
 }
 
-/// Draws of one of the laws with a scale: "geometric", "laplace" or "gaussian"; int64 (size,).
+/// Draws of one of the laws with a scale: "geometric", "laplace", "gaussian" or "rounded_gaussian"; int64 (size,).
 #[pyfunction]
 pub fn integer_noise<'py>(
     py: Python<'py>,
@@ -67,10 +68,11 @@ type Make = fn(&Rational, usize) -> IntegerLaw;
 
 /// The maker of the law of that name.
 pub fn integer_law(name: &Bound<'_, PyAny>) -> PyResult<Make> {
-    let laws: [(&str, Make); 3] = [
+    let laws: [(&str, Make); 4] = [
         ("geometric", |scale, size| law_of(Geometric::new(scale, size), Geometric::draw)),
         ("laplace", |scale, size| law_of(DiscreteLaplace::new(scale, size), DiscreteLaplace::draw)),
         ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
+        ("rounded_gaussian", |scale, size| law_of(RoundedGaussian::new(scale, size), RoundedGaussian::draw)),
     ];
     word("law", name, &laws)
 }

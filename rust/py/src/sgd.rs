@@ -2,11 +2,11 @@
 
 use hdp_fast_core::error::Error;
 use hdp_fast_core::noise::Weighted;
-use hdp_fast_core::sgd::{self, Draws, Noise, Plan};
+use hdp_fast_core::sgd::{self, Domain, Draws, Noise, Objective, Output, Plan};
 use num_traits::ToPrimitive;
 use pyo3::prelude::*;
 
-use crate::array::{self, Integers, Vector};
+use crate::array::{self, Floats, Integers, Vector};
 use crate::error::raise;
 use crate::linear_model::named_loss;
 use crate::noise::{Fraction, rational};
@@ -32,10 +32,14 @@ pub enum Rows<'py> {
 #[pyo3(from_item_all)]
 pub struct PlanItems<'py> {
     loss: Bound<'py, PyAny>,
-    threshold: f64,
+    shape: f64,
+    classes: usize,
     steps: usize,
     batch_size: usize,
     radius: f64,
+    bounds: Option<(f64, f64)>,
+    last: bool,
+    start: Option<Floats<'py>>,
     norm_bound: f64,
     clip_norm: f64,
     l1: f64,
@@ -48,10 +52,15 @@ pub struct PlanItems<'py> {
 impl PlanItems<'_> {
     fn checked(self) -> PyResult<Plan> {
         let plan = Plan {
-            loss: named_loss(&self.loss, self.threshold)?,
+            objective: match self.classes {
+                1 => Objective::Linear(named_loss(&self.loss, self.shape)?),
+                classes => Objective::Softmax(classes),
+            },
             steps: self.steps,
             batch_size: self.batch_size,
-            radius: self.radius,
+            domain: self.bounds.map_or(Domain::Ball(self.radius), |(low, high)| Domain::Box(low, high)),
+            output: if self.last { Output::Last } else { Output::Mean },
+            start: self.start.as_ref().map(|start| Ok::<_, PyErr>(start.as_slice()?.to_vec())).transpose()?,
             norm_bound: self.norm_bound,
             clip_norm: self.clip_norm,
             l1: self.l1,
@@ -74,7 +83,7 @@ fn noise(numerics: &Bound<'_, PyAny>, multiplier: Fraction) -> PyResult<Noise> {
     })
 }
 
-/// The mean model of a run: float64 (columns,).
+/// The mean model of a run, or its last: float64 (columns,), for several classes one after the other.
 #[pyfunction]
 pub fn sgd_learn<'py>(
     py: Python<'py>,
@@ -97,7 +106,8 @@ pub fn sgd_learn<'py>(
         (None, Some(law)) => Draws::Weighted(law),
         (None, None) => Draws::Uniform,
     };
-    let step = STEP + ENTRY * records.columns as f64 * plan.batch_size as f64;
+    let weights = records.columns as f64 * plan.objective.classes() as f64;
+    let step = STEP + ENTRY * weights * plan.batch_size as f64;
     let cost = step * plan.steps as f64 + streaming_cost(8 * n);
     let learned = with_records!(py, None, records, cost, |records, run| sgd::learn(records, draws, &plan, &seed, run))?;
     Ok(array::returned(py, learned))

@@ -50,7 +50,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         steps: Largest number of steps of descent in each stage of less smoothing, at least 1.
         tolerance: Gap at which the descent stops, as a share of the eigenvalue at equal weights,
             above 0.
-        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody who knows it.
@@ -74,10 +74,10 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         Gaussian noise of deviation `s = norm_bound**2 / mu` on each entry above the diagonal and
         sqrt(2) s on it adds up to a budget of mu (proved), and is the least for this matrix.
         numerics="exact" rounds the target's rows to integers. The sums of products are exact and
-        get discrete Gaussian noise, and the accounting is zero-concentrated DP with
-        `rho = mu**2 / 2`. numerics="idealized" adds Gaussian noise in floats and accounts by the
-        curve of Gaussian DP, as if floats were real numbers. Rows of the target beyond the bound
-        are shrunk to it, silently. The running time is not protected.
+        get rounded Gaussian noise, which keeps the curve of Gaussian DP. numerics="idealized" adds
+        Gaussian noise in floats, accounted by the same curve as if floats were real numbers. Rows
+        of the target beyond the bound are shrunk to it, silently. The running time is not
+        protected.
 
     Cost:
         `O(n d**2)` once, then that of DiscrepancyMinimization.
@@ -85,7 +85,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
     Source:
         Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, who pose
         this problem; one release of all second moments in place of their noisy steps is ours.
-        Canonne, Kamath and Steinke 2020; Balle and Wang 2018.
+        Balle and Wang 2018.
 
     Examples:
         >>> import numpy as np

@@ -38,7 +38,7 @@ class TargetSGD(BoundedEstimator):
             `min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta)))`, at least 1.
         batch_size: Number of records drawn in a step, at least 1. None takes n sqrt(epsilon / (4
             T)), from 1 to n.
-        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody who knows it.

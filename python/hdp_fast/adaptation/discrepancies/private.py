@@ -14,10 +14,10 @@ from ..._support.json_text import JsonText
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
-from ...accounting.mechanisms import ZCDP, DiscreteLaplace, Mechanism
+from ...accounting.mechanisms import DiscreteLaplace, GaussianMechanism, Mechanism
 from ...budget.account import Budget, spend
 from ...exceptions import ParameterError
-from ...noise import discrete_gaussian, discrete_laplace
+from ...noise import discrete_laplace, rounded_gaussian
 from ...record import PrivacyRecord, rng_of
 from .exact import DOMAINS, LABEL_BOUND, DiscrepancyProblem, Private, solve, validate_problem
 from .moments import moments_error
@@ -123,7 +123,7 @@ def release_discrepancy(
             public sample must keep both bounds.
         epsilon: Privacy parameter of discrete Laplace noise of scale sensitivity / epsilon, in
             [1e-9, 1e6]; None takes mu.
-        mu: Ratio of sensitivity to standard deviation of discrete Gaussian noise, in [1e-9, 1e6];
+        mu: Ratio of sensitivity to standard deviation of rounded Gaussian noise, in [1e-9, 1e6];
             None takes epsilon.
         delta: Privacy parameter in (0, 1) at which the record of Gaussian noise states its epsilon.
         private: The sample whose records are protected, "target" or "source"; the other one is
@@ -148,15 +148,15 @@ def release_discrepancy(
         BudgetExceeded: The budget has less than the release's epsilon or delta left.
 
     Guarantee:
-        The release is epsilon-DP, or (`mu**2` / 2)-zCDP, for the private sample under
-        "replace_one"; its coins are exact. With n private records, and weights of norm up to R, one
-        record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`, and the
-        computed value by at most 2 xi more (proved). xi is public: it is computed from m, n, d and
-        B, because a gap that was computed from the records would show in the noise. That the gap is
-        below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the largest one
-        seen; this is measured, not proved. The value is rounded to a grid of 1024 steps to B / n +
-        2 xi, so that the integer sensitivity is exactly 1024. No coin is drawn and no budget spent
-        where the call raises. The running time is not protected.
+        The release is epsilon-DP, or mu-Gaussian differentially private, for the private sample
+        under "replace_one"; its coins are exact. With n private records, and weights of norm up to
+        R, one record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`, and
+        the computed value by at most 2 xi more (proved). xi is public: it is computed from m, n, d
+        and B, because a gap that was computed from the records would show in the noise. That the
+        gap is below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the
+        largest one seen; this is measured, not proved. The value is rounded to a grid of 1024 steps
+        to B / n + 2 xi, so that the integer sensitivity is exactly 1024. No coin is drawn and no
+        budget spent where the call raises. The running time is not protected.
 
     Cost:
         That of discrepancy.
@@ -188,7 +188,7 @@ def release_discrepancy(
         neighbors="replace_one",
         epsilon=noise.epsilon,
         delta=noise.delta,
-        noise=f"discrete {noise.law} on multiples of {float(grid.step):g}",
+        noise=f"{noise.law} on multiples of {float(grid.step):g}",
         rng=rng_of(random_state),
     )
     # Nothing is released before the noise: a refused budget costs only time.
@@ -217,12 +217,15 @@ def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _
         spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
         deviation = math.sqrt(2) * GRID_STEPS / epsilon
         mechanism: Mechanism = DiscreteLaplace(epsilon, GRID_STEPS)
-        return _Noise("Laplace", GRID_STEPS / spent, deviation, mechanism, epsilon, 0.0)
+        return _Noise("discrete Laplace", GRID_STEPS / spent, deviation, mechanism, epsilon, 0.0)
     mu = _validate_parameter("mu", mu)
-    mechanism = ZCDP(math.nextafter(mu**2 / 2, math.inf))
+    # Integers plus a normal deviate that is rounded: the Gaussian mechanism.
+    mechanism = GaussianMechanism(mu)
     # A record states an epsilon above 0.
-    stated = max(accounting.zcdp_epsilon(mechanism.rho, delta), _LEAST_PARAMETER)
-    return _Noise("Gaussian", GRID_STEPS / Fraction(mu), GRID_STEPS / mu, mechanism, stated, delta)
+    stated = max(accounting.gaussian_epsilon(mu, delta), _LEAST_PARAMETER)
+    return _Noise(
+        "rounded Gaussian", GRID_STEPS / Fraction(mu), GRID_STEPS / mu, mechanism, stated, delta
+    )
 
 
 def _validate_parameter(name: str, value: float | None) -> float:
@@ -252,5 +255,5 @@ def _round_to_grid(value: float, grid: _Grid) -> int:
 
 
 def _draw_noise(noise: _Noise, random_state: RandomState) -> int:
-    sampler = discrete_laplace if noise.law == "Laplace" else discrete_gaussian
+    sampler = discrete_laplace if noise.law == "discrete Laplace" else rounded_gaussian
     return int(sampler(noise.scale, random_state=random_state))

@@ -122,7 +122,7 @@ impl Bernoulli {
     #[inline]
     fn resolve_tie(&self, word: u64, rng: &mut Rng) -> bool {
         if word == self.first {
-            Uniform::starting(word, rng).below(|bits| self.exact.to(bits))
+            Uniform::starting(word).below(|bits| self.exact.to(bits), rng)
         } else {
             word < self.first
         }

@@ -76,21 +76,29 @@ pub fn begun_exp_minus_coin(
     exact: impl FnOnce() -> Rational,
     rng: &mut Rng,
 ) -> bool {
+    quick_exp_minus_coin(word, missing, gamma, error, rng).unwrap_or_else(|word| {
+        let x = exact();
+        Uniform::starting(word).below(|bits| Interval::exp_minus(&x, bits), rng)
+    })
+}
+
+/// The same as far as the bounds of x decide; otherwise an error with the word, all of whose digits are drawn then.
+#[inline]
+pub fn quick_exp_minus_coin(word: u64, missing: u32, gamma: f64, error: f64, rng: &mut Rng) -> Result<bool, u64> {
     let most = (1 << missing) - 1;
     // exp(-x) >= 1 - x; the float below may be 2^11 units too high. Decides at once where gamma is small.
     let line = ((1.0 - gamma - error) * TWO_64) as u64;
     if word | most < line.saturating_sub(1 << 12) {
-        return true;
+        return Ok(true);
     }
     let word = if missing > 0 { word | rng.next_u64() & most } else { word };
     let (below, above) = bounds(gamma, error);
     if word < below {
-        true
+        Ok(true)
     } else if above.is_some_and(|above| word >= above) {
-        false
+        Ok(false)
     } else {
-        let x = exact();
-        Uniform::starting(word, rng).below(|bits| Interval::exp_minus(&x, bits))
+        Err(word)
     }
 }
 

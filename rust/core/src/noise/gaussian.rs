@@ -71,7 +71,7 @@ pub struct Normal {
 
 impl Normal {
     /// exp(-x^2 / (2 sigma^2)) for x = 0, 1, ... as long as it counts.
-    fn masses(&self, bits: u64) -> Vec<Interval> {
+    pub fn masses(&self, bits: u64) -> Vec<Interval> {
         let ratio = Interval::exp_minus(&(self.variance.recip() / BigUint::from(2u32)), bits);
         let square = ratio.times(&ratio);
         let (mut mass, mut step, mut masses) = (Interval::one(bits), ratio, Vec::new());

@@ -45,6 +45,14 @@ impl Interval {
         power.rounded(bits)
     }
 
+    /// Pi, by Machin's formula.
+    pub fn pi(bits: u64) -> Interval {
+        let work = bits + 16;
+        let (fifth, other) = (arctan_of_reciprocal(5, work), arctan_of_reciprocal(239, work));
+        let (lower, upper) = (fifth.lower * 16u32 - other.upper * 4u32, fifth.upper * 16u32 - other.lower * 4u32);
+        Interval { lower, upper, bits: work }.rounded(bits)
+    }
+
     /// One.
     pub fn one(bits: u64) -> Interval {
         let one = BigUint::one() << bits;
@@ -81,6 +89,17 @@ impl Interval {
         Interval { upper: &square / &self.lower + 1u32, lower: square / &self.upper, bits: self.bits }
     }
 
+    /// The number divided by a positive integer.
+    pub fn divided_by(&self, divisor: u64) -> Interval {
+        Interval { lower: &self.lower / divisor, upper: &self.upper / divisor + 1u32, bits: self.bits }
+    }
+
+    /// The square root.
+    pub fn square_root(&self) -> Interval {
+        let root = |x: &BigUint| (x << self.bits).sqrt();
+        Interval { lower: root(&self.lower), upper: root(&self.upper) + 1u32, bits: self.bits }
+    }
+
     /// Whether it is at most one unit: nothing that counts any more.
     pub fn is_negligible(&self) -> bool {
         self.upper <= BigUint::one()
@@ -115,6 +134,21 @@ impl Interval {
 
 fn rounded_up(x: BigUint, dropped: u64) -> BigUint {
     (x + ((BigUint::one() << dropped) - 1u32)) >> dropped
+}
+
+/// The arc tangent of 1 / n for n >= 2 by its alternating series.
+fn arctan_of_reciprocal(n: u32, bits: u64) -> Interval {
+    let (mut power, mut even, mut odd) = ((BigUint::one() << bits) / n, BigUint::zero(), BigUint::zero());
+    let mut k = 0u32;
+    while !power.is_zero() {
+        *(if k.is_multiple_of(2) { &mut even } else { &mut odd }) += &power / (2 * k + 1);
+        k += 1;
+        power /= n * n;
+    }
+    // Each term is at most three units too small, and what follows the last one is below a unit.
+    let error = BigUint::from(3 * k + 2);
+    let sum = even - odd;
+    Interval { lower: &sum - &error, upper: sum + error, bits }
 }
 
 /// exp(-y / 2^bits) for y / 2^bits < 2^-8 by its alternating series.

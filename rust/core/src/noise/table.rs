@@ -61,11 +61,11 @@ impl<L: Law> Table<L> {
 
     #[cold]
     fn resolve_tie(&self, mut outcome: usize, word: u64, rng: &mut Rng) -> u64 {
-        let mut uniform = Uniform::starting(word, rng);
+        let mut uniform = Uniform::starting(word);
         // What a law does not list any more is within a unit of one.
         let listed = |n: usize, bits| self.law.cumulative(bits).nth(n);
         let nth = |n: usize, bits| listed(n, bits).unwrap_or_else(|| Interval::up_to(1u32.into(), bits).complement());
-        while Some(outcome + 1) != self.law.outcomes() && !uniform.below(|bits| nth(outcome, bits)) {
+        while Some(outcome + 1) != self.law.outcomes() && !uniform.below(|bits| nth(outcome, bits), rng) {
             outcome += 1;
         }
         outcome as u64
@@ -93,6 +93,7 @@ mod tests {
     use super::super::geometric::Digit;
     use super::super::interval::Rational;
     use super::super::rng::{Seed, Stream};
+    use super::super::rounded::Rounded;
     use super::*;
 
     /// Thirds: their digits never end, and every 64 of them are alike.
@@ -125,7 +126,7 @@ mod tests {
             let (i, word) = (entry.0.parse::<usize>().unwrap(), u64::from_str_radix(entry.1, 16).unwrap());
             assert_eq!(words[i], word, "{line}");
         }
-        assert_eq!(tables.len(), 10);
+        assert_eq!(tables.len(), 14);
     }
 
     fn words_of(case: &str) -> Vec<u64> {
@@ -139,6 +140,7 @@ mod tests {
             "signed" => digit(true),
             "digit" => digit(false),
             "gaussian" => normal(false),
+            "rounded" => Table::new(Rounded { sigma: scale }).cumulative,
             _ => normal(true),
         }
     }

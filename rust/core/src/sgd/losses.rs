@@ -5,8 +5,10 @@ use crate::simd::Slope;
 /// A convex loss of a label and a prediction, the inner product w.x.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// The hinge loss max(0, 1 - label * prediction), for labels -1 and 1.
-    Hinge,
+    /// The hinge loss max(0, margin - label * prediction) of the margin given, for labels -1 and 1.
+    Hinge(f64),
+    /// Half the square of that, for labels -1 and 1.
+    SquaredHinge(f64),
     /// The logistic loss ln(1 + exp(-label * prediction)), for labels -1 and 1.
     Logistic,
     /// The squared loss (prediction - label)^2 / 2.
@@ -23,7 +25,8 @@ impl Loss {
         let margin = label * prediction;
         let difference = (prediction - label).abs();
         match self {
-            Loss::Hinge => (1.0 - margin).max(0.0),
+            Loss::Hinge(wanted) => (wanted - margin).max(0.0),
+            Loss::SquaredHinge(wanted) => (wanted - margin).max(0.0).powi(2) / 2.0,
             Loss::Logistic => (-margin).max(0.0) + (-margin.abs()).exp().ln_1p(),
             Loss::Huber(threshold) if difference > threshold => threshold * (difference - threshold / 2.0),
             Loss::Squared | Loss::Huber(_) => difference * difference / 2.0,
@@ -38,9 +41,30 @@ impl Loss {
     /// The largest magnitude of the derivative over predictions and labels of at most these magnitudes.
     pub fn steepest(self, prediction: f64, label: f64) -> f64 {
         match self {
-            Loss::Hinge | Loss::Logistic => label,
+            Loss::Hinge(_) | Loss::Logistic => label,
+            Loss::SquaredHinge(margin) => (margin + label * prediction) * label,
             Loss::Squared => prediction + label,
             Loss::Huber(threshold) => threshold.min(prediction + label),
+        }
+    }
+}
+
+/// What a run minimizes the mean of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    /// A loss of one prediction, for models of one weight for each column.
+    Linear(Loss),
+    /// The softmax loss ln(sum of exp(s_k)) - s_label of this number of predictions s_k, for models of as many weights
+    /// for each class, one class after the other. Labels are numbers of classes, from 0.
+    Softmax(usize),
+}
+
+impl Objective {
+    /// The number of weights for each column.
+    pub fn classes(self) -> usize {
+        match self {
+            Objective::Linear(_) => 1,
+            Objective::Softmax(classes) => classes,
         }
     }
 }
@@ -49,8 +73,9 @@ impl Slope for Loss {
     #[inline(always)]
     fn slope(self, prediction: f64, label: f64) -> f64 {
         match self {
-            Loss::Hinge if label * prediction < 1.0 => -label,
-            Loss::Hinge => 0.0,
+            Loss::Hinge(margin) if label * prediction < margin => -label,
+            Loss::Hinge(_) => 0.0,
+            Loss::SquaredHinge(margin) => -label * (margin - label * prediction).max(0.0),
             Loss::Logistic => -label / (1.0 + (label * prediction).exp()),
             Loss::Squared => prediction - label,
             Loss::Huber(threshold) => (prediction - label).clamp(-threshold, threshold),
@@ -64,7 +89,8 @@ mod tests {
 
     #[test]
     fn slopes_are_derivatives_and_bounds_are_met() {
-        for loss in [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber(0.7)] {
+        let hinges = [Loss::Hinge(1.0), Loss::Hinge(0.0), Loss::SquaredHinge(0.5)];
+        for loss in hinges.into_iter().chain([Loss::Logistic, Loss::Squared, Loss::Huber(0.7)]) {
             let (mut largest, mut steepest) = (0.0f64, 0.0f64);
             for label in [-1.0, 1.0] {
                 for step in -300..=300 {

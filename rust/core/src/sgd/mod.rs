@@ -1,4 +1,4 @@
-//! Stochastic gradient descent for linear models over a ball, with or without noise that protects the records.
+//! Stochastic gradient descent for linear models over a ball or a box, with or without noise that protects the records.
 //!
 //! # Examples
 //!
@@ -8,15 +8,17 @@
 //! ```
 //! use hdp_fast_core::noise::{Rational, Seed};
 //! use hdp_fast_core::run::Run;
-//! use hdp_fast_core::sgd::{Draws, Loss, Noise, Plan, Records, learn};
+//! use hdp_fast_core::sgd::{Domain, Draws, Loss, Noise, Objective, Output, Plan, Records, learn};
 //! use hdp_fast_core::simd::Isa;
 //!
 //! let records = Records::new(&[1.0, -1.0, 1.0], 1, &[1.0, -1.0, 1.0])?;
 //! let plan = Plan {
-//!     loss: Loss::Hinge,
+//!     objective: Objective::Linear(Loss::Hinge(1.0)),
 //!     steps: 50,
 //!     batch_size: 1000,
-//!     radius: 1.0,
+//!     domain: Domain::Ball(1.0),
+//!     output: Output::Mean,
+//!     start: None,
 //!     norm_bound: 1.0,
 //!     clip_norm: 1.0,
 //!     l1: 0.0,
@@ -36,7 +38,7 @@ mod plan;
 mod steps;
 
 pub use draws::Draws;
-pub use losses::Loss;
+pub use losses::{Loss, Objective};
 pub use noise::{Noise, UNITS};
-pub use plan::Plan;
+pub use plan::{Domain, Output, Plan};
 pub use steps::{Records, learn, losses, scores, slopes};

@@ -1,14 +1,17 @@
 //! The descent: one step after the other, each a sum of clipped gradients with noise.
 
 use super::draws::{Blocks, Draws};
-use super::losses::Loss;
+use super::losses::{Loss, Objective};
 use super::noise::{NoiseSource, grid};
-use super::plan::Plan;
+use super::plan::{Output, Plan};
 use crate::error::{Error, Result};
 use crate::memory::{room, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{Examples, Grid, Real, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
+use crate::simd::{
+    Examples, Grid, Isa, Real, Rows, Slope, Softmax, add_gradients, add_quantized, add_softmax,
+    add_softmax_quantized, clipped_scores,
+};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -49,7 +52,8 @@ impl<'a, T: Real> Records<'a, T> {
     }
 }
 
-/// Runs projected stochastic gradient descent from 0 and returns the mean of the models before each of the steps.
+/// Runs projected stochastic gradient descent and returns the model that the plan names, for several classes the weights
+/// of one after those of the other.
 ///
 /// Rows of single precision are multiplied and rounded in it. A row whose squared norm is no normal number in its
 /// precision counts as zero.
@@ -57,7 +61,7 @@ impl<'a, T: Real> Records<'a, T> {
 /// Guarantee: without noise there is none. With noise, each step has that of [`Noise`](super::Noise), and
 /// [`accounting`](mod@crate::accounting) adds the steps up.
 ///
-/// Cost: a read of `batch_size` rows in random order for each step, and a draw of noise for each column.
+/// Cost: a read of `batch_size` rows in random order for each step, and a draw of noise for each weight.
 pub fn learn<T: Real>(
     records: Records<'_, T>,
     draws: Draws<'_>,
@@ -66,7 +70,8 @@ pub fn learn<T: Real>(
     run: Run<'_>,
 ) -> Result<Vec<f64>> {
     plan.check()?;
-    let in_block = (BLOCK_ENTRIES / (plan.batch_size.saturating_mul(records.columns))).clamp(1, BLOCK_STEPS);
+    let weights = records.columns.saturating_mul(plan.objective.classes());
+    let in_block = (BLOCK_ENTRIES / (plan.batch_size.saturating_mul(weights))).clamp(1, BLOCK_STEPS);
     let all = plan.steps.checked_mul(plan.batch_size);
     let most = in_block.min(plan.steps) * plan.batch_size;
     let mut blocks = Blocks::new(draws, all, most, records.labels.len(), seed)?;
@@ -81,13 +86,45 @@ pub fn learn<T: Real>(
         }
         done += steps;
     }
-    Ok(descent.mean())
+    Ok(descent.result())
+}
+
+/// How the gradients of rows are added up.
+#[derive(Clone, Copy)]
+struct Gradients<'a, T> {
+    rows: Rows<'a, T>,
+    labels: &'a [f64],
+    objective: Objective,
+    most: f64,
+    grid: Option<Grid>,
+    isa: Isa,
+}
+
+impl<T: Real> Gradients<'_, T> {
+    fn add(self, drawn: &[usize], count: usize, model: &[T], sum: &mut [f64]) {
+        let Gradients { rows, labels, most, grid, isa, .. } = self;
+        match self.objective {
+            Objective::Linear(loss) => {
+                let examples = Examples { rows, labels, loss, most };
+                match grid {
+                    Some(grid) => add_quantized(isa, examples, grid, drawn, count, model, sum),
+                    None => add_gradients(isa, examples, drawn, count, model, sum),
+                }
+            }
+            Objective::Softmax(classes) => {
+                let examples = Examples { rows, labels, loss: Softmax { classes }, most };
+                match grid {
+                    Some(grid) => add_softmax_quantized(isa, examples, grid, drawn, count, model, sum),
+                    None => add_softmax(isa, examples, drawn, count, model, sum),
+                }
+            }
+        }
+    }
 }
 
 struct Descent<'a, T> {
-    examples: Examples<'a, T, Loss>,
+    gradients: Gradients<'a, T>,
     plan: &'a Plan,
-    grid: Option<Grid>,
     noise: NoiseSource,
     run: Run<'a>,
     /// Mean gradients for each unit of the sums, and the first step's length.
@@ -102,25 +139,28 @@ struct Descent<'a, T> {
 
 impl<'a, T: Real> Descent<'a, T> {
     fn new(records: Records<'a, T>, plan: &'a Plan, seed: &Seed, run: Run<'a>) -> Result<Descent<'a, T>> {
-        let columns = records.columns;
-        let grid = grid::<T>(&plan.noise, plan.clip_norm, columns);
-        let steepest = 2.0 * plan.radius / plan.noisy_gradient_norm(columns);
+        let count = records.columns.checked_mul(plan.objective.classes());
+        let model = first_model(plan, count)?;
+        let weights = model.len();
+        let grid = grid::<T>(&plan.noise, plan.clip_norm, weights);
+        let steepest = plan.domain.diameter(weights) / plan.noisy_gradient_norm(weights);
         Ok(Descent {
-            examples: Examples {
+            gradients: Gradients {
                 rows: records.rows(plan.norm_bound),
                 labels: records.labels,
-                loss: plan.loss,
+                objective: plan.objective,
                 most: plan.clip_norm,
+                grid,
+                isa: run.isa,
             },
-            noise: NoiseSource::new(&plan.noise, plan.clip_norm, plan.steps.saturating_mul(columns), seed),
+            noise: NoiseSource::new(&plan.noise, plan.clip_norm, plan.steps.saturating_mul(weights), seed),
             unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch_size as f64),
             first: if plan.strong_convexity > 0.0 { 1.0 / plan.strong_convexity } else { steepest },
-            model: zeros(Some(columns))?,
-            rounded: room(Some(columns))?,
-            total: zeros(Some(columns))?,
-            sums: zeros(columns.checked_mul(plan.batch_size.div_ceil(PART)))?,
+            model,
+            rounded: room(Some(weights))?,
+            total: zeros(Some(weights))?,
+            sums: zeros(weights.checked_mul(plan.batch_size.div_ceil(PART)))?,
             plan,
-            grid,
             run,
         })
     }
@@ -140,50 +180,54 @@ impl<'a, T: Real> Descent<'a, T> {
         if self.plan.l1 > 0.0 {
             shrink(&mut self.model, length * self.plan.l1);
         }
-        project(&mut self.model, self.plan.radius);
+        self.plan.domain.project(&mut self.model);
         Ok(())
     }
 
     /// The sum of the batch's gradients, in the first part of the sums.
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
-        let (batch, columns) = (self.plan.batch_size, self.model.len());
-        let (examples, grid, isa) = (self.examples, self.grid, self.run.isa);
+        let (batch, weights) = (self.plan.batch_size, self.model.len());
+        let gradients = self.gradients;
         let model = T::all_of(&self.model, &mut self.rounded)?;
-        let add = |rows: &[usize], count: usize, sum: &mut [f64]| match grid {
-            Some(grid) => add_quantized(isa, examples, grid, rows, count, model, sum),
-            None => add_gradients(isa, examples, rows, count, model, sum),
-        };
         self.sums.fill(0.0);
         if batch <= PART {
-            add(rows, batch, &mut self.sums);
+            gradients.add(rows, batch, model, &mut self.sums);
             return Ok(());
         }
-        self.run.try_for_each_chunk(&mut self.sums, columns, |part, sum| {
+        self.run.try_for_each_chunk(&mut self.sums, weights, |part, sum| {
             let start = part * PART;
-            add(&rows[start..], PART.min(batch - start), sum);
+            gradients.add(&rows[start..], PART.min(batch - start), model, sum);
             Ok(())
         })?;
-        let (sum, others) = self.sums.split_at_mut(columns);
-        for other in others.chunks_exact(columns) {
+        let (sum, others) = self.sums.split_at_mut(weights);
+        for other in others.chunks_exact(weights) {
             sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
         }
         Ok(())
     }
 
-    fn mean(mut self) -> Vec<f64> {
+    fn result(mut self) -> Vec<f64> {
+        if self.plan.output == Output::Last {
+            return self.model;
+        }
         let share = 1.0 / self.plan.steps as f64;
         self.total.iter_mut().for_each(|total| *total *= share);
         self.total
     }
 }
 
-/// The nearest model in the ball.
-fn project(model: &mut [f64], radius: f64) {
-    let squared = squared_norm(model);
-    if squared > radius * radius {
-        let factor = radius / squared.sqrt();
-        model.iter_mut().for_each(|w| *w *= factor);
+/// The model before the first step, of this number of weights; `None` stands for a number that overflowed.
+fn first_model(plan: &Plan, weights: Option<usize>) -> Result<Vec<f64>> {
+    let mut model: Vec<f64> = zeros(weights)?;
+    if let Some(start) = &plan.start {
+        if start.len() != model.len() {
+            let rule = format!("the model has {} weights", model.len());
+            return Err(Error::Shape(format!("start has {} weights, but {rule}", start.len())));
+        }
+        model.copy_from_slice(start);
     }
+    plan.domain.project(&mut model);
+    Ok(model)
 }
 
 /// Moves every entry towards 0 by `by`, and to 0 where it is nearer.
@@ -191,19 +235,21 @@ fn shrink(model: &mut [f64], by: f64) {
     model.iter_mut().for_each(|w| *w = (w.abs() - by).max(0.0).copysign(*w));
 }
 
-/// The inner product of a model with every row, where rows longer than `norm_bound` are shrunk to it.
+/// The inner product of a model with every row, where rows longer than `norm_bound` are shrunk to it. A model of
+/// several classes has one for each, row by row.
 ///
 /// Cost: one pass over the rows.
 pub fn scores<T: Real>(records: Records<'_, T>, norm_bound: f64, model: &[f64], run: Run<'_>) -> Result<Vec<f64>> {
-    if model.len() != records.columns {
+    if model.is_empty() || !model.len().is_multiple_of(records.columns) {
         let (weights, columns) = (model.len(), records.columns);
         return Err(Error::Shape(format!("the model has {weights} weights, but X has {columns} columns")));
     }
-    let mut scores: Vec<f64> = zeros(Some(records.labels.len()))?;
+    let classes = model.len() / records.columns;
+    let mut scores: Vec<f64> = zeros(records.labels.len().checked_mul(classes))?;
     let rows = records.rows(norm_bound);
     let mut rounded = Vec::new();
     let model = T::all_of(model, &mut rounded)?;
-    run.try_for_each_chunk(&mut scores, CHUNK, |chunk, scores| {
+    run.try_for_each_chunk(&mut scores, CHUNK * classes, |chunk, scores| {
         clipped_scores(run.isa, rows, chunk * CHUNK, model, scores);
         Ok(())
     })?;
@@ -244,6 +290,10 @@ fn of_scores<T: Real>(
     value: impl Fn(f64, f64) -> f64 + Sync,
 ) -> Result<Vec<f64>> {
     let mut values = scores(records, norm_bound, model, run)?;
+    if values.len() != records.labels.len() {
+        let rule = format!("X has {} columns", records.columns);
+        return Err(Error::Shape(format!("the model has {} weights, but {rule}", model.len())));
+    }
     run.try_for_each_chunk(&mut values, CHUNK, |chunk, values| {
         let labels = &records.labels[chunk * CHUNK..];
         values.iter_mut().zip(labels).for_each(|(score, &label)| *score = value(*score, label));

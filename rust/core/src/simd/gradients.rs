@@ -74,13 +74,13 @@ dispatched! {
 }
 
 dispatched! {
-    /// Writes the inner product of w with each shrunk row, from row `first` on.
+    /// Writes the inner products of each shrunk row, from row `first` on, with every part of w that is as long as a row.
     clipped_scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) = scores
 }
 
 impl<T: Real> Rows<'_, T> {
     #[inline(always)]
-    fn row(&self, row: usize) -> &[T] {
+    pub(super) fn row(&self, row: usize) -> &[T] {
         &self.entries[row * self.columns..][..self.columns]
     }
 
@@ -88,7 +88,7 @@ impl<T: Real> Rows<'_, T> {
     /// that shrinks the row, and the row's norm. The norm is NaN where squares underflow, and the factor is 0 where
     /// they overflow, so that the norm of what is left of a row is known to the precision of its entries.
     #[inline(always)]
-    fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
+    pub(super) fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
         let norm = squared.sqrt();
         // No branch: where many rows are about as long as the bound, it would be guessed wrong every other time.
         let shrunk = (self.bound / norm).min(1.0);
@@ -96,18 +96,10 @@ impl<T: Real> Rows<'_, T> {
     }
 }
 
-impl<T: Real, L: Slope> Examples<'_, T, L> {
-    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
-    #[inline(always)]
-    fn gradient(&self, rows: &[usize], i: usize, w: &[T]) -> (&[T], f64) {
-        self.ask(rows, i);
-        let row = self.rows.row(rows[i]);
-        (row, self.factor(products(row, w), self.labels[rows[i]]))
-    }
-
+impl<T: Real, L> Examples<'_, T, L> {
     /// Asks the memory for what will be read some rows after the i-th.
     #[inline(always)]
-    fn ask(&self, rows: &[usize], i: usize) {
+    pub(super) fn ask(&self, rows: &[usize], i: usize) {
         let bytes = size_of::<T>() * self.rows.columns;
         let ahead = (AHEAD_BYTES / bytes).clamp(2, AHEAD);
         // The processor waits until it knows where a page lies, but for several pages at a time: the first entries of some
@@ -123,18 +115,35 @@ impl<T: Real, L: Slope> Examples<'_, T, L> {
         }
     }
 
+    /// What a gradient of this length is multiplied with to be no longer than it may be; 0 if it is of no known length.
+    #[inline(always)]
+    pub(super) fn clip(&self, length: f64) -> f64 {
+        if length <= self.most {
+            1.0
+        } else if length < f64::INFINITY {
+            self.most / length
+        } else {
+            0.0
+        }
+    }
+}
+
+impl<T: Real, L: Slope> Examples<'_, T, L> {
+    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
+    #[inline(always)]
+    fn gradient(&self, rows: &[usize], i: usize, w: &[T]) -> (&[T], f64) {
+        self.ask(rows, i);
+        let row = self.rows.row(rows[i]);
+        (row, self.factor(products(row, w), self.labels[rows[i]]))
+    }
+
     #[inline(always)]
     fn factor(&self, products: (f64, f64), label: f64) -> f64 {
         let (score, shrunk, norm) = self.rows.measured(products);
         let factor = self.loss.slope(score, label) * shrunk;
-        let length = factor.abs() * norm;
-        if length <= self.most {
-            factor
-        } else if length < f64::INFINITY {
-            factor * (self.most / length)
-        } else {
-            0.0
-        }
+        let clip = self.clip(factor.abs() * norm);
+        // A factor that is no number is none even of 0.
+        if clip == 0.0 { 0.0 } else { factor * clip }
     }
 }
 
@@ -169,7 +178,7 @@ fn quantized<T: Real, L: Slope>(
 
 /// Adds the integers next to a multiple of the row, and to the opposite one their opposites; their squared norm.
 #[inline(always)]
-fn add_rounded<T: Real>(row: &[T], factor: T, sum: &mut [f64]) -> f64 {
+pub(super) fn add_rounded<T: Real>(row: &[T], factor: T, sum: &mut [f64]) -> f64 {
     let mut squared = [0.0; LANES];
     let (rows, sums) = (row.chunks_exact(LANES), sum.chunks_exact_mut(LANES));
     let end = rows.remainder();
@@ -196,9 +205,12 @@ fn rounded<T: Real>(value: T) -> f64 {
 
 #[inline(always)]
 fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) {
-    for (i, out) in out.iter_mut().enumerate() {
-        let (score, _, norm) = rows.measured(products(rows.row(first + i), w));
-        *out = if norm.is_nan() || !score.is_finite() { 0.0 } else { score };
+    for (i, out) in out.chunks_exact_mut(w.len() / rows.columns).enumerate() {
+        let row = rows.row(first + i);
+        for (out, w) in out.iter_mut().zip(w.chunks_exact(rows.columns)) {
+            let (score, _, norm) = rows.measured(products(row, w));
+            *out = if norm.is_nan() || !score.is_finite() { 0.0 } else { score };
+        }
     }
 }
 
@@ -219,6 +231,23 @@ pub(super) fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
         squared[lane] += x * x;
     }
     (folded(inner).get(), folded(squared).get())
+}
+
+/// The inner product of a row with w.
+#[inline(always)]
+pub(super) fn inner<T: Real>(row: &[T], w: &[T]) -> f64 {
+    let mut sums = [T::default(); LANES];
+    let (rows, ws) = (row.chunks_exact(LANES), w.chunks_exact(LANES));
+    let ends = rows.remainder().iter().zip(ws.remainder());
+    for (row, w) in rows.zip(ws) {
+        for lane in 0..LANES {
+            sums[lane] += row[lane] * w[lane];
+        }
+    }
+    for (lane, (&x, &w)) in ends.enumerate() {
+        sums[lane] += x * w;
+    }
+    folded(sums).get()
 }
 
 /// The sum of squares of the values.

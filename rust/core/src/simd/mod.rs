@@ -26,11 +26,14 @@ mod dispatch;
 mod block;
 mod blocks;
 mod disagreements;
+mod features;
 mod gradients;
 mod halfspaces;
+mod panels;
 mod portable;
 mod prefetch;
 mod rows;
+mod softmax;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -43,10 +46,13 @@ mod x86_gfni;
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
+pub use features::{Cut, Scaling, add_multiples, add_to_classes, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
+pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};

@@ -1,0 +1,197 @@
+"""Exact sums of features over private records, and of their products: nothing is released here."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _core
+from .._support.numbers import floats
+from .._support.types import Floats, Integers
+from .._support.validate import integers, numbers, positive_int, refuse
+from ..exceptions import ParameterError, ShapeError
+from .feature_maps import FINEST_BITS, FeatureMap
+
+# The most bits by default: finer units cost time, since sums stay exact in doubles for fewer rows.
+DEFAULT_BITS = 24
+# The bits of the largest sum.
+_WHOLE = 62
+
+
+class FeatureSums(NamedTuple):
+    """Sums over records by class, private until noise is added.
+
+    Features are integers q in units of `2**-bits`, and no row has a norm above `2**bits`.
+
+    Attributes:
+        by_class: Sum of q over the records of each class, int64 of shape (classes, columns).
+        moments: Sum of q q^T over all records, int64 of shape (columns, columns) in units of
+            `4**-bits`; None if it was not wanted.
+        counts: Number of records in each class, int64 of shape (classes,). A record whose features
+            count as 0 is counted.
+    """
+
+    by_class: Integers
+    moments: Integers | None
+    counts: Integers
+
+
+class TargetSums(NamedTuple):
+    """Sums over records times their targets, private until noise is added.
+
+    Attributes:
+        cross: Sum of q t, int64 of shape (columns,) in units of `4**-bits`, where t is the target,
+            an integer in units of `2**-bits`.
+        moments: As those of FeatureSums.
+    """
+
+    cross: Integers
+    moments: Integers | None
+
+
+def bits_for(n: int) -> int:
+    """Chooses the unit `2**-bits` of features, so that sums over n records are exact.
+
+    Args:
+        n: Number of records, at least 1 and below `2**60`; a public number.
+
+    Returns:
+        The most bits, at most 24, with which n * `4**bits` is at most `2**62`.
+
+    Raises:
+        ParameterError: n is out of range.
+    """
+    n = positive_int("n", n, (1 << 60) - 1)
+    return min(DEFAULT_BITS, (_WHOLE - (n - 1).bit_length()) // 2)
+
+
+def check_bits(bits: int, n: int) -> int:
+    """Returns the bits of a unit, with which sums over n records must be exact.
+
+    Args:
+        bits: Bits of the unit, from 1 to 26.
+        n: Number of records, a public number.
+
+    Returns:
+        The bits as an int.
+
+    Raises:
+        ParameterError: bits is out of range, or n * `4**bits` is above `2**62`.
+    """
+    bits = positive_int("bits", bits, FINEST_BITS)
+    if 2 * bits + (n - 1).bit_length() > _WHOLE:
+        refuse("bits", bits, f"n * 4**bits must be at most 2**{_WHOLE} for n = {n:,}")
+    return bits
+
+
+def feature_sums(
+    features: FeatureMap, X: Any, codes: ArrayLike, classes: int, *, bits: int, second: bool
+) -> FeatureSums:
+    """Adds up the features of private records by class, and their products.
+
+    The sums are exact: they are the same in any order of the records, on any number of threads and
+    any machine, and sums over parts of the records add up to those over all.
+
+    Args:
+        features: The public map to features.
+        X: Private records, finite real numbers of shape (n, d); what the map's function takes if it
+            has one.
+        codes: Class of each record, integers from 0 to classes - 1, shape (n,).
+        classes: Number of classes, at least 1.
+        bits: Features are cut towards zero to multiples of `2**-bits`, from 1 to 26; see bits_for.
+        second: Whether the products are wanted.
+
+    Returns:
+        The sums, which are not private: add noise before anything of them is shown.
+
+    Raises:
+        ShapeError: X does not have two dimensions, an entry and the columns of the map, or codes
+            does not have n entries.
+        ParameterError: An entry of X or codes lies outside its domain, or bits is too large for n.
+
+    Cost:
+        A pass over X, its product with the matrix of the map, and half of the product of the
+        features with themselves where the second moments are wanted. A copy of X unless it is
+        float32 or float64 and C-contiguous.
+    """
+    kinds = positive_int("classes", classes, 1 << 31)
+    labels = integers("codes", codes, np.int64)
+    rows = features.validate(X)
+    _check_length("codes", len(labels), len(rows))
+    if not 0 <= labels.min() <= labels.max() < kinds:
+        raise ParameterError(
+            f"codes hold something else, but each must be an integer in [0, {kinds})"
+        )
+    k = features.columns
+    first, moments, counts = _core.feature_sums(
+        rows.reshape(-1),
+        rows.shape[1],
+        (labels, kinds),
+        features.core,
+        check_bits(bits, len(rows)),
+        bool(second),
+    )
+    return FeatureSums(first.reshape(kinds, k), _square(moments, k), counts)
+
+
+def target_sums(
+    features: FeatureMap, X: Any, targets: ArrayLike, *, bits: int, second: bool
+) -> TargetSums:
+    """Adds up the features of private records times their targets, and their products.
+
+    The sums are exact, as those of feature_sums.
+
+    Args:
+        features: The public map to features.
+        X: Private records, as feature_sums takes them, n of them.
+        targets: Target of each record, finite, shape (n,). It is clipped to [-1, 1] and cut towards
+            zero to a multiple of `2**-bits`.
+        bits: Bits of the unit of features and targets, from 1 to 26; see bits_for.
+        second: Whether the products are wanted.
+
+    Returns:
+        The sums, which are not private: add noise before anything of them is shown.
+
+    Raises:
+        ShapeError: X does not have two dimensions, an entry and the columns of the map, or targets
+            does not have n entries.
+        ParameterError: An entry of X or targets lies outside its domain, or bits is too large for
+            n.
+
+    Cost:
+        That of feature_sums.
+    """
+    values = _finite_targets(targets)
+    rows = features.validate(X)
+    _check_length("targets", len(values), len(rows))
+    k = features.columns
+    first, moments, _ = _core.feature_sums(
+        rows.reshape(-1),
+        rows.shape[1],
+        values,
+        features.core,
+        check_bits(bits, len(rows)),
+        bool(second),
+    )
+    return TargetSums(first, _square(moments, k))
+
+
+def _square(moments: Integers | None, columns: int) -> Integers | None:
+    return None if moments is None else moments.reshape(columns, columns)
+
+
+def _check_length(name: str, length: int, n: int) -> None:
+    if length != n:
+        raise ShapeError(f"{name} has length {length:,}, but X has {n:,} records")
+
+
+def _finite_targets(targets: ArrayLike) -> Floats:
+    values = numbers("targets", targets)
+    if values.ndim != 1:
+        raise ShapeError(f"targets has shape {values.shape}, but it must have one dimension")
+    reals = np.array(floats(values))
+    if not np.isfinite(reals).all():
+        raise ParameterError("targets has an infinite entry or NaN, but all must be finite")
+    return reals

@@ -1,0 +1,229 @@
+"""Linear models that are solved from released statistics, and what their noise makes uncertain."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.json_text import JsonObject
+from .._support.types import Floats
+from .._support.validate import from_json, one_of, refuse
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord
+from .feature_maps import FeatureMap
+from .hypotheses import read_only
+from .moment_equation import softmax
+
+Link = Literal["logistic", "linear"]
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsModel(JsonObject):
+    """A linear model of public features, solved from released statistics.
+
+    The score of a record for class c is the inner product of its features with column c of the
+    coefficients. ReleasedStatistics.solve makes the model; solving costs no privacy.
+
+    Attributes:
+        features: The public feature map.
+        classes: The K classes in order, int64, float64 or texts, shape (K,); None for targets.
+        coefficients: float64 of shape (d, K), or (d, 1) for targets; read-only.
+        link: "logistic" where probabilities are the softmax of the scores. "linear" where the
+            scores are estimates themselves: of probability - 1 / K, or of target / target_bound.
+        penalty: The penalty that the model was solved with, above 0.
+        target_bound: Bound on the magnitude of a target; None for classes.
+        covariances: What the noise of the release does to the coefficients, to first order:
+            covariance of each column, float64 of shape (K, d, d); read-only.
+        record: What protects the records; None without noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import learners
+        >>> X = np.tile([[0.9, 0.1], [0.1, 0.9]], (5_000, 1))
+        >>> y = np.tile([0, 1], 5_000)
+        >>> statistics = learners.SufficientStatistics(
+        ...     learners.FeatureMap.identity(2), classes=[0, 1]
+        ... ).release(X, y, epsilon=1.0, delta=1e-6)
+        >>> model = statistics.solve(pool=X[:100])
+        >>> model.predict([[1.0, 0.0], [0.0, 1.0]])
+        array([0, 1])
+    """
+
+    features: FeatureMap
+    classes: NDArray[Any] | None
+    coefficients: Floats
+    link: Link
+    penalty: float
+    target_bound: float | None
+    covariances: Floats = dataclasses.field(repr=False)
+    record: PrivacyRecord | None = None
+
+    def scores(self, X: Any) -> Floats:
+        """Computes the score of every record for every class.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            A float64 array of shape (m, K), or (m, 1) for targets.
+
+        Raises:
+            ShapeError: X does not have the columns of the feature map.
+            ParameterError: An entry of X is no number that the feature map takes.
+
+        Cost:
+            m d (K + the feature map's columns).
+        """
+        scores: Floats = self.features(X) @ self.coefficients
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicts the class of the largest score, ties to the first, or the target.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            An array of shape (m,) of classes, or of targets within their bound.
+
+        Raises:
+            ShapeError: X does not have the columns of the feature map.
+            ParameterError: An entry of X is no number that the feature map takes.
+        """
+        scores = self.scores(X)
+        if self.classes is None:
+            bound = self.target_bound or 1.0
+            targets: NDArray[Any] = (scores[:, 0] * bound).clip(-bound, bound)
+            return targets
+        labels: NDArray[Any] = self.classes[scores.argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Computes the posterior probability of every class.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            A float64 array of shape (m, K), whose rows add up to 1.
+
+        Raises:
+            ShapeError: X does not have the columns of the feature map.
+            ParameterError: The model predicts targets, or an entry of X is no number that the
+                feature map takes.
+        """
+        if self.classes is None:
+            raise ParameterError("classes = None, but only a model of classes has probabilities")
+        scores = self.scores(X)
+        if self.link == "logistic":
+            return softmax(scores)
+        shares = np.maximum(scores + 1 / len(self.classes), 0.0)
+        sums = shares.sum(axis=1, keepdims=True)
+        even: Floats = np.full_like(shares, 1 / len(self.classes))
+        np.divide(shares, sums, out=even, where=sums > 0)
+        return even
+
+    def score_deviations(self, X: Any) -> Floats:
+        """Computes the part of every score's uncertainty that the noise of the release makes.
+
+        It is the standard deviation of the score over the coins of the release, to first order in
+        the noise. What a finite sample of records leaves uncertain is not in it.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            A float64 array of shape (m, K), or (m, 1) for targets.
+
+        Raises:
+            ShapeError: X does not have the columns of the feature map.
+            ParameterError: An entry of X is no number that the feature map takes.
+
+        Cost:
+            `m d**2 K`.
+
+        Source:
+            The delta method: the noise's covariance on both sides of the inverse Hessian.
+        """
+        rows = self.features(X)
+        variances = [((rows @ part) * rows).sum(axis=1) for part in self.covariances]
+        deviations: Floats = np.sqrt(np.maximum(np.stack(variances, axis=1), 0.0))
+        return deviations
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        named = {"features": feature_text(self.features)}
+        arrays = {
+            name: None if value is None else value.tolist()
+            for name, value in vars(self).items()
+            if name in ("classes", "coefficients", "covariances")
+        }
+        record = None if self.record is None else dataclasses.asdict(self.record)
+        return {**vars(self), **named, **arrays, "record": record}
+
+    @classmethod
+    def from_json(cls, text: str, *, features: FeatureMap | None = None) -> StatisticsModel:
+        """Reads the model that `to_json` wrote.
+
+        Args:
+            text: A JSON object.
+            features: The feature map, where it is one of a function, which no text holds.
+
+        Returns:
+            The model.
+
+        Raises:
+            ParameterError: The text is not what `to_json` wrote, or the feature map is missing.
+        """
+        return from_json(
+            "text",
+            text,
+            "StatisticsModel.to_json",
+            lambda fields: cls._from_fields(fields | {"features": read_features(fields, features)}),
+        )
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> StatisticsModel:
+        record, classes = fields["record"], fields["classes"]
+        arrays = {
+            name: read_only(np.array(fields[name], np.float64))
+            for name in ("coefficients", "covariances")
+        }
+        named = {
+            "classes": None if classes is None else read_only(np.array(classes)),
+            "record": None if record is None else PrivacyRecord(**record),
+        }
+        model = cls(**{**fields, **arrays, **named})
+        model._check_shapes()
+        return model
+
+    def _check_shapes(self) -> None:
+        columns = self.features.columns
+        width = 1 if self.classes is None else len(self.classes)
+        shapes = self.coefficients.shape, self.covariances.shape
+        if shapes != ((columns, width), (width, columns, columns)):
+            raise ParameterError("text has arrays of other shapes than its features and classes")
+        one_of("link", self.link, ("logistic", "linear"))
+
+
+def feature_text(features: FeatureMap) -> str | None:
+    """The feature map as JSON; None for one of a function."""
+    return features.to_json() if features.function is None else None
+
+
+def read_features(fields: Mapping[str, Any], features: FeatureMap | None) -> FeatureMap:
+    """The feature map of a text, or the one that stands in for it where the text has none.
+
+    Raises:
+        ParameterError: There is neither, or `features` is no feature map.
+    """
+    text = fields["features"]
+    if text is not None:
+        return FeatureMap.from_json(text)
+    if not isinstance(features, FeatureMap):
+        refuse("features", features, "the map of a function is not in the text: it must be passed")
+    return features

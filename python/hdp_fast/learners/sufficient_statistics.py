@@ -1,0 +1,391 @@
+"""One release instead of a thousand: the sufficient statistics of linear models, with noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import noise
+from .._support.notes import note_large_delta
+from .._support.random_state import check_random_state, make_stream
+from .._support.types import Floats, Integers, RandomState
+from .._support.validate import (
+    array,
+    bounded_positive,
+    number,
+    one_of,
+    positive,
+    probability,
+    refuse,
+)
+from ..budget.account import Budget, spend
+from ..exceptions import ParameterError, ShapeError
+from ..record import PrivacyRecord, rng_of
+from .feature_maps import FeatureMap
+from .feature_sums import feature_sums, target_sums
+from .hypotheses import read_only, store
+from .released_statistics import ReleasedStatistics
+from .statistics_checks import note_before, note_signal
+from .statistics_privacy import (
+    MOST_BITS,
+    MOST_RECORDS,
+    Released,
+    StatisticsNoise,
+    calibrate_statistics,
+)
+
+_NEIGHBORS = ("replace_one", "add_remove")
+_MOST_CLASSES = 4_096
+_SOURCE = (
+    "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
+)
+
+
+class _Sums(NamedTuple):
+    """What is released, before noise."""
+
+    sums: Integers
+    moments: Integers | None
+
+
+@dataclass(frozen=True, eq=False)
+class SufficientStatistics:
+    """What linear models need of private labels, released once with Gaussian noise.
+
+    For classes the release is the sum over all records of phi(x) (e_y - 1/K)^T, a matrix of d
+    rows and K columns. It is all that multinomial logistic regression needs of the labels. For
+    targets it is the sum of phi(x) y, with y clipped to target_bound. The second moments, the sum
+    of phi(x) phi(x)^T, are released with it where second_moments is true, in the same budget.
+
+    phi is a public feature map whose rows have norm at most 1. Every setting must be chosen
+    without looking at the private records.
+
+    Attributes:
+        features: The feature map phi into d columns, a FeatureMap.
+        classes: The public label set, 2 to 4,096 different integers, real numbers or texts. Exactly
+            one of classes and target_bound must be set.
+        target_bound: Bound c for real targets, which are clipped to [-c, c]; from 1e-30 to 1e30.
+        second_moments: Whether the second moments are released, too. Without them a model needs a
+            public pool of the same population; with them it needs none, at the price of noise on d
+            (d + 1) / 2 more numbers.
+        ratio: Deviation of the noise on the diagonal of the second moments over that on the sums,
+            from 0.01 to 100.
+        neighbors: "replace_one", where the number of records is public, or "add_remove", where it
+            is released with noise in the same budget.
+
+    Raises:
+        ParameterError: A setting lies outside its range, or not exactly one of classes and
+            target_bound is set.
+
+    Guarantee:
+        That of release.
+
+    Source:
+        McCullagh and Nelder 1989 for the sufficient statistic; Vu and Slavkovic 2009 and Wang 2018
+        for releasing it.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import FeatureMap, SufficientStatistics
+        >>> X, y = np.tile([[0.9, 0.1], [0.1, 0.9]], (5_000, 1)), np.tile([0, 1], 5_000)
+        >>> description = SufficientStatistics(FeatureMap.identity(2), classes=[0, 1])
+        >>> statistics = description.release(X, y, epsilon=1.0, delta=1e-6)
+        >>> print(f"{statistics.sums_deviation:.2f}")  # noise on each sum of 10,000 records
+        5.97
+        >>> statistics.solve(pool=X[:100]).predict([[0.9, 0.2], [0.3, 0.8]])
+        array([0, 1])
+    """
+
+    features: FeatureMap
+    classes: ArrayLike | None = None
+    target_bound: float | None = None
+    second_moments: bool = False
+    ratio: float = 1.0
+    neighbors: str = "replace_one"
+
+    def __post_init__(self) -> None:
+        """Validate the settings."""
+        if not isinstance(self.features, FeatureMap):
+            refuse("features", self.features, "it must be a FeatureMap")
+        if (self.classes is None) == (self.target_bound is None):
+            rule = "exactly one of them must be set: the public labels, or a bound on targets"
+            raise ParameterError(
+                f"classes = {self.classes!r} and target_bound = {self.target_bound}, but {rule}"
+            )
+        if self.target_bound is not None:
+            store(self, target_bound=bounded_positive("target_bound", self.target_bound))
+        else:
+            store(self, classes=_check_label_set(self.classes))
+        if not isinstance(self.second_moments, bool | np.bool_):
+            refuse("second_moments", self.second_moments, "it must be True or False")
+        if not 0.01 <= number("ratio", self.ratio) <= 100:
+            refuse("ratio", self.ratio, "it must lie in [0.01, 100]")
+        one_of("neighbors", self.neighbors, _NEIGHBORS)
+        store(self, neighbors=str(self.neighbors), second_moments=bool(self.second_moments))
+
+    def release(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        epsilon: float,
+        delta: float,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+    ) -> ReleasedStatistics:
+        """Releases the statistics of private records, once.
+
+        release warns with a UtilityWarning before anything is spent where n, d, K and epsilon leave
+        nothing to learn, and afterwards where the released numbers look like noise alone.
+
+        Args:
+            X: The private records, n rows as the feature map takes them, n at most `2**31`.
+            y: Their labels, shape (n,): entries of classes, or finite real targets.
+            epsilon: Privacy parameter, above 0; math.inf adds no noise and protects nobody.
+            delta: Privacy parameter, strictly between 0 and 1.
+            budget: The budget that the release is charged to before anything is drawn; None charges
+                nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+
+        Returns:
+            The frozen ReleasedStatistics, which may be published.
+
+        Raises:
+            ShapeError: X does not have the columns of the feature map, or y not n entries.
+            ParameterError: An entry of X or y lies outside its domain, an argument outside its
+                range, no noise that is drawn is enough, or a release without noise comes with a
+                budget.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            (epsilon, delta)-DP under neighbors, exact: features are cut towards zero to integers
+            whose norm is checked in integers, sums of them are exact, and to each an exact normal
+            deviate is added, rounded to an integer. The curve of the continuous Gaussian therefore
+            holds. A record whose features leave the unit ball counts as zero. Under "add_remove"
+            the number of rows shows in the running time, which is not protected. All errors are
+            raised before any coin is drawn or budget spent.
+
+        Cost:
+            A pass over X; n d (K + columns of X), and n d^2 more for second moments.
+        """
+        check_random_state(random_state)
+        settings = self._check_privacy(epsilon, delta, budget)
+        n = _count_rows(X)
+        labels = self._encode(y, n)
+        if not settings:
+            return self._make(self._add_up(X, labels, MOST_BITS), n, None, None, None)
+        epsilon, delta = settings
+        adds = self.neighbors == "add_remove"
+        released = self._released
+        drawn = calibrate_statistics(
+            released, epsilon=epsilon, delta=delta, ratio=self.ratio, n=None if adds else n
+        )
+        record = self._make_record(drawn, epsilon, delta, random_state)
+        if not adds:
+            note_large_delta(delta, n)
+            square, deviation = float(released.label_square), self._deviations(drawn)[0]
+            note_before(n, square, deviation, self._freedom, epsilon)
+        sums = self._add_up(X, labels, drawn.bits)
+        with spend(budget, record):
+            statistics = self._make(sums, n, drawn, record, random_state)
+        note_signal(statistics.cross_moments, statistics.sums_deviation, self._freedom)
+        return statistics
+
+    @property
+    def _released(self) -> Released:
+        return Released(
+            None if self.classes is None else len(self._labels),
+            self.second_moments,
+            bool(self.features.nonnegative_products),
+            self.neighbors == "add_remove",
+        )
+
+    @property
+    def _labels(self) -> NDArray[Any]:
+        labels: NDArray[Any] = np.asarray(self.classes)
+        return labels
+
+    @property
+    def _freedom(self) -> int:
+        """Degrees of freedom of the noise on the centered sums."""
+        width = 1 if self.classes is None else len(self._labels) - 1
+        return int(self.features.columns) * width
+
+    def _check_privacy(
+        self, epsilon: float, delta: float, budget: Budget | None
+    ) -> tuple[float, float] | None:
+        """Return validated privacy parameters, or None for no privacy."""
+        delta = probability("delta", delta)
+        if number("epsilon", epsilon) != math.inf:
+            return positive("epsilon", epsilon), delta
+        if budget is not None:
+            refuse("epsilon", epsilon, "only a private release can be charged to a budget")
+        return None
+
+    def _encode(self, y: ArrayLike, n: int) -> NDArray[Any]:
+        """Return the index of each label among the classes, or targets in units of their bound."""
+        values = array("y", y)
+        if values.shape != (n,):
+            raise ShapeError(
+                f"y has shape {values.shape}, but it must be ({n},), as X has {n} rows"
+            )
+        if self.target_bound is not None:
+            return _check_targets(values).clip(-self.target_bound, self.target_bound) / (
+                self.target_bound
+            )
+        return _find_codes(values, self._labels)
+
+    def _add_up(self, X: Any, labels: NDArray[Any], bits: int) -> _Sums:
+        """Add up what the records contribute, in integers."""
+        if self.classes is None:
+            cross, moments = target_sums(
+                self.features, X, labels, bits=bits, second=self.second_moments
+            )
+            return _Sums(cross[:, None], moments)
+        classes = len(self._labels)
+        parts = feature_sums(
+            self.features, X, labels, classes, bits=bits, second=self.second_moments
+        )
+        # sum of q (K e_y - 1)^T
+        sums = classes * parts.by_class.T - parts.by_class.sum(axis=0)[:, None]
+        return _Sums(sums, parts.moments)
+
+    def _make(
+        self,
+        sums: _Sums,
+        n: int,
+        drawn: StatisticsNoise | None,
+        record: PrivacyRecord | None,
+        random_state: RandomState,
+    ) -> ReleasedStatistics:
+        """Add the noise, and return the statistics."""
+        bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments
+        noisy, count = sums.sums, n
+        if drawn is not None:
+            stream = make_stream(random_state)
+            bits, deviations = drawn.bits, self._deviations(drawn)
+            noisy = noisy + draw_noise(drawn.sums, noisy.shape, stream)
+            if drawn.records is not None:
+                count = max(n + int(draw_noise(drawn.records, (1,), stream)[0]), 1)
+            if moments is not None:
+                moments = moments + draw_symmetric(drawn, len(moments), stream)
+        return ReleasedStatistics(
+            features=self.features,
+            classes=None if self.classes is None else self._labels,
+            target_bound=self.target_bound,
+            neighbors=self.neighbors,
+            n=count,
+            bits=bits,
+            sums=read_only(noisy),
+            moments=None if moments is None else read_only(moments),
+            sums_deviation=deviations[0],
+            moments_deviation=deviations[1],
+            count_deviation=deviations[2],
+            record=record,
+        )
+
+    def _deviations(self, drawn: StatisticsNoise) -> tuple[float, float, float]:
+        """Return the deviations of cross moments, second moments and count in real units."""
+        unit = 2.0**drawn.bits
+        scale = unit * (unit if self.classes is None else len(self._labels))
+        moments = 0.0 if drawn.diagonal is None else float(drawn.diagonal) / unit**2
+        count = 0.0 if drawn.records is None else float(drawn.records)
+        return float(drawn.sums) / scale, moments, count
+
+    def _make_record(
+        self, drawn: StatisticsNoise, epsilon: float, delta: float, random_state: RandomState
+    ) -> PrivacyRecord:
+        deviations = self._deviations(drawn)
+        parts = [f"{deviations[0]:.6g} on the sums"]
+        if drawn.diagonal is not None:
+            parts.append(f"{deviations[1]:.6g} on the diagonal of the second moments")
+        if drawn.records is not None:
+            parts.append(f"{deviations[2]:.6g} on the number of records")
+        kind = "targets" if self.classes is None else f"{len(self._labels)} classes"
+        columns = f"{self.features.columns} columns"
+        return PrivacyRecord(
+            mechanism=f"learners.SufficientStatistics, {columns}, {kind}",
+            source=_SOURCE,
+            neighbors=self.neighbors,  # type: ignore[arg-type]
+            epsilon=epsilon,
+            delta=delta,
+            noise=f"rounded normal on integers, deviations {', '.join(parts)}",
+            rng=rng_of(random_state),
+        )
+
+
+def draw_noise(sigma: Any, size: tuple[int, ...], stream: np.random.Generator | None) -> Integers:
+    """Draw normal deviates of this deviation, each rounded to the nearest integer."""
+    drawn: Integers = noise.discrete_gaussian(sigma, size, random_state=stream)
+    return drawn
+
+
+def draw_symmetric(
+    drawn: StatisticsNoise, columns: int, stream: np.random.Generator | None
+) -> Integers:
+    """Draw the noise of second moments: once for each pair of columns, and mirrored."""
+    assert drawn.diagonal is not None
+    assert drawn.above is not None
+    rows, others = np.triu_indices(columns, 1)
+    matrix = np.diag(draw_noise(drawn.diagonal, (columns,), stream))
+    above = draw_noise(drawn.above, (len(rows),), stream)
+    matrix[rows, others] = above
+    matrix[others, rows] = above
+    return matrix
+
+
+def _count_rows(X: Any) -> int:
+    """Return the number of rows of any container of records."""
+    shape = getattr(X, "shape", None)
+    try:
+        n = int(shape[0]) if shape else len(X)
+    except TypeError:
+        raise ShapeError(f"X is {type(X).__name__}, but it must hold rows") from None
+    if not 1 <= n <= MOST_RECORDS:
+        raise ShapeError(f"X has {n:,} rows, but there must be 1 to {MOST_RECORDS:,}")
+    return n
+
+
+def _check_label_set(classes: Any) -> NDArray[Any]:
+    """Return the label set in order, as int64, float64 or texts."""
+    names = array("classes", classes)
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
+    if names.ndim != 1 or names.dtype.kind not in kinds:
+        refuse("classes", classes, "it must list integers, real numbers or texts")
+    dtype = kinds[names.dtype.kind]
+    ordered = np.unique(names if dtype is None else names.astype(dtype))
+    if (
+        not 2 <= len(ordered) <= _MOST_CLASSES
+        or len(ordered) < names.size
+        or (ordered != ordered).any()
+    ):
+        refuse("classes", classes, f"it must hold 2 to {_MOST_CLASSES:,} different labels")
+    return read_only(ordered)
+
+
+def _find_codes(values: NDArray[Any], labels: NDArray[Any]) -> Integers:
+    """Return the index of each value among the labels; the error names neither row nor value."""
+    if values.dtype.kind == "O":
+        values = values.astype(str)
+    texts = values.dtype.kind == "U"
+    if values.dtype.kind not in "biufU" or texts != (labels.dtype.kind == "U"):
+        raise ParameterError(f"y has dtype {values.dtype}, but classes are {labels.dtype}")
+    codes: Integers = np.searchsorted(labels, values).clip(max=len(labels) - 1)
+    if not (labels[codes] == values).all():
+        rule = "every entry must be one of classes, and a missing one is none"
+        raise ParameterError(f"y holds something else, but {rule}")
+    return codes.astype(np.int64)
+
+
+def _check_targets(values: NDArray[Any]) -> Floats:
+    if values.dtype.kind not in "biuf":
+        raise ParameterError(f"y has dtype {values.dtype}, but targets must be real numbers")
+    targets: Floats = values.astype(np.float64)
+    if not np.isfinite(targets).all():
+        raise ParameterError("y has an infinite entry or NaN, but all must be finite")
+    return targets
