@@ -52,7 +52,7 @@ class ReportFolder:
         Whether and when a device answers is visible.
 
     Examples:
-        >>> import numpy as np
+        >>> from types import SimpleNamespace
         >>> from hdp_fast import collection, learners, local
         >>> def invite(folder, count):  # in place of `count` phones, each with record (1, 0), 1
         ...     question = collection.read_question(folder / "question.json")
@@ -61,8 +61,9 @@ class ReportFolder:
         >>> folder = collection.ReportFolder("survey", invite, epsilon=1.0, deadline=0.01)
         >>> way = {"collect": folder.collect, "state": "survey/agents.db", "response_rate": 0.5}
         >>> agents = local.RemoteAgents(folder.ask, epsilon=1.0, count=100, **way)
-        >>> local.learn_by_votes(learners.Stumps(1), agents).agents, agents.counts()["answered"]
-        (100, 50)
+        >>> rule = SimpleNamespace(hypothesis=learners.Stumps(1).hypothesis(0))
+        >>> agents.test(rule, 20).size, agents.counts()["answered"], agents.remaining
+        (10, 10, 80)
     """
 
     def __init__(
