@@ -1,5 +1,6 @@
 """Runs of which many agents never answer, and plans that know of it."""
 
+import dataclasses
 import itertools
 import math
 
@@ -92,9 +93,13 @@ def test_a_few_lucky_answers_accept_no_hypothesis():
     result = model().fit(X, Y, agents(lucky), random_state=3).result_
     assert all(test.value == 0 and test.high > 0.3 for test in result.estimates)
     assert (result.stopped, result.rounds) == ("rounds", 8)
+    promised = dataclasses.replace(result, plan=dataclasses.replace(result.plan, error=0.6))
+    assert promised.utility.startswith("measured, no promise")
     # With the rate in the plan so many are asked that these answers are enough.
     planned = model().fit(X, Y, agents(lucky, 500_000, response_rate=0.03), random_state=3).result_
     assert planned.rounds == 1
+    promised = dataclasses.replace(planned, plan=dataclasses.replace(planned.plan, error=0.6))
+    assert promised.utility.startswith("promised at most 0.6")
 
 
 def test_votes_of_a_silent_group_do_not_win():

@@ -49,7 +49,8 @@ class RemoteAgents(AgentPool):
         ask: Called with a hypothesis as JSON and a number k >= 1. It asks k agents whom it has
             never asked before whether the hypothesis is wrong about them, and returns the answers
             that it gets, each already randomized by the agent. On an agent's side,
-            learners.predictor reads the JSON and randomized_response randomizes the answer.
+            learners.predictor reads the JSON and randomized_response randomizes the answer. An
+            answer that comes too late must not be returned as one to a later question.
         epsilon: Privacy parameter of the agents' randomizers, a finite number above 0.
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted. It

@@ -135,9 +135,9 @@ def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int
         ParameterError: A parameter is out of range, or more than 1e18 agents would be needed.
 
     Guarantee:
-        If learn_by_votes asks this many agents, drawn independently from a population, then the
-        chosen hypothesis errs on the population with probability at most the least possible plus
-        alpha, except with probability beta.
+        If learn_by_votes asks this many agents, who all answer and are drawn independently from a
+        population, then the chosen hypothesis errs on the population with probability at most the
+        least possible plus alpha, except with probability beta.
 
     Source:
         Hoeffding's inequality for the difference of the answers about two hypotheses, and a union

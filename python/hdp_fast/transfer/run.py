@@ -171,12 +171,24 @@ class TransferResult:
 
     @property
     def utility(self) -> str:
-        """What is known of the error, in words."""
-        promise = self.plan.error
+        """What is known of the error, in words.
+
+        Where far fewer agents have answered than the plan counts on, nothing is promised.
+        """
+        promise = self.plan.error if self._has_answers else None
         known = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
         if self.constants is None:
             return f"{known}, constants unknown"
         return f"{known}, {self.comparison} than a constant's {self.constants.better:.3f}"
+
+    @property
+    def _has_answers(self) -> bool:
+        """Whether as many have answered every test as the plan counts on; a promise needs them."""
+        plan = self.plan
+        return not any(
+            falls_short(test.agents, plan.agents_per_test, plan.response_rate)
+            for test in self.estimates
+        )
 
     @property
     def comparison(self) -> str:
