@@ -1,13 +1,20 @@
 """kill -9 at any moment: nothing is overspent, answered twice, half written or lost."""
 
+import json
+import math
+import shutil
 from collections import Counter
 
+import numpy as np
 import pytest
 from harness import NEVER, figure, moments, size, watched
 from processes import forking
 from verbs import COST, VERBS, entries, fresh, show
 
 from hdp_fast import Budget
+from hdp_fast.learners import ExponentialLearner, Stumps
+from hdp_fast.local import RemoteAgents
+from hdp_fast.transfer import SubsampleTestReweigh
 
 pytestmark = [forking, pytest.mark.usefixtures("quick_plan")]
 
@@ -87,3 +94,82 @@ def test_a_killed_command_is_taken_up_by_the_same_one(inputs, name):
     assert died > verb.cases / 2
     outcome = ", ".join(f"{count} {what}" for what, count in sorted(came.items()))
     figure(f"kill -9: {name}", verb.cases, outcome)
+
+
+# People -------------------------------------------------------------------------------------------
+
+RECORDS = np.random.default_rng(0).integers(0, 2, (400, 3), dtype=np.uint8)
+TESTS = {"schedule": "every", "output": "smallest", "alpha": 0.2, "eta": 0.5, "rounds": 3}
+
+
+class Devices:
+    """People with devices: each who is asked appends to a file, and three of four answer there."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def ask(self, text, count):
+        """Asks people whom nobody asked before: those after the last one in the file."""
+        asked = self.folder / "asked"
+        first = asked.read_text().count("\n") if asked.exists() else 0
+        people = range(first, first + count)
+        with asked.open("a") as lines:
+            lines.writelines(f"{person} {text}\n" for person in people)
+        with (self.folder / "answers").open("a") as lines:
+            answers = (json.dumps([text, str(person), person % 2]) for person in people)
+            lines.writelines(f"{answer}\n" for answer in answers if not answer.endswith("0]"))
+            lines.writelines("damaged\n" for _ in range(3))
+        return self.collect(text, count)
+
+    def collect(self, text, count):
+        """Reads all answers that there are to a question, those to earlier ones included."""
+        if (self.folder / "answers").exists():
+            for line in (self.folder / "answers").read_text().splitlines():
+                answer = json.loads(line) if line.endswith("]") else [text, None]
+                if answer[0] == text:
+                    yield [answer[1:]]
+
+
+def survey(folder):
+    """A run on these people, which goes on where one that was killed has ended."""
+    devices = Devices(folder)
+    agents = RemoteAgents(
+        devices.ask,
+        collect=devices.collect,
+        epsilon=8.0,
+        count=10_000,
+        response_rate=0.5,
+        state=folder / "state",
+    )
+    learner = ExponentialLearner(Stumps(3), epsilon=8.0)
+    run = SubsampleTestReweigh(
+        learner, epsilon=math.inf, draws=50, checkpoint=str(folder / "run"), **TESTS
+    )
+    run.fit(RECORDS, RECORDS[:, 0], agents)
+    return run.result_, agents.counts()
+
+
+def test_a_killed_survey_asks_nobody_twice_and_loses_no_answer(memory):
+    folder, cases, again = memory / "survey", size(8, 200), Counter()
+
+    def prepare():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+
+    prepare()
+    whole, counts = survey(folder)
+    for run in killed(lambda: survey(folder) and 0, cases, seed=4, prepare=prepare):
+        result, counts = survey(folder)
+        lines = (folder / "asked").read_text().splitlines()
+        people = [line.split()[0] for line in lines]
+        assert len(set(people)) == len(people), "somebody was asked twice"
+        assert counts["asked"] >= len(people), "somebody was asked who is not counted"
+        sent = [line for line in (folder / "answers").read_text().splitlines() if line[0] == "["]
+        assert counts["answered"] == len(sent), "an answer was lost"
+        assert [test.round for test in result.estimates] == [1, 2, 3]
+        per_test = whole.plan.agents_per_test
+        # At most one question did not reach its people: others were asked in their place.
+        lost = counts["asked"] - len(people)
+        assert lost in (0, per_test, result.plan.agents_for_constants), (lost, per_test)
+        again[run.died, lost > 0] += 1
+    figure("kill -9: a survey of remote agents", cases, f"{again[True, True]} lost a question")

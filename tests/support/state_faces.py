@@ -1,4 +1,4 @@
-"""The four kinds of files that hold state, each made, shown and used as its owner does it."""
+"""The five kinds of files that hold state, each made, shown and used as its owner does it."""
 
 import contextlib
 import sqlite3
@@ -14,6 +14,7 @@ from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import frequency_question
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
 from hdp_fast.labels.usage import UsageAccount
+from hdp_fast.local import RemoteAgents
 from hdp_fast.transfer.checkpoint import Journal
 
 RECORD = PrivacyRecord(
@@ -87,6 +88,37 @@ def go_on(path):
         journal.add_hypothesis(len(journal.hypotheses) + 1, '{"a": 3}')
 
 
+class Hypothesis:
+    """A hypothesis of this name, for remote agents."""
+
+    def __init__(self, name):
+        self.hypothesis = {"kind": name}
+
+
+def reply_once(text, count):
+    """Some agents answer, then the line breaks."""
+    yield [("a", 1), ("b", 0), ("a", 1), None]
+    raise ConnectionError
+
+
+def open_agents(path, ask=reply_once):
+    return RemoteAgents(ask, epsilon=1.0, count=100, state=path)
+
+
+def make_agents(path):
+    agents = open_agents(path)
+    for name in "xy":
+        with contextlib.suppress(ConnectionError):
+            agents.test(Hypothesis(name), 3)
+    agents.pass_over(2)
+
+
+def show_agents(path):
+    agents = open_agents(path, pytest.fail)
+    answers = [agents.recall(Hypothesis(name), 3).tolist() for name in "xy"]
+    return agents.counts(), answers
+
+
 @dataclass(frozen=True)
 class Face:
     """How one kind of state files is used.
@@ -118,6 +150,12 @@ FACES = {
         make_account,
         lambda path: UsageAccount(path, "key").usage(),
         spend_account,
+        CheckpointError,
+    ),
+    "agents": Face(
+        make_agents,
+        show_agents,
+        lambda path: open_agents(path).pass_over(3),
         CheckpointError,
     ),
 }

@@ -193,6 +193,7 @@ FORMATS = {
     "transfer_checkpoint": state("checkpoint"),
     "device_answers": state("answers"),
     "labeler_usage": state("account"),
+    "remote_agents": state("agents"),
     "labeler": Format(
         "bin",
         write_labeler,

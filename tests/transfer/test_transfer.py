@@ -512,7 +512,8 @@ class TestResume:
             model.fit(X, Y, agents)
         model.resume(X, Y, agents)
         # The third test was asked once in vain: those agents are spent.
-        assert len(agents) - agents.remaining == 21 * model.plan_.agents_per_test
+        asked = 21 * model.plan_.agents_per_test + model.plan_.agents_for_constants
+        assert len(agents) - agents.remaining == asked
 
 
 class TestWarmStart:

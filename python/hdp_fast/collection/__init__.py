@@ -2,19 +2,30 @@
 
 A collector writes a Question. Each device reads it, randomizes its value and writes a line with its
 report, which answer_once keeps, so that nobody gets a second answer. The collector reads the lines
-into a Collection, which estimates the mean or the frequencies.
+into a Collection, which estimates the mean or the frequencies. A ReportFolder asks the people
+behind local.RemoteAgents with such files.
 """
 
 from .._support.lazy import list_only
 from .device import answer_once
-from .questions import Question, frequency_question, mean_question, read_question
-from .reports import Collection, read_collection, report_lines
+from .folder import ReportFolder
+from .questions import (
+    Question,
+    frequency_question,
+    hypothesis_question,
+    mean_question,
+    read_question,
+)
+from .reports import Collection, hypothesis_line, read_collection, report_lines
 
 __all__ = [
     "Collection",
     "Question",
+    "ReportFolder",
     "answer_once",
     "frequency_question",
+    "hypothesis_line",
+    "hypothesis_question",
     "mean_question",
     "read_collection",
     "read_question",

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,13 @@ class Question:
         categories: For frequencies, the texts that stand for the values 0 to k - 1, all different,
             none empty or with spaces around it. None means that the values are these integers
             themselves; a question about a mean has None.
+        hypothesis: A hypothesis as JSON. Each device then answers with 1 if it is wrong about its
+            record and with 0 otherwise, through a BinaryResponse with bounds (0, 1). None for a
+            question about a value.
 
     Raises:
-        ParameterError: The id or the categories break their rule, or their number is not the
-            randomizer's k.
+        ParameterError: The id, the categories or the hypothesis break their rule, the number of
+            categories is not the randomizer's k, or the randomizer does not suit a hypothesis.
 
     Examples:
         >>> from hdp_fast import collection, local
@@ -61,6 +64,7 @@ class Question:
     id: str
     randomizer: MeanRandomizer | FrequencyRandomizer
     categories: tuple[str, ...] | None = None
+    hypothesis: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Validate the id, and that the categories suit the randomizer."""
@@ -70,6 +74,20 @@ class Question:
             refuse("id", self.id, f"it must have at most {_LONGEST_ID} characters")
         if self.categories is not None:
             self._check_categories(self.categories)
+        if self.hypothesis is not None:
+            self._check_hypothesis(self.hypothesis)
+
+    def _check_hypothesis(self, hypothesis: str) -> None:
+        try:
+            content = json.loads(hypothesis)
+        except (TypeError, ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            refuse("hypothesis", hypothesis, "it must be the text of a JSON object")
+        randomizer = self.randomizer
+        if not isinstance(randomizer, BinaryResponse) or randomizer.bounds != (0.0, 1.0):
+            rule = "whether a hypothesis is wrong is answered by a BinaryResponse on (0, 1)"
+            raise ParameterError(f"randomizer = {self.randomizer!r}, but {rule}")
 
     def _check_categories(self, categories: tuple[str, ...]) -> None:
         plain = all(isinstance(text, str) and text and text.strip() == text for text in categories)
@@ -167,6 +185,8 @@ class Question:
         fields = {**_FORM, "id": self.id, "kind": self.kind}
         if self.categories is not None:
             fields["categories"] = self.categories
+        if self.hypothesis is not None:
+            fields["hypothesis"] = self.hypothesis
         return json.dumps({**fields, "randomizer": self.parameters()})
 
     @property
@@ -279,6 +299,31 @@ def mean_question(
         "piecewise": Piecewise,
     }
     return Question(name, kinds[randomizer](epsilon, (low, high)))
+
+
+def hypothesis_question(name: str, hypothesis: str, *, epsilon: float) -> Question:
+    """Makes a question whether a hypothesis is wrong about a device's record.
+
+    Args:
+        name: The id of the question.
+        hypothesis: The hypothesis, the text of a JSON object. For hypothesis_line it must be one
+            that learners.predictor reads.
+        epsilon: Privacy parameter of each report, at least 1e-9.
+
+    Returns:
+        The Question, whose reports estimate the error of the hypothesis as a mean in [0, 1].
+
+    Raises:
+        ParameterError: A parameter breaks its rule.
+
+    Examples:
+        >>> from hdp_fast import collection
+        >>> rule = '{"kind": "conjunction", "features": [1], "values": [1], "complement": false}'
+        >>> question = collection.hypothesis_question("rule-1", rule, epsilon=1.0)
+        >>> question.kind, question.randomizer.bounds
+        ('mean', (0.0, 1.0))
+    """
+    return Question(name, BinaryResponse(epsilon, (0.0, 1.0)), hypothesis=hypothesis)
 
 
 def frequency_question(

@@ -13,9 +13,11 @@ from typing import IO, Any
 
 import numpy as np
 
+from .._support.callers import silence
 from .._support.validate import refuse
 from ..data.reading import open_arrays, read_member
 from ..exceptions import ParameterError
+from ..learners.serialization import predictor
 from ..local.randomizers.aggregates import Aggregate
 from ..record import PrivacyRecord
 from .questions import Question
@@ -68,6 +70,47 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
     ]
 
 
+def hypothesis_line(question: Question, features: Any, label: int) -> str:
+    """Answers, on a device, whether the hypothesis of a question is wrong about its record.
+
+    Whatever the record is, there is an answer: where the hypothesis cannot be applied, it counts as
+    wrong. A device that was silent instead would reveal something about its record.
+
+    Args:
+        question: A question with a hypothesis that learners.predictor reads.
+        features: The features of the record, d numbers.
+        label: Its label, 0 or 1.
+
+    Returns:
+        The line, without its end.
+
+    Raises:
+        ParameterError: The question has no hypothesis, or one that learners.predictor cannot read.
+            This depends on the question alone.
+
+    Guarantee:
+        The line has the epsilon of question.randomizer, locally, with coins from the operating
+        system. To answer the question twice costs twice as much: see answer_once.
+
+    Examples:
+        >>> from hdp_fast import collection
+        >>> rule = '{"kind": "conjunction", "features": [1], "values": [1], "complement": false}'
+        >>> question = collection.hypothesis_question("rule-1", rule, epsilon=1.0)
+        >>> line = collection.hypothesis_line(question, [0, 1, 1], 1)
+        >>> '"question": "rule-1"' in line
+        True
+    """
+    if question.hypothesis is None:
+        refuse("question", question.id, "it must have a hypothesis")
+    predict = predictor(question.hypothesis)
+    try:
+        with silence():
+            wrong = bool(np.asarray(predict(np.asarray([features])))[0] != label)
+    except Exception:
+        wrong = True
+    return report_lines(question, [str(int(wrong))])[0]
+
+
 def _question_fields(question: Question) -> dict[str, Any]:
     """The fields by which a line names its question; the digest covers the categories, too."""
     parameters = question.parameters()
@@ -97,8 +140,7 @@ class Collection:
 
     def __init__(self, question: Question):
         self._question = question
-        self._fields = _question_fields(question)
-        self._range = question.randomizer.report_range
+        self._form = LineForm(question)
         self._reports: dict[bytes, int] = {}
         self._refused = dict.fromkeys(REASONS, 0)
 
@@ -128,7 +170,7 @@ class Collection:
             handle: The file, open for reading bytes.
             done: Called after each line with the number of its bytes.
         """
-        for line, length in _lines(handle):
+        for line, length in split_lines(handle):
             reason = self._accept(line)
             if reason is not None:
                 self._refused[reason] += 1
@@ -136,19 +178,13 @@ class Collection:
 
     def _accept(self, line: bytes | None) -> str | None:
         """Accept the report in a line, or return the reason why it was refused."""
-        fields = None if line is None else _fields(line)
-        if fields is None:
-            return "malformed"
-        if any(fields[name] != value for name, value in self._fields.items()):
-            return "wrong_question"
-        least, most = self._range
-        # A report out of range is not clipped, since the randomizer never makes one.
-        if not least <= fields["report"] <= most:
-            return "out_of_range"
-        key = bytes.fromhex(fields["id"])
+        report = self._form.read(line)
+        if isinstance(report, str):
+            return report
+        key = bytes.fromhex(report[0])
         if key in self._reports:
             return "duplicates"
-        self._reports[key] = fields["report"]
+        self._reports[key] = report[1]
         return None
 
     def merge(self, other: Collection) -> None:
@@ -209,7 +245,7 @@ class Collection:
         Raises:
             ParameterError: The arrays are not such a state.
         """
-        keys, (least, most) = ids.tobytes(), self._range
+        keys, (least, most) = ids.tobytes(), self._question.randomizer.report_range
         whole = refused.dtype == reports.dtype == np.int64 and ids.dtype == np.uint8
         whole = whole and refused.shape == (len(REASONS),) and (refused >= 0).all()
         whole = whole and ids.shape == (*reports.shape, _ID_BYTES)
@@ -260,7 +296,28 @@ def read_collection(path: Path, question: Question) -> Collection:
     return collection
 
 
-def _lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
+class LineForm:
+    """What a line must be that answers a question."""
+
+    def __init__(self, question: Question):
+        self._fields = _question_fields(question)
+        self._range = question.randomizer.report_range
+
+    def read(self, line: bytes | None) -> tuple[str, int] | str:
+        """The id and the report in a line, or the reason why it is refused; None is too long."""
+        fields = None if line is None else _fields(line)
+        if fields is None:
+            return "malformed"
+        if any(fields[name] != value for name, value in self._fields.items()):
+            return "wrong_question"
+        least, most = self._range
+        # A report out of range is not clipped, since the randomizer never makes one.
+        if not least <= fields["report"] <= most:
+            return "out_of_range"
+        return fields["id"], fields["report"]
+
+
+def split_lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
     """Each line and its length; None stands for a line that is too long to be held."""
     while line := handle.readline(_LONGEST_LINE):
         length, ended = len(line), line.endswith(b"\n")

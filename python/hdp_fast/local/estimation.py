@@ -6,20 +6,25 @@ import math
 
 from numpy.typing import ArrayLike
 
-from .._support.validate import bits, probability
+from .._support.validate import bits, probability, probability_or_one
 from ..exceptions import ParameterError, ShapeError
 from .randomizers.aggregates import Estimate
 from .randomizers.concentration import MOST_AGENTS, TOO_MANY
 from .response import advantage
 
 
-def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
+def agents_needed(*, alpha: float, beta: float, epsilon: float, response_rate: float = 1.0) -> int:
     """Computes how many agents estimate a mean in [0, 1] to within alpha, by randomized response.
+
+    With a response rate below 1 it is the number of agents to ask, about the number of answers
+    needed divided by the rate. The promise then includes the chance of who answers, if each agent
+    answers with at least this probability, independently of the others and of its own answer.
 
     Args:
         alpha: Largest error that is allowed, in (0, 1).
         beta: Probability with which the error may be larger, in (0, 1).
         epsilon: Privacy parameter of each agent's answer, above 0.
+        response_rate: Public share of those asked who will answer, in (0, 1].
 
     Returns:
         The number of agents N.
@@ -31,7 +36,9 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
     Source:
         Hoeffding's inequality for the randomized answers,
         `N = ln(2 / beta) / (2 (alpha tanh(epsilon / 2))**2)`. At epsilon = 1, beta = 0.01 and delta
-        = 1e-6 this is a 28th of the number in Kohen and Sheffet 2022, Section 2.
+        = 1e-6 this is a 28th of the number in Kohen and Sheffet 2022, Section 2. With a response
+        rate r the exponent `c = 2 (alpha tanh(epsilon / 2))**2` of one answer becomes
+        `-ln(1 - r (1 - exp(-c)))`, since each agent contributes it with probability r only.
 
     Examples:
         >>> from hdp_fast import local
@@ -39,15 +46,27 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float) -> int:
         3455
         >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=0.1)
         295603
+        >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=1.0, response_rate=0.7)
+        4937
     """
     failure = probability("beta", beta)
     return agents_for_width(
-        probability("alpha", alpha), failure, epsilon, wanted=f"alpha = {alpha}"
+        probability("alpha", alpha),
+        failure,
+        epsilon,
+        response_rate=probability_or_one("response_rate", response_rate),
+        wanted=f"alpha = {alpha}",
     )
 
 
 def agents_for_width(
-    width: float, failure: float, epsilon: float, *, times: int = 1, wanted: str
+    width: float,
+    failure: float,
+    epsilon: float,
+    *,
+    times: int = 1,
+    response_rate: float = 1.0,
+    wanted: str,
 ) -> int:
     """Computes how many agents estimate a mean to within `width`.
 
@@ -57,6 +76,8 @@ def agents_for_width(
         ParameterError: There cannot be so many agents. The error names `wanted`.
     """
     per_agent = 2 * (width * advantage(epsilon)) ** 2
+    if response_rate < 1:
+        per_agent = -math.log1p(response_rate * math.expm1(-per_agent))
     log_odds = math.log(2 * times) - math.log(failure)
     if log_odds >= per_agent * MOST_AGENTS:
         raise ParameterError(f"{wanted} and epsilon = {epsilon} {TOO_MANY}")
@@ -67,7 +88,10 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     """Estimates the mean of the agents' true answers from their randomized ones.
 
     The estimate inverts randomized response, is unbiased, and is then clipped to [0, 1]. The
-    interval uses no normal approximation.
+    interval uses no normal approximation. Where some agents do not answer, pass the answers that
+    arrived: the interval is as wide as their number says. The estimate is then one for those who
+    answer. It holds for all who were asked only if answers are missing at random: whether an agent
+    answers must not depend on its true answer.
 
     Args:
         answers: Array of 0 and 1 of shape (N,), N >= 1, as `Agents.ask` or `randomized_response`
@@ -106,5 +130,10 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     if reports.size == 0:
         raise ShapeError(f"answers has shape {reports.shape}, but it must be (N,) with N >= 1")
     mean = (float(reports.mean()) - (1 - edge) / 2) / edge
-    half = math.sqrt((math.log(2) - math.log(failure)) / (2 * reports.size)) / edge
+    half = half_width(reports.size, failure, epsilon)
     return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
+
+
+def half_width(answers: int, failure: float, epsilon: float) -> float:
+    """Computes the half width of the interval of a mean, before it is clipped to [0, 1]."""
+    return math.sqrt((math.log(2) - math.log(failure)) / (2 * answers)) / advantage(epsilon)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.callers import predictions
@@ -53,6 +55,11 @@ class AgentPool(Uncopyable, ABC):
         """The number of agents that have not been asked yet."""
         return self._size - self._asked
 
+    @property
+    def response_rate(self) -> float:
+        """The share of those asked who are expected to answer; simulated agents all do."""
+        return 1.0
+
     @abstractmethod
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
@@ -64,10 +71,26 @@ class AgentPool(Uncopyable, ABC):
 
         Returns:
             The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
+            RemoteAgents return those that have arrived, which may be fewer, or none.
 
         Guarantee:
             Pure epsilon-DP for each agent, under the conditions that the subclass states.
         """
+
+    def recall(self, learned: Hypothesis, count: int) -> Bits:
+        """Returns what has arrived of answers that an interrupted `test` was waiting for.
+
+        Nobody is asked. Simulated agents answer at once, so that there is nothing to wait for.
+
+        Args:
+            learned: The hypothesis of that test.
+            count: The number of agents of that test.
+
+        Returns:
+            The randomized answers, uint8 of shape (m,) with m at most count; empty if no such test
+            was interrupted, or nothing has arrived.
+        """
+        return np.zeros(0, np.uint8)
 
     @abstractmethod
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
@@ -117,3 +140,13 @@ def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:
         ShapeError: The hypothesis does not predict one number for each record.
     """
     return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y
+
+
+def falls_short(answers: int, asked: int, response_rate: float) -> bool:
+    """Whether so few have answered that the response rate cannot have been as large as that.
+
+    If those asked answered independently with that rate, the number of answers would be four
+    standard deviations below its mean.
+    """
+    mean = asked * response_rate
+    return answers < mean - 4 * math.sqrt(mean * (1 - response_rate))

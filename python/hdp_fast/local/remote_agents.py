@@ -4,42 +4,85 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from numpy.typing import ArrayLike
-
+from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
-from .._support.validate import bits, nonnegative_int, refuse
-from ..exceptions import ShapeError
+from .._support.validate import nonnegative_int, positive, probability_or_one, refuse
 from ..record import PrivacyRecord
-from .pool import AgentPool, Hypothesis
+from .inquiries import Inquiries, Inquiry
+from .pool import AgentPool, Hypothesis, falls_short
 from .response import record_of
+from .transports import receive
+
+# What reaches people: called with a question and a number, it returns replies in some form.
+Transport = Callable[[str, int], Any]
 
 
 class RemoteAgents(AgentPool):
     """Real local agents, reached through a function; each is asked once, ever.
 
-    No record ever reaches this object: it sends a hypothesis out and receives randomized bits. A
-    copy of the object is the very same object, pickling raises, and so does a test in a forked
-    child.
+    No record ever reaches this object: it sends a hypothesis out and receives randomized bits. Of
+    those asked, some may never answer, answer late, twice, or with garbage. The answers that arrive
+    are used, everything else is dropped and counted, and nobody is asked again in place of those
+    who are missing. A copy of the object is the very same object, pickling raises, and so does a
+    test in a forked child.
+
+    The function `ask` may return its replies
+
+    - as one batch: an array, a sequence, or a dict from ids to bits,
+    - as an iterable without a length, such as a generator, that yields batches,
+    - as a coroutine that returns either of these,
+    - as an asynchronous iterator of batches.
+
+    A reply is a bit, 0 or 1, or a pair (id, bit). An id is a text of at most 200 characters that
+    the agent's device draws at random. Replies with an id that came before are duplicates.
+    Without ids, nobody can see that a reply came twice. Whatever is no such reply is dropped, and
+    so is every further one after all who were asked have answered. A coroutine runs in an event
+    loop of its own.
 
     Args:
         ask: Called with a hypothesis as JSON and a number k >= 1. It asks k agents whom it has
-            never asked before whether the hypothesis is wrong about them, and returns their k
-            answers 0 and 1, each already randomized by the agent. On an agent's side,
-            learners.predictor reads the JSON and randomized_response randomizes the answer.
+            never asked before whether the hypothesis is wrong about them, and returns the answers
+            that it gets, each already randomized by the agent. On an agent's side,
+            learners.predictor reads the JSON and randomized_response randomizes the answer. An
+            answer that comes too late must not be returned as one to a later question.
         epsilon: Privacy parameter of the agents' randomizers, a finite number above 0.
         count: Number of agents, at least 0.
+        collect: Called like `ask` about a question that was asked before and was interrupted. It
+            returns what has arrived for it, in any of these forms, and asks nobody. Replies with
+            ids may come again. None: only what was received before the interruption counts.
+        deadline: Seconds after which no further answer to a question is awaited, above 0; None
+            awaits the end of what `ask` returns. A coroutine is cancelled then. A function that
+            blocks cannot be interrupted, but no further batch is asked of it.
+        response_rate: Public share of those asked who will answer, in (0, 1]. Plans ask more agents
+            accordingly.
+        state: Path of a file, made with mode 0600 where it is missing, that holds who was asked and
+            what was answered. Each question is on the disk before it goes out, and each batch
+            before it is used: the same call after a crash goes on where it ended. One process at a
+            time should use it. Never restore an older copy, with which people would be asked again.
+            None keeps everything in memory.
 
     Raises:
-        ParameterError: ask is not callable, epsilon is not finite and above 0 or is so small that
-            answers would be nothing but noise, or count is not an integer of at least 0.
+        ParameterError: An argument is out of range or not callable, epsilon is so small that
+            answers would be nothing but noise, or `state` has more agents who were asked than
+            `count`.
+        CheckpointError: `state` cannot be used, is damaged, or belongs to agents of another
+            epsilon.
 
     Guarantee:
-        Pure epsilon-DP for each agent, if the agents use binary randomized response with this
-        epsilon. This side cannot check whether they do.
+        Pure epsilon-DP for each agent, if the agents randomize their answers on their own devices
+        by binary randomized response with this epsilon. This side cannot check whether they do.
+        Whether and when an agent answers is visible and is not randomized: it must not depend on
+        the record. A device that fails on its record should still send a randomized bit.
+
+        Estimates from the answers assume that answers are missing at random: given the question,
+        whether an agent answers is independent of its true answer. If it is not, they describe
+        those who answer, and no interval shows the difference.
 
     Source:
         Warner 1965; Kohen and Sheffet 2022, Section 2.
@@ -49,21 +92,67 @@ class RemoteAgents(AgentPool):
         >>> from hdp_fast import learners, local
         >>> def ask(hypothesis, k):  # in place of k phones, each with record (1, 0), 1
         ...     labels = learners.predictor(hypothesis)(np.array([[1, 0]] * k))
-        ...     return local.randomized_response(labels != 1, epsilon=1.0)
-        >>> agents = local.RemoteAgents(ask, epsilon=1.0, count=10_000)
+        ...     return local.randomized_response(labels != 1, epsilon=1.0)[: k * 7 // 10]
+        >>> agents = local.RemoteAgents(ask, epsilon=1.0, count=10_000, response_rate=0.7)
         >>> result = local.learn_by_votes(learners.Stumps(2), agents)
-        >>> result.agents, agents.remaining
-        (10000, 0)
+        >>> result.agents, 6_900 < agents.counts()["answered"] <= 7_000, agents.remaining
+        (10000, True, 0)
     """
 
-    def __init__(self, ask: Callable[[str, int], ArrayLike], *, epsilon: float, count: int):
+    def __init__(
+        self,
+        ask: Transport,
+        *,
+        epsilon: float,
+        count: int,
+        collect: Transport | None = None,
+        deadline: float | None = None,
+        response_rate: float = 1.0,
+        state: str | os.PathLike[str] | None = None,
+    ):
         if not callable(ask):
             refuse("ask", ask, "it must be callable")
+        if collect is not None and not callable(collect):
+            refuse("collect", collect, "it must be callable or None")
         super().__init__(nonnegative_int("count", count), epsilon)
-        self._ask = ask
+        self._ask, self._collect = ask, collect
+        self._deadline = None if deadline is None else positive("deadline", deadline)
+        self._response_rate = probability_or_one("response_rate", response_rate)
+        self._inquiries = Inquiries(state, self._epsilon)
+        self._asked = self._inquiries.asked
+        if self._asked > self._size:
+            refuse("count", count, f"{self._asked:,} agents have been asked by the state")
+
+    @property
+    def response_rate(self) -> float:
+        """The public share of those asked who are expected to answer."""
+        return self._response_rate
+
+    def counts(self) -> dict[str, int]:
+        """Counts the agents who were asked and the replies; all of it is public.
+
+        Returns:
+            A dict with the keys "asked" (agents passed over included), "answered" (answers that
+            count), "dropped" (replies that were no answer, or came after all had answered) and
+            "duplicates" (replies whose id came before).
+        """
+        replies = self._inquiries
+        return {
+            "asked": self._asked,
+            "answered": replies.answered,
+            "dropped": replies.dropped,
+            "duplicates": replies.duplicates,
+        }
 
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
+
+        A test that was interrupted, by an error, Ctrl-C or the end of the process, is taken up by
+        the same test: its answers are returned and nobody is asked again; see `recall`. New agents
+        are asked if not a single answer to it has arrived. With a `state`, a new process takes up
+        the last test also if its answers had just been returned, since they may be lost.
+
+        A UtilityWarning says when clearly fewer have answered than the response rate promises.
 
         Args:
             learned: A hypothesis with an attribute `hypothesis`, a dict that JSON can carry, for
@@ -72,37 +161,60 @@ class RemoteAgents(AgentPool):
             random_state: Not used, because the agents draw their own coins.
 
         Returns:
-            The answers of the agents, uint8 of shape (count,), in which 1 stands for an error.
+            The answers that arrived, in the order of their arrival, uint8 of shape (m,), m at most
+            `count`, in which 1 stands for an error. It is empty if nobody has answered.
 
         Raises:
             AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
             ParameterError: The hypothesis cannot be written as JSON, count or random_state is out
-                of range, or the process is a forked child: then nobody is asked. It is also raised
-                when `ask` returned entries other than 0 and 1: then these agents stay spent.
-            ShapeError: `ask` returned anything but one answer for each agent. These agents stay
-                spent.
-            Exception: What `ask` itself raises. These agents stay spent.
+                of range, or the process is a forked child: then nobody is asked.
+            CheckpointError: The state cannot be written. If that is so before the question goes
+                out, nobody is asked.
+            Exception: What `ask` itself raises. These agents stay spent, and what has arrived is
+                kept.
 
         Guarantee:
             Pure epsilon-DP for each agent, if the agents use binary randomized response with this
-            epsilon.
+            epsilon, and whether they answer does not depend on their records.
 
         Cost:
-            The cost of `ask`.
+            The cost of `ask`. With a `state`, some milliseconds for each batch.
 
         Source:
             Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        if not hasattr(learned, "hypothesis"):
-            refuse("learned", learned, "it must have an attribute hypothesis, to be sent as JSON")
-        text = _to_json(learned.hypothesis)
-        self._reserve(count)
-        answers = bits("what ask returned", self._ask(text, count) if count else [])
-        if answers.shape != (count,):
-            rule = f"{count} agents were asked"
-            raise ShapeError(f"ask returned shape {answers.shape}, but {rule}")
-        return answers
+        text, size = _to_json(learned), nonnegative_int("count", count)
+        answers = self._recall(text, size)
+        if answers.size or not size:
+            return answers
+        with self._hold():
+            inquiry = self._begin(text, size)
+        return self._receive(inquiry, self._ask)
+
+    def recall(self, learned: Hypothesis, count: int) -> Bits:
+        """Returns what has arrived of answers that an interrupted `test` was waiting for.
+
+        Nobody is asked. The function `collect`, if there is one, is called for further answers.
+
+        Args:
+            learned: The hypothesis of that test.
+            count: The number of agents of that test.
+
+        Returns:
+            The randomized answers, uint8 of shape (m,) with m at most count; empty if no such test
+            was interrupted, or nothing has arrived.
+
+        Raises:
+            ParameterError: The hypothesis cannot be written as JSON, or the process is a forked
+                child.
+            CheckpointError: The state cannot be written.
+            Exception: What `collect` itself raises; `recall` can be called again.
+
+        Guarantee:
+            The answers have been paid for by the test, and cost nobody anything again.
+        """
+        return self._recall(_to_json(learned), nonnegative_int("count", count))
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """States what protects each agent's answer, if the agents randomize as they should.
@@ -116,12 +228,54 @@ class RemoteAgents(AgentPool):
         record = record_of("local.RemoteAgents", self._epsilon, None)
         return dataclasses.replace(record, rng="the agents' own")
 
+    def _reserve(self, count: int) -> int:
+        start = self._asked
+        with self._hold():
+            self._begin("", nonnegative_int("count", count))
+        return start
+
+    def _begin(self, text: str, count: int) -> Inquiry:
+        inquiry = self._inquiries.begin(text, count, self._size)
+        self._asked = self._inquiries.asked
+        return inquiry
+
+    def _recall(self, text: str, count: int) -> Bits:
+        with self._hold():
+            inquiry = self._inquiries.reopen(text, count)
+        if inquiry is None:
+            return Inquiry(0, text, 0).answers()
+        return self._receive(inquiry, self._collect)
+
+    def _receive(self, inquiry: Inquiry, transport: Transport | None) -> Bits:
+        """The answers to a question after a transport has brought all that it brings."""
+
+        def take(replies: Any) -> bool:
+            with self._hold():
+                self._inquiries.add(inquiry, replies)
+            return inquiry.room > 0
+
+        with self._inquiries.keep(inquiry):
+            if transport is not None and inquiry.room:
+                receive(partial(transport, inquiry.text, inquiry.count), self._deadline, take)
+        if len(inquiry) or transport is self._ask:
+            self._note_missing(inquiry)
+        return inquiry.answers()
+
+    def _note_missing(self, inquiry: Inquiry) -> None:
+        answers, rate = len(inquiry), self._response_rate
+        if falls_short(answers, inquiry.count, rate):
+            came = f"{answers:,} of {inquiry.count:,} agents have answered"
+            rule = f"fewer than response_rate = {rate:g} promises: intervals are wider for it"
+            note(f"{came}, {rule}; plan with a smaller rate")
+
     def __repr__(self) -> str:
         return self._describe("")
 
 
-def _to_json(hypothesis: Any) -> str:
+def _to_json(learned: Any) -> str:
+    if not hasattr(learned, "hypothesis"):
+        refuse("learned", learned, "it must have an attribute hypothesis, to be sent as JSON")
     try:
-        return json.dumps(hypothesis, allow_nan=False)
+        return json.dumps(learned.hypothesis, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        refuse("hypothesis", hypothesis, f"it must be something for JSON ({error})")
+        refuse("hypothesis", learned.hypothesis, f"it must be something for JSON ({error})")

@@ -24,7 +24,7 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import Hypotheses, HypothesisResult, check_class
 from ..record import PrivacyRecord
 from .agents import Agents
-from .estimation import estimate_mean
+from .estimation import estimate_mean, half_width
 from .pool import AgentPool
 from .randomizers.aggregates import Estimate
 from .randomizers.concentration import MOST_AGENTS, TOO_MANY
@@ -135,9 +135,9 @@ def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int
         ParameterError: A parameter is out of range, or more than 1e18 agents would be needed.
 
     Guarantee:
-        If learn_by_votes asks this many agents, drawn independently from a population, then the
-        chosen hypothesis errs on the population with probability at most the least possible plus
-        alpha, except with probability beta.
+        If learn_by_votes asks this many agents, who all answer and are drawn independently from a
+        population, then the chosen hypothesis errs on the population with probability at most the
+        least possible plus alpha, except with probability beta.
 
     Source:
         Hoeffding's inequality for the difference of the answers about two hypotheses, and a union
@@ -175,7 +175,8 @@ def learn_by_votes(
     into groups of equal size (give or take one), one group for each hypothesis. Each agent answers
     whether the hypothesis of its group is wrong about it, and the hypothesis with the smallest
     estimated error wins. The agents are asked in their order, which therefore must tell nothing
-    about them.
+    about them. RemoteAgents need not all answer. If some of a group are missing, its estimate is
+    enlarged by as much as its interval is wider; a group that is silent does not win.
 
     Args:
         hypotheses: A class of hdp_fast.learners with at least one hypothesis.
@@ -193,7 +194,8 @@ def learn_by_votes(
         ParameterError: hypotheses is not a class with at least one hypothesis, agents is not a pool
             of agents, or beta or random_state is out of range. Nobody is asked.
         ShapeError: The agents have another number of features than the hypotheses. Nobody is asked.
-        AgentsExhausted: Fewer agents are left than there are hypotheses. Nobody is asked.
+        AgentsExhausted: Fewer agents are left than there are hypotheses: then nobody is asked. Or
+            not one of all who were asked has answered.
         Exception: What the agents themselves raise.
 
     Guarantee:
@@ -219,13 +221,22 @@ def learn_by_votes(
     rng = make_stream(random_state)
     count = agents.remaining
     share, more = divmod(count, len(hypotheses))
-    best, accuracy, index = np.empty(0, np.uint8), -1.0, 0
+    best, accuracy, index = np.empty(0, np.uint8), -math.inf, 0
     for i, hypothesis in enumerate(hypotheses):
         candidate = HypothesisResult(i, hypothesis, hypotheses)
-        answers = agents.test(candidate, share + (i < more), random_state=rng)
-        right = 1 - float(answers.mean())
+        asked = share + (i < more)
+        answers = agents.test(candidate, asked, random_state=rng)
+        if not answers.size:
+            continue
+        # The estimate of a group of which few have answered is as good as its interval says.
+        missing = half_width(len(answers), failure, agents.epsilon)
+        missing -= half_width(asked, failure, agents.epsilon)
+        right = 1 - float(answers.mean()) - advantage(agents.epsilon) * missing
         if right > accuracy:
             best, accuracy, index = answers, right, i
+    if not best.size:
+        rule = "there is nothing to learn from: ask others"
+        raise AgentsExhausted(f"agents: none of the {count:,} who were asked has answered, {rule}")
     return VotingResult(
         index,
         hypotheses.hypothesis(index),
@@ -238,7 +249,7 @@ def learn_by_votes(
 
 def _note_few_agents(size: int, agents: Agents | RemoteAgents, beta: float) -> None:
     """Say that so few agents promise nothing, and how many would."""
-    if agents.remaining >= _votes_needed(size, 0.5, beta, agents.epsilon):
+    if agents.response_rate * agents.remaining >= _votes_needed(size, 0.5, beta, agents.epsilon):
         return
     needed = _votes_needed(size, _TYPICAL_ALPHA, beta, agents.epsilon)
     wanted = f"{needed:,}" if math.isfinite(needed) else f"more than {MOST_AGENTS:.0e}"

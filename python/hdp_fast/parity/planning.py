@@ -168,6 +168,7 @@ def plan_transfer(
     chi2: float | None = None,
     method: Method = "loop",
     neighbors: Neighbors = "replace_one",
+    response_rate: float = 1.0,
 ) -> TransferPlan:
     """Computes how many records and agents `transfer` needs, before any data is touched.
 
@@ -184,6 +185,7 @@ def plan_transfer(
             solution, hence right everywhere. None promises an error of at most alpha instead.
         method: "loop", "batches" or, without chi2, "paper"; as for `plan`.
         neighbors: "replace_one" or "add_remove", for the curator's records.
+        response_rate: Public share of the agents asked who will answer, in (0, 1].
 
     Returns:
         The plan of both sides, to be passed to `transfer`.
@@ -213,7 +215,9 @@ def plan_transfer(
         (233, 1026)
     """
     half = probability("beta", beta) / 2
-    agents = agents_needed(alpha=alpha, beta=half, epsilon=agents_epsilon)
+    agents = agents_needed(
+        alpha=alpha, beta=half, epsilon=agents_epsilon, response_rate=response_rate
+    )
     if chi2 is None:
         curator = plan(
             d, alpha=alpha, beta=half, epsilon=epsilon, method=method, neighbors=neighbors

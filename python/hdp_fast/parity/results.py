@@ -141,7 +141,7 @@ class ParityTransferResult(ReleasedParity):
         intercept: Constant of an affine hypothesis; 0 if not affine, None without a release.
         released: Whether there is a hypothesis.
         target_error: Estimated error on the agents' population, in [0, 1]. None without a release,
-            or when others have asked the agents meanwhile.
+            when others have asked the agents meanwhile, or when none of them has answered.
         interval: Ends (low, high) of an interval that holds the true target error with probability
             1 - beta / 2. None where `target_error` is None.
         record: Privacy record of the curator's data.
@@ -173,7 +173,8 @@ class ParityTransferResult(ReleasedParity):
         if not self.released:
             return _describe_silence(self.silence, None)
         if self.target_error is None or self.interval is None:
-            return "the error on the target is unknown: others have asked its agents meanwhile"
+            cause = "no agent has answered, or others have asked its agents meanwhile"
+            return f"the error on the target is unknown: {cause}"
         low, high = self.interval
         error = f"error {self.target_error:.3g} on the target, between {low:.3g} and {high:.3g}"
         return error if high < 0.5 else f"{error}: not shown to be better than guessing, 1/2"

@@ -16,6 +16,7 @@ from ..gf2 import BitMatrix, dot
 from ..local.agents import Agents
 from ..local.estimation import agents_needed, estimate_mean
 from ..local.randomizers.aggregates import Estimate
+from ..local.remote_agents import RemoteAgents
 from .learning import learn, pack_records
 from .planning import Method, Neighbors, ParityPlan, TransferPlan
 from .results import ParityResult, ParityTransferResult
@@ -24,7 +25,7 @@ from .results import ParityResult, ParityTransferResult
 def transfer(
     X: ArrayLike | BitMatrix,
     y: ArrayLike,
-    agents: Agents,
+    agents: Agents | RemoteAgents,
     *,
     epsilon: float,
     alpha: float | None = None,
@@ -47,7 +48,9 @@ def transfer(
             or a BitMatrix.
         y: The curator's labels 0 and 1 of shape (n,).
         agents: Agents of the target population, with d features of 0 and 1. As many are asked as
-            `plan_transfer` says. Their own epsilon protects them.
+            `plan_transfer` says for their response rate. Their own epsilon protects them.
+            RemoteAgents are sent the parity as learners.predictor reads it, and need not all
+            answer: the interval is as wide as the number of answers says.
         epsilon: Privacy parameter of each of the curator's records, a finite number above 0.
         alpha: Half width of the interval around the target error, in (0, 1). It may be None only
             with a TransferPlan, which has its own.
@@ -70,8 +73,9 @@ def transfer(
     Raises:
         ShapeError: X has not two dimensions, y has not one label for each record, or the agents
             have not d features.
-        ParameterError: `agents` are not `local.Agents` with features of 0 and 1, an entry is not 0
-            or 1, or a parameter is out of range, missing, or another than the plan's.
+        ParameterError: `agents` are not `local.Agents` with features of 0 and 1 or RemoteAgents, an
+            entry is not 0 or 1, or a parameter is out of range, missing, or another than the
+            plan's.
         AgentsExhausted: Fewer agents are left than alpha and beta need.
         InsufficientSamples: There are fewer records than the plan needs.
         BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
@@ -80,8 +84,8 @@ def transfer(
     Guarantee:
         Pure epsilon-DP for each row of X under `neighbors`. Pure agents.epsilon-DP, locally, for
         each agent. With probability 1 - beta / 2 the target error lies in the interval, if the
-        agents are drawn independently from the target population. For the hypothesis itself the
-        plan's promise holds.
+        agents who answer are drawn independently from the target population. For the hypothesis
+        itself the plan's promise holds.
 
     Cost:
         That of `learn`, and one pass over the agents that are asked.
@@ -101,14 +105,15 @@ def transfer(
         >>> bool(result.target_error < 0.1)
         True
     """
-    if not isinstance(agents, Agents):
+    if not isinstance(agents, Agents | RemoteAgents):
         kind = type(agents).__name__
         raise ParameterError(f"agents = {kind}, but it must be a hdp_fast.local.Agents")
     # Packed here so that everything is checked before a coin is drawn.
     X = pack_records(X)
-    if agents.d != X.shape[1]:
-        raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
-    agents.require_bits()
+    if isinstance(agents, Agents):
+        if agents.d != X.shape[1]:
+            raise ShapeError(f"agents have {agents.d} features, but X has {X.shape[1]} columns")
+        agents.require_bits()
     if isinstance(plan, TransferPlan):
         if alpha not in (None, plan.alpha):
             refuse("alpha", alpha, f"the plan is for {plan.alpha!r}")
@@ -116,7 +121,8 @@ def transfer(
     if alpha is None:
         raise ParameterError("alpha = None, but it must be given unless a TransferPlan is")
     half = probability("beta", beta) / 2
-    count = agents_needed(alpha=alpha, beta=half, epsilon=agents.epsilon)
+    rate = agents.response_rate
+    count = agents_needed(alpha=alpha, beta=half, epsilon=agents.epsilon, response_rate=rate)
     if agents.remaining < count:
         promise = f"alpha = {alpha:g} and beta = {beta:g} need {count:,}"
         raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {promise}")
@@ -150,20 +156,49 @@ def transfer(
 
 
 def _verify(
-    learned: ParityResult, agents: Agents, count: int, beta: float, random_state: RandomState
+    learned: ParityResult,
+    agents: Agents | RemoteAgents,
+    count: int,
+    beta: float,
+    random_state: RandomState,
 ) -> Estimate | None:
-    """Estimates the error on the agents' population; None without a release."""
-    mask, intercept = learned.mask, learned.intercept
-    if mask is None:
+    """Estimates the error on the agents' population; None without a release or an answer."""
+    if learned.mask is None:
         return None
-
-    def find_errors(X: Any, y: Bits) -> Bits:
-        wrong: Bits = dot(X, mask) ^ np.uint8(intercept or 0) ^ y
-        return wrong
-
+    parity = _Parity(learned.mask, learned.intercept or 0)
     try:
-        answers = agents.ask(find_errors, count, random_state=random_state)
+        answers = agents.test(parity, count, random_state=random_state)
     except AgentsExhausted:
         # Others have asked them since the check. The hypothesis is paid for and must not be lost.
         return None
+    except Exception as error:
+        if isinstance(agents, Agents):
+            raise
+        # The function behind remote agents failed, and the hypothesis is paid for all the same.
+        note(f"agents = {agents!r} could not be asked ({type(error).__name__}): ask others")
+        return None
+    if not answers.size:
+        return None
     return estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
+
+
+class _Parity:
+    """A parity as agents read it.
+
+    Attributes:
+        hypothesis: Its description.
+    """
+
+    def __init__(self, mask: Bits, intercept: int):
+        self._mask, self._intercept = mask, np.uint8(intercept)
+        features = np.flatnonzero(mask).tolist()
+        self.hypothesis = {
+            "kind": "parity",
+            "features": features,
+            "complement": bool(intercept),
+        }
+
+    def predict(self, X: Any, /) -> Bits:
+        """The parity of each record."""
+        labels: Bits = dot(X, self._mask) ^ self._intercept
+        return labels

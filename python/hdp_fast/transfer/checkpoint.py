@@ -46,6 +46,7 @@ class Journal(Uncopyable):
         hypotheses: Hypotheses as JSON, that of round 1 first.
         answers: Answers of the tests that ended, by the place of the test in the plan.
         asked: Number of agents asked in all tests, those whose answers were lost included.
+        begun: Number of agents asked in the tests that did not end, by their place.
     """
 
     _copied = "release the same rounds again"
@@ -64,6 +65,7 @@ class Journal(Uncopyable):
         self.settings: dict[str, Any] = settings
         self.hypotheses: list[str] = []
         self.answers: dict[int, Any] = {}
+        self.begun: dict[int, int] = {}
         self.asked = 0
         if self._file is not None:
             if not os.path.exists(self._file.path):
@@ -121,12 +123,15 @@ class Journal(Uncopyable):
         """Writes that a test begins, and how many agents it asks."""
         self._write("INSERT INTO test VALUES (NULL, ?, ?, NULL)", place, agents)
         self.asked += agents
+        if agents:
+            self.begun[place] = agents
 
     def end_test(self, place: int, answer: Any) -> None:
         """Writes the answer with which a test ended."""
         query = "UPDATE test SET answer = ? WHERE place = ? AND answer IS NULL"
         self._write(query, json.dumps(answer), place)
         self.answers[place] = answer
+        self.begun.pop(place, None)
 
     def forget_unanswered(self) -> None:
         """Deletes tests that did not end: with a fixed seed they get the same answers again."""
@@ -163,6 +168,7 @@ class Journal(Uncopyable):
                 _check_answer(answer)
         self.settings, self.hypotheses, self.answers = settings, hypotheses, answers
         self.asked = sum(agents for _, agents, _ in tests)
+        self.begun = {place: agents for place, agents, text in tests if agents and text is None}
 
 
 @contextmanager

@@ -29,7 +29,7 @@ class Constants:
         low: Lower end of an interval that holds the smaller of the two errors, except with
             probability beta.
         high: Upper end of that interval.
-        agents: Number of agents that were asked.
+        agents: Number of agents who answered.
 
     Examples:
         >>> import math, numpy as np

@@ -156,7 +156,9 @@ class SubsampleTestReweigh(SettableParameters):
             y: Their labels 0 and 1, of shape (n,).
             agents: Agents of the target population, `local.Agents` or `local.RemoteAgents`. With a
                 checkpoint that exists, pass the same agents in the same order: those who were asked
-                are passed over. For epsilon = math.inf an SQ oracle is accepted as well.
+                are passed over. RemoteAgents need not all answer: the plan asks as many as their
+                response rate says, and uses the answers that arrive. For epsilon = math.inf an SQ
+                oracle is accepted as well.
             budget: Budget of the curator's records. It is charged epsilon and delta once, before
                 the first round, and not again when the run is resumed. None charges nothing.
             random_state: None draws from the operating system. An int or a numpy Generator makes a
@@ -175,7 +177,8 @@ class SubsampleTestReweigh(SettableParameters):
             ParameterError: A parameter is out of range or excludes another one.
             InsufficientSamples: There are fewer records than the plan needs.
             AgentsExhausted: There are fewer agents than the plan needs. It is also raised during
-                the run, when others have asked the agents meanwhile; `resume` then goes on.
+                the run, when others have asked the agents meanwhile, or none of those who were
+                asked about a hypothesis has answered; `resume` then goes on with further agents.
             BudgetExceeded: The budget does not hold epsilon and delta.
             CheckpointError: The checkpoint belongs to other records or parameters, is damaged, is
                 held by another run, or cannot be written. All these errors, but for agents that
@@ -263,13 +266,16 @@ class SubsampleTestReweigh(SettableParameters):
             raise HdpFastError("SubsampleTestReweigh has not learned yet: call fit first")
         return result.predict(X)
 
-    def plan(self, n: int, *, agents_epsilon: float | None = None) -> Plan:
+    def plan(
+        self, n: int, *, agents_epsilon: float | None = None, response_rate: float = 1.0
+    ) -> Plan:
         """Computes the parameters that `fit` will use for n records.
 
         Args:
             n: Number of records.
             agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ
                 oracle.
+            response_rate: Public share of the agents asked who will answer, in (0, 1].
 
         Returns:
             The plan.
@@ -280,7 +286,7 @@ class SubsampleTestReweigh(SettableParameters):
         Cost:
             A few seconds for a private run.
         """
-        return self._plan(n, agents_epsilon, self.draws)
+        return self._plan(n, (agents_epsilon, response_rate), self.draws)
 
     def __getstate__(self) -> dict[str, Any]:
         # Private weights and a run with its agents stay in this process.
@@ -315,12 +321,14 @@ class SubsampleTestReweigh(SettableParameters):
         record = make_record(self.learner, plan, journal.settings["run"], random_state)
         return Rounds(plan, learner, weights, journal, record)
 
-    def _plan(self, n: int, agents_epsilon: float | None, draws: int | None) -> Plan:
+    def _plan(self, n: int, agents: tuple[float | None, float], draws: int | None) -> Plan:
+        """The plan for n records and agents of an epsilon and a response rate."""
         goal = {
             **self.get_params(deep=False),
             "draws": draws,
             "n": n,
-            "agents_epsilon": agents_epsilon,
+            "agents_epsilon": agents[0],
+            "response_rate": agents[1],
         }
         del goal["learner"], goal["checkpoint"]
         return plan(self.learner, **goal)
@@ -332,14 +340,14 @@ class SubsampleTestReweigh(SettableParameters):
             InsufficientSamples: There are fewer records than the plan needs.
             ParameterError: As for `plan`.
         """
-        agents_epsilon = None if is_oracle(agents) else agents.epsilon
+        answers = (None, 1.0) if is_oracle(agents) else (agents.epsilon, agents.response_rate)
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
             # The paper's experiments draw this number.
-            rounds = self._plan(n, agents_epsilon, 1).rounds
+            rounds = self._plan(n, answers, 1).rounds
             draws = min(n, math.ceil((records.d + math.log(rounds / self.beta)) / self.alpha))
-        planned = self._plan(n, agents_epsilon, draws)
+        planned = self._plan(n, answers, draws)
         if n < planned.n:
             raise InsufficientSamples(f"X has {n:,} records, but the plan needs {planned.n:,}")
         if planned.delta is not None:

@@ -94,6 +94,7 @@ def plan(
     opt: float = 0.0,
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
+    response_rate: float = 1.0,
 ) -> Plan:
     """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
 
@@ -139,6 +140,9 @@ def plan(
             alpha on so many draws.
         weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
             that hypotheses have of their own.
+        response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
+            `local.RemoteAgents`. More agents are asked accordingly. What is promised presumes that
+            each agent answers with at least this probability, whatever the answer.
 
     Returns:
         The plan.
@@ -173,8 +177,9 @@ def plan(
     derived = ratio is not None and kappa is None and rounds is None and eta in (None, "paper")
     private = is_private(epsilon)
     updates = _plan_updates(goal.alpha, ratio, eta, rounds, kappa, private)
-    tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon)
-    constants = _plan_constants(goal, agents_epsilon)
+    rate = probability_or_one("response_rate", response_rate)
+    tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon, rate)
+    constants = _plan_constants(goal, agents_epsilon, rate)
     held = None if n is None else nonnegative_int("n", n)
     if private:
         epsilon, delta = _validate_privacy(epsilon, delta, draws)
@@ -193,6 +198,7 @@ def plan(
         epsilon=epsilon,
         delta=delta,
         agents_epsilon=agents_epsilon,
+        response_rate=rate,
         chi2=chi2,
         schedule=schedule,
         output=output,
@@ -372,7 +378,9 @@ def _check_size(n: int, kappa: float) -> None:
         raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
-def _plan_tests(goal: _Goal, rounds: int, agents_epsilon: float | None) -> tuple[int, int]:
+def _plan_tests(
+    goal: _Goal, rounds: int, agents_epsilon: float | None, rate: float
+) -> tuple[int, int]:
     """The largest number of hypotheses that are tested, and the agents for each."""
     during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
     random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
@@ -380,15 +388,20 @@ def _plan_tests(goal: _Goal, rounds: int, agents_epsilon: float | None) -> tuple
     if agents_epsilon is None:
         return tests, 0
     epsilon = positive("agents_epsilon", agents_epsilon)
-    return tests, local.agents_needed(alpha=goal.alpha, beta=goal.beta / tests, epsilon=epsilon)
+    needed = local.agents_needed(
+        alpha=goal.alpha, beta=goal.beta / tests, epsilon=epsilon, response_rate=rate
+    )
+    return tests, needed
 
 
-def _plan_constants(goal: _Goal, agents_epsilon: float | None) -> int:
+def _plan_constants(goal: _Goal, agents_epsilon: float | None, rate: float) -> int:
     """The agents who say how often the constant hypotheses err, half as precisely as a test."""
     if agents_epsilon is None:
         return 0
     width = min(2 * goal.alpha, 0.5)
-    return local.agents_needed(alpha=width, beta=goal.beta, epsilon=agents_epsilon)
+    return local.agents_needed(
+        alpha=width, beta=goal.beta, epsilon=agents_epsilon, response_rate=rate
+    )
 
 
 def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:

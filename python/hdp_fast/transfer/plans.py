@@ -64,6 +64,7 @@ class Plan:
         epsilon: Privacy parameter of the curator's records; math.inf if they are not protected.
         delta: Privacy parameter of the curator's records; None if they are not protected.
         agents_epsilon: Privacy parameter of each agent's answer; None for an SQ oracle.
+        response_rate: Share of the agents asked who are expected to answer, in (0, 1].
         chi2: Bound on the chi-squared divergence of target from source; None if none was passed.
         schedule: When hypotheses are tested: "every", "geometric" or "final".
         output: Which hypothesis is released: "tested", "smallest" or "majority".
@@ -79,12 +80,14 @@ class Plan:
         learner_epsilon: Privacy parameter of the learner on its draws. None for a run that is not
             private, and for a learner with steps, whose noise `fit` calibrates.
         tests: Largest number of hypotheses that are tested.
-        agents_per_test: Agents asked about each hypothesis; 0 for an SQ oracle.
+        agents_per_test: Agents asked about each hypothesis, of whom about the share
+            `response_rate` answers; 0 for an SQ oracle.
         agents_for_constants: Agents kept for the errors of always 0 and always 1, which they
             estimate to within the smaller of 2 alpha and 1/2, except with probability beta. After
             an early end, agents that no test has asked are asked as well, up to `agents_per_test`.
         error: Bound on the target error of the released hypothesis, which fails with probability
-            `failure` at most; None where the error is only measured.
+            `failure` at most, if agents answer as often as `response_rate` says; None where the
+            error is only measured.
         failure: Probability with which `error` may fail: 3 beta or 4 beta.
         paper: The parameters that the paper prints. None without chi2, with an SQ oracle, and for a
             run that is not private.
@@ -108,6 +111,7 @@ class Plan:
     epsilon: float
     delta: float | None
     agents_epsilon: float | None
+    response_rate: float
     chi2: float | None
     schedule: Schedule
     output: Output

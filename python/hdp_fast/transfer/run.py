@@ -19,7 +19,8 @@ from .._support.callers import losses
 from .._support.feature_names import FeatureNames, check_names
 from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..local.pool import Hypothesis
+from ..local.estimation import half_width
+from ..local.pool import Hypothesis, falls_short
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner
@@ -42,7 +43,7 @@ class RoundResult:
         low: Lower end of an interval that holds the error. The intervals of all tests hold at once,
             except with probability beta.
         high: Upper end of that interval.
-        agents: Number of agents that were asked; 0 for an SQ oracle.
+        agents: Number of agents who answered; 0 for an SQ oracle.
 
     Examples:
         >>> import math, numpy as np
@@ -170,12 +171,24 @@ class TransferResult:
 
     @property
     def utility(self) -> str:
-        """What is known of the error, in words."""
-        promise = self.plan.error
+        """What is known of the error, in words.
+
+        Where far fewer agents have answered than the plan counts on, nothing is promised.
+        """
+        promise = self.plan.error if self._has_answers else None
         known = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
         if self.constants is None:
             return f"{known}, constants unknown"
         return f"{known}, {self.comparison} than a constant's {self.constants.better:.3f}"
+
+    @property
+    def _has_answers(self) -> bool:
+        """Whether as many have answered every test as the plan counts on; a promise needs them."""
+        plan = self.plan
+        return not any(
+            falls_short(test.agents, plan.agents_per_test, plan.response_rate)
+            for test in self.estimates
+        )
 
     @property
     def comparison(self) -> str:
@@ -273,8 +286,20 @@ class Rounds:
         return self._learner.learn(X, y, indices, seed)
 
     def _accepts(self, place: int, number: int, hypothesis: Hypothesis, agents: Any) -> bool:
-        value = self._test(place, number, hypothesis, agents).value
+        value = self._cautious(self._test(place, number, hypothesis, agents))
         return self.plan.output == "tested" and value <= 3 * self.plan.alpha + self.plan.opt
+
+    def _cautious(self, test: RoundResult) -> float:
+        """The estimated error, enlarged if far fewer have answered than the plan counts on.
+
+        It exceeds the estimate by as much as the half width of the interval exceeds alpha.
+        """
+        plan = self.plan
+        if not falls_short(test.agents, plan.agents_per_test, plan.response_rate):
+            return test.value
+        assert plan.agents_epsilon is not None
+        width = half_width(test.agents, plan.beta / plan.tests, plan.agents_epsilon)
+        return test.value + max(0.0, width - plan.alpha)
 
     def _test_finalists(self, place: int, agents: Any) -> None:
         if self.plan.output == "majority":
@@ -302,10 +327,11 @@ class Rounds:
         self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
     ) -> RoundResult:
         size, beta = self.plan.agents_per_test, self.plan.beta / self.plan.tests
-        if agents.remaining < size:
-            left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
-            raise AgentsExhausted(f"{left}; the run is kept, and resume(X, y, agents) goes on")
-        return self._ask_agents(place, number, hypothesis, agents, size, beta)
+        result = self._ask_agents(place, number, hypothesis, agents, size, beta)
+        if result is None:
+            silent = f"agents: none of the {size:,} who were asked in a test has answered"
+            raise AgentsExhausted(f"{silent}; the run is kept, and resume asks others")
+        return result
 
     def _ask_agents(
         self,
@@ -315,16 +341,33 @@ class Rounds:
         agents: Any,
         size: int,
         beta: float,
-    ) -> RoundResult:
-        self.journal.begin_test(place, size)
-        answers = agents.test(hypothesis, size, random_state=self._seed_for("agents", place))
+    ) -> RoundResult | None:
+        """The estimated error, from answers that an interrupted run has paid for, or from others.
+
+        It is None if nobody has answered.
+        """
+        answers = agents.recall(hypothesis, self.journal.begun.get(place, size))
+        if answers.size:
+            # Those agents have been counted.
+            self.journal.begin_test(place, 0)
+        else:
+            self._require_agents(agents, size)
+            self.journal.begin_test(place, size)
+            answers = agents.test(hypothesis, size, random_state=self._seed_for("agents", place))
+        if not answers.size:
+            return None
         estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
-        result = RoundResult(number, *estimate, size)
+        result = RoundResult(number, *estimate, answers.size)
         self.journal.end_test(place, dataclasses.astuple(result))
         return result
 
+    def _require_agents(self, agents: Any, size: int) -> None:
+        if agents.remaining < size:
+            left = f"agents = {agents.remaining:,} left, but the next test needs {size:,}"
+            raise AgentsExhausted(f"{left}; the run is kept, and resume(X, y, agents) goes on")
+
     def _best(self) -> int:
-        return min(self._tested, key=lambda place: self._tested[place][0].value)
+        return min(self._tested, key=lambda place: self._cautious(self._tested[place][0]))
 
     def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> TransferResult:
         tested, hypothesis = self._tested[place]
@@ -352,9 +395,10 @@ class Rounds:
         place, constant = self.plan.tests, AlwaysOne(hypothesis)
         is_mute = isinstance(agents, local.RemoteAgents) and constant.hypothesis is None
         if place not in self.journal.answers and not (is_oracle(agents) or is_mute):
-            left = min(self.plan.N - self.journal.asked, agents.remaining)
-            size = min(left, self.plan.agents_per_test)
-            if size > 0:
+            # Tests that were asked in vain may have used up the agents planned for all of them.
+            spare = max(self.plan.N - self.journal.asked, self.plan.agents_for_constants)
+            size = min(spare, agents.remaining, self.plan.agents_per_test)
+            if size > 0 or place in self.journal.begun:
                 self._ask_agents(place, None, constant, agents, size, self.plan.beta)
         if place not in self.journal.answers:
             return None

@@ -1,0 +1,199 @@
+"""A folder as the way to people and back: questions go out as files, reports come in as lines."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import io
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+from .._support import atomic
+from .._support.validate import positive, refuse
+from ..exceptions import ParameterError
+from .questions import Question, hypothesis_question, read_question
+from .reports import LineForm, split_lines
+
+_QUESTION = "question.json"
+# The bytes of a file that are read at once.
+_PIECE = 1 << 24
+
+# Called with the folder of a question and a number of people.
+Invite = Callable[[Path, int], Awaitable[object] | object]
+# The pairs of an id and a bit in new lines, and None for each line that is refused.
+Replies = list[tuple[str, int] | None]
+
+
+class ReportFolder:
+    r"""Reaches real agents through a folder, for `local.RemoteAgents(folder.ask, ...)`.
+
+    Each question has a subfolder 0001, 0002, ... with a file `question.json`. Everything that is
+    put there as a file `*.jsonl` is read: lines that hypothesis_line or `hdp-fast local randomize`
+    wrote, in any number of files that may grow. `hdp-fast local collect` reads the same files. How
+    they travel is the caller's business.
+
+    Args:
+        path: The folder, which is made where it is missing.
+        invite: Called with the subfolder of a question and a number k. It lets k people know of the
+            question who were never asked before, and makes sure that their lines come to that
+            subfolder. It may be a coroutine function, and need not wait for answers.
+        epsilon: Privacy parameter of each report, at least 1e-9; the one of RemoteAgents.
+        deadline: Seconds after which no more answers to a question are read, above 0, by the clock
+            of the file system. It ends earlier when everybody has answered.
+        poll: Seconds between two looks at the folder, above 0.
+
+    Raises:
+        ParameterError: An argument breaks its rule, or the folder cannot be made.
+
+    Guarantee:
+        Each report is pure epsilon-DP, if its device wrote it with hypothesis_line or the command.
+        Whether and when a device answers is visible.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> from hdp_fast import collection, learners, local
+        >>> def invite(folder, count):  # in place of `count` phones, each with record (1, 0), 1
+        ...     question = collection.read_question(folder / "question.json")
+        ...     lines = [collection.hypothesis_line(question, [1, 0], 1) for _ in range(count)]
+        ...     _ = (folder / "monday.jsonl").write_text("\n".join(lines[: count // 2]))
+        >>> folder = collection.ReportFolder("survey", invite, epsilon=1.0, deadline=0.01)
+        >>> way = {"collect": folder.collect, "state": "survey/agents.db", "response_rate": 0.5}
+        >>> agents = local.RemoteAgents(folder.ask, epsilon=1.0, count=100, **way)
+        >>> rule = SimpleNamespace(hypothesis=learners.Stumps(1).hypothesis(0))
+        >>> agents.test(rule, 20).size, agents.counts()["answered"], agents.remaining
+        (10, 10, 80)
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        invite: Invite,
+        *,
+        epsilon: float,
+        deadline: float,
+        poll: float = 1.0,
+    ):
+        if not callable(invite):
+            refuse("invite", invite, "it must be callable")
+        self._invite, self._epsilon = invite, positive("epsilon", epsilon)
+        self._deadline, self._poll = positive("deadline", deadline), positive("poll", poll)
+        self._path = Path(path)
+        try:
+            self._path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            refuse("path", str(path), f"it must be a folder that can be made ({error.strerror})")
+
+    async def ask(self, hypothesis: str, count: int) -> AsyncIterator[Replies]:
+        """Asks people about a hypothesis, and yields their answers as they arrive.
+
+        Args:
+            hypothesis: The hypothesis as JSON.
+            count: Number of people, for `invite`.
+
+        Yields:
+            For each new line the id and the bit, or None for a line that is refused.
+
+        Raises:
+            ParameterError: The question cannot be written.
+            Exception: What `invite` raises.
+        """
+        place = self._publish(hypothesis)
+        invited = self._invite(place, count)
+        if inspect.isawaitable(invited):
+            await invited
+        async for replies in self._read(place):
+            yield replies
+
+    async def collect(self, hypothesis: str, count: int) -> AsyncIterator[Replies]:
+        """Yields the answers about a hypothesis that people were asked last, until its deadline.
+
+        Nobody is asked. It is what RemoteAgents call about a question that was interrupted.
+
+        Args:
+            hypothesis: The hypothesis as JSON.
+            count: Not used, because the people are those who were asked.
+
+        Yields:
+            For each line the id and the bit, or None for a line that is refused. Nothing, if nobody
+            was asked about the hypothesis.
+        """
+        for place in reversed(self._places()):
+            if _hypothesis_in(place) == hypothesis:
+                async for replies in self._read(place):
+                    yield replies
+                return
+
+    def _places(self) -> list[Path]:
+        """The subfolders of questions, in their order."""
+        return sorted(
+            place for place in self._path.iterdir() if place.name.isdigit() and place.is_dir()
+        )
+
+    def _publish(self, hypothesis: str) -> Path:
+        """Writes the next question; its id is at random, since devices answer each id once."""
+        places = self._places()
+        number = 1 + (int(places[-1].name) if places else 0)
+        place = self._path / f"{number:04d}"
+        name = f"{number:04d}-{secrets.token_hex(8)}"
+        question = hypothesis_question(name, hypothesis, epsilon=self._epsilon)
+        try:
+            place.mkdir()
+            content = question.to_json().encode()
+            atomic.create(place / _QUESTION, lambda out: out.write(content), 0o644)
+        except OSError as error:
+            refuse("path", str(place), f"it must be a new folder ({error.strerror})")
+        return place
+
+    async def _read(self, place: Path) -> AsyncIterator[Replies]:
+        end = (place / _QUESTION).stat().st_mtime + self._deadline
+        lines = _Lines(place, read_question(place / _QUESTION))
+        while True:
+            left = end - time.time()
+            yield list(lines.read(is_last=left <= 0))
+            if left <= 0:
+                return
+            await asyncio.sleep(min(self._poll, left))
+
+
+def _hypothesis_in(place: Path) -> str | None:
+    try:
+        return read_question(place / _QUESTION).hypothesis
+    except ParameterError:
+        return None
+
+
+class _Lines:
+    """The lines in the files of a folder that were not read before."""
+
+    def __init__(self, place: Path, question: Question):
+        self._place, self._form = place, LineForm(question)
+        self._offsets: dict[Path, int] = {}
+
+    def read(self, *, is_last: bool) -> Iterator[tuple[str, int] | None]:
+        """Reads all whole lines, and in the end also those that nobody ended."""
+        for path in sorted(self._place.glob("*.jsonl")):
+            # A file that cannot be read now may be readable at the next look.
+            try:
+                pieces = self._read_file(path, is_last)
+            except OSError:
+                continue
+            for line, _ in split_lines(io.BytesIO(pieces)):
+                report = self._form.read(line)
+                yield None if isinstance(report, str) else report
+
+    def _read_file(self, path: Path, is_last: bool) -> bytes:
+        with path.open("rb") as handle:
+            start = self._offsets.get(path, 0)
+            size = handle.seek(0, io.SEEK_END)
+            # A file that became shorter is another one; ids keep its lines from counting twice.
+            handle.seek(start if start <= size else 0)
+            start = handle.tell()
+            content = handle.read() if is_last else handle.read(_PIECE)
+        whole = content.rfind(b"\n") + 1
+        # A piece without the end of a line is part of one that is too long.
+        if not is_last and (whole or len(content) < _PIECE):
+            content = content[:whole]
+        self._offsets[path] = start + len(content)
+        return content

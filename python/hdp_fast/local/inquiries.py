@@ -1,0 +1,170 @@
+"""What was asked of remote agents and what they answered, in memory or in a file.
+
+A question is written before it goes out, so that nobody is asked twice, and a batch of answers
+before it counts. The file holds questions, which are released, and randomized answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._support.sqlite import FileFormat, StateFile, Statements
+from ..exceptions import AgentsExhausted, CheckpointError
+from .replies import Batch, Replies, sort_batch
+
+_FORMAT = FileFormat(
+    application=b"HDPr",
+    version=1,
+    schema=(
+        "CREATE TABLE pool (epsilon REAL NOT NULL)",
+        "CREATE TABLE question (number INTEGER PRIMARY KEY, text TEXT NOT NULL, "
+        "agents INTEGER NOT NULL, ended INTEGER NOT NULL)",
+        "CREATE TABLE batch (number INTEGER PRIMARY KEY, question INTEGER NOT NULL, "
+        "replies TEXT NOT NULL)",
+    ),
+    noun="the state of hdp_fast.local.RemoteAgents",
+    argument="state",
+    error=CheckpointError,
+)
+
+
+class Inquiry(Replies):
+    """A question to some agents, and their replies.
+
+    Attributes:
+        number: Its number among all questions, from 1.
+        text: The question.
+    """
+
+    def __init__(self, number: int, text: str, count: int):
+        super().__init__(count)
+        self.number, self.text = number, text
+
+
+class Inquiries:
+    """All questions to a pool of agents; those without a path are kept in memory.
+
+    Attributes:
+        asked: Number of agents that were asked.
+        answered: Number of answers that count.
+        dropped: Number of replies that were no answer.
+        duplicates: Number of replies whose id came before.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, epsilon: float):
+        """Reads the questions at `path`, or begins to write them there.
+
+        Raises:
+            CheckpointError: The file is no such state, is damaged, cannot be written, or belongs to
+                agents of another epsilon.
+        """
+        self.asked = self.answered = self.dropped = self.duplicates = 0
+        self._last = 0
+        self._known: set[str] = set()
+        # Those whose answers nobody has got yet, and those whose answers somebody has.
+        self._open: dict[tuple[str, int], Inquiry] = {}
+        self._returned: list[int] = []
+        self._file = None if path is None else StateFile(_FORMAT, path)
+        if self._file is not None:
+            self._open_file(self._file, epsilon)
+
+    def begin(self, text: str, count: int, size: int) -> Inquiry:
+        """Writes that the next agents are asked, before they are.
+
+        Questions whose answers were returned before have ended now: their answers were used.
+
+        Raises:
+            AgentsExhausted: Fewer than `count` of `size` agents are left. Nothing is written.
+        """
+        if self._file is None:
+            asked, number = self.asked, self._last + 1
+            self._require(count, size - asked)
+        else:
+            with self._file.transaction() as statements:
+                # Another process may have asked some of them.
+                query = "SELECT COALESCE(SUM(agents), 0) FROM question"
+                ((asked,),) = statements.rows(query)
+                self._require(count, size - asked)
+                for returned in self._returned:
+                    statements.write("UPDATE question SET ended = 1 WHERE number = ?", returned)
+                row = (text, count, int(not text))
+                number = statements.write("INSERT INTO question VALUES (NULL, ?, ?, ?)", *row)
+        self._returned = []
+        self._last, self.asked = number, asked + count
+        return Inquiry(number, text, count)
+
+    def add(self, inquiry: Inquiry, replies: Any) -> None:
+        """Sorts a batch of replies, writes it, and adds it to its question."""
+        batch = sort_batch(replies, inquiry.room, self._known)
+        if not (batch.bits or batch.dropped or batch.duplicates):
+            return
+        if self._file is not None:
+            with self._file.transaction() as statements:
+                query = "INSERT INTO batch VALUES (NULL, ?, ?)"
+                statements.write(query, inquiry.number, json.dumps(batch))
+        self._count(inquiry, batch)
+
+    def _count(self, inquiry: Inquiry, batch: Batch) -> None:
+        inquiry.add(batch)
+        self._known.update(key for key in batch.ids if key is not None)
+        self.answered += len(batch.bits)
+        self.dropped += batch.dropped
+        self.duplicates += batch.duplicates
+
+    def reopen(self, text: str, count: int) -> Inquiry | None:
+        """Takes the question of this text and number whose answers nobody has got, if any."""
+        return self._open.pop((text, count), None)
+
+    @contextmanager
+    def keep(self, inquiry: Inquiry) -> Iterator[None]:
+        """Keeps a question open if its replies are not all taken, for `reopen`."""
+        try:
+            yield
+        except BaseException:
+            self._open[inquiry.text, inquiry.count] = inquiry
+            raise
+        self._returned.append(inquiry.number)
+
+    def _require(self, count: int, left: int) -> None:
+        if count > left:
+            raise AgentsExhausted(f"count = {count}, but {left} agents are left")
+
+    def _open_file(self, file: StateFile, epsilon: float) -> None:
+        if not os.path.exists(file.path):
+            file.create(lambda new: new.write("INSERT INTO pool VALUES (?)", epsilon))
+        file.inspect()
+        with file.open_connection() as statements:
+            file.verify(statements)
+            with file.translate_damage():
+                ((stored,),) = statements.rows("SELECT epsilon FROM pool")
+                self._read(statements)
+        if stored != epsilon:
+            raise file.refusal(f"its agents answer with epsilon = {stored:g}, not {epsilon:g}")
+
+    def _read(self, statements: Statements) -> None:
+        """Raises ValueError, TypeError or LookupError for what was never written."""
+        inquiries = {}
+        for number, text, count, ended in statements.rows("SELECT * FROM question ORDER BY number"):
+            if number < 1 or count < 0 or ended not in (0, 1):
+                raise ValueError("a question has no number, no agents or no end")
+            inquiries[number] = inquiry = Inquiry(number, text, count)
+            self._last, self.asked = number, self.asked + count
+            if not ended:
+                self._open[text, count] = inquiry
+        for number, text in statements.rows("SELECT question, replies FROM batch ORDER BY number"):
+            self._count(inquiries[number], _check_batch(json.loads(text), inquiries[number].room))
+
+
+def _check_batch(fields: Any, room: int) -> Batch:
+    bits, ids, dropped, duplicates = fields
+    if not all(type(count) is int and count >= 0 for count in (dropped, duplicates)):
+        raise ValueError("a number of replies is none")
+    if not all(type(bit) is int and 0 <= bit <= 1 for bit in bits) or len(bits) > room:
+        raise ValueError("an answer is none, or there are more answers than agents")
+    if not (len(ids) == len(bits) and all(key is None or isinstance(key, str) for key in ids)):
+        raise ValueError("ids do not belong to answers")
+    return Batch(bits, ids, dropped, duplicates)

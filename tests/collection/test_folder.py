@@ -1,0 +1,234 @@
+"""A folder of reports as the way to people: deadlines, growing files, garbage, a second reading."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from hdp_fast.cli import main
+from hdp_fast.collection import (
+    Question,
+    ReportFolder,
+    hypothesis_line,
+    hypothesis_question,
+    read_question,
+)
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.local import BinaryResponse, KaryResponse, RemoteAgents
+
+RULE = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
+
+
+class Rule:
+    hypothesis = RULE
+
+
+def nobody(folder, count):
+    """Lets nobody know."""
+
+
+def lines(folder, records, labels=None):
+    """What devices with these records answer to the question in a folder."""
+    question = read_question(folder / "question.json")
+    labels = [0] * len(records) if labels is None else labels
+    return [
+        hypothesis_line(question, record, label)
+        for record, label in zip(records, labels, strict=True)
+    ]
+
+
+def write(path, written, end="\n"):
+    path.write_text("".join(f"{line}{end}" for line in written))
+
+
+def agents(folder, **options):
+    options = {"epsilon": 30.0, "count": 100, "response_rate": 0.01, **options}
+    return RemoteAgents(folder.ask, collect=folder.collect, **options)
+
+
+def new(tmp_path, invite, **options):
+    options = {"epsilon": 30.0, "deadline": 0.3, "poll": 0.02, **options}
+    return ReportFolder(tmp_path / "survey", invite, **options)
+
+
+def test_answers_are_read_as_they_come_and_the_wait_ends_with_the_last(tmp_path):
+    def invite(folder, count):
+        written = lines(folder, [[0, 1]] * 3 + [[0, 0]] * 2)
+        write(folder / "a.jsonl", written[:2])
+
+        def later():
+            time.sleep(0.1)
+            # Half a line, which a slow writer ends some time later.
+            with (folder / "b.jsonl").open("w") as out:
+                out.write(written[2][:40])
+                out.flush()
+                time.sleep(0.1)
+                out.write(written[2][40:] + "\n")
+                out.write(f"garbage\n{written[0]}\n{'x' * 10_000}\n")
+                out.write("\n".join(written[3:]))
+
+        thread = threading.Thread(target=later)
+        thread.start()
+        threads.append(thread)
+
+    threads = []
+    pool = agents(new(tmp_path, invite, deadline=60))
+    start = time.monotonic()
+    # The last line has no end, so that it is waited for until the deadline; four are enough here.
+    assert pool.test(Rule(), 4).tolist() == [1, 1, 1, 0]
+    assert time.monotonic() - start < 30
+    threads[0].join()
+    assert pool.counts() == {"asked": 4, "answered": 4, "dropped": 2, "duplicates": 1}
+
+
+def test_the_deadline_ends_the_wait_and_takes_the_last_line_without_an_end(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]]))
+        write(folder / "b.jsonl", lines(folder, [[0, 0]]), end="")
+
+    pool = agents(new(tmp_path, invite))
+    start = time.monotonic()
+    assert pool.test(Rule(), 10).tolist() == [1, 0]
+    assert 0.2 < time.monotonic() - start < 5
+
+
+def test_every_question_has_a_folder_and_an_id_of_its_own(tmp_path):
+    asked = []
+
+    async def invite(folder, count):
+        await asyncio.sleep(0)
+        asked.append((folder.name, count, read_question(folder / "question.json")))
+        write(folder / "a.jsonl", lines(folder, [[0, 1]]))
+
+    pool = agents(new(tmp_path, invite, deadline=0.05))
+    for count in (5, 6):
+        pool.test(Rule(), count)
+    assert [(name, count) for name, count, _ in asked] == [("0001", 5), ("0002", 6)]
+    first, second = (question for *_, question in asked)
+    assert first.id != second.id
+    assert json.loads(first.hypothesis) == RULE
+    assert pool.counts()["answered"] == 2
+
+
+def test_lines_to_another_question_are_dropped(tmp_path):
+    def invite(folder, count):
+        if folder.name == "0002":
+            write(folder / "old.jsonl", (folder.parent / "0001" / "a.jsonl").read_text().split())
+        other = hypothesis_question("other", json.dumps(RULE), epsilon=1.0)
+        written = [hypothesis_line(other, [0, 1], 1), *lines(folder, [[0, 1]])]
+        write(folder / "a.jsonl", written)
+
+    pool = agents(new(tmp_path, invite, deadline=0.05))
+    pool.test(Rule(), 5)
+    assert pool.counts()["dropped"] == 1
+    pool.test(Rule(), 5)
+    assert pool.counts()["answered"] == 2
+
+
+def test_a_second_process_collects_and_invites_nobody(tmp_path):
+    invited = []
+
+    def invite(folder, count):
+        invited.append(folder)
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * 2))
+
+    def interrupted(text, count):
+        async def ask():
+            async for replies in folder.ask(text, count):
+                yield replies
+                raise ConnectionError
+
+        return ask()
+
+    state = tmp_path / "state"
+    folder = new(tmp_path, invite, deadline=0.1)
+    pool = RemoteAgents(interrupted, epsilon=30.0, count=9, response_rate=0.01, state=state)
+    with pytest.raises(ConnectionError):
+        pool.test(Rule(), 5)
+    write(invited[0] / "late.jsonl", lines(invited[0], [[0, 0]]))
+    again = agents(new(tmp_path, pytest.fail, deadline=0.1), count=9, state=state)
+    assert sorted(again.test(Rule(), 5)) == [0, 1, 1]
+    assert again.counts() == {"asked": 5, "answered": 3, "dropped": 0, "duplicates": 2}
+    assert asyncio.run(_all(folder.collect('{"kind": "unasked"}', 5))) == []
+
+
+async def _all(stream):
+    return [batch async for batch in stream]
+
+
+def test_the_command_reads_the_same_files(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+
+    def invite(folder, count):
+        records = np.c_[rng.integers(0, 2, count), np.arange(count) % 4 == 0]
+        write(folder / "a.jsonl", lines(folder, records.tolist()))
+
+    pool = agents(new(tmp_path, invite, epsilon=3.0), epsilon=3.0, count=2000)
+    answers = pool.test(Rule(), 2000)
+    place = tmp_path / "survey" / "0001"
+    command = ["local", "collect", place / "a.jsonl", "--question", place / "question.json"]
+    assert main([*map(str, command), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["accepted"] == len(answers) == 2000
+    assert abs(summary["estimate"] - 0.25) < 0.1
+
+
+@pytest.mark.parametrize(
+    "record", [[], [1], ["a", "b"], None, [[0, 1]], [0.5, None], [float("nan")] * 2, 7]
+)
+def test_a_device_answers_whatever_its_record_is(record):
+    """Silence, a warning or an error would reveal something about the record."""
+    question = hypothesis_question("q", json.dumps(RULE), epsilon=30.0)
+    assert json.loads(hypothesis_line(question, record, 1))["report"] in (0, 1)
+    assert json.loads(hypothesis_line(question, [0, 1], "no label"))["report"] == 1
+    assert json.loads(hypothesis_line(question, [0, 1], 1))["report"] == 0
+
+
+def test_a_question_about_a_hypothesis():
+    question = hypothesis_question("q", json.dumps(RULE), epsilon=1.0)
+    assert Question.from_json(question.to_json()) == question
+    other = hypothesis_question("q", json.dumps({**RULE, "values": [0]}), epsilon=1.0)
+    assert other.digest != question.digest
+    for text in ("no JSON", "[1]", 3, None, "3"):
+        with pytest.raises(ParameterError, match="hypothesis"):
+            hypothesis_line(Question("q", BinaryResponse(1.0, (0, 1)), hypothesis=text), [0], 1)
+    for randomizer in (BinaryResponse(1.0, (0, 2)), KaryResponse(2, 1.0)):
+        with pytest.raises(ParameterError, match="answered by a BinaryResponse"):
+            Question("q", randomizer, hypothesis=json.dumps(RULE))
+    unknown = hypothesis_question("q", '{"kind": "oracle"}', epsilon=1.0)
+    with pytest.raises(ParameterError):
+        hypothesis_line(unknown, [0, 1], 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"invite": None}, {"epsilon": 0}, {"deadline": 0}, {"deadline": -1}, {"poll": 0}],
+)
+def test_bad_folders_are_refused(tmp_path, change):
+    good = {"invite": nobody, "epsilon": 1.0, "deadline": 1.0}
+    with pytest.raises(ParameterError, match=next(iter(change))):
+        ReportFolder(tmp_path / "survey", **(good | change))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ParameterError, match="path"):
+        ReportFolder(tmp_path / "file", **good)
+
+
+def test_a_file_that_is_unreadable_or_shrinks_ends_nothing(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * 2))
+        (folder / "b.jsonl").mkdir()
+        (folder / "c.jsonl").symlink_to(folder / "missing")
+
+        def later():
+            time.sleep(0.15)
+            write(folder / "new", lines(folder, [[0, 0]]))
+            os.replace(folder / "new", folder / "a.jsonl")
+
+        threading.Thread(target=later).start()
+
+    pool = agents(new(tmp_path, invite, deadline=0.6))
+    assert pool.test(Rule(), 9).tolist() == [1, 1, 0]

@@ -1,0 +1,14 @@
+PRAGMA application_id = 1212436594;
+PRAGMA user_version = 1;
+PRAGMA journal_mode = delete;
+BEGIN TRANSACTION;
+CREATE TABLE batch (number INTEGER PRIMARY KEY, question INTEGER NOT NULL, replies TEXT NOT NULL);
+INSERT INTO "batch" VALUES(1,1,'[[1, 0], ["a", "b"], 1, 1]');
+INSERT INTO "batch" VALUES(2,2,'[[], [], 1, 3]');
+CREATE TABLE pool (epsilon REAL NOT NULL);
+INSERT INTO "pool" VALUES(1.0);
+CREATE TABLE question (number INTEGER PRIMARY KEY, text TEXT NOT NULL, agents INTEGER NOT NULL, ended INTEGER NOT NULL);
+INSERT INTO "question" VALUES(1,'{"kind": "x"}',3,0);
+INSERT INTO "question" VALUES(2,'{"kind": "y"}',3,0);
+INSERT INTO "question" VALUES(3,'',2,1);
+COMMIT;
