@@ -144,6 +144,7 @@ DOORS = {
     ),
     "LinearModel.predict": Door(sgd().learn(**REALS).predict, {"X": NUMBERS}, ("X",)),
     "LinearModel.scores": Door(sgd().learn(**REALS).scores, {"X": NUMBERS}, ("X",)),
+    "FeatureMap": Door(learners.FeatureMap.identity(4), {"X": NUMBERS}, ("X",)),
     "cut": Door(learners.cut, {"X": NUMBERS, "points": [[0.0]] * 4}, ("X",)),
     "predictor": Door(
         learners.predictor({"kind": "halfspace", "weights": [1.0] * 4, "bias": 0.0}),

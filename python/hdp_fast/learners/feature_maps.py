@@ -707,7 +707,12 @@ def _prepare_pool(
     kind: type[FeatureMap], pool: ArrayLike, after: FeatureMap | None
 ) -> tuple[FeatureMap, Floats]:
     """The first map, and what it makes of the public pool."""
-    rows = floats(finite_rows(pool))
+    rows = floats(numbers("pool", pool))
+    if rows.ndim != 2 or not rows.size:
+        rule = "it must have two dimensions and at least one entry"
+        raise ShapeError(f"pool has shape {rows.shape}, but {rule}")
+    if not np.isfinite(rows).all():
+        raise ParameterError("pool has an infinite entry or NaN, but all must be finite")
     first = _linear(kind.identity(rows.shape[1]) if after is None else after, rows.shape[1])
     return first, first._transform(rows)
 
