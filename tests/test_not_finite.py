@@ -195,6 +195,8 @@ REFUSING = {
     "gf2.BitMatrix": (gf2.BitMatrix.from_dense, {"X": BITS}),
     "learners.Features": (learners.Features, {"X": BITS}),
     "learners.cut": (lambda X: learners.cut(X, [[0.0]] * D), {"X": FLOATS}),
+    "FeatureMap": (learners.FeatureMap.identity(D), {"X": FLOATS}),
+    "FeatureMap.whitening": (learners.FeatureMap.whitening, {"pool": FLOATS}),
     "errors": (STUMPS.errors, PAIR),
     "errors of halfspaces": (HALVES.errors, HALF_PAIR),
     "predict": (lambda X: STUMPS.predict(1, X), {"X": BITS}),

@@ -52,6 +52,7 @@ class _FeatureMap(TypedDict):
     matrix: tuple[_Floats, _Floats] | None
     waves: bool
     constant: bool
+    finite: bool
 
 class _SeparatorSettings(TypedDict):
     cost: float
@@ -165,9 +166,13 @@ def linear_losses(
 def linear_slopes(
     records: _Records, norm_bound: float, model: _Floats, loss: str, shape: float
 ) -> _Floats: ...
-def features_of(
-    entries: NDArray[np.float32] | _Floats, columns: int, features: _FeatureMap, bits: int
-) -> _Floats: ...
+def write_features(
+    entries: NDArray[np.float32] | _Floats,
+    columns: int,
+    features: _FeatureMap,
+    bits: int,
+    out: _Floats,
+) -> None: ...
 def feature_sums(
     entries: NDArray[np.float32] | _Floats,
     columns: int,

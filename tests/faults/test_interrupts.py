@@ -10,7 +10,8 @@ from harness import figure
 from processes import exit_code, forked, forking
 
 from hdp_fast import gf2, noise, parity, transfer
-from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD
+from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
+from hdp_fast.learners.feature_sums import feature_sums
 from hdp_fast.stability import HazardTable
 from hdp_fast.weights import DenseWeights
 
@@ -60,6 +61,16 @@ def conjunctions():
     return lambda: learner.learn(X, X[:, 0])
 
 
+def moments():
+    X, codes = np.full((30_000, 3000), 0.01, np.float32), np.zeros(30_000, int)
+    return lambda: feature_sums(FeatureMap.identity(3000), X, codes, 1, bits=20, second=True)
+
+
+def features():
+    X, features = np.zeros((200_000, 500), np.float32), FeatureMap.pca(np.eye(500), 500)
+    return lambda: features(X)
+
+
 def search():
     learner = ExponentialLearner(Conjunctions(30, 3), epsilon=1.0)
     goal = {"alpha": 0.01, "epsilon": 1.0, "delta": 1e-9, "agents_epsilon": 1.0, "chi2": 3.0}
@@ -68,7 +79,7 @@ def search():
 
 KERNELS = [
     *(rank, no_parity, table, Gaussian_noise, weighted_draws),
-    *(draws, descent, conjunctions, search),
+    *(draws, descent, conjunctions, moments, features, search),
 ]
 
 

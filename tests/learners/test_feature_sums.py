@@ -142,6 +142,22 @@ def test_a_changed_record_moves_the_sums_by_no_more_than_its_norm():
         assert longest > (0.9 if constant else 1.9)
 
 
+def test_neither_the_nearest_integers_nor_products_of_numpy_would_do():
+    """What the checks above would find in two simpler ways."""
+    rows = COINS.normal(size=(1000, 4))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    nearest = np.rint(rows * 16)
+    assert ((nearest**2).sum(axis=1) > 16**2).any()
+    assert ((np.trunc(rows * 16) ** 2).sum(axis=1) <= 16**2).all()
+    X, matrix = COINS.normal(size=(300, 784)), COINS.normal(size=(784, 64)) / 30
+    alone = np.concatenate([row[None] @ matrix for row in X])
+    assert (alone != X @ matrix).any()
+    features = FeatureMap(origin=np.zeros(784), factor=np.ones(784), matrix=matrix)
+    together = feature_sums(features, X, np.arange(300), 300, bits=26, second=False).by_class
+    apart = [feature_sums(features, row[None], [0], 1, bits=26, second=False)[0] for row in X]
+    assert (together == np.concatenate(apart)).all()
+
+
 def test_targets_are_clipped():
     features = FeatureMap.identity(1)
     X = [[0.5], [0.5], [0.5]]

@@ -156,6 +156,7 @@ DOORS = {
         {"X": NUMBERS},
         ("X",),
     ),
+    "FeatureMap": Door(learners.FeatureMap.identity(4), {"X": NUMBERS}, ("X",)),
     "cut": Door(learners.cut, {"X": NUMBERS, "points": [[0.0]] * 4}, ("X",)),
     "predictor": Door(
         learners.predictor({"kind": "halfspace", "weights": [1.0] * 4, "bias": 0.0}),

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.callers import freeze, silence
 from .._support.json_text import JsonObject
-from .._support.numbers import finite_rows, floats
+from .._support.numbers import floats, real_rows
 from .._support.types import Floats
 from .._support.validate import (
     LEAST,
@@ -466,37 +466,35 @@ class FeatureMap(JsonObject):
         Cost:
             A pass over X, and its product with the matrix.
         """
-        rows = self.validate(X)
-        values = _core.features_of(rows.reshape(-1), rows.shape[1], self.core, FINEST_BITS)
-        return values.reshape(len(rows), self.columns)
+        rows = self.read_rows(X)
+        features = np.empty((len(rows), self.columns))
+        flat = features.reshape(-1)
+        _core.write_features(rows.reshape(-1), rows.shape[1], self.core, FINEST_BITS, flat)
+        return features
 
-    def validate(self, X: Any) -> NDArray[Any]:
-        """Validates records and, for a map of a function, calls it for each record.
+    def read_rows(self, X: Any) -> NDArray[Any]:
+        """Reads records and, for a map of a function, calls it for each record.
 
         Args:
-            X: Finite real numbers of shape (m, d); for a map of a function, any array of two
-                dimensions.
+            X: Real numbers of shape (m, d); for a map of a function, any array of two dimensions.
 
         Returns:
             The records, or what the function made of them, as a C-contiguous array of float32 or
-            float64.
+            float64. The compiled module tests whether they are finite, while it reads them.
 
         Raises:
             ShapeError: X does not have two dimensions, an entry and d columns.
-            ParameterError: An entry of X is no finite real number.
+            ParameterError: X does not hold real numbers.
         """
-        if self.function is None:
-            rows = np.require(finite_rows(X), None, "C")
-        else:
-            rows = array("X", X)
-            if rows.ndim != 2 or not rows.size:
-                rule = "it must have two dimensions and at least one entry"
-                raise ShapeError(f"X has shape {rows.shape}, but {rule}")
+        rows = real_rows(X) if self.function is None else array("X", X)
+        if rows.ndim != 2 or not rows.size:
+            rule = "it must have two dimensions and at least one entry"
+            raise ShapeError(f"X has shape {rows.shape}, but {rule}")
         if self.columns_in is not None and rows.shape[1] != self.columns_in:
             rule = f"the features are made of {self.columns_in}"
             raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")
         if self.function is None:
-            return rows
+            return np.require(rows, None, "C")
         return _call_each(self.function, rows, len(self.origin))
 
     @property
@@ -515,6 +513,7 @@ class FeatureMap(JsonObject):
             "matrix": matrix,
             "waves": self.waves,
             "constant": self.constant,
+            "finite": self.function is None,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -707,7 +706,12 @@ def _prepare_pool(
     kind: type[FeatureMap], pool: ArrayLike, after: FeatureMap | None
 ) -> tuple[FeatureMap, Floats]:
     """The first map, and what it makes of the public pool."""
-    rows = floats(finite_rows(pool))
+    rows = floats(numbers("pool", pool))
+    if rows.ndim != 2 or not rows.size:
+        rule = "it must have two dimensions and at least one entry"
+        raise ShapeError(f"pool has shape {rows.shape}, but {rule}")
+    if not np.isfinite(rows).all():
+        raise ParameterError("pool has an infinite entry or NaN, but all must be finite")
     first = _linear(kind.identity(rows.shape[1]) if after is None else after, rows.shape[1])
     return first, first._transform(rows)
 

@@ -118,7 +118,7 @@ def feature_sums(
     """
     kinds = positive_int("classes", classes, 1 << 31)
     labels = integers("codes", codes, np.int64)
-    rows = features.validate(X)
+    rows = features.read_rows(X)
     _check_length("codes", len(labels), len(rows))
     if not 0 <= labels.min() <= labels.max() < kinds:
         raise ParameterError(
@@ -164,7 +164,7 @@ def target_sums(
         That of feature_sums.
     """
     values = _finite_targets(targets)
-    rows = features.validate(X)
+    rows = features.read_rows(X)
     _check_length("targets", len(values), len(rows))
     k = features.columns
     first, moments, _ = _core.feature_sums(

@@ -79,7 +79,7 @@ mod _core {
     #[pymodule_export]
     use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
     #[pymodule_export]
-    use statistics::{feature_sums, features_of};
+    use statistics::{feature_sums, write_features};
     #[pymodule_export]
     use weights::{DenseWeights, project, project_in_place};
 

@@ -1,10 +1,11 @@
 //! Glue of `hdp_fast.learners.FeatureMap` and of exact sums of features.
 
+use hdp_fast_core::Result;
 use hdp_fast_core::simd::{Real, Scaling};
 use hdp_fast_core::statistics::{self, FeatureMap, Labels, Linear, Records};
 use pyo3::prelude::*;
 
-use crate::array::{self, Floats, Integers, Vector};
+use crate::array::{self, Floats, FloatsToWrite, Integers, Vector};
 use crate::error::raise;
 use crate::records::{Entries, with_slice};
 use crate::run::{run, streaming_cost};
@@ -23,6 +24,8 @@ pub struct MapItems<'py> {
     matrix: Option<(Floats<'py>, Floats<'py>)>,
     waves: bool,
     constant: bool,
+    /// Whether records that are not finite are refused; else they count as zero.
+    finite: bool,
 }
 
 impl MapItems<'_> {
@@ -38,6 +41,11 @@ impl MapItems<'_> {
             None => None,
         };
         FeatureMap::new(scaling, linear, self.waves, self.constant).map_err(raise)
+    }
+
+    fn records<'a, T: Real>(&self, entries: &'a [T], columns: usize) -> Result<Records<'a, T>> {
+        let records = Records::new(entries, columns)?;
+        Ok(if self.finite { records } else { records.with_failures() })
     }
 
     /// A rough cost of the features of so many entries, in nanoseconds.
@@ -56,21 +64,23 @@ pub enum LabelItems<'py> {
 
 type SumVectors<'py> = (Vector<'py, i64>, Option<Vector<'py, i64>>, Vector<'py, i64>);
 
-/// The features of all records, row by row: float64 (n columns,).
+/// Writes the features of all records, row by row, to an array that Python has made: numpy finds room sooner.
 #[pyfunction]
-pub fn features_of<'py>(
-    py: Python<'py>,
-    entries: Entries<'py>,
+pub fn write_features(
+    py: Python<'_>,
+    entries: Entries<'_>,
     columns: usize,
-    features: MapItems<'py>,
+    features: MapItems<'_>,
     bits: u32,
-) -> PyResult<Vector<'py, f64>> {
+    mut out: FloatsToWrite<'_>,
+) -> PyResult<()> {
     let map = features.map()?;
-    let values = with_slice!(&entries, |entries| {
+    let out = out.as_slice_mut()?;
+    with_slice!(&entries, |entries| {
+        let records = features.records(entries, columns).map_err(raise)?;
         let cost = features.cost(entries.len(), map.columns());
-        run(py, None, cost, |run| statistics::features(Records::new(entries, columns)?, &map, bits, run))
-    })?;
-    Ok(array::returned(py, values))
+        run(py, None, cost, |run| statistics::write_features(records, &map, bits, out, run))
+    })
 }
 
 /// The sums of features by class, or times targets; of their products; and the counts: all int64, row by row.
@@ -90,8 +100,9 @@ pub fn feature_sums<'py>(
         LabelItems::Targets(targets) => Labels::Targets(targets.as_slice()?),
     };
     let sums = with_slice!(&entries, |entries| {
+        let records = features.records(entries, columns).map_err(raise)?;
         let cost = features.cost(entries.len(), map.columns()) + product_cost(entries, columns, &map, second);
-        run(py, None, cost, |run| statistics::add_up(Records::new(entries, columns)?, &map, labels, bits, second, run))
+        run(py, None, cost, |run| statistics::add_up(records, &map, labels, bits, second, run))
     })?;
     let second = sums.second.map(|sums| array::returned(py, sums));
     Ok((array::returned(py, sums.first), second, array::returned(py, sums.counts)))

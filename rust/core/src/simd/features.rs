@@ -36,6 +36,11 @@ pub struct Cut {
 }
 
 dispatched! {
+    /// Sets `finite` to false if an entry is not finite.
+    check_finite<T: Real>(entries: &[T], finite: &mut bool) = all_finite
+}
+
+dispatched! {
     /// Scales rows of entries into the first entries of rows of `stride`.
     scale_rows<T: Real>(entries: &[T], scaling: Scaling<'_>, stride: usize, out: &mut [f64]) = scaled
 }
@@ -60,6 +65,20 @@ dispatched! {
 dispatched! {
     /// Adds each row to the sums, times its factor.
     add_multiples(rows: &[f64], columns: usize, factors: &[f64], sums: &mut [f64]) = multiples
+}
+
+/// A product with 0 is 0 where an entry is finite, and NaN where it is not.
+#[inline(always)]
+fn all_finite<T: Real>(entries: &[T], finite: &mut bool) {
+    let mut sums = [T::default(); 4 * LANES];
+    let parts = entries.chunks_exact(4 * LANES);
+    sums.iter_mut().zip(parts.remainder()).for_each(|(sum, &x)| *sum += x * T::default());
+    for part in parts {
+        for lane in 0..4 * LANES {
+            sums[lane] += part[lane] * T::default();
+        }
+    }
+    *finite &= sums.iter().all(|sum| sum.get() == 0.0);
 }
 
 #[inline(always)]
@@ -228,6 +247,22 @@ mod tests {
                     assert!(row.iter().all(|q| q.fract() == 0.0));
                     let squared: i128 = row.iter().map(|&q| i128::from(q as i64).pow(2)).sum();
                     assert!(squared <= (unit as i128).pow(2), "{columns} {unit}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_seen_anywhere() {
+        for isa in Isa::ALL {
+            for at in 0..70 {
+                for (value, expected) in
+                    [(f64::MAX, true), (-0.0, true), (f64::NAN, false), (f64::INFINITY, false), (-f64::INFINITY, false)]
+                {
+                    let (mut entries, mut finite) = (vec![-1e308; 70], true);
+                    entries[at] = value;
+                    check_finite(isa, &entries, &mut finite);
+                    assert_eq!(finite, expected, "{at} {value}");
                 }
             }
         }

@@ -46,7 +46,7 @@ mod x86_gfni;
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
-pub use features::{Cut, Scaling, add_multiples, add_to_classes, cut_rows, scale_rows, wave_rows};
+pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};

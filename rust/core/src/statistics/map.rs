@@ -3,30 +3,46 @@
 use crate::error::{Error, Result};
 use crate::memory::{room, zeros};
 use crate::run::Run;
-use crate::simd::{BLOCK_ENTRIES, Blocks, Cut, Isa, PANEL, Real, Scaling, add_blocks, cut_rows, scale_rows, wave_rows};
+use crate::simd::{
+    BLOCK_ENTRIES, Blocks, Cut, Isa, PANEL, Real, Scaling, add_blocks, check_finite, cut_rows, scale_rows, wave_rows,
+};
 
 /// The number of rows whose features are computed together, which stay in the second cache.
 pub(super) const ROWS: usize = 128;
 
+/// The most products that are computed between two looks at the cancel flag; wide records are taken in fewer rows.
+const PRODUCTS: usize = 1 << 30;
+
 /// The number of columns of records that are multiplied before the next: a panel of so many rows stays in the first
 /// cache.
 const DEPTH: usize = 128;
+
+/// Blocks of rows whose features a thread computes before it takes others: so many that it makes room for its work
+/// seldom.
+const CHUNK: usize = 32;
 
 /// Records of real numbers, read in place.
 #[derive(Clone, Copy)]
 pub struct Records<'a, T> {
     pub(super) entries: &'a [T],
     pub(super) columns: usize,
+    finite: bool,
 }
 
 impl<'a, T: Real> Records<'a, T> {
-    /// Records of `columns` entries each, row by row. There must be at least one column.
+    /// Records of `columns` entries each, row by row. There must be at least one column, and sums refuse an entry that is
+    /// not finite.
     pub fn new(entries: &'a [T], columns: usize) -> Result<Records<'a, T>> {
         if columns == 0 || !entries.len().is_multiple_of(columns) {
             let entries = entries.len();
             return Err(Error::Shape(format!("{entries} entries are no rows of {columns}")));
         }
-        Ok(Records { entries, columns })
+        Ok(Records { entries, columns, finite: true })
+    }
+
+    /// The same records, of which rows that are not finite count as zero instead.
+    pub fn with_failures(self) -> Records<'a, T> {
+        Records { finite: false, ..self }
     }
 
     /// The number of records.
@@ -35,9 +51,18 @@ impl<'a, T: Real> Records<'a, T> {
         self.entries.len() / self.columns
     }
 
-    /// At most so many records, from that number on.
-    pub(super) fn part(&self, first: usize, count: usize) -> &'a [T] {
-        &self.entries[first * self.columns..(first + count).min(self.len()) * self.columns]
+    /// At most so many records, from that number on, checked while they are in the cache.
+    pub(super) fn part(&self, first: usize, count: usize, isa: Isa) -> Result<&'a [T]> {
+        let entries = &self.entries[first * self.columns..(first + count).min(self.len()) * self.columns];
+        let mut finite = true;
+        if self.finite {
+            check_finite(isa, entries, &mut finite);
+        }
+        if finite {
+            Ok(entries)
+        } else {
+            Err(Error::Parameter("X has an infinite entry or NaN, but all must be finite".into()))
+        }
     }
 }
 
@@ -110,6 +135,12 @@ impl<'a> FeatureMap<'a> {
     pub fn columns(&self) -> usize {
         let outputs = self.linear.as_ref().map_or(self.scaling.low.len(), |linear| linear.outputs);
         outputs * if self.waves { 2 } else { 1 } + usize::from(self.constant)
+    }
+
+    /// The number of rows that are taken at a time.
+    pub(super) fn rows(&self) -> usize {
+        let widest = self.columns().max(self.scaling.low.len());
+        (PRODUCTS / widest.saturating_mul(widest)).clamp(1, ROWS)
     }
 
     /// Refuses records of another number of columns.
@@ -226,24 +257,34 @@ fn unpack(blocks: &[f64], linear: &Linear, stride: usize, out: &mut [f64]) {
     }
 }
 
-/// The features of every record as the sums see them, row by row: integers in units of 2^-bits.
+/// Writes the features of every record as the sums see them, row by row: integers in units of 2^-bits.
 ///
 /// Cost: the product of the records with the matrix, if there is one, and a few passes over records and features.
-pub fn features<T: Real>(records: Records<'_, T>, map: &FeatureMap<'_>, bits: u32, run: Run<'_>) -> Result<Vec<f64>> {
+pub fn write_features<T: Real>(
+    records: Records<'_, T>,
+    map: &FeatureMap<'_>,
+    bits: u32,
+    out: &mut [f64],
+    run: Run<'_>,
+) -> Result<()> {
     map.check(records)?;
     let columns = map.columns();
-    let mut out = zeros(columns.checked_mul(records.len()))?;
+    if columns.checked_mul(records.len()) != Some(out.len()) {
+        let (entries, rows) = (out.len(), records.len());
+        return Err(Error::Shape(format!("{entries} entries have no room for {rows} rows of {columns} features")));
+    }
     let unit = 1.0 / (1u64 << bits) as f64;
-    let chunk = 8 * ROWS;
-    run.try_for_each_chunk(&mut out, chunk * columns, |i, out| {
+    let rows = map.rows();
+    let chunk = CHUNK * rows;
+    run.try_for_each_chunk(out, chunk * columns, |i, out| {
         let mut workspace = Workspace::new(map)?;
-        for (j, out) in out.chunks_mut(ROWS * columns).enumerate() {
-            let entries = records.part(i * chunk + j * ROWS, ROWS);
+        for (j, out) in out.chunks_mut(rows * columns).enumerate() {
+            run.check()?;
+            let entries = records.part(i * chunk + j * rows, rows, run.isa)?;
             workspace.fill(map, entries, map.cut(bits), run.isa, out);
             // Adding 0 takes the sign of zeros away.
             out.iter_mut().for_each(|q| *q = *q * unit + 0.0);
         }
         Ok(())
-    })?;
-    Ok(out)
+    })
 }

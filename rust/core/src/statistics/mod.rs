@@ -25,5 +25,5 @@
 mod map;
 mod sums;
 
-pub use map::{FeatureMap, Linear, Records, features};
+pub use map::{FeatureMap, Linear, Records, write_features};
 pub use sums::{Labels, MOST_BITS, Sums, add_up};

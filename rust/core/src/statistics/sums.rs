@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::map::{FeatureMap, ROWS, Records, Workspace};
+use super::map::{FeatureMap, Records, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::run::Run;
@@ -67,8 +67,8 @@ pub struct Sums {
     pub counts: Vec<i64>,
 }
 
-/// Adds up the features of records. Every row counts by its integer features, of norm at most 2^bits; a row that is not
-/// finite, or overflows, counts as zero.
+/// Adds up the features of records. Every row counts by its integer features, of norm at most 2^bits; a row whose
+/// features are not finite, or overflow, counts as zero.
 ///
 /// The sums are exact, and therefore the same in any order of the records and on any number of threads.
 ///
@@ -170,7 +170,7 @@ impl<'a, T: Real> Work<'a, T> {
         // No product of two integers is above 4^bits, since no row is longer than 2^bits.
         let exact = 1usize << (EXACT - labels.exact_bits(bits, second)).min(31);
         let (columns, unit) = (map.columns(), (1u64 << bits) as f64);
-        Work { records, map, labels, second, columns, cut: map.cut(bits), unit, exact, rows: exact.min(ROWS) }
+        Work { records, map, labels, second, columns, cut: map.cut(bits), unit, exact, rows: exact.min(map.rows()) }
     }
 }
 
@@ -217,17 +217,18 @@ impl Part {
             if self.pending + rows > work.exact {
                 self.flush();
             }
-            self.add(work, start, rows, run);
+            self.add(work, start, rows, run)?;
             self.pending += rows;
         }
         self.flush();
         Ok(())
     }
 
-    fn add<T: Real>(&mut self, work: &Work<'_, T>, start: usize, count: usize, run: Run<'_>) {
+    fn add<T: Real>(&mut self, work: &Work<'_, T>, start: usize, count: usize, run: Run<'_>) -> Result<()> {
         let (isa, columns) = (run.isa, work.columns);
         let rows = &mut self.rows[..count * columns];
-        self.workspace.fill(work.map, work.records.part(start, count), work.cut, isa, rows);
+        let entries = work.records.part(start, count, isa)?;
+        self.workspace.fill(work.map, entries, work.cut, isa, rows);
         match work.labels {
             Labels::Classes { codes, .. } => {
                 add_to_classes(isa, rows, columns, &codes[start..][..count], &mut self.first);
@@ -245,6 +246,7 @@ impl Part {
             pack(rows, columns, panels);
             add_blocks(isa, panels, panels, count, Blocks::Lower, &mut self.second);
         }
+        Ok(())
     }
 
     /// Moves the doubles to the integers.
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
     use crate::simd::{Isa, Scaling};
-    use crate::statistics::{Linear, features};
+    use crate::statistics::{Linear, write_features};
 
     fn real(rng: &mut Rng) -> f64 {
         (rng.below(2001) as f64 - 1000.0) / 1000.0
@@ -309,7 +311,8 @@ mod tests {
             let records = Records::new(&entries, inputs).unwrap();
             let columns = map.columns();
             let scale = (1u64 << bits) as f64;
-            let phi = features(records, &map, bits, Run::alone(Isa::Portable)).unwrap();
+            let mut phi = vec![0.0; n * columns];
+            write_features(records, &map, bits, &mut phi, Run::alone(Isa::Portable)).unwrap();
             let q: Vec<i128> = phi.iter().map(|x| (x * scale) as i128).collect();
             let mut first = vec![0i128; 2 * columns];
             let (mut cross, mut second) = (vec![0i128; columns], vec![0i128; columns * columns]);
