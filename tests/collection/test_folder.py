@@ -114,6 +114,25 @@ def test_every_question_has_a_folder_and_an_id_of_its_own(tmp_path):
     assert pool.counts()["answered"] == 2
 
 
+def test_questions_are_numbered_on_beyond_four_digits(tmp_path):
+    folder = new(tmp_path, nobody, deadline=0.01)
+    for name in ("9998", "9999", "notes", "0x1"):
+        (tmp_path / "survey" / name).mkdir()
+    for _ in range(2):
+        agents(folder).test(Rule(), 1)
+    assert (tmp_path / "survey" / "10001" / "question.json").exists()
+
+
+def test_a_clock_that_is_ahead_makes_no_wait_longer(tmp_path):
+    def invite(folder, count):
+        later = time.time() + 1e6
+        os.utime(folder / "question.json", (later, later))
+
+    start = time.monotonic()
+    agents(new(tmp_path, invite, deadline=0.1)).test(Rule(), 1)
+    assert time.monotonic() - start < 5
+
+
 def test_lines_to_another_question_are_dropped(tmp_path):
     def invite(folder, count):
         if folder.name == "0002":

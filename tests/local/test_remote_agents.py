@@ -400,6 +400,22 @@ def test_two_objects_of_one_state_ask_nobody_twice(tmp_path):
     assert pool(pytest.fail, state=tmp_path / "state").remaining == 0
 
 
+def test_two_processes_that_collect_the_same_answers_leave_a_sound_state(tmp_path):
+    state = tmp_path / "state"
+    with pytest.raises(ConnectionError):
+        pool(broken, state=state).test(Question(), 4)
+
+    def collect(text, count):
+        return {"a": 1, "c": 1, "d": 1, "e": 0}
+
+    two = [pool(pytest.fail, state=state, collect=collect) for _ in range(2)]
+    for agents in two:
+        assert agents.test(Question(), 4).tolist() == [1, 0, 1, 1]
+    last = pool(pytest.fail, state=state)
+    assert last.recall(Question(), 4).tolist() == [1, 0, 1, 1]
+    assert counts(last) == (4, 2, 4)
+
+
 def test_a_state_belongs_to_its_agents(tmp_path):
     state = tmp_path / "state"
     pool(lambda text, count: [1], state=state).test(Question(), 8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -40,8 +41,8 @@ class ReportFolder:
             question who were never asked before, and makes sure that their lines come to that
             subfolder. It may be a coroutine function, and need not wait for answers.
         epsilon: Privacy parameter of each report, at least 1e-9; the one of RemoteAgents.
-        deadline: Seconds after which no more answers to a question are read, above 0, by the clock
-            of the file system. It ends earlier when everybody has answered.
+        deadline: Seconds, counted from the writing of a question, after which no more answers to it
+            are read, above 0. The wait ends earlier when everybody has answered.
         poll: Seconds between two looks at the folder, above 0.
 
     Raises:
@@ -127,9 +128,8 @@ class ReportFolder:
 
     def _places(self) -> list[Path]:
         """The subfolders of questions, in their order."""
-        return sorted(
-            place for place in self._path.iterdir() if place.name.isdigit() and place.is_dir()
-        )
+        named = (place for place in self._path.iterdir() if re.fullmatch("[0-9]+", place.name))
+        return sorted(filter(Path.is_dir, named), key=lambda place: int(place.name))
 
     def _publish(self, hypothesis: str) -> Path:
         """Writes the next question; its id is at random, since devices answer each id once."""
@@ -147,7 +147,9 @@ class ReportFolder:
         return place
 
     async def _read(self, place: Path) -> AsyncIterator[Replies]:
-        end = (place / _QUESTION).stat().st_mtime + self._deadline
+        # A file system may have a clock of its own, which must not make the wait longer.
+        written = min(time.time(), (place / _QUESTION).stat().st_mtime)
+        end = written + self._deadline
         lines = _Lines(place, read_question(place / _QUESTION))
         while True:
             left = end - time.time()

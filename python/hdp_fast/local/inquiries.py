@@ -156,15 +156,26 @@ class Inquiries:
             if not ended:
                 self._open[text, count] = inquiry
         for number, text in statements.rows("SELECT question, replies FROM batch ORDER BY number"):
-            self._count(inquiries[number], _check_batch(json.loads(text), inquiries[number].room))
+            self._count(inquiries[number], self._sort_again(inquiries[number], json.loads(text)))
+
+    def _sort_again(self, inquiry: Inquiry, fields: Any) -> Batch:
+        """A batch that was written: two processes may have collected the same answers."""
+        stored = _check_batch(fields)
+        pairs = zip(stored.ids, stored.bits, strict=True)
+        replies = [bit if key is None else (key, bit) for key, bit in pairs]
+        batch = sort_batch(replies, inquiry.room, self._known)
+        return batch._replace(
+            dropped=batch.dropped + stored.dropped,
+            duplicates=batch.duplicates + stored.duplicates,
+        )
 
 
-def _check_batch(fields: Any, room: int) -> Batch:
+def _check_batch(fields: Any) -> Batch:
     bits, ids, dropped, duplicates = fields
     if not all(type(count) is int and count >= 0 for count in (dropped, duplicates)):
         raise ValueError("a number of replies is none")
-    if not all(type(bit) is int and 0 <= bit <= 1 for bit in bits) or len(bits) > room:
-        raise ValueError("an answer is none, or there are more answers than agents")
+    if not all(type(bit) is int and 0 <= bit <= 1 for bit in bits):
+        raise ValueError("an answer is none")
     if not (len(ids) == len(bits) and all(key is None or isinstance(key, str) for key in ids)):
         raise ValueError("ids do not belong to answers")
     return Batch(bits, ids, dropped, duplicates)

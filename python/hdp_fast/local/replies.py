@@ -42,8 +42,9 @@ def sort_batch(batch: Any, room: int, known: set[str]) -> Batch:
     Returns:
         The sorted batch.
     """
-    if isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "bui":
-        return _sort_array(batch, room)
+    values = _as_integers(batch)
+    if values is not None:
+        return _sort_array(values, room)
     sorted_batch, fresh = Batch([], [], 0, 0), set[str]()
     dropped = duplicates = 0
     for reply in _replies(batch):
@@ -60,6 +61,14 @@ def sort_batch(batch: Any, room: int, known: set[str]) -> Batch:
             if answer[0] is not None:
                 fresh.add(answer[0])
     return sorted_batch._replace(dropped=dropped, duplicates=duplicates)
+
+
+def _as_integers(batch: Any) -> np.ndarray[Any, Any] | None:
+    """The batch as a vector of integers, if it is one or a plain list of them."""
+    if type(batch) in (list, tuple) and set(map(type, batch)) <= {int, bool}:
+        batch = np.array(batch)
+    is_vector = isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "bui"
+    return batch if is_vector else None
 
 
 def _sort_array(values: np.ndarray[Any, Any], room: int) -> Batch:
