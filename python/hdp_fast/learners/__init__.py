@@ -18,7 +18,6 @@ from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
-from .noisy_steps import SGDGuarantees
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
@@ -42,7 +41,6 @@ __all__ = [
     "PaperSampleSize",
     "Parities",
     "PrivateSGD",
-    "SGDGuarantees",
     "SeparatorResult",
     "SparseHalfspaces",
     "Stumps",
