@@ -257,6 +257,12 @@ class NoisySteps(Parameters):
 
         Cost:
             One call of accounting.epsilon.
+
+        Examples:
+            >>> from hdp_fast.learners import PrivateSGD
+            >>> learner = PrivateSGD(loss="hinge", steps=100, noise_multiplier=1.0)
+            >>> print(f"{learner.epsilon_for(n=10_000):.2f} at delta {learner.delta}")
+            0.54 at delta 1e-06
         """
         delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
         return accounting.epsilon(self.composition(rate, rounds=rounds), delta)

@@ -104,7 +104,7 @@ class PrivateSGD(NoisySteps):
         >>> learner = PrivateSGD(loss="logistic", steps=100, batch_size=20, noise_multiplier=2.0)
         >>> model = learner.learn(X, y)
         >>> print(f"{model.record.epsilon:.2f} at delta {model.record.delta}")
-        0.46 at delta 1e-06
+        0.20 at delta 1e-06
         >>> bool((model.predict(X) == y).all())
         True
     """
