@@ -4,8 +4,9 @@ Run `python benches/bench_accounting.py`: less than a minute. Of equal guarantee
 epsilon is the better one; dp-accounting's optimistic estimate is no guarantee but a lower bound.
 
 Then the least noise of private gradient descent inside Subsample-Test-Reweigh, in units of the
-clipping norm, for T rounds of R steps on b draws from n records: continuous, and integer-valued,
-of which only the moments bound every number of changed draws.
+clipping norm, for T rounds of R steps on b draws from n records: rounded Gaussian noise, which
+keeps the continuous curve, and discrete Gaussian noise, of which only the moments bound every
+number of changed draws. Last what else rounding saves: the noise of single releases with either.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from hdp_fast.accounting import (
     Pure,
     Subsampled,
 )
+from hdp_fast.stability import GaussianVote
 
 Terms = list[tuple[accounting.Mechanism, int]]
 
@@ -55,6 +57,8 @@ CASES: dict[str, tuple[Terms, float]] = {
 }
 
 KAPPA, EPSILON, DELTA = 0.014815, 0.5, 1e-4
+# Of releases, as in most of the guides.
+DELTA_OF_RELEASES = 1e-6
 DESIGNS = [
     (1_000_000, 20, 100, 1_000),
     (1_000_000, 20, 200, 200),
@@ -78,11 +82,13 @@ def main() -> None:
         for name, (terms, delta) in CASES.items()
     }
     noises = [noise(*design) for design in DESIGNS]
+    releases = [release(epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 10.0)]
     if arguments.json:
-        print_json({"epsilon": rows, "noise": noises})
+        print_json({"epsilon": rows, "noise": noises, "releases": releases})
     else:
         print_table(rows)
         print_noises(noises)
+        print_releases(releases)
 
 
 def measure(
@@ -102,7 +108,7 @@ def measure(
 
 
 def noise(n: int, rounds: int, steps: int, draws: int) -> dict[str, float]:
-    """The least noise of a design, continuous and exact, and the milliseconds of finding both."""
+    """The least noise of a design of either kind, and the milliseconds of finding both."""
 
     def least(base: Callable[[float], accounting.Mechanism]) -> float:
         def family(s: float) -> accounting.Mechanism:
@@ -113,17 +119,35 @@ def noise(n: int, rounds: int, steps: int, draws: int) -> dict[str, float]:
         )
 
     # One draw replaced moves a clipped sum by twice the clipping norm.
-    continuous, first = timed(lambda: least(lambda s: GaussianMechanism(2 / s)), 1)
-    exact, second = timed(lambda: least(lambda s: ZCDP(2 / s**2)), 1)
+    rounded, first = timed(lambda: least(lambda s: GaussianMechanism(2 / s)), 1)
+    discrete, second = timed(lambda: least(lambda s: ZCDP(2 / s**2)), 1)
     return {
         "n": n,
         "T": rounds,
         "R": steps,
         "b": draws,
-        "continuous": continuous,
-        "exact": exact,
-        "ratio": exact / continuous,
+        "rounded": rounded,
+        "discrete": discrete,
+        "ratio": discrete / rounded,
         "milliseconds": first + second,
+    }
+
+
+def release(epsilon: float) -> dict[str, float]:
+    """Noise by sensitivity of one release, or of all of an adaptation, and of a GaussianVote.
+
+    A discrete Gaussian's noise is that of zCDP; the vote's own is what design chooses.
+    """
+    rounded = 1 / accounting.gaussian_mu(epsilon, DELTA_OF_RELEASES)
+    discrete = (2 * accounting.zcdp_rho(epsilon, DELTA_OF_RELEASES)) ** -0.5
+    vote = GaussianVote.design(100, epsilon=epsilon, delta=DELTA_OF_RELEASES, beta=0.05, labels=10)
+    return {
+        "epsilon": epsilon,
+        "rounded": rounded,
+        "discrete": discrete,
+        "ratio": discrete / rounded,
+        "vote, 100 queries": float(vote.sigma),
+        "vote, discrete": discrete * 200**0.5,
     }
 
 
@@ -178,6 +202,14 @@ def print_noises(noises: list[dict[str, float]]) -> None:
         for row in noises
     ]
     print_aligned([header, *body])
+
+
+def print_releases(releases: list[dict[str, float]]) -> None:
+    """A row an epsilon."""
+    print(f"\nleast noise of releases at delta = {DELTA_OF_RELEASES:g}, by their sensitivity")
+    print_aligned([
+        [*releases[0]], *([f"{value:.5g}" for value in row.values()] for row in releases)
+    ])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,7 +22,12 @@ from hdp_fast.reference import noise as reference
 DRAWS = 1_000_000
 PEER_DRAWS = 20_000
 BITS = 10_000_000
-SCALES = {"laplace": (2.0, 1e4), "gaussian": (2.0, 50.0, 1e4, 1e6)}
+SCALES = {
+    "discrete_laplace": (2.0, 1e4),
+    "discrete_gaussian": (2.0, 3.0, 50.0, 100.0, 1e4, 1e6),
+    "rounded_gaussian": (2.0, 3.0, 50.0, 100.0, 1e4, 1e6),
+}
+FEW = 100
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -45,7 +50,7 @@ def main() -> None:
     print(
         f"\nLimit: a word of the random stream, drawn and stored on one thread, takes {word:.1f} ns"
     )
-    print("Words a draw: 1 for laplace 2, gaussian 2 and 50; 2 for laplace 10000; 3 for the others")
+    print("Words a draw: 1 for scales up to 50; 2 for laplace 10000; 2 to 3 for the others")
     print_bits(bits)
     print_choices(choices)
     print_sizes(sizes)
@@ -53,7 +58,7 @@ def main() -> None:
 
 def time_noise(law: str, scale: float, repeats: int) -> dict[str, Any]:
     """Nanoseconds a draw, all routes taking turns."""
-    draw, inexact = (getattr(module, f"discrete_{law}") for module in (noise, reference))
+    draw, inexact = (getattr(module, law) for module in (noise, reference))
     coins = np.random.default_rng()
     routes: dict[str, Action] = {
         "1 thread": with_threads(1, lambda: draw(scale, DRAWS)),
@@ -61,6 +66,9 @@ def time_noise(law: str, scale: float, repeats: int) -> dict[str, Any]:
         "numpy": lambda: inexact(scale, DRAWS, coins),
     }
     measured = {name: time / DRAWS for name, time in medians(routes, repeats=repeats).items()}
+    few = {"few": lambda: draw(scale, FEW), "one": lambda: draw(scale)}
+    times = medians(few, repeats=100 * repeats)
+    measured |= {"few": times["few"] / FEW, "one": times["one"]}
     peer = opendp_noise(law, scale)
     if peer is not None:
         measured["OpenDP"] = medians({"OpenDP": peer}, repeats=3)["OpenDP"] / PEER_DRAWS
@@ -75,14 +83,14 @@ def time_word(repeats: int) -> float:
 
 def opendp_noise(law: str, scale: float) -> Callable[[], Any] | None:
     """OpenDP's noise on a vector of zeros, if OpenDP is installed."""
-    if importlib.util.find_spec("opendp") is None:
+    if importlib.util.find_spec("opendp") is None or law == "rounded_gaussian":
         return None
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    distance = dp.l1_distance(T="i64") if law == "laplace" else dp.l2_distance(T="i64")
-    make = dp.m.make_laplace if law == "laplace" else dp.m.make_gaussian
+    distance = dp.l1_distance(T="i64") if law == "discrete_laplace" else dp.l2_distance(T="i64")
+    make = dp.m.make_laplace if law == "discrete_laplace" else dp.m.make_gaussian
     measurement = make(domain, distance, scale=scale)
     zeros = [0] * PEER_DRAWS
     return lambda: measurement(zeros)
@@ -145,14 +153,15 @@ def time_sizes(repeats: int) -> list[dict[str, Any]]:
 def print_noises(rows: list[dict[str, Any]]) -> None:
     """Nanoseconds and ratios."""
     print(f"\nNanoseconds a draw, {DRAWS:,} draws (OpenDP: {PEER_DRAWS:,})\n")
-    heads = ["law", "scale", "1 thread", "2 threads", "numpy", "OpenDP"]
+    heads = ["scale", "1 thread", "2 threads", "numpy", "OpenDP", "of 100", "alone"]
     ratios = ["OpenDP/1", "OpenDP/2", "numpy/1", "numpy/2"]
-    print(right(heads + ratios, 10))
+    print(f"{'law':<18}" + right(heads + ratios, 10))
     for row in rows:
         one, two, fast = row["1 thread"], row["2 threads"], row["numpy"]
         peer = row.get("OpenDP", math.nan)
-        print(f"{row['law']:>10}{row['scale']:>10g}", end="")
+        print(f"{row['law']:<18}{row['scale']:>10g}", end="")
         print(f"{one:>10.1f}{two:>10.1f}{fast:>10.1f}{peer:>10.0f}", end="")
+        print(f"{row['few']:>10.0f}{row['one']:>10.0f}", end="")
         print(f"{peer / one:>10.0f}{peer / two:>10.0f}{fast / one:>10.2f}{fast / two:>10.2f}")
 
 

@@ -36,7 +36,7 @@ from _ellipses import Bits, Ellipses, Floats, Watched, coordinates, error
 from _report import accept_seeds, make_parser, write_files
 from matplotlib.figure import Figure
 
-from hdp_fast import local
+from hdp_fast import accounting, local
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.transfer import SubsampleTestReweigh
 from hdp_fast.weights import DenseWeights
@@ -120,21 +120,19 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
         ("paper", paper, n, rounds),
         ("as printed, here", printed, setting.printed_n, setting.rounds),
         ("ours", calibrate(setting), setting.n, setting.rounds),
+        ("for discrete noise", calibrate_discrete(setting), setting.n, setting.rounds),
     )
-    titles = ("n", "rounds", "steps", "batch", "noise / L", "eps exact", "idealized")
+    titles = ("n", "rounds", "steps", "batch", "noise / L", "epsilon")
     print(
         f"{'':<18}"
         + "".join(f"{title:>13}" for title in titles)
-        + f"{'n, exact':>14}{'n, ideal.':>14}"
+        + f"{'n needed':>14}{'discrete':>14}"
     )
     rows = []
     for title, learner, held, times in designs:
-        found = learner.guarantees(n=held, kappa=KAPPA, rounds=times)
         needed = [
-            replace(learner, numerics=kind).records_needed(
-                epsilon=EPSILON, kappa=KAPPA, rounds=times
-            )
-            for kind in ("exact", "idealized")
+            learner.records_needed(epsilon=EPSILON, kappa=KAPPA, rounds=times),
+            records_discrete(learner, times),
         ]
         row = [
             held,
@@ -142,18 +140,45 @@ def show_guarantees(setting: Setting) -> list[dict[str, Any]]:
             learner.steps,
             learner.batch_size,
             learner.noise_multiplier,
-            *found[:2],
+            learner.epsilon_for(n=held, kappa=KAPPA, rounds=times),
             *needed,
         ]
         rows.append({"design": title, "values": row})
         whole = "".join(f"{value:>13,}" for value in row[:4])
-        noise = "".join(f"{value:>13.4g}" for value in row[4:7])
+        noise = "".join(f"{value:>13.4g}" for value in row[4:6])
         print(f"{title:<18}{whole}{noise}" + "".join(f"{value:>14,}" for value in needed))
     print(
         f"epsilon at delta = {DELTA}; n for epsilon = {EPSILON}. The paper says {EPSILON} and, by"
     )
-    print(f"its formula, n = {formula(paper, rounds):,}.\n")
+    print(f"its formula, n = {formula(paper, rounds):,}. Discrete Gaussian noise of the same size,")
+    print("which zCDP accounts for, needs the records of the last column.\n")
     return rows
+
+
+def records_discrete(learner: PrivateSGD, rounds: int) -> int:
+    """The records that a run with discrete Gaussian noise of this size needs."""
+    rate = accounting.largest_rate(
+        accounting.ZCDP(2 / learner.noise_multiplier**2),
+        draws=learner.batch_size,
+        rounds=rounds * learner.steps,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+    return math.ceil(1 / (KAPPA * rate))
+
+
+def calibrate_discrete(setting: Setting) -> PrivateSGD:
+    """Ours, with the noise that a discrete Gaussian would need."""
+    learner = setting.learner
+    noise = accounting.smallest_noise(
+        lambda s: accounting.Subsampled(
+            accounting.ZCDP(2 / s**2), draws=learner.batch_size, rate=1 / (KAPPA * setting.n)
+        ),
+        rounds=setting.rounds * learner.steps,
+        epsilon=EPSILON,
+        delta=DELTA,
+    )
+    return replace(learner, epsilon=None, noise_multiplier=noise)
 
 
 def formula(learner: PrivateSGD, rounds: int) -> int:

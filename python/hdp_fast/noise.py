@@ -366,7 +366,7 @@ def rounded_gaussian(
         >>> bool(abs(draws.std() - 10) < 0.2)
         True
         >>> round(epsilon(GaussianMechanism(1 / 10), delta=1e-6), 2)  # of one count with such noise
-        0.38
+        0.4
     """
     return _draw_noise("rounded_gaussian", "sigma", sigma, size, random_state)
 

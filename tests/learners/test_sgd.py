@@ -517,28 +517,27 @@ def test_accounting_is_that_of_theory():
     assert needed == pytest.approx(10**6, rel=1e-3)
 
 
-def test_the_step_of_exact_noise_is_its_own_zcdp():
-    """(2 K)**2 / (2 (noise K)**2) = 2 / noise**2."""
-    assert PrivateSGD(loss="hinge", steps=1, noise_multiplier=4.0).step.rho == pytest.approx(
-        2 / 16, rel=1e-12
-    )
+def test_a_step_is_a_gaussian_mechanism_with_either_noise():
+    """A sensitivity of 2 K, and a deviation of noise K."""
+    for numerics in ("exact", "idealized"):
+        learner = PrivateSGD(loss="hinge", steps=1, noise_multiplier=4.0, numerics=numerics)
+        assert learner.step == accounting.GaussianMechanism(0.5)
     with pytest.raises(ParameterError, match="there is no guarantee"):
         PrivateSGD(loss="hinge", steps=1, epsilon=math.inf).composition(0.1)
 
 
-def test_exact_and_idealized_guarantees_stand_side_by_side():
+def test_the_epsilon_of_several_runs_is_that_of_their_composition():
     learner = PrivateSGD(loss="hinge", steps=100, batch_size=100, noise_multiplier=8.0, delta=1e-5)
-    found = learner.guarantees(n=10_000, kappa=0.5, rounds=3)
-    plain = dataclasses.replace(learner, numerics="idealized")
     rate = DenseWeights(10_000, 0.5, 0.1).rate
     subsampled = accounting.Subsampled(accounting.GaussianMechanism(2 / 8), draws=100, rate=rate)
-    assert plain.composition(rate, rounds=3) == [(subsampled, 300)]
-    assert found.idealized == pytest.approx(accounting.epsilon([(subsampled, 300)], 1e-5), rel=1e-4)
-    assert found.idealized < found.exact < 2 * found.idealized
-    assert found.delta == 1e-5
+    assert learner.composition(rate, rounds=3) == [(subsampled, 300)]
+    epsilon = learner.epsilon_for(n=10_000, kappa=0.5, rounds=3)
+    assert epsilon == pytest.approx(accounting.epsilon([(subsampled, 300)], 1e-5), rel=1e-4)
+    plain = dataclasses.replace(learner, numerics="idealized")
+    assert plain.epsilon_for(n=10_000, kappa=0.5, rounds=3) == epsilon
     model = learner.learn(*records(500, 3))
     assert model.record.numerics == "exact"
-    assert "discrete Gaussian" in model.record.noise
+    assert "rounded Gaussian" in model.record.noise
 
 
 @pytest.mark.parametrize("change", [np.asfortranarray, lambda X: np.repeat(X, 2, 0)[::2]])
@@ -704,7 +703,7 @@ def test_only_learn_finds_the_noise_of_an_epsilon():
     learner = PrivateSGD(loss="hinge", steps=5, epsilon=1.0)
     for call in (
         lambda: learner.step,
-        lambda: learner.guarantees(n=50),
+        lambda: learner.epsilon_for(n=50),
         lambda: learner.learn_indices(X, y, np.arange(5)),
         lambda: learner.learn_weighted(X, y, DenseWeights(50, 0.5, 0.1)),
     ):

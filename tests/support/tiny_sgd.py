@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import ndtr
 
 SLOPES = {
     "hinge": lambda score, y: np.where(y * score < 1, -y, 0),
@@ -45,11 +46,10 @@ class Tiny:
         return np.arange(-reach, reach + 1)
 
     def noise(self, centers):
-        """Chances of all sums, (..., sums), of discrete Gaussian noise around centers (...)."""
-        far = (self.sums_of_noise - np.asarray(centers)[..., None]) ** 2
-        all_far = np.arange(-int(12 * self.sigma) - 3, int(12 * self.sigma) + 4) ** 2
-        scale = 2 * float(self.sigma) ** 2
-        return np.exp(-far / scale) / np.exp(-all_far / scale).sum()
+        """Chances of all sums, (..., sums), of rounded Gaussian noise around centers (...)."""
+        far = np.abs(self.sums_of_noise - np.asarray(centers)[..., None])
+        inner, outer = (ndtr((far + side) / -float(self.sigma)) for side in (-0.5, 0.5))
+        return inner - outer
 
     def gradients(self, records, models):
         """Rounded gradients (records, models)."""

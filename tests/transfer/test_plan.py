@@ -382,14 +382,13 @@ def test_the_printed_records_of_algorithm_4():
 
 def test_records_follow_from_the_noise_of_a_learner_with_steps():
     learner = PrivateSGD(
-        loss="hinge", steps=100, batch_size=1000, noise_multiplier=47.65, delta=1e-4
+        loss="hinge", steps=100, batch_size=1000, noise_multiplier=37.05, delta=1e-4
     )
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
     found = plan(learner, **given)
-    # A million records, the discrete Gaussian's own noise for Gaussian 37.1.
     assert found.n == pytest.approx(10**6, rel=2e-3)
     own = learner.calibrate(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
-    assert own.noise_multiplier == pytest.approx(47.65, rel=1e-4)
+    assert own.noise_multiplier == pytest.approx(37.05, rel=1e-4)
 
 
 @pytest.mark.parametrize(

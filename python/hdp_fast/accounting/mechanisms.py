@@ -108,7 +108,8 @@ class BoundedRange(Mechanism):
 class GaussianMechanism(Mechanism):
     """Continuous Gaussian noise, or any mechanism that is mu-Gaussian differentially private.
 
-    It does not dominate discrete Gaussian noise, which is `ZCDP(mu**2 / 2)`.
+    Noise of `noise.rounded_gaussian` on an integer statistic is such a mechanism, too. It does not
+    dominate discrete Gaussian noise, which is `ZCDP(mu**2 / 2)`.
 
     Attributes:
         mu: Sensitivity / standard deviation, finite and above 0. The sensitivity is that of the

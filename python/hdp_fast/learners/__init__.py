@@ -20,7 +20,6 @@ from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
-from .noisy_steps import SGDGuarantees
 from .released_statistics import ReleasedStatistics
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
@@ -51,7 +50,6 @@ __all__ = [
     "Parities",
     "PrivateSGD",
     "ReleasedStatistics",
-    "SGDGuarantees",
     "SGDPlan",
     "SeparatorResult",
     "SoftmaxModel",

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from .. import accounting
 from .._support.parameters import Parameters
@@ -20,7 +20,7 @@ from .._support.validate import (
     probability,
     refuse,
 )
-from ..accounting.mechanisms import ZCDP, GaussianMechanism, Mechanism, Subsampled
+from ..accounting.mechanisms import GaussianMechanism, Mechanism, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
@@ -37,28 +37,6 @@ _LEAST_EPSILON = 1e-9
 # The range in which noise multipliers are searched, and the factor by which one is increased
 # where rounding leaves it just too small.
 _LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
-
-
-class SGDGuarantees(NamedTuple):
-    """The epsilon of the same run with either kind of noise.
-
-    Attributes:
-        exact: Epsilon with discrete Gaussian noise on integers, by the bound that zCDP sets to its
-            Renyi divergence.
-        idealized: Epsilon with Gaussian noise, if floats were real numbers.
-        delta: The delta of both.
-
-    Examples:
-        >>> from hdp_fast.learners import PrivateSGD
-        >>> learner = PrivateSGD(loss="hinge", steps=100, noise_multiplier=1.0)
-        >>> epsilons = learner.guarantees(n=10_000)
-        >>> print(f"{epsilons.exact:.2f} and {epsilons.idealized:.2f} at {epsilons.delta}")
-        0.94 and 0.54 at 1e-06
-    """
-
-    exact: float
-    idealized: float
-    delta: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -140,7 +118,7 @@ class NoisySteps(Parameters):
         if self.noise_multiplier is None:
             self._refuse_uncalibrated()
             refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
-        return _make_step(self.noise_multiplier, self.numerics)
+        return _make_step(self.noise_multiplier)
 
     def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
         """Composes `rounds` runs, as accounting.epsilon and accounting.delta take it.
@@ -213,7 +191,7 @@ class NoisySteps(Parameters):
         steps *= positive_int("rounds", rounds, _MOST_RUNS)
         log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
         try:
-            multiplier = _find_noise(self.numerics, batch_size, rate, steps, goal, delta)
+            multiplier = _find_noise(batch_size, rate, steps, goal, delta)
         except ParameterError as error:
             # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
@@ -265,15 +243,15 @@ class NoisySteps(Parameters):
         )
         return math.ceil(SLACK / (rate * density(kappa)))
 
-    def guarantees(
+    def epsilon_for(
         self,
         *,
         n: int,
         delta: float | None = None,
         kappa: float | None = None,
         rounds: int = 1,
-    ) -> SGDGuarantees:
-        """Computes the epsilon of `rounds` runs with exact and with idealized noise, side by side.
+    ) -> float:
+        """Computes the epsilon of `rounds` runs with this noise.
 
         Args:
             n: Number of records, at least 1.
@@ -283,25 +261,27 @@ class NoisySteps(Parameters):
             rounds: Number of runs, at least 1.
 
         Returns:
-            Both epsilons and the delta at which they hold; an epsilon is infinite where none holds.
+            The epsilon, the same for both kinds of noise; infinite where none holds at delta.
 
         Raises:
             ParameterError: A parameter is out of range, there is no noise, or it has not been
                 calibrated yet.
 
         Guarantee:
-            Each epsilon is that of the composition with the noise that it names.
+            The runs are (epsilon, delta)-DP under "replace_one", by composition. Noise in floats
+            keeps that only as far as floats are like real numbers.
 
         Cost:
-            Two calls of accounting.epsilon.
+            One call of accounting.epsilon.
+
+        Examples:
+            >>> from hdp_fast.learners import PrivateSGD
+            >>> learner = PrivateSGD(loss="hinge", steps=100, noise_multiplier=1.0)
+            >>> print(f"{learner.epsilon_for(n=10_000):.2f} at delta {learner.delta}")
+            0.54 at delta 1e-06
         """
         delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
-
-        def epsilon(numerics: Numerics) -> float:
-            learner = dataclasses.replace(self, numerics=numerics)
-            return accounting.epsilon(learner.composition(rate, rounds=rounds), delta)
-
-        return SGDGuarantees(epsilon("exact"), epsilon("idealized"), delta)
+        return accounting.epsilon(self.composition(rate, rounds=rounds), delta)
 
     def uniform_record(self, n: int, random_state: RandomState) -> PrivacyRecord:
         """States what protects n records that one run draws from uniformly.
@@ -321,11 +301,11 @@ class NoisySteps(Parameters):
             The record states the composition at rate 1 / n under "replace_one". Nothing is drawn or
             spent.
         """
-        epsilon = accounting.epsilon(self.composition(rate_of(n, None)), self.delta)
+        epsilon = self.epsilon_for(n=n)
         if epsilon == math.inf:
             rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
             raise ParameterError(f"noise_multiplier = {self.noise_multiplier}, but {rule}")
-        kind = "discrete Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
+        kind = "rounded Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
             mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch_size} uniform draws",
             source="Kohen and Sheffet 2022, Algorithm 3; accounting.Subsampled",
@@ -370,16 +350,18 @@ class NoisySteps(Parameters):
             raise InsufficientSamples(f"X has {n:,} records, but {rule}")
 
 
-def _make_step(multiplier: float, numerics: Numerics) -> Mechanism:
-    """Return a step with this noise, on records already drawn."""
-    mu = 2 / multiplier
-    return ZCDP(mu**2 / 2) if numerics == "exact" else GaussianMechanism(mu)
+def _make_step(multiplier: float) -> Mechanism:
+    """Return a step with this noise, on records already drawn.
+
+    Exact noise is a normal deviate that is rounded after it was added to a sum of integers. The
+    norm of each record's integers is checked in integers, so that a changed draw moves the sum by
+    at most twice the largest norm: both kinds of noise make a Gaussian mechanism.
+    """
+    return GaussianMechanism(2 / multiplier)
 
 
 @lru_cache(maxsize=1024)
-def _find_noise(
-    numerics: Numerics, draws: int, rate: float, steps: int, epsilon: float, delta: float
-) -> float:
+def _find_noise(draws: int, rate: float, steps: int, epsilon: float, delta: float) -> float:
     """Find the least multiplier at which `steps` steps are private.
 
     Raises:
@@ -387,7 +369,7 @@ def _find_noise(
     """
 
     def make_mechanism(multiplier: float) -> Mechanism:
-        return Subsampled(_make_step(multiplier, numerics), draws=draws, rate=rate)
+        return Subsampled(_make_step(multiplier), draws=draws, rate=rate)
 
     multiplier = accounting.smallest_noise(
         make_mechanism,

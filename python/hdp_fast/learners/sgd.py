@@ -80,7 +80,7 @@ class PrivateSGD(NoisySteps):
             no noise and no privacy. Exactly one of epsilon and noise_multiplier must be set.
         noise_multiplier: Standard deviation of the noise on the sum over a batch, in units of L,
             from 1e-30 to `2**28`.
-        numerics: "exact" for discrete Gaussian noise on integers, or "idealized" for Gaussian noise
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats, whose steps are faster.
         delta: Privacy parameter in (0, 1) at which learn states its epsilon.
         calibrated_for: The n of calibrate; fewer records are refused. None if the noise was not
@@ -129,10 +129,11 @@ class PrivateSGD(NoisySteps):
     Guarantee:
         learn has the privacy of composition(1 / n) under "replace_one", learn_weighted that of
         composition(weights.rate). "exact" rounds each clipped gradient to integers of norm at most
-        K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds discrete Gaussian
-        noise of sigma = noise_multiplier * K, drawn exactly. That is 2 / `noise_multiplier**2`-zCDP
-        for a changed draw (proved; the norm of every gradient is checked in integers). "idealized"
-        adds Gaussian numbers in floats, and its guarantee would hold for real numbers. The running
+        K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds rounded Gaussian
+        noise of sigma = noise_multiplier * K, drawn exactly. For a changed draw that is the
+        Gaussian mechanism with mu = 2 / noise_multiplier, rounded afterwards (proved; the norm of
+        every gradient is checked in integers). "idealized" adds Gaussian numbers in floats, and the
+        same guarantee would hold for real numbers. The running
         time is not protected. epsilon=math.inf adds no noise and protects nobody. Projection and
         the choice of the output see noisy sums alone, and change no guarantee.
 
@@ -153,7 +154,7 @@ class PrivateSGD(NoisySteps):
         >>> learner = PrivateSGD(loss="logistic", steps=100, batch_size=20, noise_multiplier=2.0)
         >>> model = learner.learn(X, y)
         >>> print(f"{model.record.epsilon:.2f} at delta {model.record.delta}")
-        0.46 at delta 1e-06
+        0.20 at delta 1e-06
         >>> bool((model.predict(X) == y).all())
         True
     """

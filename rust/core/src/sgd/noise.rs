@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use crate::noise::{ContinuousGaussian, DiscreteGaussian, Rational, Rng, Seed, Stream};
+use crate::noise::{ContinuousGaussian, Rational, Rng, RoundedGaussian, Seed, Stream};
 use crate::simd::{Grid, Real};
 
 /// The largest norm K of a gradient rounded to integers. The grid is so fine that rounding costs nothing beside any
@@ -17,13 +17,13 @@ pub enum Noise {
     None,
     /// Gaussian numbers in floats, of this scale s. Their guarantee is idealized: it is that of real numbers.
     Idealized(f64),
-    /// Discrete Gaussian numbers of this scale s, hence sigma = s K, on sums of gradients that are rounded to integers
-    /// of norm at most K = [`UNITS`].
+    /// Rounded Gaussian numbers of this scale s, hence sigma = s K, on sums of gradients that are rounded to integers of
+    /// norm at most K = [`UNITS`].
     ///
     /// Guarantee: every rounded gradient u has |u| <= K, checked in integers, so that replacing one draw moves a sum by
-    /// |u - u'| <= 2K, and replacing j draws by at most 2jK. For j replaced draws the noisy sum is an integer vector
-    /// that is rho-zCDP with rho = (2jK)^2 / (2 (s K)^2) = 2 j^2 / s^2. Everything that follows is computed from it and
-    /// from earlier ones.
+    /// |u - u'| <= 2K, and replacing j draws by at most 2jK. The sums are integers. The noisy sum is therefore the sum
+    /// with real normal deviates, rounded afterwards, and for j replaced draws it is as private as the Gaussian
+    /// mechanism with mu = 2jK / (s K) = 2j / s. Everything that follows is computed from it and from earlier ones.
     Exact(Rational),
 }
 
@@ -48,7 +48,7 @@ pub struct NoiseSource {
 enum Law {
     None,
     Continuous(Box<ContinuousGaussian>, f64),
-    Discrete(DiscreteGaussian),
+    Rounded(RoundedGaussian),
 }
 
 impl NoiseSource {
@@ -57,12 +57,12 @@ impl NoiseSource {
         let law = match noise {
             Noise::None => Law::None,
             Noise::Idealized(scale) => Law::Continuous(Box::default(), scale * clip_norm),
-            Noise::Exact(scale) => Law::Discrete(DiscreteGaussian::new(&(scale * BigUint::from(UNITS)), numbers)),
+            Noise::Exact(scale) => Law::Rounded(RoundedGaussian::new(&(scale * BigUint::from(UNITS)), numbers)),
         };
         NoiseSource { law, rng: seed.stream(Stream::Noise, 0) }
     }
 
-    /// Adds noise to sums; integers, below 2^53, if the noise is discrete.
+    /// Adds noise to sums; integers, below 2^53, if the noise is exact.
     #[inline]
     pub fn add(&mut self, sums: &mut [f64]) {
         match &self.law {
@@ -71,7 +71,7 @@ impl NoiseSource {
                 sums.iter_mut().for_each(|sum| *sum += scale * normal.draw(&mut self.rng));
             }
             // Rounding the exact sum to a float comes after the release.
-            Law::Discrete(law) => {
+            Law::Rounded(law) => {
                 sums.iter_mut().for_each(|sum| *sum = (*sum as i64).saturating_add(law.draw(&mut self.rng)) as f64);
             }
         }
