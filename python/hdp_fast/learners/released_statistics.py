@@ -31,9 +31,10 @@ from .moment_equation import (
     logistic_covariances,
 )
 from .statistics_checks import note_moments, note_population
-from .statistics_model import StatisticsModel, feature_text, read_features
+from .statistics_model import StatisticsModel, feature_text, read_form
 
 _ARRAYS = ("sums", "moments")
+_FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
 
@@ -344,7 +345,7 @@ class ReleasedStatistics(JsonObject):
             text,
             writer,
             lambda fields: cls._from_fields(
-                {"moments": None} | fields | parts | {"features": read_features(fields, features)}
+                {"moments": None} | read_form(fields, _FORMAT, features) | parts
             ),
         )
 
@@ -355,7 +356,8 @@ class ReleasedStatistics(JsonObject):
             for name, value in vars(self).items()
             if name in (*_ARRAYS, "classes")
         }
-        return {**vars(self), **arrays, "features": feature_text(self.features), "record": record}
+        described = {"features": feature_text(self.features), "record": record}
+        return {**_FORMAT, **vars(self), **arrays, **described}
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
