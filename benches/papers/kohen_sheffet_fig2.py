@@ -217,12 +217,12 @@ def margin_of(setting: Setting, X: Floats, y: Bits, test: tuple[Floats, Bits]) -
 
     def value(weights: Floats) -> tuple[float, Floats]:
         slack = np.maximum(0, 1 - signs * (X @ weights.astype(np.float32)))
-        gradient = (slack * signs) @ X
-        return float(slack @ slack) / (2 * len(y)), -gradient.astype(float) / len(y)
+        gradient = ((slack * signs) @ X).astype(float)
+        return float((slack.astype(float) ** 2).mean()) / 2, -gradient / len(y)
 
     d = X.shape[1] - 1
     start = np.append(np.full(d, 0.01), 0.1)
-    options = {"maxiter": 250 // setting.shorter + 20}
+    options = {"maxiter": 250 // setting.shorter + 20, "ftol": 1e-12, "gtol": 1e-12}
     bounds = [(0, largest)] * (d + 1)
     fitted = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     wrong = (test[0] @ fitted.x >= 0) != test[1].astype(bool)
