@@ -34,6 +34,13 @@ def suggest():
     )  # fmt: skip
 
 
+def release(**settings):
+    description = learners.SufficientStatistics(
+        learners.FeatureMap.identity(3, norm_bound=2.0), classes=[0, 1], **settings
+    )
+    return description.release(X.astype(float), X[:, 0], epsilon=1.0, delta=1e-6, random_state=0)
+
+
 MAKERS = {
     "labels": lambda: labels.LabelResult(labels=np.array(["a", "-"]), record=None, **ANSWERS),
     "scores": lambda: labels.ScoreResult(scores=np.array([0.5, 0.0]), record=None, **ANSWERS),
@@ -42,6 +49,8 @@ MAKERS = {
     "doubling": learn_doubling,
     "separator": lambda: learners.LinearSeparator().learn(X.astype(float), X[:, 0]),
     "linear": learn_linear,
+    "statistics": release,
+    "model of statistics": lambda: release(second_moments=True).solve(),
 }
 
 
