@@ -69,7 +69,7 @@ def release_residuals(
     return ReleasedStatistics(
         features=features,
         classes=None,
-        target_bound=clip,
+        label_bound=clip,
         neighbors="replace_one",
         n=n,
         bits=bits,

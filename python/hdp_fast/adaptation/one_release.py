@@ -293,12 +293,12 @@ class MomentAdaptation(Estimator):
         # What the directions do not reach goes with the center at zero.
         beyond = optimum.coef + self._matrix @ self._problem.centers[1]
         coef = optimum.coef + self._matrix @ posterior.change - posterior.centers[1] * beyond
-        assert statistics.target_bound is not None
+        assert statistics.label_bound is not None
         self.result_ = MomentResult(
             coef=read_only(coef),
             source_coef=read_only(optimum.coef),
             source_penalty=optimum.penalty,
-            clip=statistics.target_bound,
+            clip=statistics.label_bound,
             signal=signal_of(statistics),
             trust=float(posterior.centers[0]),
             record=statistics.record,
@@ -390,7 +390,7 @@ def _state_problem(
     optimum: SourceOptimum,
 ) -> MomentProblem:
     """Put released numbers and public facts together, in units of labels."""
-    clip, moments = statistics.target_bound, statistics.second_moments
+    clip, moments = statistics.label_bound, statistics.second_moments
     assert clip is not None
     assert moments is not None
     public: NDArray[Any] = features(source.X)
