@@ -42,7 +42,7 @@ _LOSSES: dict[Task, Loss] = {"regression": "squared", "classification": "logisti
 # Public rules. They were chosen on other splits of the data sets of docs/reproduction/adaptation.md
 # than those that are shown there.
 _DIRECTIONS = 30
-_CLIP = 1.25
+_CLIP, _CLASS_CLIP = 2.0, 1.25
 _LEAST_CLIP = 0.2
 # Probability, before the release, that the source's coefficients say nothing of the target's.
 _ZERO = 0.1
@@ -119,7 +119,7 @@ class MomentAdaptation(Estimator):
       records in their order of time or place.
     - A goes along the principal directions of the source, at most 30 of them, and makes their
       second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
-    - Residuals are clipped at 1.25 times the root of their mean square on the source, but at no
+    - Residuals are clipped at twice the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
       a classification they are clipped at 1.25.
 
@@ -249,7 +249,7 @@ class MomentAdaptation(Estimator):
             self.random_state,
             self.budget,
         )
-        problem = _state_problem(statistics, features, matrix, shape, source, optimum)
+        problem = _state_problem(statistics, features, matrix, shape, source, optimum, settings)
         posterior = average_posterior(problem)
         self._problem, self._matrix = problem, matrix
         self._keep(optimum, posterior, statistics)
@@ -376,7 +376,7 @@ def _choose_clip(source: Records, optimum: SourceOptimum, settings: _Settings) -
     if settings.clip is not None:
         return settings.clip
     if settings.loss == "logistic":
-        return _CLIP
+        return _CLASS_CLIP
     # Where the source has hardly any residuals, the target may well have some.
     return min(max(_CLIP * optimum.residual, _LEAST_CLIP * float(source.y.std()), 1e-30), 1e30)
 
@@ -388,12 +388,15 @@ def _state_problem(
     shape: Floats,
     source: Records,
     optimum: SourceOptimum,
+    settings: _Settings,
 ) -> MomentProblem:
     """Put released numbers and public facts together, in units of labels."""
     clip, moments = statistics.label_bound, statistics.second_moments
     assert clip is not None
     assert moments is not None
     public: NDArray[Any] = features(source.X)
+    # A clip of the caller's says how large residuals are expected to be.
+    usual = _CLASS_CLIP if settings.loss == "logistic" else _CLIP
     to_zero = -np.linalg.lstsq(matrix, optimum.coef, rcond=None)[0]
     return MomentProblem(
         sums=statistics.cross_moments[:, 0] * clip,
@@ -403,7 +406,7 @@ def _state_problem(
         moments_deviation=statistics.moments_deviation,
         source_moments=public.T @ public / len(public),
         shape=shape,
-        variance=(clip / _CLIP) ** 2,
+        variance=(clip / usual) ** 2,
         centers=np.array([np.zeros(len(shape)), to_zero]),
         priors=np.array([1 - _ZERO, _ZERO]),
     )
