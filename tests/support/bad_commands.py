@@ -218,7 +218,7 @@ COMMANDS = [
     row(97, "adapt: wrong labels in the private file",
         f"adapt priv.csv unlike.csv --schema schema.json --method descent --steps 5 {PRIVACY}", 0),
     row(98, "adapt: ten rows of TARGET",
-        "adapt priv.csv ten.csv --schema schema.json --method descent --steps 5 --seed 2 --epsilon .1 --delta 1e-6",
+        f"{ADAPT.replace('pub', 'ten')} --seed 2 --epsilon .1 --delta 1e-6",
         0,
         "alpha_ = .* is the share of the source"),
     row(99, "a value that is no number", f"{RANDOMIZE} abc", 2, "a value is no number"),

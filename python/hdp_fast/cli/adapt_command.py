@@ -160,6 +160,7 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
         if getattr(arguments, name) is not None:
             raise ParameterError(f"--{name} must not go with --epsilon inf")
     learner = kind(epsilon=math.inf, **parameters)
+    assert isinstance(learner, _Learner)
     return learner
 
 
