@@ -46,12 +46,11 @@ import numpy as np
 from _adaptation_data import ABSENT, CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Split
 from _adaptation_ours import (
     DELTA,
-    PRIVATE,
-    group_of,
     measure,
     methods,
     open_outcome,
     private_fit,
+    settings_of,
 )
 from _adaptation_rivals import NAMES, PRINTED, cell, outcomes, shown
 from _report import accept_seeds, make_parser, select_present, write_figure, write_json
@@ -104,9 +103,7 @@ def repeat(
         "task": data.task,
         "splits": splits,
         "seconds": seconds,
-        "settings": {
-            name: settings._asdict() for name, settings in PRIVATE[group_of(data)].items()
-        },
+        "settings": {name: settings_of(data, name)._asdict() for name in methods(data)},
         "errors": errors,
     }
 
@@ -130,7 +127,7 @@ def compare(
 def fit_privately(
     data: DataSet, split: Split, method: str, epsilon: float, delta: float, seed: int
 ) -> float:
-    settings = PRIVATE[group_of(data)][method]
+    settings = settings_of(data, method)
     w = private_fit(data, split, settings, method, epsilon=epsilon, delta=delta, seed=seed)
     return measure(data, split, w).test
 

@@ -25,6 +25,7 @@ from hdp_fast.data import Schema, files, read_table
 PRIVATE = ["--epsilon", "4", "--delta", "1e-5"]
 NOBODY = ["--epsilon", "inf"]
 SEED = ["--seed", "1"]
+DESCENT = ["--method", "descent"]
 KINDS = {
     "size": {"kind": "number", "bounds": [-50, 100]},
     "color": {"kind": "category", "values": ["red", "blue"]},
@@ -87,6 +88,14 @@ def by_hand(model, size, color):
     return model["intercept"] + slopes["size"] * size + np.array([known[c] for c in color])
 
 
+def test_the_default_is_one_release(capsys, folder):
+    (folder / "steep.csv").write_text(table_text(2_000, 2, slope=0.26))
+    model = run(capsys, *PRIVATE, target="steep.csv")
+    assert model["record"]["mechanism"].startswith("adaptation.MomentAdaptation")
+    assert model["coefficients"]["size"] == pytest.approx(0.26, abs=0.02)
+    assert model["signal"] > 5
+
+
 def test_rows_are_scaled_by_the_schema_alone(folder):
     (folder / "few.csv").write_text("size,color\n100,red\n-50,blue\n25,?\n-999,red\nx,\n")
     features = ScaledFeatures(Schema.from_json((folder / "schema.json").read_text()))
@@ -98,7 +107,7 @@ def test_rows_are_scaled_by_the_schema_alone(folder):
 
 def test_what_is_learned_speaks_of_the_table(capsys, folder):
     """Records that agree exactly: the truth has no loss at all, so that nothing else is found."""
-    model = run(capsys, *NOBODY, "--output", "model.json")
+    model = run(capsys, *NOBODY, *DESCENT, "--output", "model.json")
     assert json.loads((folder / "model.json").read_text()) == model
     assert model["record"] is None
     assert model["noise"] == 0
@@ -111,7 +120,7 @@ def test_what_is_learned_speaks_of_the_table(capsys, folder):
 def test_target_and_source_are_not_taken_for_each_other(capsys, folder):
     (folder / "steep.csv").write_text(table_text(400, 2, slope=0.1))
     found = [
-        run(capsys, *NOBODY, "--alpha", alpha, target="steep.csv")["coefficients"]["size"]
+        run(capsys, *NOBODY, *DESCENT, "--alpha", alpha, target="steep.csv")["coefficients"]["size"]
         for alpha in (0.999, 0.001)
     ]
     assert found == pytest.approx([0.3, 0.1], abs=0.02)
@@ -167,7 +176,7 @@ def test_a_third_file_is_predicted(capsys, folder):
     record = PrivacyRecord.from_json(json.dumps(model["record"]))
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-5, "replace_one")
     assert record.numerics == "exact"
-    assert model["noise"] > 0
+    assert model["signal"] > 0
 
 
 def test_a_label_that_is_there_is_kept(capsys, folder):
@@ -184,6 +193,7 @@ def test_a_label_that_is_there_is_kept(capsys, folder):
 @pytest.mark.parametrize("private", ["target", "source", "nobody"])
 def test_labels_of_two_kinds(capsys, folder, private, loss):
     privacy = NOBODY if private == "nobody" else [*PRIVATE, "--private", private]
+    privacy = [*privacy, *DESCENT] if private == "source" else privacy
     argv = ["--schema", "binary.json", "--predict", "third.csv", "--loss", loss, *privacy]
     model = run(capsys, *argv)
     size, color, price = rows(30, 3)
@@ -207,14 +217,14 @@ def test_either_file_can_be_private(capsys, folder):
     odd = (folder / "target.csv").read_text() + "1e9,green,y,777\n1,red,y,\n1,red,y,nan\n"
     (folder / "odd.csv").write_text(odd)
     for files_, private in (({"target": "odd.csv"}, "target"), ({"source": "odd.csv"}, "source")):
-        run(capsys, *PRIVATE, "--private", private, **files_)
+        run(capsys, *PRIVATE, *DESCENT, "--private", private, **files_)
         other = "SOURCE" if private == "source" else "TARGET"
         line = refused(capsys, *NOBODY, **files_)
         assert f"'price' of {other} holds others" in line
         assert "public labels must be numbers in [0, 60]" in line
         assert "777" not in line
         turned = "source" if private == "target" else "target"
-        assert other in refused(capsys, *PRIVATE, "--private", turned, **files_)
+        assert other in refused(capsys, *PRIVATE, *DESCENT, "--private", turned, **files_)
 
 
 def test_private_cells_move_no_message(capsys, folder):
@@ -225,7 +235,7 @@ def test_private_cells_move_no_message(capsys, folder):
         header = "size,color,note,price\n"
         body = (folder / "cells.csv").read_text().split("\n", 1)[1]
         (folder / "cells.csv").write_text(header + body)
-        found = run(capsys, *PRIVATE, "--alpha", ".5", target="cells.csv")
+        found = run(capsys, *PRIVATE, *DESCENT, "--alpha", ".5", target="cells.csv")
         learned = ("intercept", "discrepancy")
         kept = {name: value for name, value in found.items() if name not in learned}
         kept["coefficients"] = list(kept["coefficients"])
@@ -263,10 +273,13 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--label-bounds", "1", "1"], "below high"),
         (["--label-bounds", "1", "nan"], "finite"),
         (["--label-bounds", "1"], "expected 2 arguments"),
-        (["--radius", "0"], "radius = 0.0"),
-        (["--penalty", "-1"], "= -1.0"),
-        (["--alpha", "1"], "alpha = 1.0"),
-        (["--steps", "0"], "steps = 0"),
+        ([*DESCENT, "--radius", "0"], "radius = 0.0"),
+        ([*DESCENT, "--penalty", "-1"], "= -1.0"),
+        ([*DESCENT, "--alpha", "1"], "alpha = 1.0"),
+        ([*DESCENT, "--steps", "0"], "steps = 0"),
+        (["--alpha", ".5"], "--alpha must go with --method descent"),
+        (["--private", "source"], "--private source must go with --method descent"),
+        (["--method", "votes"], "--method"),
         (["--seed", "-1"], "random_state = -1"),
         (["--budget", "none"], "must be a budget file"),
         (["--schema", "none"], "can't read none"),
@@ -341,7 +354,8 @@ def test_a_predictor_that_cannot_be_written_is_printed(capsys, folder, monkeypat
 
 def test_ctrl_c_ends_it_and_says_what_is_spent(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", ".1"]) == 0
-    argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", "--steps", 10**8)
+    argv = command(*PRIVATE, "--budget", "ledger", "--output", "model.json", *DESCENT)
+    argv += ["--steps", str(10**8)]
     adapt = [sys.executable, "-m", "hdp_fast", *argv]
     with subprocess.Popen(adapt, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -398,7 +412,7 @@ def test_a_public_source_of_one_label_is_refused(capsys, folder, privacy, rule, 
 
 def test_a_private_source_of_one_label_is_not_told(capsys, folder):
     (folder / "schema.json").write_text(schema_text({"above": 1e6}))
-    run(capsys, *PRIVATE, "--private", "source")
+    run(capsys, *PRIVATE, *DESCENT, "--private", "source")
 
 
 def test_predictions_are_printed_and_tables_are_read_from_a_pipe(capsys, folder, monkeypatch):

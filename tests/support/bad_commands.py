@@ -12,7 +12,7 @@ TRANSFER = (
     "transfer priv.csv wider.csv --schema schema.json --agents-epsilon 1 --epsilon 1 --delta 1e-6"
 )
 ROUNDS = "--kappa .1 --eta 1 --rounds 5"
-ADAPT = "adapt priv.csv pub.csv --schema schema.json --steps 5"
+ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
 NO_SCHEMA = "schema is (no|other) JSON, but it must be what hdp-fast schema .* wrote"
@@ -216,9 +216,9 @@ COMMANDS = [
         f"adapt unlike.csv priv.csv --schema schema.json {PRIVACY}", 2,
         "column 'income' of SOURCE makes no row a positive one"),
     row(97, "adapt: wrong labels in the private file",
-        f"adapt priv.csv unlike.csv --schema schema.json --steps 5 {PRIVACY}", 0),
+        f"adapt priv.csv unlike.csv --schema schema.json --method descent --steps 5 {PRIVACY}", 0),
     row(98, "adapt: ten rows of TARGET",
-        "adapt priv.csv ten.csv --schema schema.json --steps 5 --seed 2 --epsilon .1 --delta 1e-6",
+        f"{ADAPT.replace('pub', 'ten')} --seed 2 --epsilon .1 --delta 1e-6",
         0,
         "alpha_ = .* is the share of the source"),
     row(99, "a value that is no number", f"{RANDOMIZE} abc", 2, "a value is no number"),

@@ -75,6 +75,7 @@ STEPS = {**PRIVACY, "steps": 2}
 ADAPTING = {
     "ConvexAdaptation": lambda: adaptation.ConvexAdaptation(**STEPS),
     "NonConvexAdaptation": lambda: adaptation.NonConvexAdaptation(**STEPS),
+    "MomentAdaptation": lambda: adaptation.MomentAdaptation(epsilon=1.0, directions=2),
     "TargetSGD": lambda: adaptation.TargetSGD(**STEPS, batch_size=1, numerics="idealized"),
     "PrivateDiscrepancyMinimization": lambda: adaptation.PrivateDiscrepancyMinimization(**STEPS),
     "DiscrepancyMinimization": lambda: adaptation.DiscrepancyMinimization(steps=2),

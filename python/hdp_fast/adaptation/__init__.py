@@ -1,8 +1,11 @@
 """Supervised adaptation: learning for a target domain from a source and a few target records.
 
-ConvexAdaptation learns linear regression. NonConvexAdaptation learns a predictor under the logistic
-loss, softmax or any other differentiable loss. Both protect the records of one of the two domains;
-tune chooses their parameters, with the choice as part of the guarantee.
+MomentAdaptation learns a linear predictor of numbers or of two classes from a public source and one
+noisy release of a private target. It is the one to begin with: it has nothing to tune.
+
+ConvexAdaptation learns linear regression by noisy steps. NonConvexAdaptation learns a predictor
+under the logistic loss, softmax or any other differentiable loss. Both protect the records of one
+of the two domains; tune chooses their parameters, with the choice as part of the guarantee.
 
 discrepancy computes how much the mean losses of linear predictors differ between two samples, with
 a certified gap, and release_discrepancy releases it under differential privacy. suggested_alpha
@@ -32,6 +35,7 @@ from .discrepancies.classification import DiscrepancyLowerBound, classification_
 from .discrepancies.exact import Discrepancy, discrepancy
 from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
 from .nonconvex import NonConvexAdaptation
+from .one_release import MomentAdaptation, MomentResult
 from .tuning import TuningResult, selection_epsilon, tune
 
 __all__ = [
@@ -41,6 +45,8 @@ __all__ = [
     "DiscrepancyMinimization",
     "KernelMeanMatching",
     "LearningBound",
+    "MomentAdaptation",
+    "MomentResult",
     "NonConvexAdaptation",
     "Pooled",
     "PrivateDiscrepancyMinimization",

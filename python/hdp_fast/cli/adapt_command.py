@@ -19,6 +19,7 @@ from .._support.types import Floats
 from .._support.validate import positive, probability
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
+from ..adaptation.one_release import MomentAdaptation
 from ..budget.account import Budget
 from ..data.schema import Label, Schema
 from ..data.table import Table
@@ -30,22 +31,31 @@ from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
-with the help of SOURCE, where there are many: records that fit badly weigh less, and those of
-SOURCE the less the more the two disagree. Privacy: with --private target, TARGET is protected by
+with the help of SOURCE, where there are many. --method moments, the default, fits SOURCE, releases
+the moments of TARGET's residuals once, and leaves nothing to tune. --method descent takes noisy
+steps: records that fit badly weigh less, and those of SOURCE the less the more the two disagree.
+Privacy: with --private target, TARGET is protected by
 (epsilon, delta) for each row, whatever is printed or written, and SOURCE is not; with --private
-source it is the other way round; with --epsilon inf nobody is. The file of --predict is not
-protected. The schema is public and must not be made from the private file. Its bounds take every
-number to [-1, 1], a category is one 1 among bits; all of these and a constant are divided by the
-root of the number of columns, so that no row is longer than 1. Features beyond their bounds are
-clipped, private labels too; public labels must keep them. What comes out is the predictor by the
+source, which needs --method descent, it is the other way round; with --epsilon inf nobody is. The
+file of --predict is not protected. The schema is public and must not be made from the private file.
+Its bounds take every number to [-1, 1], a category is one 1 among bits; all of these and a constant
+are divided by the root of the number of columns, so that no row is longer than 1. Features beyond
+their bounds are clipped, private labels too; public labels must keep them. What comes out is the
+predictor by the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
 label, or at least 0 for label 1."""
-_Learner = ConvexAdaptation | NonConvexAdaptation
+_Descent = ConvexAdaptation | NonConvexAdaptation
+_Learner = MomentAdaptation | _Descent
 # For each loss the estimator, and its penalty: records whose loss exceeds it weigh less.
-_LOSSES: dict[str, tuple[type[_Learner], str]] = {
+_LOSSES: dict[str, tuple[type[_Descent], str]] = {
     "squared": (ConvexAdaptation, "kappa_1"),
     "logistic": (NonConvexAdaptation, "lambda_1"),
 }
+# What --method moments takes for each loss.
+_TASKS: dict[str, Any] = {"squared": "regression", "logistic": "classification"}
+_METHODS = ("moments", "descent")
+# Flags that only a descent has.
+_DESCENT_FLAGS = ("radius", "penalty", "alpha", "steps")
 
 _RADIUS = 4.0
 
@@ -76,10 +86,12 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
 def _add_problem(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--loss", choices=tuple(_LOSSES), default="squared", help="[squared]")
-    add("--radius", type=float, default=_RADIUS, help="of coefficients of scaled rows [4]")
-    add("--penalty", type=float, help="losses above it weigh less [0.1; logistic: 1]")
-    add("--alpha", type=float, help="share of SOURCE [as the released discrepancy suggests]")
-    add("--steps", type=int, metavar="T", help="[60; logistic: 200]")
+    add("--method", choices=_METHODS, default="moments", help="[moments]")
+    descent = "descent: "
+    add("--radius", type=float, help=f"{descent}of coefficients of scaled rows [4]")
+    add("--penalty", type=float, help=f"{descent}losses above it weigh less [0.1; logistic: 1]")
+    add("--alpha", type=float, help=f"{descent}share of SOURCE [by the released discrepancy]")
+    add("--steps", type=int, metavar="T", help=f"{descent}[60; logistic: 200]")
 
 
 def _adapt(arguments: argparse.Namespace) -> None:
@@ -133,11 +145,8 @@ def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
 
 def _make_learner(arguments: argparse.Namespace) -> _Learner:
     """Makes the estimator; wrong flags are refused before any file is read."""
-    kind, penalty = _LOSSES[arguments.loss]
-    parameters: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
-    # Flags that are left out take the estimator's defaults.
-    parameters = {name: value for name, value in parameters.items() if value is not None}
-    parameters |= {name: getattr(arguments, name) for name in ("radius", "alpha", "private")}
+    kind: Any
+    kind, parameters = _choose_estimator(arguments)
     parameters |= {"random_state": arguments.seed}
     if _protects(arguments):
         for name in ("epsilon", "delta"):
@@ -145,11 +154,32 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
                 rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
                 raise ParameterError(f"--{name} must be given: {rule}")
         parameters |= {"epsilon": positive("--epsilon", arguments.epsilon)}
-        return kind(delta=probability("--delta", arguments.delta), **parameters)
+        learner: _Learner = kind(delta=probability("--delta", arguments.delta), **parameters)
+        return learner
     for name in ("delta", "budget"):
         if getattr(arguments, name) is not None:
             raise ParameterError(f"--{name} must not go with --epsilon inf")
-    return kind(epsilon=math.inf, **parameters)
+    learner = kind(epsilon=math.inf, **parameters)
+    assert isinstance(learner, _Learner)
+    return learner
+
+
+def _choose_estimator(arguments: argparse.Namespace) -> tuple[type[_Learner], dict[str, Any]]:
+    """Returns the class of the estimator, and the parameters that the flags give it."""
+    if arguments.method == "moments":
+        for name in _DESCENT_FLAGS:
+            if getattr(arguments, name) is not None:
+                raise ParameterError(f"--{name} must go with --method descent")
+        if arguments.private == "source" and _protects(arguments):
+            raise ParameterError("--private source must go with --method descent")
+        return MomentAdaptation, {"task": _TASKS[arguments.loss]}
+    kind, penalty = _LOSSES[arguments.loss]
+    parameters: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
+    # Flags that are left out take the estimator's defaults.
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    parameters |= {"alpha": arguments.alpha, "private": arguments.private}
+    radius = _RADIUS if arguments.radius is None else arguments.radius
+    return kind, parameters | {"radius": radius}
 
 
 def _protects(arguments: argparse.Namespace) -> bool:
@@ -210,8 +240,19 @@ def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
         "loss": learner.loss,
         "intercept": predictor.intercept,
         "coefficients": predictor.coefficients,
+        **_describe_run(learner),
+        "record": record_of(learner.record_),
+    }
+
+
+def _describe_run(learner: _Learner) -> dict[str, float | None]:
+    """What a run releases beside the predictor."""
+    if isinstance(learner, MomentAdaptation):
+        result = learner.result_
+        signal = result.signal if math.isfinite(result.signal) else None
+        return {"signal": signal, "trust": result.trust, "clip": result.clip}
+    return {
         "alpha": learner.alpha_,
         "discrepancy": learner.discrepancy_,
         "noise": learner.noise_,
-        "record": record_of(learner.record_),
     }

@@ -57,9 +57,7 @@ HELP = {
         f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
     ),
     "label": VerbHelp(f"hdp-fast {_LABEL}"),
-    "adapt": VerbHelp(
-        f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY} --alpha .1"
-    ),
+    "adapt": VerbHelp(f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY}"),
     "local": VerbHelp(
         "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1",
         "Ask people who trust nobody: simulations, and the two ends of a collection. Privacy: each "

@@ -1,0 +1,285 @@
+"""MomentAdaptation: what a replaced record moves, what is learned, warnings and bad parameters."""
+
+import itertools
+import json
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import accounting
+from hdp_fast.adaptation import MomentAdaptation, moment_release
+from hdp_fast.adaptation.moment_release import release_residuals
+from hdp_fast.adaptation.privacy import Privacy
+from hdp_fast.budget import Budget
+from hdp_fast.exceptions import (
+    BudgetExceeded,
+    HdpFastError,
+    ParameterError,
+    ShapeError,
+    UtilityWarning,
+)
+from hdp_fast.learners import FeatureMap, ReleasedStatistics
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
+
+PRIVACY = Privacy(2.0, 1e-3, "exact")
+RATIOS = (0.3, 0.8, 1.2, 5.0)
+
+
+def domains(m=1_500, n=600, d=4, shift=0.5, seed=0):
+    """A source and a target whose coefficients differ in the first feature."""
+    coins = np.random.default_rng(seed)
+    w = np.linspace(0.5, -0.5, d)
+    tables = []
+    for count, change in ((m, 0.0), (n, shift)):
+        X = coins.normal(size=(count, d))
+        tables += [X, X @ (w + change * np.eye(d)[0]) + 0.3 * coins.normal(size=count)]
+    return tables
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """The deviations of the noise, which is not drawn."""
+    deviations = {}
+
+    def keep_sums(sigma, size, stream):
+        deviations["sums"] = Fraction(sigma)
+        return np.zeros(size, np.int64)
+
+    def keep_moments(noise, columns, stream):
+        deviations["diagonal"], deviations["above"] = map(Fraction, (noise.diagonal, noise.above))
+        return np.zeros((columns, columns), np.int64)
+
+    monkeypatch.setattr(moment_release, "draw_noise", keep_sums)
+    monkeypatch.setattr(moment_release, "draw_symmetric", keep_moments)
+    return deviations
+
+
+def moved(one, other, deviations):
+    """The exact squared mu between the releases of two neighbors."""
+    sums = [int(a) - int(b) for a, b in zip(one.sums[:, 0], other.sums[:, 0], strict=True)]
+    total = sum(Fraction(change) ** 2 for change in sums) / deviations["sums"] ** 2
+    change = one.moments.astype(object) - other.moments.astype(object)
+    for i, j in itertools.combinations_with_replacement(range(len(change)), 2):
+        assert change[i, j] == change[j, i]
+        total += (
+            Fraction(int(change[i, j])) ** 2 / deviations["diagonal" if i == j else "above"] ** 2
+        )
+    return total
+
+
+def release(records, ratio):
+    rows, residuals = (np.array(part) for part in zip(*records, strict=True))
+    features = FeatureMap.identity(2)
+    return release_residuals(features, (rows, residuals), 0.5, ratio, PRIVACY, None, None)
+
+
+def largest_mu(ratio, deviations):
+    """The largest squared mu over all pairs of neighbors of two records on a grid."""
+    angles = np.arange(0, 24) * math.pi / 24
+    rows = [(math.cos(angle), math.sin(angle)) for angle in angles]
+    rows += [(0.0, 0.0), (0.4, -0.2), (7.0, 7.0)]
+    records = [(row, residual) for row in rows for residual in (-9.0, -0.5, 0.1, 0.5)]
+    released = [release([record, ((0.3, 0.1), 0.2)], ratio) for record in records]
+    return max(moved(one, other, deviations) for one, other in itertools.combinations(released, 2))
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_no_neighbors_move_the_release_by_more_than_the_budget(no_noise, ratio):
+    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta) ** 2
+    largest = largest_mu(ratio, no_noise)
+    # The grid of angles misses the worst pair by little.
+    assert 0.98 * promised < largest <= promised * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["sums", "diagonal", "above"])
+def test_less_noise_is_seen(no_noise, name):
+    """The check above fails where one deviation is smaller than it must be."""
+    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta) ** 2
+    release([((0.0, 0.0), 0.0)], 1.2)
+    smaller = {**no_noise, name: no_noise[name] / Fraction(6, 5)}
+    rows = [(math.cos(a), math.sin(a)) for a in np.arange(0, 24) * math.pi / 24]
+    released = [release([(row, r)], 1.2) for row in rows for r in (-0.5, 0.5)]
+    pairs = itertools.combinations(released, 2)
+    assert max(moved(one, other, smaller) for one, other in pairs) > 1.01 * promised
+
+
+def test_a_canary_is_seen_as_often_as_promised():
+    """The best test between two neighbors has the mu of the release, and no more."""
+    rows = np.zeros((3, 2))
+    draws = []
+    for row, residual in (((1.0, 0.0), 0.5), ((0.8, 0.6), -0.5)):
+        rows[0] = row
+        records = (rows, np.array([residual, 0.0, 0.0]))
+        stream = np.random.default_rng(len(draws))
+        features = FeatureMap.identity(2)
+        released = [
+            release_residuals(features, records, 0.5, 1.2, PRIVACY, stream, None)
+            for _ in range(1_500)
+        ]
+        draws.append(
+            np.array(
+                [
+                    (
+                        *r.cross_moments[:, 0] / r.sums_deviation,
+                        *np.diag(r.second_moments) / r.moments_deviation,
+                        r.second_moments[0, 1] * math.sqrt(2) / r.moments_deviation,
+                    )
+                    for r in released
+                ]
+            )
+        )
+    change = draws[0].mean(axis=0) - draws[1].mean(axis=0)
+    scores = [part @ change / np.linalg.norm(change) for part in draws]
+    seen = (scores[0].mean() - scores[1].mean()) / math.sqrt(
+        (scores[0].var() + scores[1].var()) / 2
+    )
+    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta)
+    assert 0.8 * promised < seen < 1.15 * promised
+    # All coordinates have the noise that they are priced by.
+    deviations = np.concatenate([part - part.mean(axis=0) for part in draws]).std(axis=0)
+    np.testing.assert_allclose(deviations, 1, atol=0.08)
+
+
+def test_it_learns_what_differs():
+    data = domains()
+    model = MomentAdaptation(epsilon=4.0, delta=1e-5, clip=0.6, random_state=1).fit(*data)
+    truth = np.linspace(0.5, -0.5, 4) + 0.5 * np.eye(4)[0]
+    assert np.linalg.norm(model.coef_ - truth) < 0.4 * np.linalg.norm(model.source_coef_ - truth)
+    assert model.signal_ > 5
+
+
+def test_without_noise_it_is_as_good_as_training_on_the_target():
+    X, y, Z, t = domains(n=4_000)
+    model = MomentAdaptation(epsilon=math.inf, clip=5.0).fit(X, y, Z, t)
+    best = np.linalg.lstsq(Z, t, rcond=None)[0]
+    assert model.record_ is None
+    assert model.signal_ == math.inf
+    np.testing.assert_allclose(model.coef_, best, atol=0.06)
+
+
+def test_classes_are_learned():
+    X, y, Z, t = domains(shift=-1.0)
+    data = X, (y > 0).astype(int), Z, (t > 0).astype(int)
+    model = MomentAdaptation(epsilon=4.0, task="classification", random_state=2).fit(*data)
+    right = [((Z @ w > 0) == (t > 0)).mean() for w in (model.source_coef_, model.coef_)]
+    assert right[1] > right[0] + 0.1
+    assert set(model.predict(Z)) == {0, 1}
+
+
+def test_the_model_is_a_function_of_the_release():
+    X, y, Z, t = domains()
+    settings = {"epsilon": 1.0, "random_state": 3}
+    model = MomentAdaptation(**settings).fit(X, y, Z, t)
+    released = ReleasedStatistics.from_json(model.statistics_.to_json())
+    np.testing.assert_array_equal(released.sums, model.statistics_.sums)
+    coef = model.solve(1e9)
+    np.testing.assert_allclose(coef, model.source_coef_, atol=1e-6)
+    assert np.linalg.norm(model.solve(1e-3) - coef) > 0.01
+    with pytest.raises(ParameterError, match="penalty = 0"):
+        model.solve(0)
+
+
+def test_the_order_of_target_records_does_not_show():
+    X, y, Z, t = domains()
+    order = np.random.default_rng(0).permutation(len(t))
+    one, other = (
+        MomentAdaptation(epsilon=1.0, random_state=4).fit(X, y, *part)
+        for part in ((Z, t), (Z[order], t[order]))
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_extreme_private_records_are_bounded_silently():
+    X, y, Z, t = domains()
+    for value in (1e300, -1e300):
+        rows, labels = Z.copy(), t.copy()
+        rows[0], labels[1] = value, -value
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = MomentAdaptation(epsilon=2.0, clip=0.6).fit(X, y, rows, labels)
+        assert np.isfinite(model.coef_).all()
+
+
+def test_a_gap_within_its_noise_is_noted_and_keeps_the_source():
+    X, y, Z, t = domains(n=60, shift=0.0)
+    model = MomentAdaptation(epsilon=0.3, delta=1e-5, random_state=5)
+    with pytest.warns(UtilityWarning, match="signal_ = .*source_coef_ is about as good"):
+        model.fit(X, y, Z, t)
+    assert np.linalg.norm(model.coef_ - model.source_coef_) < 0.1
+
+
+def test_too_few_records_are_noted_before_anything_is_spent():
+    X, y, Z, t = domains(n=5)
+    model = MomentAdaptation(epsilon=0.3, budget=Budget(0.1, 1e-3))
+    with (
+        pytest.warns(UtilityWarning, match="n = 5 target records, but at epsilon = 0.3"),
+        pytest.raises(BudgetExceeded),
+    ):
+        model.fit(X, y, Z, t)
+    assert not hasattr(model, "coef_")
+
+
+def test_a_delta_above_one_in_n_is_noted():
+    X, y, Z, t = domains()
+    with pytest.warns(UtilityWarning, match="delta = 0.01 is above 1 / n"):
+        MomentAdaptation(epsilon=1.0, delta=0.01).fit(X, y, Z, t)
+
+
+def test_a_budget_is_charged_once():
+    budget = Budget(3.0, 1e-4)
+    model = MomentAdaptation(epsilon=1.0, delta=1e-5, budget=budget).fit(*domains())
+    assert budget.remaining.epsilon == 2.0
+    assert (model.record_.epsilon, model.record_.neighbors) == (1.0, "replace_one")
+    fields = json.loads(model.result_.to_json())
+    assert fields["record"]["epsilon"] == 1.0
+    assert fields["coef"] == model.coef_.tolist()
+
+
+def test_the_source_needs_no_column_that_varies_and_no_second_record():
+    coef = [
+        MomentAdaptation(epsilon=1.0).fit(
+            np.ones((m, 2)), np.ones(m), np.ones((90, 2)), np.ones(90)
+        )
+        for m in (1, 2, 50)
+    ]
+    assert all(np.isfinite(model.coef_).all() for model in coef)
+
+
+WRONG = [
+    ({"epsilon": 0.0}, "epsilon = 0"),
+    ({"delta": 1.0}, "delta = 1"),
+    ({"task": "ranking"}, "task = 'ranking'"),
+    ({"directions": 0}, "directions = 0"),
+    ({"whitening": 1.5}, "whitening = 1.5"),
+    ({"clip": -1.0}, "clip = -1"),
+    ({"source_penalty": 0.0}, "source_penalty = 0"),
+    ({"ratio": 1e9}, "ratio = "),
+    ({"epsilon": math.inf, "budget": Budget(1.0, 1e-6)}, "only a private run"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG)
+def test_bad_parameters_are_refused_before_anything_is_spent(settings, message):
+    budget = Budget(9.0, 1e-3)
+    with pytest.raises(ParameterError, match=message):
+        MomentAdaptation(**{"epsilon": 1.0, "budget": budget, **settings}).fit(*domains())
+    assert budget.remaining.epsilon == 9.0
+
+
+def test_bad_records_are_refused():
+    X, y, Z, t = domains()
+    model = MomentAdaptation(epsilon=1.0)
+    with pytest.raises(HdpFastError, match="call fit first"):
+        model.solve(1.0)
+    with pytest.raises(ShapeError, match="X_source has 3 columns"):
+        model.fit(X[:, :3], y, Z, t)
+    with pytest.raises(ParameterError, match="target"):
+        model.fit(X, y, np.where(Z > 0, np.nan, Z), t)
+    with pytest.raises(ParameterError, match="only entries of 0"):
+        model.fit(0 * X, y, Z, t)
+    with pytest.raises(ParameterError, match="squares must be finite"):
+        model.fit(1e200 * X, y, Z, t)
