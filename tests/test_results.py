@@ -39,6 +39,13 @@ def suggest():
     )  # fmt: skip
 
 
+def release(**settings):
+    description = learners.SufficientStatistics(
+        learners.FeatureMap.identity(3, norm_bound=2.0), classes=[0, 1], **settings
+    )
+    return description.release(X.astype(float), X[:, 0], epsilon=1.0, delta=1e-6, random_state=0)
+
+
 MAKERS = {
     "labels": lambda: labels.LabelResult(labels=np.array(["a", "-"]), record=None, **ANSWERS),
     "scores": lambda: labels.ScoreResult(scores=np.array([0.5, 0.0]), record=None, **ANSWERS),
@@ -49,6 +56,8 @@ MAKERS = {
     "linear": learn_linear,
     "softmax": learn_softmax,
     "plan of descent": lambda: learn_softmax().plan,
+    "statistics": release,
+    "model of statistics": lambda: release(second_moments=True).solve(),
 }
 
 

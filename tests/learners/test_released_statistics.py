@@ -37,7 +37,7 @@ TEST, TEST_Y = records(3_000, seed=2)
 
 
 def describe(features=FEATURES, **settings):
-    goal = {} if "target_bound" in settings else {"classes": [0, 1, 2]}
+    goal = {} if "label_bound" in settings else {"classes": [0, 1, 2]}
     return SufficientStatistics(features, **goal | settings)
 
 
@@ -98,7 +98,7 @@ def test_without_noise_and_pool_it_is_ridge_regression():
 def test_targets_are_regressed_with_a_pool_and_without(with_moments):
     targets = X @ [1.0, -0.5, 0.25, 0.0] / 2
     for settings, pool in (({"second_moments": True}, None), ({}, POOL)):
-        model = release(labels=targets, target_bound=2.0, **settings).solve(pool)
+        model = release(labels=targets, label_bound=2.0, **settings).solve(pool)
         wanted = (TEST @ [1.0, -0.5, 0.25, 0.0] / 2).clip(-2, 2)
         assert np.abs(model.predict(TEST) - wanted).mean() < 0.2 * wanted.std()
         assert np.abs(model.predict(TEST)).max() <= 2.0
@@ -210,7 +210,7 @@ OTHERS = {
     "classes": lambda: describe(classes=[0, 1, 2, 3]).release(X, Y, **PRICE),
     "neighbors": lambda: release(neighbors="add_remove"),
     "second_moments": lambda: release(second_moments=True),
-    "target_bound": lambda: release(labels=X[:, 0], target_bound=1.0),
+    "label_bound": lambda: release(labels=X[:, 0], label_bound=1.0),
 }
 
 
@@ -248,7 +248,7 @@ def same(first, second):
 KEPT = {
     "classes": lambda: release(),
     "second moments": lambda: release(second_moments=True, neighbors="add_remove"),
-    "targets": lambda: release(labels=X[:, 0], target_bound=2.0),
+    "targets": lambda: release(labels=X[:, 0], label_bound=2.0),
     "texts": lambda: release(labels=np.array(["a", "b", "c"])[Y], classes=["a", "b", "c"]),
     "no noise": lambda: release(price=FREE),
 }

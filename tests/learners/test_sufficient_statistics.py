@@ -35,7 +35,7 @@ X, Y = records()
 
 
 def describe(features=FEATURES, **settings):
-    goal = {"classes": [0, 1, 2]} if "target_bound" not in settings else {}
+    goal = {"classes": [0, 1, 2]} if "label_bound" not in settings else {}
     return SufficientStatistics(features, **goal | settings)
 
 
@@ -68,7 +68,7 @@ def test_without_noise_the_release_is_the_exact_sum(name, second):
 
 def test_targets_are_clipped_and_summed_exactly():
     targets = np.random.default_rng(1).normal(size=500) * 3
-    statistics = describe(target_bound=2.0, second_moments=True).release(
+    statistics = describe(label_bound=2.0, second_moments=True).release(
         X, targets, epsilon=math.inf, delta=1e-6
     )
     expected = reference.target_sums(FEATURES, X, targets / 2, statistics.bits)
@@ -256,12 +256,12 @@ def test_the_budget_is_charged_before_anything_is_drawn():
 BAD = {
     "features": lambda: SufficientStatistics(np.eye(3), classes=[0, 1]),
     "no goal": lambda: SufficientStatistics(FEATURES),
-    "two goals": lambda: SufficientStatistics(FEATURES, classes=[0, 1], target_bound=1.0),
+    "two goals": lambda: SufficientStatistics(FEATURES, classes=[0, 1], label_bound=1.0),
     "one class": lambda: describe(classes=[0]),
     "repeated class": lambda: describe(classes=[0, 0]),
     "classes of objects": lambda: describe(classes=[{}, []]),
     "class NaN": lambda: describe(classes=[0.0, math.nan]),
-    "target_bound": lambda: describe(target_bound=-1.0),
+    "label_bound": lambda: describe(label_bound=-1.0),
     "ratio": lambda: describe(ratio=0.0),
     "ratio as a text": lambda: describe(ratio="1"),
     "second_moments": lambda: describe(second_moments="yes"),
@@ -281,8 +281,8 @@ BAD = {
     "a number for rows": lambda: describe().release(1.0, Y, **PRICE),
     "columns": lambda: describe().release(X[:, :2], Y, **PRICE),
     "NaN": lambda: describe().release(X * math.nan, Y, **PRICE),
-    "infinite target": lambda: describe(target_bound=1.0).release(X, Y / 0.0, **PRICE),
-    "text targets": lambda: describe(target_bound=1.0).release(X, Y.astype(str), **PRICE),
+    "infinite target": lambda: describe(label_bound=1.0).release(X, Y / 0.0, **PRICE),
+    "text targets": lambda: describe(label_bound=1.0).release(X, Y.astype(str), **PRICE),
 }
 
 

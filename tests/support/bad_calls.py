@@ -27,7 +27,13 @@ from hdp_fast.exceptions import (
     ShapeError,
 )
 from hdp_fast.labels import PrivateLabeler, PrivateLearner
-from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD
+from hdp_fast.learners import (
+    Conjunctions,
+    ExponentialLearner,
+    FeatureMap,
+    PrivateSGD,
+    SufficientStatistics,
+)
 from hdp_fast.transfer import SubsampleTestReweigh
 
 COINS = np.random.default_rng(6)
@@ -39,6 +45,11 @@ PARITY = BITS[:, 0] ^ BITS[:, 1]
 HOLES = X * np.nan
 UNIT = X / np.maximum(np.linalg.norm(X, axis=1), 1)[:, None]
 FRAME = pd.DataFrame(BITS, columns=list("abcdef"))
+
+
+def statistics(X=X, y=Y, price=(1.0, 1e-6), **changed):
+    description = SufficientStatistics(FeatureMap.identity(2), **{"classes": [0, 1]} | changed)
+    return description.release(X, y, epsilon=price[0], delta=price[1], random_state=1)
 
 
 def labeler(learner=None, **changed):
@@ -269,4 +280,14 @@ CALLS = [
     row(176, "delta 0", "accounting.epsilon([accounting.Pure(1.0)], delta=0)", ParameterError,
         "delta = 0, but it must lie strictly between 0 and 1"),
     row(177, "category 50 of 50", "local.KaryResponse(50, 1.0).sample([50])", None),
+    row(178, "statistics: neither a pool nor second moments", "statistics().solve()",
+        ParameterError, "pool = None, but second moments were not released: pass public records"),
+    row(179, "statistics: a label that is no class", "statistics(y=Y + 1)", ParameterError,
+        "y holds something else, but every entry must be one of classes"),
+    row(180, "statistics: no penalty", "statistics().solve(pool=Q, penalty=0)", ParameterError,
+        "penalty = 0, but it must be finite and above 0"),
+    row(181, "statistics: too few records", "statistics(X[:9], Y[:9])", None,
+        "n = 9 records, but at epsilon = 1 the noise hides what fewer than [0-9]+ records"),
+    row(182, "statistics: missing values", "statistics(HOLES)", ParameterError,
+        "X has an infinite entry or NaN, but all must be finite"),
 ]  # fmt: skip

@@ -48,12 +48,12 @@ class ReleasedStatistics(JsonObject):
     Attributes:
         features: The public feature map phi, into d columns.
         classes: The K classes in order, shape (K,); None for targets.
-        target_bound: Bound on the magnitude of a target; None for classes.
+        label_bound: Bound on the magnitude of a target; None for classes.
         neighbors: "replace_one" or "add_remove".
         n: Number of records, at least 1. Under "add_remove" it is noisy.
         bits: Features are integers in units of `2**-bits`.
         sums: int64 of shape (d, K), the noisy sum of phi (K e_y - 1)^T in units of `2**-bits`. For
-            targets of shape (d, 1), the noisy sum of phi y / target_bound in units of `4**-bits`.
+            targets of shape (d, 1), the noisy sum of phi y / label_bound in units of `4**-bits`.
         moments: int64 of shape (d, d), the noisy sum of phi phi^T in units of `4**-bits`. None
             where it was not released.
         sums_deviation: Standard deviation of the noise on an entry of the cross moments.
@@ -80,7 +80,7 @@ class ReleasedStatistics(JsonObject):
 
     features: FeatureMap
     classes: NDArray[Any] | None
-    target_bound: float | None
+    label_bound: float | None
     neighbors: str
     n: int
     bits: int
@@ -211,7 +211,7 @@ class ReleasedStatistics(JsonObject):
             coefficients=read_only(weights),
             link=link,
             penalty=penalty,
-            target_bound=self.target_bound,
+            label_bound=self.label_bound,
             covariances=read_only(covariances),
             record=self.record,
         )
@@ -273,7 +273,7 @@ class ReleasedStatistics(JsonObject):
         return {
             "features": self.features,
             "classes": None if self.classes is None else self.classes.tolist(),
-            "target_bound": self.target_bound,
+            "label_bound": self.label_bound,
             "neighbors": self.neighbors,
             "bits": self.bits,
             "second_moments": self.moments is not None,

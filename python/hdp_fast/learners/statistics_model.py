@@ -34,9 +34,9 @@ class StatisticsModel(JsonObject):
         classes: The K classes in order, int64, float64 or texts, shape (K,); None for targets.
         coefficients: float64 of shape (d, K), or (d, 1) for targets; read-only.
         link: "logistic" where probabilities are the softmax of the scores. "linear" where the
-            scores are estimates themselves: of probability - 1 / K, or of target / target_bound.
+            scores are estimates themselves: of probability - 1 / K, or of target / label_bound.
         penalty: The penalty that the model was solved with, above 0.
-        target_bound: Bound on the magnitude of a target; None for classes.
+        label_bound: Bound on the magnitude of a target; None for classes.
         covariances: What the noise of the release does to the coefficients, to first order:
             covariance of each column, float64 of shape (K, d, d); read-only.
         record: What protects the records; None without noise.
@@ -59,7 +59,7 @@ class StatisticsModel(JsonObject):
     coefficients: Floats
     link: Link
     penalty: float
-    target_bound: float | None
+    label_bound: float | None
     covariances: Floats = dataclasses.field(repr=False)
     record: PrivacyRecord | None = None
 
@@ -97,7 +97,7 @@ class StatisticsModel(JsonObject):
         """
         scores = self.scores(X)
         if self.classes is None:
-            bound = self.target_bound or 1.0
+            bound = self.label_bound or 1.0
             targets: NDArray[Any] = (scores[:, 0] * bound).clip(-bound, bound)
             return targets
         labels: NDArray[Any] = self.classes[scores.argmax(axis=1)]

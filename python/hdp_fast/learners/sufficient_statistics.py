@@ -58,7 +58,7 @@ class SufficientStatistics:
 
     For classes the release is the sum over all records of phi(x) (e_y - 1/K)^T, a matrix of d
     rows and K columns. It is all that multinomial logistic regression needs of the labels. For
-    targets it is the sum of phi(x) y, with y clipped to target_bound. The second moments, the sum
+    targets it is the sum of phi(x) y, with y clipped to label_bound. The second moments, the sum
     of phi(x) phi(x)^T, are released with it where second_moments is true, in the same budget.
 
     phi is a public feature map whose rows have norm at most 1. Every setting must be chosen
@@ -67,8 +67,8 @@ class SufficientStatistics:
     Attributes:
         features: The feature map phi into d columns, a FeatureMap.
         classes: The public label set, 2 to 4,096 different integers, real numbers or texts. Exactly
-            one of classes and target_bound must be set.
-        target_bound: Bound c for real targets, which are clipped to [-c, c]; from 1e-30 to 1e30.
+            one of classes and label_bound must be set.
+        label_bound: Bound c for real targets, which are clipped to [-c, c]; from 1e-30 to 1e30.
         second_moments: Whether the second moments are released, too. Without them a model needs a
             public pool of the same population; with them it needs none, at the price of noise on d
             (d + 1) / 2 more numbers.
@@ -79,7 +79,7 @@ class SufficientStatistics:
 
     Raises:
         ParameterError: A setting lies outside its range, or not exactly one of classes and
-            target_bound is set.
+            label_bound is set.
 
     Guarantee:
         That of release.
@@ -102,7 +102,7 @@ class SufficientStatistics:
 
     features: FeatureMap
     classes: ArrayLike | None = None
-    target_bound: float | None = None
+    label_bound: float | None = None
     second_moments: bool = False
     ratio: float = 1.0
     neighbors: str = "replace_one"
@@ -111,13 +111,13 @@ class SufficientStatistics:
         """Validate the settings."""
         if not isinstance(self.features, FeatureMap):
             refuse("features", self.features, "it must be a FeatureMap")
-        if (self.classes is None) == (self.target_bound is None):
+        if (self.classes is None) == (self.label_bound is None):
             rule = "exactly one of them must be set: the public labels, or a bound on targets"
             raise ParameterError(
-                f"classes = {self.classes!r} and target_bound = {self.target_bound}, but {rule}"
+                f"classes = {self.classes!r} and label_bound = {self.label_bound}, but {rule}"
             )
-        if self.target_bound is not None:
-            store(self, target_bound=bounded_positive("target_bound", self.target_bound))
+        if self.label_bound is not None:
+            store(self, label_bound=bounded_positive("label_bound", self.label_bound))
         else:
             store(self, classes=_check_label_set(self.classes))
         if not isinstance(self.second_moments, bool | np.bool_):
@@ -234,9 +234,9 @@ class SufficientStatistics:
             raise ShapeError(
                 f"y has shape {values.shape}, but it must be ({n},), as X has {n} rows"
             )
-        if self.target_bound is not None:
-            return _check_targets(values).clip(-self.target_bound, self.target_bound) / (
-                self.target_bound
+        if self.label_bound is not None:
+            return _check_targets(values).clip(-self.label_bound, self.label_bound) / (
+                self.label_bound
             )
         return _find_codes(values, self._labels)
 
@@ -277,7 +277,7 @@ class SufficientStatistics:
         return ReleasedStatistics(
             features=self.features,
             classes=None if self.classes is None else self._labels,
-            target_bound=self.target_bound,
+            label_bound=self.label_bound,
             neighbors=self.neighbors,
             n=count,
             bits=bits,
@@ -321,7 +321,7 @@ class SufficientStatistics:
 
 def draw_noise(sigma: Any, size: tuple[int, ...], stream: np.random.Generator | None) -> Integers:
     """Draw normal deviates of this deviation, each rounded to the nearest integer."""
-    drawn: Integers = noise.discrete_gaussian(sigma, size, random_state=stream)
+    drawn: Integers = noise.rounded_gaussian(sigma, size, random_state=stream)
     return drawn
 
 
