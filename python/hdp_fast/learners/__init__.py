@@ -6,7 +6,8 @@ comes from a learner: ExponentialLearner is the generic learner of Kasiviswanath
 Raskhodnikova and Smith 2011, Section 3, and DoublingLearner the one that takes fewer records where
 a concise hypothesis is enough. PrivateSGD learns linear models by noisy gradient descent.
 LinearSeparator learns halfspaces without privacy. A FeatureMap is a public map from records to
-features of norm at most 1, computed row by row.
+features of norm at most 1, computed row by row. SufficientStatistics releases once what all linear
+models of such features need.
 """
 
 from .._core import Features
@@ -30,6 +31,7 @@ from .softmax_model import SoftmaxModel
 from .statistics_model import StatisticsModel
 from .stored_classes import ConjunctionList, Parities
 from .sufficient_statistics import SufficientStatistics
+from .suggested_features import suggest_features
 
 __all__ = [
     "ConjunctionList",
@@ -62,6 +64,7 @@ __all__ = [
     "cut",
     "predictor",
     "sauer_bound",
+    "suggest_features",
     "vc_sample_size",
 ]
 

@@ -119,7 +119,7 @@ class SufficientStatistics:
         if self.label_bound is not None:
             store(self, label_bound=bounded_positive("label_bound", self.label_bound))
         else:
-            store(self, classes=_check_label_set(self.classes))
+            store(self, classes=check_label_set(self.classes))
         if not isinstance(self.second_moments, bool | np.bool_):
             refuse("second_moments", self.second_moments, "it must be True or False")
         if not 0.01 <= number("ratio", self.ratio) <= 100:
@@ -351,7 +351,7 @@ def _count_rows(X: Any) -> int:
     return n
 
 
-def _check_label_set(classes: Any) -> NDArray[Any]:
+def check_label_set(classes: Any) -> NDArray[Any]:
     """Return the label set in order, as int64, float64 or texts."""
     names = array("classes", classes)
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
