@@ -75,9 +75,7 @@ def linear_rows(
 ) -> list[dict[str, Any]]:
     """A row for each way and epsilon."""
     splits = list(splits)
-    return [
-        _row(name, problem, splits, epsilon) for epsilon in epsilons for name in LINEAR
-    ]
+    return [_row(name, problem, splits, epsilon) for epsilon in epsilons for name in LINEAR]
 
 
 def _row(name: str, problem: Problem, splits: list[Split], epsilon: float) -> dict[str, Any]:

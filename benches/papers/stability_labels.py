@@ -27,9 +27,10 @@ ours, auto              labels.StatisticsLabeler(population="tested"), which pay
 share of the plurality of votes less 0.01 is right. Every mechanism, ours too, gets the best of its
 settings (grids below) in hindsight, which looks at true labels and is not private. The final model
 is the better one of two: learned at that setting, and at the one with most answers times their
-squared advantage over guessing, with fresh coins. The last three have no settings: they run once, at the package's defaults, and
-answer at whatever accuracy comes. Not private, for comparison: plurality on the
-whole pool, models of the pool's true labels and of the private records, the most frequent class.
+squared advantage over guessing, with fresh coins. The last three have no settings: they run once,
+at the package's defaults, and answer at whatever accuracy comes. Not private, for comparison:
+plurality on the whole pool, models of the pool's true labels and of the private records, the most
+frequent class.
 
 The data are too small for what is promised in the worst case: the second table of each problem says
 how many members `stability.plan` and the paper want, for all but T - 1 of the queries rightly
@@ -45,12 +46,13 @@ ten classes and 100 or 250 members, right half of the time, 1.1 to 1.7 times. Th
 Gaussian vote that does it: a hazard table's answers are right far more often than is asked for,
 which it can't trade for more of them, and bit by bit a label costs four queries. What PATE's costs
 would be at these very votes, which is not private, is ahead on digits at 4 and close elsewhere.
-Algorithm 4 answers next to nothing. Where labels are about linear in public features, one release of
-statistics is ahead of all votes with ten classes, and beside DP-SGD with two, unless the pool is of
+Algorithm 4 answers next to nothing. Where labels are about linear in public features, one release
+of statistics is ahead of all votes with ten classes, and beside DP-SGD with two, unless the pool is
+of
 another domain, as for sentiment: there `auto` finds that out and takes gradients.
 
-Run `python benches/papers/stability_labels.py`: about ten minutes on one core, and a few minutes for
-`--rows linear`.
+Run `python benches/papers/stability_labels.py`: about ten minutes on one core, and a few minutes
+for `--rows linear`.
 """
 
 from __future__ import annotations

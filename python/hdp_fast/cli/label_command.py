@@ -111,7 +111,9 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
-    add("--save", type=Path, metavar="FILE", help="keep members or model, or go on with those in it")
+    add(
+        "--save", type=Path, metavar="FILE", help="keep members or model, or go on with those in it"
+    )
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
     add("--json", action="store_true", help="print JSON")

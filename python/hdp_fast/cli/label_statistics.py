@@ -107,7 +107,7 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
     if arguments.method is None:
         del options["population"]
     for name, value in {**options, "classes": classes}.items():
-        kept = sorted(labeler.classes) if name == "classes" else getattr(labeler, name)
+        kept = labeler.classes_.tolist() if name == "classes" else getattr(labeler, name)
         if kept != value:
             refuse(_option(name), value, f"{arguments.save} was made for {kept!r}")
     return labeler
@@ -132,7 +132,9 @@ def fit(
         labeler.save(arguments.save)
 
 
-def summarize(labeler: StatisticsLabeler, result: LabelResult, choice: MethodChoice) -> dict[str, Any]:
+def summarize(
+    labeler: StatisticsLabeler, result: LabelResult, choice: MethodChoice
+) -> dict[str, Any]:
     """What the record says beside the counts of answers."""
     return {
         "method": "statistics",

@@ -31,10 +31,8 @@ class MethodChoice(JsonText):
 
     Examples:
         >>> from hdp_fast import labels
-        >>> facts = {"columns": 40, "classes": 10, "points": 1_000, "members": 2_000}
-        >>> choice = labels.choose_method(n=3_500, epsilon=1.0, delta=1e-6, **facts)
-        >>> choice.method, round(choice.signal)
-        ('statistics', 12)
+        >>> labels.MethodChoice(method="votes", reason="as asked", signal=0.5).method
+        'votes'
     """
 
     method: Literal["statistics", "votes"]
@@ -76,6 +74,13 @@ def choose_method(
 
     Guarantee:
         No record is read; the choice is a function of its arguments.
+
+    Examples:
+        >>> from hdp_fast import labels
+        >>> facts = {"columns": 40, "classes": 10, "points": 1_000, "members": 2_000}
+        >>> choice = labels.choose_method(n=3_500, epsilon=1.0, delta=1e-6, **facts)
+        >>> choice.method, round(choice.signal)
+        ('statistics', 12)
     """
     n, d = positive_int("n", n, _MOST), positive_int("columns", columns, _MOST)
     k = positive_int("classes", classes, _MOST)

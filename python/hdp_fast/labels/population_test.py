@@ -82,7 +82,7 @@ def compare_populations(
 
 def mean_description(features: FeatureMap) -> SufficientStatistics:
     """The release of the sum of all records' features, which are those of targets 1."""
-    return SufficientStatistics(features, target_bound=1.0)
+    return SufficientStatistics(features, label_bound=1.0)
 
 
 def largest_distance(n: int, points: int, columns: int, deviation: float) -> float:

@@ -16,11 +16,10 @@ from .._support.validate import refuse
 from ..data.schema import Schema
 from ..data.table import Column, Table
 from ..exceptions import ParameterError, ShapeError
-from ..learners import FeatureMap
+from ..learners import FeatureMap, suggest_features
 
-# The square of a constant's share in a row, where the pool's columns have no constant in their
-# span; the power of the pool's second moments by which directions are evened out.
-_CONSTANT, _POWER = 0.1, 0.5
+# Square of the constant that gradients get beside a row of norm 1, if its columns span none.
+_CONSTANT = 0.1
 # A column that varies less than this, relative to its largest value in the pool, is a constant.
 _LEAST_SPREAD = 1e-9
 _LARGEST = 1e30
@@ -58,7 +57,26 @@ class PublicFeatures:
         return fill_rows(values, self.fill)
 
 
-def make_features(public: Any, schema: Schema | None, given: FeatureMap | None) -> PublicFeatures:
+@dataclass(frozen=True, eq=False)
+class Release:
+    """The public facts of a release that features are suggested for.
+
+    Attributes:
+        n: Number of private records.
+        classes: The label set.
+        epsilon: Privacy parameter of the release.
+        delta: Privacy parameter of the release.
+    """
+
+    n: int
+    classes: NDArray[Any]
+    epsilon: float
+    delta: float
+
+
+def make_features(
+    public: Any, schema: Schema | None, features: FeatureMap | None, release: Release
+) -> PublicFeatures:
     """The features that a public pool makes; a FeatureMap of the caller stays as it is.
 
     Raises:
@@ -68,16 +86,30 @@ def make_features(public: Any, schema: Schema | None, given: FeatureMap | None) 
     values = to_numbers("public", public, schema)
     fill = _means(values)
     pool = fill_rows(values, fill)
-    if given is not None:
-        if given.columns_in not in (None, len(fill)):
-            rule = f"features takes {given.columns_in}"
+    if features is not None:
+        if features.columns_in not in (None, len(fill)):
+            rule = f"features takes {features.columns_in}"
             raise ShapeError(f"public has {len(fill)} columns, but {rule}")
-        return PublicFeatures(schema, fill, given, given)
-    scaled = schema is None and hasattr(public, "columns")
-    start = _start(pool, fill, scaled)
-    return PublicFeatures(
-        schema, fill, _with_constant(start, pool, _POWER), _with_constant(start, pool, 0.0)
+        return PublicFeatures(schema, fill, features, features)
+    origin, factor = np.zeros(len(fill)), np.ones(len(fill))
+    if schema is None and hasattr(public, "columns"):
+        # Columns of a data frame have units of their own.
+        origin, factor = fill, _inverse_deviations(pool)
+    rows = (pool - origin) * factor
+    if not (np.ptp(rows, axis=0) > 0).any():
+        raise ParameterError("public has columns that are constant, but one at least must vary")
+    suggested = suggest_features(
+        rows,
+        n=release.n,
+        classes=release.classes,
+        epsilon=release.epsilon,
+        delta=release.delta,
     )
+    made = [
+        dataclasses.replace(one, origin=origin, factor=factor)
+        for one in (suggested, _with_constant(rows))
+    ]
+    return PublicFeatures(schema, fill, *made)
 
 
 def to_numbers(name: str, records: Any, schema: Schema | None) -> Floats:
@@ -162,29 +194,27 @@ def _to_text(value: Any) -> str:
     return str(value).strip() if isinstance(value, str | int | datetime.date) else ""
 
 
-def _start(pool: Floats, means: Floats, scaled: bool) -> FeatureMap:
-    """Columns of a data frame have units of their own, which the pool's deviations replace."""
-    d = pool.shape[1]
-    if not scaled:
-        return FeatureMap.identity(d)
+def _inverse_deviations(pool: Floats) -> Floats:
     deviations = pool.std(axis=0)
     varies = deviations > _LEAST_SPREAD * np.abs(pool).max(axis=0)
-    factors = np.divide(1.0, deviations, out=np.zeros(d), where=varies)
-    return FeatureMap(origin=means, factor=factors)
+    factors: Floats = np.divide(1.0, deviations, out=np.zeros(pool.shape[1]), where=varies)
+    return factors
 
 
-def _with_constant(start: FeatureMap, pool: Floats, power: float) -> FeatureMap:
-    """Even out the pool's directions, after adding a constant where its columns have none."""
-    rows = (pool - start.origin) * start.factor
-    norm = float(np.sqrt((rows**2).sum(axis=1).mean()))
-    if _spans_constant(rows) or not norm:
-        return FeatureMap.whitening(pool, power=power, after=start)
-    constant = norm * np.sqrt(_CONSTANT)
+def _with_constant(rows: Floats) -> FeatureMap:
+    """Rows of norm 1 for most of the pool, with a constant where their columns have none."""
+    if _spans_constant(rows):
+        return FeatureMap.whitening(rows, power=0.0)
+    constant = float(np.sqrt((rows**2).sum(axis=1).mean() * _CONSTANT))
     longer = np.column_stack([rows, np.full(len(rows), constant)])
-    outer = FeatureMap.whitening(longer, power=power)
+    outer = FeatureMap.whitening(longer, power=0.0)
     assert outer.matrix is not None
-    weights, offset = outer.matrix[:-1], constant * outer.matrix[-1]
-    return dataclasses.replace(start, matrix=weights, offset=offset)
+    return FeatureMap(
+        origin=np.zeros(rows.shape[1]),
+        factor=np.ones(rows.shape[1]),
+        matrix=outer.matrix[:-1],
+        offset=constant * outer.matrix[-1],
+    )
 
 
 def _spans_constant(rows: Floats) -> bool:

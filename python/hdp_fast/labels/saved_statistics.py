@@ -6,6 +6,8 @@ import dataclasses
 import io
 import json
 import os
+import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,11 @@ from .saved_file import resolve_path
 
 _FORMAT = {"format": "hdp_fast.statistics_labeler", "version": 1}
 _MAPS = ("features", "plain")
+# What reading a damaged file may raise.
+_FAULTS = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError),
+)
 
 
 def write_labeler(
@@ -72,9 +79,9 @@ def read_labeler(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         if {name: text[name] for name in _FORMAT} != _FORMAT:
             raise ValueError("it has another format or version")
         return _restore(text, arrays)
-    except (HdpFastError, OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as e:
-        rule = f"it must be a file that StatisticsLabeler.save wrote ({type(e).__name__})"
-        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from e
+    except (*_FAULTS, HdpFastError) as error:
+        rule = f"it must be a file that StatisticsLabeler.save wrote ({type(error).__name__})"
+        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
 
 
 def _restore(text: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -98,7 +105,7 @@ def _restore(text: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, An
             coefficients=arrays["coefficients"],
             link="logistic",
             penalty=text["penalty"],
-            target_bound=None,
+            label_bound=None,
             covariances=arrays["covariances"],
             record=statistics.record,
         )

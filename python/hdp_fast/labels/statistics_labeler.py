@@ -28,7 +28,7 @@ from .label_set import check_classes, check_labels, choose_marker
 from .labeler import LabelResult
 from .population_test import PopulationTest, compare_populations, mean_description
 from .public_facts import Facts, compare, facts_of
-from .public_features import PublicFeatures, make_features
+from .public_features import PublicFeatures, Release, make_features
 from .saved_statistics import read_labeler, write_labeler
 
 Population = Literal["same", "tested"]
@@ -79,11 +79,10 @@ class StatisticsLabeler(SettableParameters):
     the records. It does not where no public features make labels linear, or where the pool is of
     another population: see `population`.
 
-    The features phi are made of the pool alone. Columns of a data frame are centered and divided by
-    their deviations in the pool; rows of an array are taken as they are, and those of a schema as
-    it scales them. A constant is added where the columns do not span one. Directions are then evened
-    out by the fourth root of the pool's second moments, and rows are shrunk to the norm that nine
-    tenths of the pool do not exceed.
+    The features phi are made of public facts alone. Columns of a data frame are centered and
+    divided by their deviations in the pool; rows of an array are taken as they are, and those of a
+    schema as it scales them. learners.suggest_features then keeps as many directions of the pool as
+    the noise allows, and evens them out.
 
     Attributes:
         epsilon: Privacy parameter of everything that is released, above 0.
@@ -200,24 +199,26 @@ class StatisticsLabeler(SettableParameters):
         facts = _facts_of(records)
         if facts is not None:
             compare(facts, facts_of(pool), "public")
-        features = make_features(pool, self.schema, self.features)
-        points = features.rows("public", pool)
+        test, rest = self._divide(epsilon, delta)
         labels = check_labels(y, _count(records), classes)
+        release = Release(max(len(labels), 1), classes, *rest)
+        features = make_features(pool, self.schema, self.features, release)
+        points = features.rows("public", pool)
         parts = _Parts(
-            SufficientStatistics(features.features, classes=np.arange(len(classes))),
+            SufficientStatistics(features.features, classes=classes),
             features,
             features.rows("X", records),
-            np.searchsorted(classes, labels),
+            labels,
             points,
             classes,
         )
-        test, rest = self._divide(epsilon, delta)
         parts.calibrate(test, rest)
         stream = None if random_state is None else make_generator(random_state)
         record = self._make_record(len(classes), features.features.columns, random_state)
         with spend(budget, record):
             result = None if test is None else parts.compare(test, stream)
-            statistics, model = None, None
+            statistics: ReleasedStatistics | None = None
+            model: Any = None
             if result is None or result.passed:
                 statistics = parts.release(rest, stream)
                 model = statistics.solve(points, penalty=self.penalty)
@@ -394,7 +395,7 @@ class _Parts:
     description: SufficientStatistics
     features: PublicFeatures
     rows: Floats
-    codes: NDArray[np.intp]
+    labels: NDArray[Any]
     points: Floats
     classes: NDArray[Any]
 
@@ -422,13 +423,14 @@ class _Parts:
         """Release the statistics."""
         epsilon, delta = price
         return self.description.release(
-            self.rows, self.codes, epsilon=epsilon, delta=delta, random_state=stream
+            self.rows, self.labels, epsilon=epsilon, delta=delta, random_state=stream
         )
 
     def descend(self, price: Price, stream: np.random.Generator | None) -> DescentModel:
         """Learn by noisy gradients from the records alone."""
         learner = make_learner(len(self.classes), *price)
-        return descend(self.features.plain, self.rows, self.codes, self.classes, learner, stream)
+        codes = np.searchsorted(self.classes, self.labels)
+        return descend(self.features.plain, self.rows, codes, self.classes, learner, stream)
 
 
 _SAVED = ("epsilon", "delta", "population", "threshold", "penalty", "bottom")
