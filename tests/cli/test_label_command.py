@@ -640,7 +640,7 @@ def test_an_interrupt_while_answering_keeps_the_members(capsys, folder, monkeypa
         patch.setattr(PrivateLabeler, "label", interrupted)
         assert main(["label", "private.csv", "public.csv", *OPTIONS, "--save", "kept"]) == 130
     error = capsys.readouterr().err
-    assert "the same command goes on with the members in kept" in error
+    assert "the same command goes on with what is in kept" in error
     assert run(capsys, "--save", "kept")["queries_left"] == 0
 
 

@@ -20,12 +20,23 @@ from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
+from ..labels.method_choice import MethodChoice
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
 from .exit_codes import ExitCode
 from .label_places import LabelPlaces, place_results
+from .label_statistics import (
+    METHODS,
+    choose,
+    fit,
+    is_kept,
+    make_labeler,
+    settle_method,
+    summarize,
+    summarize_plan,
+)
 from .label_task import LabelTask, read_task
 from .output import (
     Watch,
@@ -39,9 +50,15 @@ from .output import (
 )
 from .tables import FILE_HELP, add_delimiter, read
 
-_TEXT = """Label the rows of PUBLIC by the votes of members, each trained on its own part of
-PRIVATE. Written is PUBLIC with one more column, of labels: empty where too few members agree to say
-anything in private, and in all rows after the last such one (--max-unstable). Privacy: PRIVATE is
+_TEXT = """Label the rows of PUBLIC by a linear model that one noisy release of PRIVATE's statistics
+makes, or by the votes of members, each trained on its own part of PRIVATE. --method says which:
+statistics where labels are about linear in the features and PUBLIC's rows are of the population of
+PRIVATE's; votes for any --estimator; auto chooses by public facts, and pays a tenth of epsilon and
+delta for a test whether the populations agree. Where they do not, it learns by noisy gradients from
+PRIVATE alone. Without --method it is votes where anything is set that only votes have. Written is
+PUBLIC with one more column, of labels: empty where the model's probability of its label is below
+--threshold, or where too few members agree to say anything in private, and in all rows after the
+last such one (--max-unstable). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
 is public and says which columns are features and which rows are positive: those get its text of
@@ -50,6 +67,8 @@ or else its opposite: "0" to "1", "no" to "yes", "not A" to "A" (0 and 1 where t
 which number); unless --classes lists all labels, which are public, too. --members decides how many
 rows get a label, and how good it is, not how private it is. Labels are texts to the estimator."""
 _MOST_MEMBERS = 1 << 24
+# The estimator of votes that auto chooses.
+_USUAL = "naive-bayes"
 _TABLES = ("fewest", "hazard", "vote", "gaussian")
 _PARAMETERS = (
     *("epsilon", "delta", "queries", "max_unstable"),
@@ -68,7 +87,8 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
     add("public", type=Path, metavar="PUBLIC", help="the same, no label needed: one is not used")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
-    add("--estimator", required=True, metavar="NAME", help=f"one of {estimators.RULE}")
+    add("--method", choices=METHODS, help="votes with --estimator, or else auto, if not given")
+    add("--estimator", metavar="NAME", help=f"of votes: one of {estimators.RULE}")
     add("--epsilon", type=float, required=True, help="privacy of PRIVATE")
     add("--delta", type=float, required=True, help="privacy of PRIVATE")
     add("--label", metavar="COLUMN", help="column of the label, the schema's if not given")
@@ -77,7 +97,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     _add_plan(parser)
     add_delimiter(parser)
-    add("--plan", action="store_true", help="print what members are needed and worth, and stop")
+    add("--plan", action="store_true", help="print which method, and members it needs, and stop")
     add(
         "--suggest",
         action="store_true",
@@ -91,7 +111,9 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
     add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
-    add("--save", type=Path, metavar="FILE", help="keep the members, or go on with those in it")
+    add(
+        "--save", type=Path, metavar="FILE", help="keep members or model, or go on with those in it"
+    )
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
     add("--seed", type=int, help="repeatable, and not private")
     add("--json", action="store_true", help="print JSON")
@@ -107,44 +129,104 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--beta", type=float, help="probability of less than promised [.05]")
     add("--agreement", type=float, help="share of members that agree on a clear row [.75]")
     add("--table", choices=_TABLES, help="vote: two labels, none is empty; gaussian: none ends it")
-    add("--threshold", type=float, help="gap of gaussian that is clear, in sigmas [1]")
+    clear = "gap of gaussian that is clear, in sigmas [1]; probability, for statistics [.5]"
+    add("--threshold", type=float, help=clear)
 
 
 def _label(arguments: argparse.Namespace) -> ExitCode | None:
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
+    method = settle_method(arguments)
     places = place_results(arguments)
-    estimators.check_name(arguments.estimator)
+    estimators.check_name(arguments.estimator or _USUAL)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
     task = read_task(arguments)
-    labeler = _labeler(arguments, task)
-    if arguments.plan:
-        _show_plan(labeler, arguments)
-        return None
-    if arguments.suggest:
-        _suggest(labeler, arguments, task)
-        return None
-    privacy = arguments.epsilon, arguments.delta
-    say_protected(arguments, {arguments.private: privacy}, [arguments.public])
+    choice = _choose(method, arguments, task)
     try:
-        is_new = not hasattr(labeler, "members_")
-        if is_new:
-            _train(labeler, arguments, task, budget)
-        # A new one has been tried on these points before it was trained.
-        result = labeler.label(task.points, progress=progress.can_show(), preflight=not is_new)
-        _deliver(places, task, labeler, result, arguments)
-        return None if result.shares else ExitCode.NOTHING_USEFUL
+        if choice.method == "statistics":
+            return _label_by_statistics(method, choice, places, arguments, task, budget)
+        return _label_by_votes(choice, places, arguments, task, budget)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
 
 
-def _show_plan(labeler: PrivateLabeler, arguments: argparse.Namespace) -> None:
+def _choose(method: str, arguments: argparse.Namespace, task: LabelTask) -> MethodChoice:
+    """The method; a model or members that were kept have been chosen already."""
+    if method == "auto" and arguments.save is not None and arguments.save.exists():
+        kept = "statistics" if is_kept(arguments.save) else "votes"
+        return choose(kept, arguments, task, None)
+    votes = _labeler(arguments, task) if method == "auto" else None
+    return choose(method, arguments, task, votes)
+
+
+def _label_by_votes(
+    choice: MethodChoice,
+    places: LabelPlaces,
+    arguments: argparse.Namespace,
+    task: LabelTask,
+    budget: Budget | None,
+) -> ExitCode | None:
+    labeler = _labeler(arguments, task)
+    if arguments.plan:
+        _show_plan(labeler, choice, arguments)
+        return None
+    if arguments.suggest:
+        _suggest(labeler, arguments, task)
+        return None
+    _say_protected(arguments)
+    is_new = not hasattr(labeler, "members_")
+    if is_new:
+        _train(labeler, arguments, task, budget)
+    # A new one has been tried on these points before it was trained.
+    result = labeler.label(task.points, progress=progress.can_show(), preflight=not is_new)
+    summary = _summarize(places, task, result) | _summarize_votes(labeler, result)
+    _deliver(places, task, result, summary | _reason(choice), arguments)
+    return None if result.shares else ExitCode.NOTHING_USEFUL
+
+
+def _label_by_statistics(
+    method: str,
+    choice: MethodChoice,
+    places: LabelPlaces,
+    arguments: argparse.Namespace,
+    task: LabelTask,
+    budget: Budget | None,
+) -> ExitCode | None:
+    labeler = make_labeler(method, arguments, task)
+    if arguments.plan:
+        show(summarize_plan(labeler, choice, task), arguments.json)
+        return None
+    _say_protected(arguments)
+    if not hasattr(labeler, "method_"):
+        private = read(arguments.private, arguments)
+        _check_swapped(arguments, task, private)
+        fit(labeler, arguments, task, private, budget)
+    result = labeler.label(task.points)
+    summary = _summarize(places, task, result) | summarize(labeler, result, choice)
+    summary["record"] = record_of(result.record)
+    _deliver(places, task, result, summary, arguments)
+    return None if result.shares else ExitCode.NOTHING_USEFUL
+
+
+def _reason(choice: MethodChoice) -> dict[str, Any]:
+    """Why votes were taken, where it was not asked for."""
+    return {"method": "votes", "reason": choice.reason} if choice.signal else {}
+
+
+def _say_protected(arguments: argparse.Namespace) -> None:
+    privacy = arguments.epsilon, arguments.delta
+    say_protected(arguments, {arguments.private: privacy}, [arguments.public])
+
+
+def _show_plan(
+    labeler: PrivateLabeler, choice: MethodChoice, arguments: argparse.Namespace
+) -> None:
     plan = labeler.plan()
     members = plan.k if labeler.members is None else labeler.members
     positive_int("--members", members, _MOST_MEMBERS)
     note_flips(plan, members)
-    show(_summarize_plan(plan, members), arguments.json)
+    show(_reason(choice) | _summarize_plan(plan, members), arguments.json)
 
 
 def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask) -> None:
@@ -214,9 +296,7 @@ def _train(
 ) -> None:
     plan = labeler.plan()
     private = read(arguments.private, arguments)
-    if task.column != task.label:
-        _refuse_swapped(arguments, task, private)
-        note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
+    _check_swapped(arguments, task, private)
     ids = None
     if arguments.ids is not None:
         column = private.column(arguments.ids)
@@ -225,7 +305,7 @@ def _train(
         require_records(plan, private.rows, plan.k, f"PRIVATE has {private.rows:,} rows")
     X, y = task.schema.floats(private), task.labels(private)
     # Scikit-learn takes seconds to import: not before the files have been looked at.
-    labeler.learner = estimators.estimator(arguments.estimator)
+    labeler.learner = estimators.estimator(arguments.estimator or _USUAL)
     labeler.check(task.points, records=None if ids is not None else private.rows)
     labeler.fit(
         X,
@@ -240,6 +320,12 @@ def _train(
         labeler.save(arguments.save)
 
 
+def _check_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
+    if task.column != task.label:
+        _refuse_swapped(arguments, task, private)
+        note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
+
+
 def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
     """Refuses files of which only the label stands in the other one."""
     others = task.schema.columns.keys() - {task.label}
@@ -251,11 +337,10 @@ def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Tab
 def _deliver(
     places: LabelPlaces,
     task: LabelTask,
-    labeler: PrivateLabeler,
     result: LabelResult,
+    summary: dict[str, Any],
     arguments: argparse.Namespace,
 ) -> None:
-    summary = _summarize(places, task, labeler, result)
     texts = [*result.labels.tolist(), *[""] * (len(task.points) - len(result.labels))]
     if places.output is None:
         _print(places, task.append(texts).decode(), summary, result, texts)
@@ -293,9 +378,7 @@ def _write_beside(places: LabelPlaces, summary: dict[str, Any], result: LabelRes
         files.write_atomically(places.plot, plotting.labels(result))
 
 
-def _summarize(
-    places: LabelPlaces, task: LabelTask, labeler: PrivateLabeler, result: LabelResult
-) -> dict[str, Any]:
+def _summarize(places: LabelPlaces, task: LabelTask, result: LabelResult) -> dict[str, Any]:
     bottoms = int(np.count_nonzero(result.is_bottom))
     kept = f"column {task.label!r} of PUBLIC is kept, and was not used"
     return {
@@ -307,6 +390,11 @@ def _summarize(
         "bottoms": bottoms,
         "unanswered": len(task.points) - len(result.labels),
         "shares": {label: round(share, 4) for label, share in result.shares.items()},
+    }
+
+
+def _summarize_votes(labeler: PrivateLabeler, result: LabelResult) -> dict[str, Any]:
+    return {
         "members": labeler.members_,
         "unstable_left": result.unstable_left,
         "queries_left": result.queries_left,
@@ -340,5 +428,5 @@ def _cost(watch: Watch, arguments: argparse.Namespace, before: str, after: str) 
     if after:
         parts.append(f"of the budget {after} are spent, before this run {before}")
     if arguments.save is not None and arguments.save.exists():
-        parts.append(f"the same command goes on with the members in {arguments.save}")
+        parts.append(f"the same command goes on with what is in {arguments.save}")
     return "; ".join(parts)

@@ -8,6 +8,8 @@ their votes and how close a vote was stay private.
 - PrivateLabeler answers queries with labels.
 - SoftLabeler answers queries with scores.
 - PrivateLearner trains a model on the labels, which may then be asked without limit.
+- StatisticsLabeler answers with a linear model that one noisy release of the records makes; no
+  members, and any number of queries.
 - `suggest` tries on public rows how many members to take.
 """
 
@@ -18,18 +20,25 @@ from .advice import Candidate, Suggestion, suggest
 from .label_plans import sgd_stability, soft_bins, unstable_queries
 from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
+from .method_choice import MethodChoice, choose_method
 from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
+from .population_test import PopulationTest
 from .soft_labeler import ScoreResult, SoftLabeler
+from .statistics_labeler import StatisticsLabeler
 
 __all__ = [
     "Candidate",
     "LabelResult",
     "LearningPlan",
+    "MethodChoice",
+    "PopulationTest",
     "PrivateLabeler",
     "PrivateLearner",
     "ScoreResult",
     "SoftLabeler",
+    "StatisticsLabeler",
     "Suggestion",
+    "choose_method",
     "pac_sample_size",
     "plan_answers",
     "plan_learning",

@@ -40,7 +40,7 @@ class LabelResult(JsonText):
         is_bottom: bool, True where the answer is bottom.
         unstable_left: Number of bottoms until the labeler ends; None where there are none, or any
             number.
-        queries_left: Number of queries that may still be asked.
+        queries_left: Number of queries that may still be asked; None where it is any number.
         record: PrivacyRecord of all answers of the labeler together; None with diagnose=True.
         flip_probability: Probability that a unanimous vote of the members is not answered with its
             label. It is a public number, which no answer changes.
@@ -58,7 +58,7 @@ class LabelResult(JsonText):
     labels: NDArray[Any]
     is_bottom: NDArray[np.bool_]
     unstable_left: int | None
-    queries_left: int
+    queries_left: int | None
     record: PrivacyRecord | None
     flip_probability: float | None = None
 
@@ -76,7 +76,9 @@ class LabelResult(JsonText):
         bottoms = int(np.count_nonzero(self.is_bottom))
         shares = ", ".join(f"{label!r}: {share:.3f}" for label, share in self.shares.items())
         counts = f"{len(self.labels) - bottoms:,} answered, {bottoms:,} bottoms"
-        left = f"{self.queries_left:,} queries left"
+        left = "any number of queries left"
+        if self.queries_left is not None:
+            left = f"{self.queries_left:,} queries left"
         return f"LabelResult({counts}, shares {{{shares}}}, {left})"
 
 

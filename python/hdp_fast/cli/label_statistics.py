@@ -1,0 +1,170 @@
+"""The ways of hdp-fast label: which one is taken, and the one without members."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .._support.validate import refuse
+from ..budget.account import Budget
+from ..exceptions import ParameterError
+from ..labels.labeler import LabelResult, PrivateLabeler
+from ..labels.method_choice import MethodChoice, choose_method
+from ..labels.statistics_labeler import StatisticsLabeler
+from .label_task import LabelTask
+from .tables import read
+
+METHODS = ("statistics", "votes", "auto")
+# What only votes have.
+_OF_VOTES = ("queries", "max_unstable", "members", "beta", "agreement", "table", "ids")
+_ARCHIVE = b"PK"
+
+
+def settle_method(arguments: argparse.Namespace) -> str:
+    """The method that the arguments name or imply, before any file is read.
+
+    Whoever names an estimator, or anything else that only votes have, wants votes.
+
+    Raises:
+        ParameterError: The method has no use for an argument, or lacks one.
+    """
+    of_votes = [name for name in (*_OF_VOTES, "estimator") if _is_passed(arguments, name)]
+    method = arguments.method
+    if method is None:
+        method = "votes" if of_votes or arguments.suggest else "auto"
+    if method == "statistics" and of_votes:
+        name = of_votes[0]
+        refuse(_option(name), getattr(arguments, name), "--method statistics has no members")
+    if method == "statistics" and arguments.suggest:
+        raise ParameterError("--suggest tries members, but --method statistics has none")
+    if method == "votes" and arguments.estimator is None:
+        raise ParameterError("--estimator must be given, as --method votes trains members")
+    if method == "auto":
+        _check_auto(arguments)
+    return str(method)
+
+
+def _check_auto(arguments: argparse.Namespace) -> None:
+    if arguments.threshold is not None:
+        rule = "votes and statistics have different ones: name the --method"
+        refuse("--threshold", arguments.threshold, rule)
+    for name in ("ids", "suggest"):
+        if _is_passed(arguments, name):
+            rule = "only --method votes has it"
+            raise ParameterError(f"{_option(name)} is given with --method auto, but {rule}")
+
+
+def choose(
+    method: str, arguments: argparse.Namespace, task: LabelTask, votes: PrivateLabeler | None
+) -> MethodChoice:
+    """The method, from public facts alone; the number of PRIVATE's rows is one of them.
+
+    Raises:
+        ParameterError: PRIVATE cannot be read, or a parameter is out of range.
+    """
+    if votes is None:
+        return MethodChoice(
+            method="votes" if method == "votes" else "statistics", reason="as asked", signal=0.0
+        )
+    return choose_method(
+        n=read(arguments.private, arguments).rows,
+        columns=task.points.shape[1],
+        classes=len(task.classes or task.texts),
+        points=len(task.points),
+        members=votes.members or votes.plan().k,
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+    )
+
+
+def is_kept(save: Path | None) -> bool:
+    """Whether a file exists and holds a released model rather than members."""
+    if save is None or not save.is_file():
+        return False
+    with save.open("rb") as handle:
+        return handle.read(len(_ARCHIVE)) == _ARCHIVE
+
+
+def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) -> StatisticsLabeler:
+    """A labeler without a model, or the one that was kept.
+
+    Raises:
+        ParameterError: The kept one was made for something else.
+    """
+    options: dict[str, Any] = {
+        "epsilon": arguments.epsilon,
+        "delta": arguments.delta,
+        "population": "tested" if method == "auto" else "same",
+    }
+    if arguments.threshold is not None:
+        options["threshold"] = arguments.threshold
+    classes = sorted(task.classes or task.texts)
+    if not is_kept(arguments.save):
+        return StatisticsLabeler(classes=classes, **options)
+    labeler = StatisticsLabeler.load(arguments.save)
+    labeler.set_params(threshold=options.pop("threshold", labeler.threshold))
+    if arguments.method is None:
+        del options["population"]
+    for name, value in {**options, "classes": classes}.items():
+        kept = labeler.classes_.tolist() if name == "classes" else getattr(labeler, name)
+        if kept != value:
+            refuse(_option(name), value, f"{arguments.save} was made for {kept!r}")
+    return labeler
+
+
+def fit(
+    labeler: StatisticsLabeler,
+    arguments: argparse.Namespace,
+    task: LabelTask,
+    private: Any,
+    budget: Budget | None,
+) -> None:
+    """Release what the model needs, and keep it where --save says."""
+    labeler.fit(
+        task.schema.floats(private),
+        task.labels(private),
+        task.points,
+        budget=budget,
+        random_state=arguments.seed,
+    )
+    if arguments.save is not None:
+        labeler.save(arguments.save)
+
+
+def summarize(
+    labeler: StatisticsLabeler, result: LabelResult, choice: MethodChoice
+) -> dict[str, Any]:
+    """What the record says beside the counts of answers."""
+    return {
+        "method": "statistics",
+        "reason": choice.reason,
+        "learned_by": labeler.method_,
+        "population_distance": None if labeler.test_ is None else labeler.test_.distance,
+        "population_most": None if labeler.test_ is None else labeler.test_.most,
+        "queries_left": result.queries_left,
+    }
+
+
+def summarize_plan(
+    labeler: StatisticsLabeler, choice: MethodChoice, task: LabelTask
+) -> dict[str, Any]:
+    """What --plan shows where no members are needed."""
+    return {
+        "method": choice.method,
+        "reason": choice.reason,
+        "signal": choice.signal or None,
+        "columns": task.points.shape[1],
+        "classes": len(task.classes or task.texts),
+        "pool": len(task.points),
+        "population": labeler.population,
+    }
+
+
+def _is_passed(arguments: argparse.Namespace, name: str) -> bool:
+    value = getattr(arguments, name)
+    return value is not None and value is not False
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
