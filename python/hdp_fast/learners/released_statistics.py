@@ -37,6 +37,8 @@ _ARRAYS = ("sums", "moments")
 _FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
+# Share of the noise's norm that the penalty leaves unexplained: a fit always takes up some.
+_LEFT = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,9 +117,10 @@ class ReleasedStatistics(JsonObject):
         are the released ones, or the pool's.
 
         The penalty is chosen from released numbers and the pool alone. For logistic regression it
-        makes the model explain the released moments up to what noise and sampling are expected to
-        make (the discrepancy principle). With released second moments it is the norm that their
-        noise has as a matrix. For targets and a pool it is that of the largest evidence.
+        makes the model explain the released moments up to nine tenths of what noise and sampling
+        are expected to make (the discrepancy principle). With released second moments it is the
+        norm that their noise has as a matrix. For targets and a pool it is that of the largest
+        evidence.
 
         Args:
             pool: Public records of the same population, unlabeled, as the feature map takes them.
@@ -168,7 +171,7 @@ class ReleasedStatistics(JsonObject):
             sampling = values.sum() / classes * (1 / self.n + 1 / len(rows))
             square = (classes - 1) * (len(values) * deviation**2 + sampling)
             largest = math.sqrt(square / (classes - 1)) or _LEAST_RIDGE
-            penalty, start = choose_penalty(equation, math.sqrt(square), largest)
+            penalty, start = choose_penalty(equation, _LEFT * math.sqrt(square), largest)
         weights = equation.solve(penalty, start).weights
         drift = mean * self.count_deviation / self.n
         covariances = logistic_covariances(equation, weights, penalty, deviation, drift)
