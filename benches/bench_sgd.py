@@ -202,10 +202,17 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch, epsilon=math.inf)
+        return PrivateSGD(
+            loss="logistic", steps=steps, batch_size=batch, radius=1.0, epsilon=math.inf
+        )
     numerics: Any = noise
     return PrivateSGD(
-        loss="logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
+        loss="logistic",
+        steps=steps,
+        batch_size=batch,
+        radius=1.0,
+        noise_multiplier=NOISE,
+        numerics=numerics,
     )
 
 
