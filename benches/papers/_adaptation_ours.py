@@ -120,9 +120,9 @@ CLOSED_CLASSES: Grid = {
 }
 
 RELEASE_AXES: dict[str, tuple[Any, ...]] = {
-    "source_penalty": (None, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0),
-    "directions": (5, 10, 15, 20, 30, 40, 60),
-    "clip": (None, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 1.5),
+    "source_penalty": (None, 1e-5, 3e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0),
+    "directions": (5, 10, 15, 20, 25, 30, 40, 60),
+    "clip": (None, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3, 0.5, 1.0, 1.5),
     "whitening": (0.5, 0.75, 1.0),
 }
 
@@ -179,7 +179,13 @@ PRIVATE = {
 }
 
 
-RELEASES: dict[str, Release] = {}
+RELEASES = {
+    "wind": Release(5, 0.5, 0.27),
+    "gas": Release(40, 1.0, 0.13, 1e-4),
+    "news": Release(40, 1.0, 0.05, 10.0),
+    "german": Release(40, 1.0, 1.25),
+    "accent": Release(10, 1.0, 1.0),
+}
 
 
 def group_of(data: DataSet) -> str:

@@ -10,6 +10,7 @@ ours         ConvexAdaptation, for classes NonConvexAdaptation, without privacy:
 tight        the same with epsilon, and delta = 0.01 as in the paper; noise of one Gaussian budget
 paper        the printed steps, with noise for (epsilon, delta) in all; squared loss only
 SGD          noisy minibatch SGD on the target alone
+one release  MomentAdaptation without any setting; "chosen" with settings chosen as those of tight
 
 Private settings were chosen once, on other splits (_adaptation_ours.py): epsilon does not cover
 that choice, nor the paper's. "tight, 1e-6" is tight at epsilon = 4 with delta = 1e-6.
@@ -45,14 +46,16 @@ import _adaptation_figure3 as rival_curves
 import numpy as np
 from _adaptation_data import ABSENT, CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Split
 from _adaptation_ours import (
+    CHOSEN_RELEASE,
     DELTA,
+    ONE_RELEASE,
     measure,
     methods,
     open_outcome,
     private_fit,
     settings_of,
 )
-from _adaptation_rivals import NAMES, PRINTED, cell, outcomes, shown
+from _adaptation_rivals import NAMES, PRINTED, best, cell, equal, outcomes, shown
 from _report import accept_seeds, make_parser, select_present, write_figure, write_json
 
 Result = dict[str, Any]
@@ -86,16 +89,22 @@ PRINTED_REVIEWS = {
 
 
 def repeat(
-    data: DataSet, splits: int, epsilons: tuple[float, ...], known: dict[str, Any]
+    data: DataSet,
+    splits: int,
+    epsilons: tuple[float, ...],
+    known: dict[str, Any],
+    releases: bool = False,
 ) -> Result:
     """Every method on so many splits; the errors of each are kept for paired comparisons."""
     start = time.perf_counter()
     errors: dict[str, list[float]] = {}
     for number in range(splits):
         split = data.split(number)
-        for name, value in compare(data, split, number, epsilons):
+        ours = compare_releases if releases else compare
+        for name, value in ours(data, split, number, epsilons):
             errors.setdefault(name, []).append(value)
-        for name, value in rivals_of(data, split, number, known):
+        others = plain_rivals(data, split) if releases else rivals_of(data, split, number, known)
+        for name, value in others:
             errors.setdefault(name, []).append(value)
     seconds = (time.perf_counter() - start) / splits
     return {
@@ -122,6 +131,23 @@ def compare(
     epsilon, delta = SMALL_DELTA
     if epsilon in epsilons:
         yield "tight, 1e-6", fit_privately(data, split, "tight", epsilon, delta, number)
+
+
+def compare_releases(
+    data: DataSet, split: Split, number: int, epsilons: tuple[float, ...]
+) -> Iterator[tuple[str, float]]:
+    """One release alone."""
+    for epsilon in epsilons:
+        for method in methods(data):
+            if method in (ONE_RELEASE, CHOSEN_RELEASE):
+                error = fit_privately(data, split, method, epsilon, DELTA, number)
+                yield f"{method}, {epsilon:g}", error
+
+
+def plain_rivals(data: DataSet, split: Split) -> Iterator[tuple[str, float]]:
+    """Training on one domain, without privacy: what errors are relative to."""
+    yield "train on source", best(data, split, [equal(split.source)]).test
+    yield "train on target", best(data, split, [equal(split.training)]).test
 
 
 def fit_privately(
@@ -177,8 +203,8 @@ def tables(results: list[Result]) -> str:
     closed = [
         name for name in dict.fromkeys(n for r in results for n in r["errors"]) if "," in name
     ]
-    wanted = [name for name in NAMES if any(name in r["errors"] for r in results)]
-    open_table = table(results, [*wanted, OURS], printed)
+    wanted = [name for name in (*NAMES, OURS) if any(name in r["errors"] for r in results)]
+    open_table = table(results, wanted, printed)
     return f"Not private\n\n{open_table}\n\nPrivate\n\n{table(results, closed, printed)}"
 
 
@@ -232,7 +258,7 @@ def part(name: str, arguments: argparse.Namespace, known: dict[str, Any]) -> lis
             print(f"skipped {data.name}: {reason}", file=sys.stderr)
             continue
         epsilons = FEW if data in REVIEWS else arguments.epsilons
-        results.append(repeat(data, arguments.splits, epsilons, known))
+        results.append(repeat(data, arguments.splits, epsilons, known, arguments.releases))
         said = f"{data.name}: {results[-1]['seconds']:.1f} s a split"
         print(said, file=sys.stderr, flush=True)
     return results
@@ -243,9 +269,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--part", choices=[*PARTS, *FIGURES], action="append")
     parser.add_argument("--only", help="one data set")
+    parser.add_argument("--releases", action="store_true", help="one release alone: minutes")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--rivals", type=Path, action="append", default=[], help="JSON of theirs")
     arguments = parser.parse_args()
-    arguments.epsilons = EPSILONS
+    arguments.epsilons = tuple(arguments.epsilons)
     if arguments.quick:
         arguments.splits, arguments.epsilons = 1, (4.0,)
         arguments.part, arguments.only = ["table1"], "wind"
@@ -265,7 +293,8 @@ def main() -> None:
                 write_figure(arguments.output / picture, script.figure(results))
         elif results := part(name, arguments, known):
             write_json(arguments.output / f"adaptation_{name}.json", results)
-            print(tables(results), *verdicts(results), sep="\n\n", end="\n\n", flush=True)
+            found = [] if arguments.releases else verdicts(results)
+            print(tables(results), *found, sep="\n\n", end="\n\n", flush=True)
     if "table1" in (arguments.part or PARTS):
         print(*(f"{name} is absent: {reason}" for name, reason in ABSENT.items()), sep="\n")
 

@@ -42,8 +42,10 @@ _LOSSES: dict[Task, Loss] = {"regression": "squared", "classification": "logisti
 # Public rules. They were chosen on other splits of the data sets of docs/reproduction/adaptation.md
 # than those that are shown there.
 _DIRECTIONS = 30
-_CLIP, _CLASS_CLIP = 2.0, 1.25
+_CLIP, _CLASS_CLIP = 1.5, 1.25
 _LEAST_CLIP = 0.2
+# At least this share of residuals is taken to be within the clip.
+_LEAST_WHOLE = 0.5
 # Probability, before the release, that the source's coefficients say nothing of the target's.
 _ZERO = 0.1
 # A direction with less than this share of the largest second moment is left to the source.
@@ -119,7 +121,7 @@ class MomentAdaptation(Estimator):
       records in their order of time or place.
     - A goes along the principal directions of the source, at most 30 of them, and makes their
       second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
-    - Residuals are clipped at twice the root of their mean square on the source, but at no
+    - Residuals are clipped at 1.5 times the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
       a classification they are clipped at 1.25.
 
@@ -395,14 +397,18 @@ def _state_problem(
     assert clip is not None
     assert moments is not None
     public: NDArray[Any] = features(source.X)
+    # A residual that is clipped does not follow the coefficients: the sums fall short by this
+    # share.
+    whole = float((np.abs(residuals(source.X, source.y, optimum.coef)) <= clip).mean())
+    scale = clip / max(whole, _LEAST_WHOLE)
     # A clip of the caller's says how large residuals are expected to be.
     usual = _CLASS_CLIP if settings.loss == "logistic" else _CLIP
     to_zero = -np.linalg.lstsq(matrix, optimum.coef, rcond=None)[0]
     return MomentProblem(
-        sums=statistics.cross_moments[:, 0] * clip,
+        sums=statistics.cross_moments[:, 0] * scale,
         moments=moments,
         size=statistics.n,
-        sums_deviation=statistics.sums_deviation * clip,
+        sums_deviation=statistics.sums_deviation * scale,
         moments_deviation=statistics.moments_deviation,
         source_moments=public.T @ public / len(public),
         shape=shape,
