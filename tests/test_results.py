@@ -57,6 +57,8 @@ MAKERS = {
     "softmax": learn_softmax,
     "plan of descent": lambda: learn_softmax().plan,
     "statistics": release,
+    "comparison": lambda: labels.PopulationTest(distance=0.2, most=0.1, epsilon=0.1, delta=1e-7),
+    "method": lambda: labels.MethodChoice(method="votes", reason="as asked", signal=0.5),
     "model of statistics": lambda: release(second_moments=True).solve(),
 }
 

@@ -121,7 +121,7 @@ def test_a_budget_is_charged_once_and_before_anything_is_drawn(monkeypatch):
 )
 def test_bad_parameters_are_refused_before_anything_is_spent(changes, error):
     budget = Budget(10.0, 1e-3)
-    with pytest.raises(error, match="but|differ"):
+    with pytest.raises(error, match="but"):
         made(**changes).fit(X, Y, Q, budget=budget)
     assert budget.spent.epsilon == 0
 

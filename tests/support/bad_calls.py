@@ -26,7 +26,7 @@ from hdp_fast.exceptions import (
     ParameterError,
     ShapeError,
 )
-from hdp_fast.labels import PrivateLabeler, PrivateLearner
+from hdp_fast.labels import PrivateLabeler, PrivateLearner, StatisticsLabeler
 from hdp_fast.learners import (
     Conjunctions,
     ExponentialLearner,
@@ -50,6 +50,11 @@ FRAME = pd.DataFrame(BITS, columns=list("abcdef"))
 def statistics(X=X, y=Y, price=(1.0, 1e-6), **changed):
     description = SufficientStatistics(FeatureMap.identity(2), **{"classes": [0, 1]} | changed)
     return description.release(X, y, epsilon=price[0], delta=price[1], random_state=1)
+
+
+def released(X=X, y=Y, public=Q, **changed):
+    made = StatisticsLabeler(**{"epsilon": 1.0, "delta": 1e-6, "classes": [0, 1]} | changed)
+    return made.fit(X, y, public, random_state=1)
 
 
 def labeler(learner=None, **changed):
@@ -290,4 +295,17 @@ CALLS = [
         "n = 9 records, but at epsilon = 1 the noise hides what fewer than [0-9]+ records"),
     row(182, "statistics: missing values", "statistics(HOLES)", ParameterError,
         "X has an infinite entry or NaN, but all must be finite"),
+    row(190, "one release of labels: missing values", "released(HOLES).label(Q)", None,
+        "noise|same or bottom"),
+    row(191, "one release of labels: a pool of other columns", "released(public=Q[:, :1])",
+        ParameterError, "public has 1 columns|X has 2 columns"),
+    row(192, "one release of labels: points of another kind",
+        "released().label(pd.DataFrame(Q))", ParameterError, "Q is a data frame of pandas, but X"),
+    row(193, "one release of labels: a pool that is constant", "released(public=0 * Q)",
+        ParameterError, "public has columns that are constant, but one at least must vary"),
+    row(194, "one release of labels: other labels", "released(y=Y + 1)", ParameterError,
+        "y holds something else, but every entry must be one of classes"),
+    row(195, "one release of labels: no pool", "released(public=None)", ParameterError, "public"),
+    row(196, "one release of labels: texts", "released(X.astype(str))", ParameterError,
+        "X"),
 ]  # fmt: skip

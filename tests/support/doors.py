@@ -47,6 +47,12 @@ def labeler():
     return labels.PrivateLabeler(Threshold(), classes=[0, 1], **goal)
 
 
+def statistics_labeler():
+    """One that compares the populations first."""
+    goal = {"epsilon": 1, "delta": 1e-3, "population": "tested"}
+    return labels.StatisticsLabeler(classes=[0, 1], **goal)
+
+
 def soft():
     """Likewise, with scores."""
     goal = {"epsilon": 1, "delta": 1e-3, "queries": 3, "max_unstable": 1, "members": 5}
@@ -192,6 +198,9 @@ DOORS = {
         fresh(labeler, "fit"), {**REALS, "ids": np.arange(40)}, ("X", "y", "ids")
     ),
     "SoftLabeler.fit": Door(fresh(soft, "fit"), {**REALS, "ids": np.arange(40)}, ("X", "y", "ids")),
+    "StatisticsLabeler.fit": Door(
+        fresh(statistics_labeler, "fit"), {**REALS, "public": NUMBERS[:9]}, XY
+    ),
     "PrivateLearner.fit": Door(
         fresh(lambda: labels.PrivateLearner(labeler(), Threshold()), "fit"),
         {**REALS, "public": NUMBERS[:3]},

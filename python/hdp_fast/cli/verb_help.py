@@ -19,11 +19,13 @@ class VerbHelp(NamedTuple):
 
 
 _PRIVACY = "--epsilon 1 --delta 1e-6"
-_LABEL = f"label private.csv public.csv --schema schema.json --estimator tree {_PRIVACY}"
+_LABEL = f"label private.csv public.csv --schema schema.json {_PRIVACY}"
 _RUN = "--agents-epsilon 1 --alpha .1 --kappa .1 --eta 1 --rounds 10"
 
 HELP = {
-    "": VerbHelp(f"hdp-fast {_LABEL}"),
+    "": VerbHelp(
+        "hdp-fast label private.csv public.csv --schema schema.json --epsilon 1 --delta 1e-6"
+    ),
     "demo": VerbHelp(
         "hdp-fast demo --epsilon 1",
         "Learn one bit of a checksum as a secret parity over 10,000 bits of real files. Privacy: "
