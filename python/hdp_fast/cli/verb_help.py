@@ -23,9 +23,7 @@ _LABEL = f"label private.csv public.csv --schema schema.json {_PRIVACY}"
 _RUN = "--agents-epsilon 1 --alpha .1 --kappa .1 --eta 1 --rounds 10"
 
 HELP = {
-    "": VerbHelp(
-        "hdp-fast label private.csv public.csv --schema schema.json --epsilon 1 --delta 1e-6"
-    ),
+    "": VerbHelp(f"hdp-fast {_LABEL}"),
     "demo": VerbHelp(
         "hdp-fast demo --epsilon 1",
         "Learn one bit of a checksum as a secret parity over 10,000 bits of real files. Privacy: "
