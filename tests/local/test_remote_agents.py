@@ -90,7 +90,7 @@ GARBAGE = [2, -1, 0.0, 1.0, math.nan, "0", b"1", None, [], [1], (1, 0), {"a": 1}
 GARBAGE += [("a", None), ("a", 1, 1), ("x" * 201, 1), (5, 1), 1 << 70, object(), np.int64(7), 1j]
 
 
-@pytest.mark.parametrize("reply", GARBAGE, ids=repr)
+@pytest.mark.parametrize("reply", GARBAGE, ids=lambda reply: repr(reply).split(" at 0x")[0])
 def test_garbage_is_dropped_and_counted(reply):
     agents = pool(lambda text, count: [1, reply, 0])
     assert agents.test(Question(), 5).tolist() == [1, 0]
