@@ -123,7 +123,8 @@ class MomentAdaptation(Estimator):
       second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
     - Residuals are clipped at 1.5 times the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
-      a classification they are clipped at 1.25.
+      a classification they are clipped at 1.25. The released sums are divided by the share of the
+      source's residuals within the clip, since the others do not follow the coefficients.
 
     Where this wins and where it does not is measured in docs/reproduction/adaptation.md. It adapts
     in at most `directions` directions, and its residuals are clipped: where the target differs from
