@@ -224,9 +224,9 @@ class MomentAdaptation(Estimator):
         Raises:
             ShapeError: An array has another shape than described.
             ParameterError: A parameter is out of range, an entry is no finite real number or no
-                label, the source has no entry but 0 or one whose square overflows, the frames of
-                both domains have different columns, no noise that is drawn is enough for epsilon,
-                or a budget comes with epsilon = math.inf.
+                label, the source has no entry but 0, one whose square overflows or a label beyond
+                1e30, the frames of both domains have different columns, no noise that is drawn is
+                enough for epsilon, or a budget comes with epsilon = math.inf.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
