@@ -39,8 +39,7 @@ from .source_optimum import SourceOptimum, fit_source, residuals
 Task = Literal["regression", "classification"]
 _LOSSES: dict[Task, Loss] = {"regression": "squared", "classification": "logistic"}
 
-# Public rules. They were chosen on other splits of the data sets of docs/reproduction/adaptation.md
-# than those that are shown there.
+# Public rules, tuned on the data sets of docs/reproduction/adaptation.md, which says how.
 _DIRECTIONS = 30
 _CLIP, _CLASS_CLIP = 1.5, 1.25
 _LEAST_CLIP = 0.2
