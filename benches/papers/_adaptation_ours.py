@@ -180,9 +180,9 @@ PRIVATE = {
 
 
 RELEASES = {
-    "wind": Release(5, 0.5, 0.27),
-    "gas": Release(40, 1.0, 0.13, 1e-4),
-    "news": Release(40, 1.0, 0.05, 10.0),
+    "wind": Release(5, 1.0, 0.14, 1e-3),
+    "gas": Release(40, 1.0, 0.1),
+    "news": Release(40, 1.0, 0.03, 10.0),
     "german": Release(40, 1.0, 1.25),
     "accent": Release(10, 1.0, 1.0),
 }

@@ -195,13 +195,14 @@ def test_the_order_of_target_records_does_not_show():
 
 def test_extreme_private_records_are_bounded_silently():
     X, y, Z, t = domains()
-    for value in (1e300, -1e300):
+    for value in (1e300, -1e300, 1.7e308):
         rows, labels = Z.copy(), t.copy()
-        rows[0], labels[1] = value, -value
+        rows[0], labels[1], labels[2], rows[2] = value, -value, value, -value
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model = MomentAdaptation(epsilon=2.0, clip=0.6).fit(X, y, rows, labels)
-        assert np.isfinite(model.coef_).all()
+            for clip in (0.6, 1e-20):
+                model = MomentAdaptation(epsilon=2.0, clip=clip).fit(X, y, rows, labels)
+                assert np.isfinite(model.coef_).all()
 
 
 def test_a_gap_within_its_noise_is_noted_and_keeps_the_source():
@@ -283,3 +284,5 @@ def test_bad_records_are_refused():
         model.fit(0 * X, y, Z, t)
     with pytest.raises(ParameterError, match="squares must be finite"):
         model.fit(1e200 * X, y, Z, t)
+    with pytest.raises(ParameterError, match="y_source has entries beyond"):
+        model.fit(X, 1e200 * y, Z, t)

@@ -333,14 +333,15 @@ def tables(tmp_path, monkeypatch):
 
 
 def test_adapt_says_which_file_is_protected(capsys, tables):
-    private = ("--epsilon", "4", "--delta", "1e-6", "--steps", "5")
+    private = ("--epsilon", "4", "--delta", "1e-6")
+    descent = ("--method", "descent", "--steps", "5")
     argv = ["adapt", "large.csv", "small.csv", *SCHEMA]
     line, notes = protection(capsys, *argv, *private, "--predict", "small.csv")
     files = "public: large.csv, small.csv"
     assert line == f"protected: small.csv, epsilon = 4, delta = 1e-06; {files}"
     at_once = "small.csv is protected and public at once: what is written of it is not protected"
     assert at_once in notes
-    line, notes = protection(capsys, *argv, *private, "--private", "source")
+    line, notes = protection(capsys, *argv, *private, *descent, "--private", "source")
     assert line == "protected: large.csv, epsilon = 4, delta = 1e-06; public: small.csv"
     assert "swapped" not in notes
     line, notes = protection(capsys, *argv, "--epsilon", "inf")

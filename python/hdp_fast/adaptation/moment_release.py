@@ -58,7 +58,9 @@ def release_residuals(
         record, bits = _make_record(noise, features, privacy, random_state), noise.bits
         note_large_delta(privacy.delta, n)
         _note_before(n, _deviations(noise)[0], features.columns, privacy.epsilon)
-    cross, moments = target_sums(features, rows, residuals / clip, bits=bits, second=True)
+    # Clipped before they are divided, so that none overflows.
+    targets = residuals.clip(-clip, clip) / clip
+    cross, moments = target_sums(features, rows, targets, bits=bits, second=True)
     assert moments is not None
     deviations = (0.0, 0.0)
     if noise is not None and noise.diagonal is not None and record is not None:

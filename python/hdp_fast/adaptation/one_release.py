@@ -39,8 +39,7 @@ from .source_optimum import SourceOptimum, fit_source, residuals
 Task = Literal["regression", "classification"]
 _LOSSES: dict[Task, Loss] = {"regression": "squared", "classification": "logistic"}
 
-# Public rules. They were chosen on other splits of the data sets of docs/reproduction/adaptation.md
-# than those that are shown there.
+# Public rules, tuned on the data sets of docs/reproduction/adaptation.md, which says how.
 _DIRECTIONS = 30
 _CLIP, _CLASS_CLIP = 1.5, 1.25
 _LEAST_CLIP = 0.2
@@ -123,7 +122,8 @@ class MomentAdaptation(Estimator):
       second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
     - Residuals are clipped at 1.5 times the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
-      a classification they are clipped at 1.25.
+      a classification they are clipped at 1.25. The released sums are divided by the share of the
+      source's residuals within the clip, since the others do not follow the coefficients.
 
     Where this wins and where it does not is measured in docs/reproduction/adaptation.md. It adapts
     in at most `directions` directions, and its residuals are clipped: where the target differs from
@@ -223,9 +223,9 @@ class MomentAdaptation(Estimator):
         Raises:
             ShapeError: An array has another shape than described.
             ParameterError: A parameter is out of range, an entry is no finite real number or no
-                label, the source has no entry but 0 or one whose square overflows, the frames of
-                both domains have different columns, no noise that is drawn is enough for epsilon,
-                or a budget comes with epsilon = math.inf.
+                label, the source has no entry but 0, one whose square overflows or a label beyond
+                1e30, the frames of both domains have different columns, no noise that is drawn is
+                enough for epsilon, or a budget comes with epsilon = math.inf.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:

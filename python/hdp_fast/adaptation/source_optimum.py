@@ -18,6 +18,7 @@ BLOCKS = 8
 _PENALTIES = 10.0 ** np.arange(-6, 1.01, 0.5)
 # Rows that are made float64 at a time.
 _CHUNK = 1 << 14
+_LARGEST_LABEL = 1e30
 
 
 class SourceMoments(NamedTuple):
@@ -59,6 +60,8 @@ def fit_source(X: NDArray[Any], y: Floats, penalty: float | None) -> SourceOptim
     whole = _moments(X, y)
     if not np.isfinite(whole.second).all() or not np.isfinite(whole.cross).all():
         raise ParameterError("X_source has entries beyond 1e150, but their squares must be finite")
+    if not np.abs(y).max() <= _LARGEST_LABEL:
+        raise ParameterError("y_source has entries beyond 1e30, but all must lie within")
     largest = float(np.linalg.eigvalsh(whole.second)[-1])
     if not largest > 0:
         raise ParameterError("X_source has only entries of 0, but some must differ from 0")
