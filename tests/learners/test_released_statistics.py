@@ -293,6 +293,7 @@ def test_other_texts_and_files_are_refused_and_not_shown(statistics, tmp_path):
         json.dumps(fields | {"classes": [0, 1]}),
         json.dumps(fields | {"other": 1}),
         json.dumps(fields | {"n": 0}),
+        json.dumps(fields | {"version": 2}),
     ]
     for text in wrong:
         with pytest.raises(ParameterError) as caught:

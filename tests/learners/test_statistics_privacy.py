@@ -10,6 +10,8 @@ import pytest
 
 from hdp_fast import accounting
 from hdp_fast.exceptions import ParameterError
+from hdp_fast.learners import FeatureMap
+from hdp_fast.learners.feature_sums import feature_sums
 from hdp_fast.learners.statistics_privacy import (
     MOST_RECORDS,
     Released,
@@ -228,3 +230,15 @@ def test_the_noise_above_and_below_the_worst_is_not_what_its_norm_suggests():
     noise = calibrate_statistics(released, epsilon=1.0, delta=1e-6, ratio=1.0, n=100)
     more = noise._replace(diagonal=noise.diagonal * 2)
     assert noise_mu_squared(released, more) <= noise_mu_squared(released, noise)
+
+
+@pytest.mark.parametrize("bits", [2, 3, 6, 20])
+def test_the_integers_of_a_map_with_a_constant_have_no_negative_product(bits):
+    """That of opposite long rows would be negative if the constant alone were cut."""
+    features = FeatureMap.identity(2, constant=True)
+    angles = np.linspace(0, 2 * np.pi, 181)
+    rows = 5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    assert features.nonnegative_products
+    parts = feature_sums(features, rows, np.arange(181), 181, bits=bits, second=False).by_class
+    assert (parts @ parts.T).min() >= 0
+    assert (parts**2).sum(axis=1).max() <= 4**bits

@@ -31,11 +31,14 @@ from .moment_equation import (
     logistic_covariances,
 )
 from .statistics_checks import note_moments, note_population
-from .statistics_model import StatisticsModel, feature_text, read_features
+from .statistics_model import StatisticsModel, feature_text, read_form
 
 _ARRAYS = ("sums", "moments")
+_FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
+# Share of the noise's norm that the penalty leaves unexplained: a fit always takes up some.
+_LEFT = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,9 +117,10 @@ class ReleasedStatistics(JsonObject):
         are the released ones, or the pool's.
 
         The penalty is chosen from released numbers and the pool alone. For logistic regression it
-        makes the model explain the released moments up to what noise and sampling are expected to
-        make (the discrepancy principle). With released second moments it is the norm that their
-        noise has as a matrix. For targets and a pool it is that of the largest evidence.
+        makes the model explain the released moments up to nine tenths of what noise and sampling
+        are expected to make (the discrepancy principle). With released second moments it is the
+        norm that their noise has as a matrix. For targets and a pool it is that of the largest
+        evidence.
 
         Args:
             pool: Public records of the same population, unlabeled, as the feature map takes them.
@@ -167,7 +171,7 @@ class ReleasedStatistics(JsonObject):
             sampling = values.sum() / classes * (1 / self.n + 1 / len(rows))
             square = (classes - 1) * (len(values) * deviation**2 + sampling)
             largest = math.sqrt(square / (classes - 1)) or _LEAST_RIDGE
-            penalty, start = choose_penalty(equation, math.sqrt(square), largest)
+            penalty, start = choose_penalty(equation, _LEFT * math.sqrt(square), largest)
         weights = equation.solve(penalty, start).weights
         drift = mean * self.count_deviation / self.n
         covariances = logistic_covariances(equation, weights, penalty, deviation, drift)
@@ -344,7 +348,7 @@ class ReleasedStatistics(JsonObject):
             text,
             writer,
             lambda fields: cls._from_fields(
-                {"moments": None} | fields | parts | {"features": read_features(fields, features)}
+                {"moments": None} | read_form(fields, _FORMAT, features) | parts
             ),
         )
 
@@ -355,7 +359,8 @@ class ReleasedStatistics(JsonObject):
             for name, value in vars(self).items()
             if name in (*_ARRAYS, "classes")
         }
-        return {**vars(self), **arrays, "features": feature_text(self.features), "record": record}
+        described = {"features": feature_text(self.features), "record": record}
+        return {**_FORMAT, **vars(self), **arrays, **described}
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:

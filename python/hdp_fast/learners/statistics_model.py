@@ -21,6 +21,8 @@ from .moment_equation import softmax
 
 Link = Literal["logistic", "linear"]
 
+_FORMAT = {"format": "hdp_fast.statistics_model", "version": 1}
+
 
 @dataclass(frozen=True, eq=False)
 class StatisticsModel(JsonObject):
@@ -163,7 +165,7 @@ class StatisticsModel(JsonObject):
             if name in ("classes", "coefficients", "covariances")
         }
         record = None if self.record is None else dataclasses.asdict(self.record)
-        return {**vars(self), **named, **arrays, "record": record}
+        return {**_FORMAT, **vars(self), **named, **arrays, "record": record}
 
     @classmethod
     def from_json(cls, text: str, *, features: FeatureMap | None = None) -> StatisticsModel:
@@ -183,7 +185,7 @@ class StatisticsModel(JsonObject):
             "text",
             text,
             "StatisticsModel.to_json",
-            lambda fields: cls._from_fields(fields | {"features": read_features(fields, features)}),
+            lambda fields: cls._from_fields(read_form(fields, _FORMAT, features)),
         )
 
     @classmethod
@@ -215,15 +217,22 @@ def feature_text(features: FeatureMap) -> str | None:
     return features.to_json() if features.function is None else None
 
 
-def read_features(fields: Mapping[str, Any], features: FeatureMap | None) -> FeatureMap:
-    """The feature map of a text, or the one that stands in for it where the text has none.
+def read_form(
+    fields: dict[str, Any], form: Mapping[str, Any], features: FeatureMap | None
+) -> dict[str, Any]:
+    """The fields of a text of this format and version, with their feature map.
 
     Raises:
-        ParameterError: There is neither, or `features` is no feature map.
+        ParameterError: The text has another format, or is of another version. Or it has no feature
+            map, and `features`, which stands in for it, is none.
     """
+    if {name: fields.get(name) for name in form} != form:
+        rule = f"format and version of the text must be {list(form.values())}"
+        raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
     text = fields["features"]
     if text is not None:
-        return FeatureMap.from_json(text)
-    if not isinstance(features, FeatureMap):
+        features = FeatureMap.from_json(text)
+    elif not isinstance(features, FeatureMap):
         refuse("features", features, "the map of a function is not in the text: it must be passed")
-    return features
+    rest = {name: value for name, value in fields.items() if name not in form}
+    return rest | {"features": features}
