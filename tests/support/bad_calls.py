@@ -308,5 +308,5 @@ CALLS = [
     row(188, "one release of labels: no pool", "released(public=None)", ShapeError,
         "public has no dimension, but it must have rows"),
     row(189, "one release of labels: texts", "released(X.astype(str))", ParameterError,
-        "X holds something else, but it must hold numbers: pass a schema"),
+        "public has dtype float64, but in X it is object: convert one of them"),
 ]  # fmt: skip
