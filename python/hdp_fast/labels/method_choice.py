@@ -80,7 +80,7 @@ def choose_method(
         >>> facts = {"columns": 40, "classes": 10, "points": 1_000, "members": 2_000}
         >>> choice = labels.choose_method(n=3_500, epsilon=1.0, delta=1e-6, **facts)
         >>> choice.method, round(choice.signal)
-        ('statistics', 12)
+        ('statistics', 13)
     """
     n, d = positive_int("n", n, _MOST), positive_int("columns", columns, _MOST)
     k = positive_int("classes", classes, _MOST)
