@@ -59,7 +59,7 @@ def test_statistics_label_all_rows(capsys, folder, argv):
     assert (record["epsilon"], record["delta"], record["neighbors"]) == (2, 1e-6, "replace_one")
     tested = argv != ["--method", "statistics"]
     assert (result["population_distance"] is not None) == tested
-    assert ("signal" in result["reason"]) == tested
+    assert ("about linear" in result["reason"]) == tested
     assert json.loads((folder / "public.labeled.csv.json").read_text()) == result
 
 
@@ -74,7 +74,7 @@ def test_the_plan_shows_which_method_and_why_and_spends_nothing(capsys, folder):
     capsys.readouterr()
     result = run(capsys, "--plan", "--budget", "ledger")
     assert result["method"] == "statistics"
-    assert "signal" in result["reason"]
+    assert "about linear" in result["reason"]
     assert result["signal"] > 1
     assert not (folder / "public.labeled.csv").exists()
     run(capsys, "--budget", "ledger")
