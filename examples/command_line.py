@@ -37,7 +37,7 @@ SESSION = [
         0,
     ),
     (
-        "Label the public visitors.csv. One release of statistics is the default; the plan says why.",
+        "Label the public visitors.csv. One release of statistics is the default. Why?",
         f"hdp-fast label customers.csv visitors.csv {SCHEMA} {PRIVACY} --plan",
         0,
     ),

@@ -457,12 +457,10 @@ def _count(records: Any) -> int:
 def _note_blind(test: PopulationTest, n: int) -> None:
     """Note a comparison that could have seen next to nothing, from public facts."""
     if test.most > _BLIND:
-        rule = "only makes out mean features that differ by more than"
+        facts = f"n = {n:,} records and epsilon = {test.epsilon:.2g}"
+        rule = "comparison only makes out mean features that differ by more than"
         help_ = "more records or a larger epsilon would help, or points that are known to fit"
-        note(
-            f"population = 'tested', but with n = {n:,} records and epsilon = {test.epsilon:.2g} the "
-            f"comparison {rule} {test.most:.2g}: {help_}"
-        )
+        note(f"population = 'tested', but with {facts} the {rule} {test.most:.2g}: {help_}")
 
 
 def _calibrate(description: SufficientStatistics, price: Price, n: int) -> None:
