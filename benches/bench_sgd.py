@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ KAPPA = 0.05
 # The paper's private experiment has eight features and one draw a step.
 FEATURES, STEPS, REFERENCE_STEPS = 8, 4_000_000, 10_000
 WIDE, BATCH, BATCHES = 200, 256, 1000
+CLASSES = 10
 # Rows that stay in the second cache.
 CACHED = 500
 # Issue targets: steps a second, and times as fast as the reference.
@@ -42,8 +44,11 @@ def main() -> None:
     os.environ["HDP_FAST_NUM_THREADS"] = "1"
     single = [*online(n, arguments.repeats)]
     wide = [row for dtype in ("float32", "float64") for row in batches(n, dtype, arguments.repeats)]
+    classes = [
+        row for dtype in ("float32", "float64") for row in softmax(n, dtype, arguments.repeats)
+    ]
     if arguments.json:
-        print_json({"online": single, "batches": wide})
+        print_json({"online": single, "batches": wide, "softmax": classes})
         return
     print(f"n = {n:,}, d = {FEATURES}, one draw a step, logistic loss, whole calls\n")
     print(
@@ -64,6 +69,13 @@ def main() -> None:
         names = ("nanoseconds", "numpy", "ratio", "cached", "streamed", "distance")
         cells = (f"{row[name]:>10.{2 if name in ('ratio', 'distance') else 0}f}" for name in names)
         print(f"{row['dtype']:>10}{row['noise']:>12}" + "".join(cells))
+    print(f"\nthe same with softmax loss, {CLASSES} classes; numpy: copy, both products, softmax\n")
+    print(f"{'dtype':>10}{'noise':>12}" + right(("ns a row", "numpy", "ratio"), 10))
+    for row in classes:
+        cells = (
+            f"{row[name]:>10.{digits}f}" for name, digits in zip(names[:3], (0, 0, 2), strict=True)
+        )
+        print(f"{row['dtype']:>10}{row['noise']:>12}" + "".join(cells))
 
 
 def online(n: int, repeats: int) -> list[dict[str, Any]]:
@@ -76,8 +88,8 @@ def online(n: int, repeats: int) -> list[dict[str, Any]]:
         learner = learner_of(noise, STEPS, 1)
         routes: dict[str, Callable[[], object]] = {
             "weights": lambda learner=learner: learner.learn_weighted(X, y, weights),  # type: ignore[misc]
-            "uniform": lambda learner=learner: learner._learned(  # type: ignore[misc]
-                learner.prepare(X), validate_labels(y, n, None), None, None
+            "uniform": lambda learner=learner: learner._settle(n, FEATURES)._descend(  # type: ignore[misc]
+                learner.prepare(X), validate_labels(y, n, None), None, None, learner
             ),
             "numpy": lambda noise=noise: loop(X, y, noise),  # type: ignore[misc]
         }
@@ -120,6 +132,49 @@ def batches(n: int, dtype: str, repeats: int) -> list[dict[str, Any]]:
     ]
 
 
+def softmax(n: int, dtype: str, repeats: int) -> list[dict[str, Any]]:
+    """Minibatches of long rows and several classes, against numpy's matrix products."""
+    X, _ = records(n, WIDE, dtype)
+    y = np.random.default_rng(3).integers(0, CLASSES, n)
+    rows = np.random.default_rng(2).integers(0, n, BATCH * BATCHES // 4)
+    learners = {
+        noise or "none": learner_of(noise, BATCHES // 4, BATCH) for noise in (None, "exact")
+    }
+    learners = {
+        noise: replace(learner, loss="softmax", classes=CLASSES)
+        for noise, learner in learners.items()
+    }
+    prepared = learners["none"].prepare(X)
+    routes: dict[str, Callable[[], object]] = {
+        noise: lambda learner=learner: learner.learn_indices(prepared, y, rows)  # type: ignore[misc]
+        for noise, learner in learners.items()
+    }
+    routes["numpy"] = lambda: class_products(X, y, rows)
+    times = medians(routes, repeats=repeats)
+    per_row = {name: 1e9 * seconds / len(rows) for name, seconds in times.items()}
+    return [
+        {
+            "dtype": dtype,
+            "noise": noise,
+            "nanoseconds": per_row[noise],
+            "numpy": per_row["numpy"],
+            "ratio": per_row["numpy"] / per_row[noise],
+        }
+        for noise in learners
+    ]
+
+
+def class_products(X: NDArray[Any], y: NDArray[Any], rows: NDArray[np.int64]) -> None:
+    """What a step costs numpy at least."""
+    w = np.full((X.shape[1], CLASSES), 0.01, X.dtype)
+    for indices in rows.reshape(-1, BATCH):
+        B = X[indices]
+        shares = np.exp(B @ w)
+        shares /= shares.sum(axis=1, keepdims=True)
+        shares[np.arange(BATCH), y[indices]] -= 1
+        B.T @ shares
+
+
 def products(X: NDArray[Any], rows: NDArray[np.int64]) -> None:
     """What a step costs numpy at least: the copy and both products."""
     w = np.full(X.shape[1], 0.01, X.dtype)
@@ -147,10 +202,17 @@ def loop(X: NDArray[Any], y: NDArray[np.uint8], noise: str | None) -> None:
 
 def learner_of(noise: str | None, steps: int, batch: int) -> PrivateSGD:
     if noise is None:
-        return PrivateSGD(loss="logistic", steps=steps, batch_size=batch, epsilon=math.inf)
+        return PrivateSGD(
+            loss="logistic", steps=steps, batch_size=batch, radius=1.0, epsilon=math.inf
+        )
     numerics: Any = noise
     return PrivateSGD(
-        loss="logistic", steps=steps, batch_size=batch, noise_multiplier=NOISE, numerics=numerics
+        loss="logistic",
+        steps=steps,
+        batch_size=batch,
+        radius=1.0,
+        noise_multiplier=NOISE,
+        numerics=numerics,
     )
 
 

@@ -439,13 +439,18 @@ def test_settings_that_are_not_given_follow_public_rules():
     assert plan.batch_size == math.ceil(5 * 5_000 * mu / math.sqrt(200))
     assert 9 < plan.noise_multiplier < 15
     assert (plan.radius, plan.clip_norm) == (10.0, 2.0)
-    assert set(plan.chosen) == {"steps", "batch_size", "radius", "clip_norm"}
+    wider = PrivateSGD(loss="logistic", steps=200, batch_size=4_000, noise_multiplier=10.0)
+    plan = wider.plan(n=50_000, d=10)
+    assert 20 < plan.radius < 60
+    assert plan.radius == pytest.approx(math.sqrt(2 / plan.noise))
+    assert set(plan.chosen) == {"radius", "clip_norm"}
     assert learner.plan(n=300, d=40).steps == 50
     assert learner.plan(n=2_000, d=400).steps == int((2_000 * mu) ** 2 / 1_600)
     assert PrivateSGD(loss="hinge", epsilon=math.inf).plan(n=50, d=2).batch_size == 50
     given = PrivateSGD(loss="logistic", epsilon=1.0, steps=9, radius=3, clip_norm=1)
     assert given.plan(n=500, d=2).chosen == ()
     assert given.plan(n=500, d=2).batch_size == 1
+    assert dataclasses.replace(learner, epsilon=math.inf).plan(n=100, d=40).radius == 30
     X, y = records(2_000, 10)
     model = PrivateSGD(loss="logistic", epsilon=1.0).learn(X, y)
     assert model.plan == PrivateSGD(loss="logistic", epsilon=1.0).plan(n=2_000, d=10)

@@ -145,8 +145,9 @@ def test_models_predict_and_lose_as_scipy_does():
     X, y = records(300, 5, 4)
     X[3] *= 100
     learner = PrivateSGD(
-        loss="softmax", classes=4, steps=200, batch_size=20, norm_bound=1.5, epsilon=math.inf
-    )
+        loss="softmax", classes=4, steps=200, batch_size=20, norm_bound=1.5, radius=20,
+        epsilon=math.inf,
+    )  # fmt: skip
     model = learner.learn(X, y, random_state=2)
     assert model.classes == 4
     shrunk = X * np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
@@ -188,7 +189,7 @@ def test_two_classes_are_logistic_regression():
 
 def test_models_are_restored_from_json():
     X, y = records(100, 4, 3)
-    learner = PrivateSGD(loss="softmax", classes=3, steps=100, epsilon=math.inf)
+    learner = PrivateSGD(loss="softmax", classes=3, steps=100, radius=20, epsilon=math.inf)
     model = learner.learn(X, y, random_state=1)
     text = json.dumps(model.hypothesis)
     again = learner.restore(text)

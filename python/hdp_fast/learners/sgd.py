@@ -40,7 +40,7 @@ from .linear_model import (
     validate_rows,
 )
 from .noisy_steps import NoisySteps
-from .sgd_plan import SGDPlan, choose_batch_size, choose_radius, choose_steps
+from .sgd_plan import SGDPlan, choose_batch_size, choose_radius, choose_steps, grow_radius
 from .softmax_model import SoftmaxModel, largest_softmax_loss, validate_classes
 
 Loss = Literal["hinge", "squared_hinge", "logistic", "softmax", "squared", "huber"]
@@ -93,8 +93,10 @@ class PrivateSGD(NoisySteps):
         classes: Number K of classes of "softmax", from 2 to 1,024; None for the other losses.
         radius: Radius of the ball around 0 that holds all weights, for "softmax" as one matrix;
             its diameter is twice that. None takes 20 / norm_bound, for "softmax" sqrt(K / 2) times
-            that. For the hinges it takes `margin` times that, unless the margin is 0; for
-            "squared" and "huber" it takes 5 label_bound / norm_bound. A box has no radius.
+            that, and for the hinges `margin` times that, unless the margin is 0. learn takes more,
+            up to three times as much, where the noise of all steps is small: 20 is replaced by
+            `sqrt(2 / noise)`, with the noise of SGDPlan. For "squared" and "huber" None takes
+            5 label_bound / norm_bound. A box has no radius.
         norm_bound: Norm to which records are shrunk; X itself stays as it is. An intercept is a
             constant column of X and shrinks with its row. Records whose squared norm leaves the
             normal range of their precision (norms beyond about 1e-19 and 1e19 in float32) count as
@@ -305,7 +307,7 @@ class PrivateSGD(NoisySteps):
             That of calibrate where the learner has a finite epsilon.
         """
         n = positive_int("n", n, 1 << 53)
-        return self._settle(n, positive_int("d", d, _MOST_WEIGHTS))._find_noise(n)._plan(n, d, self)
+        return self._prepare(n, positive_int("d", d, _MOST_WEIGHTS))._plan(n, d, self)
 
     def learn(
         self,
@@ -356,13 +358,12 @@ class PrivateSGD(NoisySteps):
         check_random_state(random_state)
         rows, labels = self._validate_records(X, y)
         n, d = rows.entries.shape
-        learner = self._settle(n, d)
         if not self.is_private:
             if budget is not None:
                 refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
-            return learner._descend(rows, labels, None, random_state, self)
-        learner._refuse_fewer(n)
-        learner = learner._find_noise(n)
+            return self._prepare(n, d)._descend(rows, labels, None, random_state, self)
+        self._refuse_fewer(n)
+        learner = self._prepare(n, d)
         record = learner.uniform_record(n, random_state)
         note_large_delta(self.delta, n)
         _note_noise(learner._plan(n, d, self))
@@ -531,6 +532,20 @@ class PrivateSGD(NoisySteps):
             return bound
         slope = self._label_bound if self.loss == "squared" else self.margin
         return min(bound, slope * self.norm_bound) or bound
+
+    def _prepare(self, n: int, d: int) -> Self:
+        """Return what learn runs on n records of d columns: settled, with its noise and radius."""
+        learner = self._settle(n, d)._find_noise(n)
+        if self.domain == "box" or self.radius is not None or self.label_bound is not None:
+            return learner
+        if self.loss in ("squared", "huber"):
+            return learner
+        factor = grow_radius(learner._plan(n, d, self).noise)
+        wider = dataclasses.replace(learner, radius=self.ball_radius * factor)
+        if self.clip_norm is not None:
+            return wider
+        clip_norm = wider._choose_clip_norm(d)
+        return dataclasses.replace(wider, clip_norm=bounded_positive("clip_norm", clip_norm))
 
     def _settle(self, n: int, d: int) -> Self:
         """Return the learner with all settings that rules choose."""

@@ -12,7 +12,7 @@ from .._support.json_text import JsonText
 
 # Chosen for models of 20 to 600 weights on four public tables; accuracy changes by a hundredth
 # where a number is doubled or halved.
-_RADIUS = 20.0
+_RADIUS, _WIDEST = 20.0, 60.0
 _FEWEST_STEPS, _MOST_STEPS = 50, 200
 _STEPS_WITHOUT_NOISE, _BATCH_WITHOUT_NOISE = 2_000, 100
 _NOISE = 10.0
@@ -70,6 +70,12 @@ class SGDPlan(JsonText):
 def choose_radius(classes: int, scale: float, norm_bound: float) -> float:
     """Let scores reach twenty times the scale, and more where a matrix holds more classes."""
     return _RADIUS * math.sqrt(max(classes, 2) / 2) * scale / norm_bound
+
+
+def grow_radius(noise: float) -> float:
+    """Return what a radius is multiplied with, by the norm of the noise in the mean gradient."""
+    wide = math.sqrt(2 / noise) if noise > 0 else math.inf
+    return min(max(wide, _RADIUS), _WIDEST) / _RADIUS
 
 
 def choose_steps(n: int, weights: int, mu: float) -> int:

@@ -9,8 +9,8 @@ use crate::memory::{room, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
 use crate::simd::{
-    Examples, Grid, Isa, Real, Rows, Slope, Softmax, add_gradients, add_quantized, add_softmax,
-    add_softmax_quantized, clipped_scores,
+    Examples, Grid, Isa, Real, Rows, Slope, Softmax, add_gradients, add_quantized, add_softmax, add_softmax_quantized,
+    clipped_scores,
 };
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.

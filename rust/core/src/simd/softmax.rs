@@ -154,7 +154,8 @@ mod tests {
                 let residuals: Vec<f64> = shares.iter().enumerate().map(residual).collect();
                 let length = residuals.iter().map(|r| r * r).sum::<f64>().sqrt() * norm.min(2.0);
                 let clip = (1.5 / length).min(1.0);
-                for (sum, (k, j)) in expected.iter_mut().zip((0..classes * columns).map(|i| (i / columns, i % columns))) {
+                for (sum, (k, j)) in expected.iter_mut().zip((0..classes * columns).map(|i| (i / columns, i % columns)))
+                {
                     *sum += clip * residuals[k] * x[j];
                 }
             }
