@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command_line import fails
 
+from hdp_fast import Budget
 from hdp_fast.cli import main
 
 GOAL = ["--schema", "schema.json", "--epsilon", "2", "--delta", "1e-6"]
@@ -125,6 +126,17 @@ def test_a_kept_model_goes_on_at_no_cost(capsys, folder):
         "--force",
     )
     assert "was made for 2.0" in line
+
+
+def test_a_file_of_members_is_no_kept_model_and_nothing_is_spent(capsys, folder):
+    main(["budget", "ledger", "--epsilon", "2", "--delta", "1e-6"])
+    capsys.readouterr()
+    (folder / "kept").write_bytes(b"hdp_fast labeler 3\nmembers")
+    argv = ["--method", "statistics", "--save", "kept", "--budget", "ledger"]
+    line = fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
+    assert "must be a file that StatisticsLabeler.save wrote" in line
+    assert Budget.open("ledger").spent.epsilon == 0
+    assert not (folder / "public.labeled.csv").exists()
 
 
 def test_the_threshold_leaves_labels_empty(capsys, folder):
