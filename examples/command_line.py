@@ -37,7 +37,12 @@ SESSION = [
         0,
     ),
     (
-        "Label the public visitors.csv by votes of members, who learn from customers.csv. "
+        "Label the public visitors.csv. One release of statistics is the default. Why?",
+        f"hdp-fast label customers.csv visitors.csv {SCHEMA} {PRIVACY} --plan",
+        0,
+    ),
+    (
+        "Label it by votes of members, who learn from customers.csv. "
         "Before any of it is read: what are so many answers worth?",
         f"hdp-fast {LABEL} --plan",
         0,

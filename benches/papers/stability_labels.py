@@ -47,9 +47,9 @@ Gaussian vote that does it: a hazard table's answers are right far more often th
 which it can't trade for more of them, and bit by bit a label costs four queries. What PATE's costs
 would be at these very votes, which is not private, is ahead on digits at 4 and close elsewhere.
 Algorithm 4 answers next to nothing. Where labels are about linear in public features, one release
-of statistics is ahead of all votes with ten classes, and beside DP-SGD with two, unless the pool is
-of
-another domain, as for sentiment: there `auto` finds that out and takes gradients.
+of statistics is ahead of everything else, with ten classes by far, unless the pool is of another
+domain,
+as for sentiment: there `auto` finds that out and takes gradients.
 
 Run `python benches/papers/stability_labels.py`: about ten minutes on one core, and a few minutes
 for `--rows linear`.

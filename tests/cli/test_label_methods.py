@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command_line import fails
 
+from hdp_fast import Budget
 from hdp_fast.cli import main
 
 GOAL = ["--schema", "schema.json", "--epsilon", "2", "--delta", "1e-6"]
@@ -59,7 +60,7 @@ def test_statistics_label_all_rows(capsys, folder, argv):
     assert (record["epsilon"], record["delta"], record["neighbors"]) == (2, 1e-6, "replace_one")
     tested = argv != ["--method", "statistics"]
     assert (result["population_distance"] is not None) == tested
-    assert ("signal" in result["reason"]) == tested
+    assert ("about linear" in result["reason"]) == tested
     assert json.loads((folder / "public.labeled.csv.json").read_text()) == result
 
 
@@ -74,7 +75,7 @@ def test_the_plan_shows_which_method_and_why_and_spends_nothing(capsys, folder):
     capsys.readouterr()
     result = run(capsys, "--plan", "--budget", "ledger")
     assert result["method"] == "statistics"
-    assert "signal" in result["reason"]
+    assert "about linear" in result["reason"]
     assert result["signal"] > 1
     assert not (folder / "public.labeled.csv").exists()
     run(capsys, "--budget", "ledger")
@@ -125,6 +126,17 @@ def test_a_kept_model_goes_on_at_no_cost(capsys, folder):
         "--force",
     )
     assert "was made for 2.0" in line
+
+
+def test_a_file_of_members_is_no_kept_model_and_nothing_is_spent(capsys, folder):
+    main(["budget", "ledger", "--epsilon", "2", "--delta", "1e-6"])
+    capsys.readouterr()
+    (folder / "kept").write_bytes(b"hdp_fast labeler 3\nmembers")
+    argv = ["--method", "statistics", "--save", "kept", "--budget", "ledger"]
+    line = fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
+    assert "must be a file that StatisticsLabeler.save wrote" in line
+    assert Budget.open("ledger").spent.epsilon == 0
+    assert not (folder / "public.labeled.csv").exists()
 
 
 def test_the_threshold_leaves_labels_empty(capsys, folder):

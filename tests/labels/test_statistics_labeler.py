@@ -340,6 +340,11 @@ def test_noise_alone_is_noted():
         made(epsilon=0.001).fit(X[:100], Y[:100], Q)
 
 
+def test_a_comparison_that_sees_nothing_is_noted():
+    with pytest.warns(UtilityWarning, match="comparison only makes out mean features"):
+        made(epsilon=0.5, population="tested").fit(X[:600], Y[:600], Q)
+
+
 def test_clones_and_copies_have_learned_nothing():
     labeler = fitted()
     assert "not fitted" in repr(labeler.unfitted())

@@ -294,14 +294,25 @@ def test_a_quick_run_says_who_answers_most(script, few, monkeypatch, capsys, tmp
     rows = {row["row"]: row for row in result["rows"]}
     best = max(rows[name]["answered"][0] for name in script.OURS)
     for name, each in rows.items():
-        if "asked" in each:
+        if "asked" in each and "methods" not in each:
             assert each["accuracy"][0] >= result["level"] or each["answered"][0] == 0, name
             rival = name not in script.OURS
             assert each["ahead of ours"] == (rival and each["answered"][0] > best), name
     assert rows["true labels of the pool, not private"]["final"][0] > 0.9
     assert rows["most frequent class, not private"]["final"][0] < 0.2
     assert rows["paper's Algorithm 4"]["answered"][0] == 0
+    assert rows["ours, statistics"]["final"][0] > 0.85
+    assert rows["ours, auto"]["methods"] == ["statistics"]
     assert script.table(result).count("\n") == len(rows) + 9
+
+
+def test_rows_of_linear_models_need_no_votes(script, monkeypatch, capsys, tmp_path):
+    options = ["--quick", "--rows", "linear", "--output", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["stability_labels.py", *options])
+    script.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(("| ours, ", "| DP-SGD, ")) for line in lines) == 3
+    assert not list(tmp_path.iterdir())
 
 
 @at_length

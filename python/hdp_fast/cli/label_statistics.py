@@ -90,6 +90,7 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
     """A labeler without a model, or the one that was kept.
 
     Raises:
+        CheckpointError: The file holds something else, such as members.
         ParameterError: The kept one was made for something else.
     """
     options: dict[str, Any] = {
@@ -100,7 +101,7 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
     if arguments.threshold is not None:
         options["threshold"] = arguments.threshold
     classes = sorted(task.classes or task.texts)
-    if not is_kept(arguments.save):
+    if arguments.save is None or not arguments.save.exists():
         return StatisticsLabeler(classes=classes, **options)
     labeler = StatisticsLabeler.load(arguments.save)
     labeler.set_params(threshold=options.pop("threshold", labeler.threshold))

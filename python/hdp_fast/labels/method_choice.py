@@ -80,7 +80,7 @@ def choose_method(
         >>> facts = {"columns": 40, "classes": 10, "points": 1_000, "members": 2_000}
         >>> choice = labels.choose_method(n=3_500, epsilon=1.0, delta=1e-6, **facts)
         >>> choice.method, round(choice.signal)
-        ('statistics', 12)
+        ('statistics', 13)
     """
     n, d = positive_int("n", n, _MOST), positive_int("columns", columns, _MOST)
     k = positive_int("classes", classes, _MOST)
@@ -93,5 +93,6 @@ def choose_method(
     if signal < 1 and n >= _RECORDS_OF_A_MEMBER * members:
         reason = f"noise hides {d:,} columns of {n:,} records, enough for {members:,} members"
         return MethodChoice(method="votes", reason=reason, signal=signal)
-    reason = f"one release has {signal:.2g} times the signal that {d:,} columns must have"
+    rise = f"{signal:,.0f}" if signal >= 10 else f"{signal:.2g}"
+    reason = f"sums rise {rise} times above noise if labels are about linear in {d:,} columns"
     return MethodChoice(method="statistics", reason=reason, signal=signal)

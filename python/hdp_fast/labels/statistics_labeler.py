@@ -217,6 +217,8 @@ class StatisticsLabeler(SettableParameters):
         record = self._make_record(len(classes), features.features.columns, random_state)
         with spend(budget, record):
             result = None if test is None else parts.compare(test, stream)
+            if result is not None and result.passed:
+                _note_blind(result, len(labels))
             statistics: ReleasedStatistics | None = None
             model: Any = None
             if result is None or result.passed:
@@ -434,6 +436,8 @@ class _Parts:
 
 
 _SAVED = ("epsilon", "delta", "population", "threshold", "penalty", "bottom")
+# A comparison that rejects no smaller distance of mean features, of at most 2, sees too little.
+_BLIND = 0.5
 # Labels of fewer points may well be the same.
 _FEW_POINTS = 8
 
@@ -448,6 +452,15 @@ def _facts_of(records: Any) -> Facts | None:
 
 def _count(records: Any) -> int:
     return records.rows if isinstance(records, Table) else count_rows(records)
+
+
+def _note_blind(test: PopulationTest, n: int) -> None:
+    """Note a comparison that could have seen next to nothing, from public facts."""
+    if test.most > _BLIND:
+        facts = f"n = {n:,} records and epsilon = {test.epsilon:.2g}"
+        rule = "comparison only makes out mean features that differ by more than"
+        help_ = "more records or a larger epsilon would help, or points that are known to fit"
+        note(f"population = 'tested', but with {facts} the {rule} {test.most:.2g}: {help_}")
 
 
 def _calibrate(description: SufficientStatistics, price: Price, n: int) -> None:
