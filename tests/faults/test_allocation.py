@@ -67,8 +67,9 @@ kernel = lambda: local.randomized_response(bits, epsilon=1)
 """,
     "descent": """
 X, y = coins.random((100_000, 10)), np.ones(100_000)
-plan = {"loss": "logistic", "threshold": 1.0, "steps": 2, "batch_size": 1_000_000}
-plan |= {"radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
+plan = {"loss": "logistic", "shape": 1.0, "classes": 1, "steps": 2, "batch_size": 1_000_000}
+plan |= {"radius": 1.0, "bounds": None, "last": False, "start": None}
+plan |= {"norm_bound": 1.0, "clip_norm": 1.0}
 plan |= {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
 plan |= {"numerics": "exact", "noise_multiplier": (1, 1)}
 kernel = lambda: _core.sgd_learn((X.reshape(-1), 10, y), None, plan, None)

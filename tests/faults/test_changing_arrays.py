@@ -169,8 +169,9 @@ def records(race, dtype=np.float64):
 def descended(race):
     X, y = records(race)
     penalties = {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
-    bounds = {"radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
-    plan = {"loss": "logistic", "threshold": 1.0, "steps": 50, "batch_size": 2_000}
+    domain = {"radius": 1.0, "bounds": None, "last": False, "start": None}
+    bounds = domain | {"norm_bound": 1.0, "clip_norm": 1.0}
+    plan = {"loss": "logistic", "shape": 1.0, "classes": 1, "steps": 50, "batch_size": 2_000}
     plan |= bounds | penalties | {"numerics": "exact", "noise_multiplier": (1, 1)}
 
     def work():

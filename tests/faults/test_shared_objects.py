@@ -58,8 +58,9 @@ EVERYTHING = """
 n = 100_000
 shared, losses, X = weights.DenseWeights(n, .1, .1), coins.random(n), coins.random((n, 2))
 room = shared.updates_left
-plan = {"loss": "logistic", "threshold": 1.0, "steps": 20, "batch_size": 10}
-plan |= {"radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
+plan = {"loss": "logistic", "shape": 1.0, "classes": 1, "steps": 20, "batch_size": 10}
+plan |= {"radius": 1.0, "bounds": None, "last": False, "start": None}
+plan |= {"norm_bound": 1.0, "clip_norm": 1.0}
 plan |= {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
 plan |= {"numerics": "idealized", "noise_multiplier": (1, 1)}
 together(

@@ -161,7 +161,7 @@ def _journal(path):
 
 
 def _adapt(inputs, folder):
-    options = ["--epsilon", 4, "--delta", 1e-5, "--schema", inputs / "number.json", "--steps", 5]
+    options = ["--epsilon", 4, "--delta", 1e-5, "--schema", inputs / "number.json"]
     options += ["--output", folder / "model.json", "--predict", inputs / "public.csv", "--json"]
     options += ["--predictions", folder / "out.csv", "--budget", inputs / "ledger"]
     return ["--quiet", "adapt", inputs / "source.csv", inputs / "public.csv", *options]
