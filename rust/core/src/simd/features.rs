@@ -111,7 +111,7 @@ fn waved(turns: &[f64], columns: usize, stride: usize, out: &mut [f64]) {
 
 /// The Taylor coefficients of sin(2 pi t) at odd powers of t from 1 to 21; the rest is below 2e-18 for |t| <= 1/4.
 const SINE: [f64; 11] = [
-    6.283185307179586,
+    std::f64::consts::TAU,
     -41.34170224039976,
     81.60524927607506,
     -76.70585975306139,
