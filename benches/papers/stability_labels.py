@@ -195,29 +195,25 @@ def row(name: str, epsilon: float | None, **cells: Any) -> dict[str, Any]:
     return {"row": name, "epsilon": epsilon, **cells}
 
 
-def repeat_linear(
-    problem: Problem, repetitions: int, epsilons: tuple[float, ...]
-) -> dict[str, Any]:
+def repeat_linear(problem: Problem, numbers: range, epsilons: tuple[float, ...]) -> dict[str, Any]:
     """The rows of linear models alone, which need no votes."""
     start, records = time.perf_counter(), problem.read()
-    splits = [
-        problem.split(records, np.random.default_rng(number)) for number in range(repetitions)
-    ]
+    splits = [problem.split(records, np.random.default_rng(number)) for number in numbers]
     return {
         "name": problem.name,
         "problem": problem.title,
         "records": len(splits[0].y),
         "pool": len(splits[0].pool_y),
         "classes": problem.classes,
-        "repetitions": repetitions,
+        "repetitions": len(numbers),
         "rows": linear_rows(problem, splits, epsilons),
         "seconds": time.perf_counter() - start,
     }
 
 
-def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> dict[str, Any]:
+def repeat(problem: Problem, numbers: range, epsilons: tuple[float, ...]) -> dict[str, Any]:
     start, records = time.perf_counter(), problem.read()
-    runs = [make_repetition(problem, records, number) for number in range(repetitions)]
+    runs = [make_repetition(problem, records, number) for number in numbers]
     pool = len(runs[0].ballot.truth)
     constants = not_private(runs)
     level = constants[0]["accuracy"][0] - LOSS
@@ -236,7 +232,7 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
         "members": problem.members,
         "member_accuracy": spread(right_votes(run.ballot) for run in runs),
         "level": level,
-        "repetitions": repetitions,
+        "repetitions": len(numbers),
         "rows": constants + rows,
         "plans": plans(problem, runs, epsilons),
         "seconds": time.perf_counter() - start,
@@ -466,16 +462,19 @@ def main() -> None:
     parser.add_argument("--only", choices=[problem.name for problem in PROBLEMS])
     rows = "all, or those of linear models, which need no votes"
     parser.add_argument("--rows", choices=("all", "linear"), default="all", help=rows)
+    first = "number of the first random split; the defaults were chosen on splits 0 to 9"
+    parser.add_argument("--first", type=int, default=0, help=first)
     arguments = parser.parse_args()
     only = arguments.only or ("digits" if arguments.quick else None)
     repetitions, epsilons = (1, (1.0,)) if arguments.quick else (arguments.repetitions, EPSILONS)
+    numbers = range(arguments.first, arguments.first + repetitions)
     accept_seeds()
     is_linear = arguments.rows == "linear"
     measure = repeat_linear if is_linear else repeat
     results = print_results(
         arguments,
         select_present(PROBLEMS, only),
-        lambda problem: measure(problem, repetitions, epsilons),
+        lambda problem: measure(problem, numbers, epsilons),
         linear_table if is_linear else table,
     )
     if results and not is_linear:
