@@ -19,7 +19,7 @@ from hdp_fast.learners import FeatureMap
 from hdp_fast.learners.feature_sums import bits_for, feature_sums
 
 N, D, K = 1_000_000, 200, 10
-# Issue target: times numpy's time.
+# Times numpy's time that it should stay within.
 TARGET = 1.5
 SQUARE = 1500
 
