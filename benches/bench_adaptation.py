@@ -25,7 +25,7 @@ from hdp_fast.reference import adaptation as reference
 THREADS = 2
 KAPPA_1, OFFSET = 0.3, 0.1
 UNITS, MOST = 1 << 16, 1 << 14
-# Issue targets: of the time of the two products, and times as fast as the reference.
+# Targets: of the time of the two products, and times as fast as the reference.
 MOST_OF_PRODUCTS = {384: 0.65}
 TIMES_NUMPY = {8: 5.0, 64: 2.5}
 CASES = [(8, "float64"), (8, "float32"), (64, "float64"), (64, "float32")]

@@ -30,7 +30,7 @@ WIDE, BATCH, BATCHES = 200, 256, 1000
 CLASSES = 10
 # Rows that stay in the second cache.
 CACHED = 500
-# Issue targets: steps a second, and times as fast as the reference.
+# Targets: steps a second, and times as fast as the reference.
 TARGETS = {"idealized": 6e6, "exact": 1e6}
 TARGET_RATIO = 40
 
