@@ -16,7 +16,7 @@ from frequencies import Case, misfits, power
 from tiny_sgd import Tiny
 
 from hdp_fast.learners import PrivateSGD
-from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.reference.noise import rounded_gaussian_mass
 from hdp_fast.weights import DenseWeights
 
 RUNS = 40_000
@@ -151,6 +151,11 @@ def long_gradients(scale):
     return np.rint(found * scale).astype(int)
 
 
+def noise_masses(sigma, most):
+    """The law of a rounded normal deviate, up to a magnitude."""
+    return {x: float(rounded_gaussian_mass(sigma, x)) for x in range(-most, most + 1)}
+
+
 def test_noise_of_every_coordinate_is_its_own():
     """Sums of two of three gradients of any length, two coordinates each."""
     sigma, scale = Fraction(5, 4), (UNITS - math.sqrt(2) / 2 - 1) / 0.3
@@ -164,7 +169,7 @@ def test_noise_of_every_coordinate_is_its_own():
         for _ in range(RUNS)
     )
     gradients, expected = long_gradients(scale), defaultdict(float)
-    masses = {x: float(mass) for x, mass in gaussian_masses(sigma, 12).items()}
+    masses = noise_masses(sigma, 12)
     for draws in itertools.product(range(3), repeat=2):
         a, b = gradients[list(draws)].sum(axis=0).tolist()
         for (x, p), (z, q) in itertools.product(masses.items(), repeat=2):
@@ -189,7 +194,7 @@ def test_softmax_sums_of_three_classes_follow_the_enumerated_law():
     )
     gradients = np.rint(rows[:, None] * (np.full((3, 3), 1 / 3) - np.eye(3)[labels])).astype(int)
     expected = defaultdict(float)
-    masses = {x: float(mass) for x, mass in gaussian_masses(sigma, 9).items()}
+    masses = noise_masses(sigma, 9)
     for draws in itertools.product(range(3), repeat=2):
         sums = gradients[list(draws)].sum(axis=0).tolist()
         for noise in itertools.product(masses.items(), repeat=3):
@@ -215,5 +220,5 @@ def test_noise_of_many_draws_follows_the_law_of_few(sigma, columns):
     unit = 1e3 / (2 * (UNITS - math.sqrt(columns) / 2 - 1))
     runs = [learner.learn(X, y).weights for _ in range(3_000_000 // columns // 10)]
     found = Counter(np.rint(-np.concatenate(runs) / unit).astype(int).tolist())
-    expected = {x: float(mass) for x, mass in gaussian_masses(sigma, int(9 * sigma)).items()}
+    expected = noise_masses(sigma, int(9 * sigma))
     assert not misfits([Case(found, expected)])

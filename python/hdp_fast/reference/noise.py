@@ -70,7 +70,9 @@ def gaussian_masses(sigma: Fraction, reach: int) -> dict[int, Decimal]:
 def rounded_gaussian_mass(sigma: Fraction, x: int) -> Decimal:
     """Pr[X = x] of a normal deviate rounded to the nearest integer."""
     inner, outer = ((2 * abs(x) + side) / (2 * sigma) for side in (-1, 1))
-    return half_normal(outer) + (half_normal(outer) if x == 0 else -half_normal(inner))
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return half_normal(outer) + (half_normal(outer) if x == 0 else -half_normal(inner))
 
 
 def half_normal(z: Fraction) -> Decimal:
@@ -82,7 +84,7 @@ def half_normal(z: Fraction) -> Decimal:
         for odd in itertools.count(3, 2):
             term *= x * x / odd
             total += term
-            if odd > 2 * x * x and term < total.scaleb(-_DIGITS):
+            if odd > 2 * x * x and term <= total.scaleb(-_DIGITS):
                 break
         return exp_minus(z * z / 2) * total / (2 * _pi()).sqrt()
 
