@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,9 @@ def test_stumps_and_votes(capsys, folder):
     result = run(capsys, *PRIVATE[:-1], "majority", "--size", "1", "--schedule", "final")
     assert result["description"]["kind"] == "vote"
     assert len(result["description"]["hypotheses"]) == 8
-    assert result["hypothesis"].count(" x (") >= 1
+    # More than half of the votes decide, and stand alone; otherwise all are shown with their numbers.
+    most = max(Counter(map(json.dumps, result["description"]["hypotheses"])).values())
+    assert (" x (" in result["hypothesis"]) == (2 * most <= 8)
 
 
 def test_a_transfer_that_protects_agents_only(capsys, folder):

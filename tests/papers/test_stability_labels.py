@@ -273,6 +273,7 @@ def test_private_labeler_answers_as_the_votes_of_the_experiment(script):
         max_unstable=500,
         classes=range(10),
         members=problem.members,
+        table="hazard",
     )
     labeler.fit(run.split.X, run.split.y, random_state=1)
     given = labeler.label(run.split.pool)
