@@ -118,7 +118,7 @@ def test_stumps_and_votes(capsys, folder):
     result = run(capsys, *PRIVATE[:-1], "majority", "--size", "1", "--schedule", "final")
     assert result["description"]["kind"] == "vote"
     assert len(result["description"]["hypotheses"]) == 8
-    # More than half of the votes decide, and stand alone; otherwise all are shown with their numbers.
+    # More than half of the votes stand alone; otherwise all are shown with their numbers.
     most = max(Counter(map(json.dumps, result["description"]["hypotheses"])).values())
     assert (" x (" in result["hypothesis"]) == (2 * most <= 8)
 
