@@ -18,7 +18,8 @@ TOWN = 2.0, -0.5, 20.0, 50.0
 NOISE = 10.0
 SCHEMA = ["--label", "price", "--label-bounds", "0", "1500", "--output", "schema.json"]
 ADAPT = ["--schema", "schema.json", "--epsilon", "1", "--delta", "1e-6"]
-GUESSED = ["--alpha", ".1", "--penalty", ".01", "--predict", "wanted.csv"]
+ONE_RELEASE = ["--predict", "wanted.csv"]
+DESCENT = [*ONE_RELEASE, "--method", "descent", "--alpha", ".1", "--penalty", ".01", "--force"]
 
 
 def sales(n: int, worth: tuple[float, ...], coins: np.random.Generator) -> list[list]:
@@ -57,8 +58,9 @@ def main() -> None:
         write(folder / "town.csv", COLUMNS, sales(1_000, TOWN, coins))
         write(folder / "wanted.csv", COLUMNS[:3], wanted)
         hdp_fast(folder, "schema", "city.csv", *SCHEMA)
-        print(hdp_fast(folder, "adapt", "city.csv", "town.csv", *ADAPT, *GUESSED))
-        print(f"error of a prediction: {error(folder, wanted):.1f}; of the truth itself: {NOISE:g}")
+        for method in (ONE_RELEASE, DESCENT):
+            print(hdp_fast(folder, "adapt", "city.csv", "town.csv", *ADAPT, *method))
+            print(f"error of a prediction: {error(folder, wanted):.1f}; of the truth: {NOISE:g}")
 
 
 if __name__ == "__main__":
