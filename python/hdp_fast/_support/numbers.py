@@ -94,27 +94,29 @@ def _convert_each(values: Iterable[Any], size: int) -> Floats:
         return np.fromiter(map(nearest_float, values), np.float64, size)
 
 
-def real_rows(X: ArrayLike) -> NDArray[Any]:
+def real_rows(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     """A matrix of float32 as it is, and one of any other real numbers as float64.
+
+    Errors name the array.
 
     Raises:
         ParameterError: The array has another dtype.
         ShapeError: It has not two dimensions, or no entry.
     """
-    rows = numbers("X", X)
+    rows = numbers(name, X)
     if rows.ndim != 2 or not rows.size:
         rule = "it must have two dimensions and at least one entry"
-        raise ShapeError(f"X has shape {rows.shape}, but {rule}")
+        raise ShapeError(f"{name} has shape {rows.shape}, but {rule}")
     return np.require(rows, None, "A") if rows.dtype == np.float32 else floats(rows)
 
 
-def finite_rows(X: ArrayLike) -> NDArray[Any]:
+def finite_rows(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     """The matrix as `real_rows` returns it, all of whose entries must be finite.
 
     Raises a ParameterError for other entries, and the errors of `real_rows`.
     """
-    records = real_rows(X)
+    records = real_rows(X, name)
     parts = (records[start : start + _ROWS] for start in range(0, len(records), _ROWS))
     if not all(np.isfinite(part).all() for part in parts):
-        raise ParameterError("X has an infinite entry or NaN, but all must be finite")
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return records
