@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import from_json, refuse, shorten
+from .._support.validate import from_json, refuse, shorten, take_form
 from ..data.reading import parse_file
 from ..exceptions import ParameterError
 from ..local.randomizers.base import make_randomizer
@@ -211,10 +211,8 @@ class Question:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Question:
-        form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
-        if form != _FORM:
-            rule = f"question must have format and version {list(_FORM.values())}"
-            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
+        take_form("question", fields, _FORM)
+        kind = fields.pop("kind")
         categories = fields.pop("categories", None)
         randomizer: Any = make_randomizer(fields.pop("randomizer"))
         texts = None if categories is None else tuple(categories)
