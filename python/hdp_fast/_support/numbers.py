@@ -89,6 +89,22 @@ def floats(values: NDArray[Any]) -> Floats:
         return np.require(values, np.float64, ["C", "A"])
 
 
+def finite_vector(name: str, value: ArrayLike) -> Floats:
+    """The value as float64 of shape (n,), all of whose entries are finite.
+
+    Raises:
+        ParameterError: The value is no array of real numbers, or an entry is not finite.
+        ShapeError: It has not one dimension.
+    """
+    values = numbers(name, value)
+    if values.ndim != 1:
+        raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
+    reals = floats(values)
+    if not np.isfinite(reals).all():
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+    return reals
+
+
 def _convert_each(values: Iterable[Any], size: int) -> Floats:
     with np.errstate(all="ignore"):
         return np.fromiter(map(nearest_float, values), np.float64, size)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.numbers import floats
-from .._support.types import Floats, Integers
-from .._support.validate import integers, numbers, positive_int, refuse
+from .._support.numbers import finite_vector
+from .._support.types import Integers
+from .._support.validate import integers, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from .feature_maps import FINEST_BITS, FeatureMap
 
@@ -155,7 +155,7 @@ def target_sums(
     Cost:
         That of feature_sums.
     """
-    values = _finite_targets(targets)
+    values = np.array(finite_vector("targets", targets))
     rows = features.read_rows(X)
     _check_length("targets", len(values), len(rows))
     first, moments, _ = _add_up(features, rows, values, bits, second)
@@ -181,13 +181,3 @@ def _add_up(
 def _check_length(name: str, length: int, n: int) -> None:
     if length != n:
         raise ShapeError(f"{name} has length {length:,}, but X has {n:,} records")
-
-
-def _finite_targets(targets: ArrayLike) -> Floats:
-    values = numbers("targets", targets)
-    if values.ndim != 1:
-        raise ShapeError(f"targets has shape {values.shape}, but it must have one dimension")
-    reals = np.array(floats(values))
-    if not np.isfinite(reals).all():
-        raise ParameterError("targets has an infinite entry or NaN, but all must be finite")
-    return reals

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
 from .._support.notes import note_large_delta
+from .._support.numbers import finite_vector
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
@@ -222,9 +223,9 @@ class SufficientStatistics:
                 f"y has shape {values.shape}, but it must be ({n},), as X has {n} rows"
             )
         if self.label_bound is not None:
-            return _check_targets(values).clip(-self.label_bound, self.label_bound) / (
-                self.label_bound
-            )
+            bound = self.label_bound
+            targets: Floats = finite_vector("y", values).clip(-bound, bound) / bound
+            return targets
         return _find_codes(values, self._labels)
 
     def _make_record(
@@ -398,12 +399,3 @@ def _find_codes(values: NDArray[Any], labels: NDArray[Any]) -> Integers:
         rule = "every entry must be one of classes, and a missing one is none"
         raise ParameterError(f"y holds something else, but {rule}")
     return codes.astype(np.int64)
-
-
-def _check_targets(values: NDArray[Any]) -> Floats:
-    if values.dtype.kind not in "biuf":
-        raise ParameterError(f"y has dtype {values.dtype}, but targets must be real numbers")
-    targets: Floats = values.astype(np.float64)
-    if not np.isfinite(targets).all():
-        raise ParameterError("y has an infinite entry or NaN, but all must be finite")
-    return targets
