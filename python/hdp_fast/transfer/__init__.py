@@ -7,6 +7,7 @@ lose weight. The rounds end when a hypothesis is good on the target. The weights
 that no record is drawn often: this is what protects the records.
 
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
+`survey` estimates means, shares and tables in the same way.
 """
 
 from .._support.lazy import list_only
@@ -17,6 +18,7 @@ from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
+from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
     "Certificate",
@@ -25,11 +27,15 @@ __all__ = [
     "Plan",
     "RoundResult",
     "SubsampleTestReweigh",
+    "SurveyResult",
+    "SurveyRow",
     "TransferResult",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
+    "cross_table",
     "plan",
+    "survey",
 ]
 
 __dir__ = list_only(__all__)
