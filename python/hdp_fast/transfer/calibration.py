@@ -43,9 +43,11 @@ from .reliability import draw_up
 
 # The map goes as far as keeps the log loss within this of the model's even where the truth is so
 # many standard deviations worse than the fit.
-TOLERANCE, CONFIDENCE = 0.005, 4.0
+TOLERANCE, CONFIDENCE = 0.005, 3.5
 # How far the check must speak against the map, in standard errors.
 _AGAINST = 1.645
+# The check is about a map that differs from the score, whatever the fit dares.
+_LEAST_STEP = 0.25
 _BENDS = 0.5
 _MOST_THRESHOLDS = 64
 
@@ -72,12 +74,13 @@ def calibrate(
     bends at four thresholds. The likelihood is that of independent randomized bits; the scores'
     distribution on the target is unknown, and estimated with the map.
 
-    The first tenth of the agents tells where the scores lie, since these may have any unit, and the
-    thresholds are put among the people of both labels. The map goes from the model as it was
-    towards the fitted map as far as the log loss stays within 0.005 of the model's even where the
-    truth is four standard deviations worse than the fit: with few agents it does not move at all.
-    The agents held out then estimate the difference of log loss, and where that is above 1.645 of
-    its standard errors, the model is returned as it was.
+    The first twentieth of the agents tells where the scores lie, since these may have any unit, and
+    the thresholds are put among the people of both labels. The agents held out estimate how much
+    more log loss the map has that the others' answers give; where that is above 1.645 of its
+    standard errors, the model is returned as it was. Otherwise the map is fitted to all answers.
+    The result goes from the model as it was towards that map as far as the log loss stays within
+    0.005 of the model's even where the truth is 3.5 standard deviations worse than the fit: with
+    few agents it hardly moves, or not at all.
 
     Args:
         model: A released or public model of two classes, as learners.score_of takes it: one of this
@@ -87,11 +90,10 @@ def calibrate(
             nothing about them. Agents who do not answer are assumed to be missing at random.
         method: "logistic" for slope and intercept, or "isotonic" for a monotone map.
         thresholds: At least 2 and at most 64 increasing public scores to ask about. They save the
-            first tenth, and a pool of real agents half of the questions that are sent. They may
+            first twentieth, and a pool of real agents half of the questions that are sent. They may
             come from released scores, but not from the curator's records. None finds them.
-        held_out: Share of the agents who check the map, in [0, 1). The default 1/4 makes the fitted
-            parameters' deviations about a seventh larger. They are not asked where the map does not
-            move, and remain for other questions.
+        held_out: Share of the agents who check the map, in [0, 1), and serve the last fit, too. 0
+            checks nothing.
         slope: Mean and standard deviation of the slope before any answer; both above 0.
         intercept: Mean and standard deviation of the intercept before any answer; the latter above
             0.
@@ -167,23 +169,23 @@ class _Task:
         located = self._ask(first_questions(), first, rng) if first else None
         location = self._locate(located)
         thresholds = self.thresholds if self.thresholds is not None else location.thresholds()
+        axis, prior = location.axis(thresholds), self._prior(thresholds)
         asked = self._ask(main_questions(thresholds), fitted, rng)
         counts = asked if located is None else asked + located
+        fit = fit_map(counts, self.edge, axis, prior)
+        check = None
+        if checking:
+            check, answers = self._check(fit, thresholds, checking, rng)
+            asked, counts = asked + answers, counts + answers
+            fit = fit_map(counts, self.edge, axis, prior)
         if not counts.sizes.sum():
             rule = "there is nothing to calibrate with: ask others"
             raise AgentsExhausted(f"agents: none of {self.count:,} has answered, {rule}")
-        fit = fit_map(counts, self.edge, location.axis(thresholds), self._prior(thresholds))
-        target = self._map(fit)
-        scores = fit.axis.middles
+        target, scores = self._map(fit), axis.middles
         step = choose_step(fit, target, tolerance=TOLERANCE, confidence=CONFIDENCE)
         outcome: Outcome = "calibrated" if step else "no evidence"
-        check = None
-        if step and checking:
-            odds = scores + step * (target - scores)
-            check, answers = self._check(fit, odds, thresholds, checking, rng)
-            asked, counts = asked + answers, counts + answers
-            if check.difference > _AGAINST * check.standard_error:
-                outcome, step = "worse when checked", 0.0
+        if check is not None and check.difference > _AGAINST * check.standard_error:
+            outcome, step = "worse when checked", 0.0
         _note_outcome(outcome, self.count)
         odds = scores + step * (target - scores)
         diagram = draw_up(asked, self.edge, _inner(thresholds), fit, odds, self.beta)
@@ -218,16 +220,18 @@ class _Task:
             return line
         return make_monotone(fit.log_odds(scores), fit.masses + 1e-9)
 
-    def _check(
-        self, fit: Fit, odds: Floats, thresholds: Floats, count: int, rng: Any
-    ) -> tuple[Check, Counts]:
+    def _check(self, fit: Fit, thresholds: Floats, count: int, rng: Any) -> tuple[Check, Counts]:
         """Estimate the difference of log loss from agents whose answers the fit has not seen."""
+        target, scores = self._map(fit), fit.axis.middles
+        step = choose_step(fit, target, tolerance=TOLERANCE, confidence=CONFIDENCE)
+        odds = scores + max(step, _LEAST_STEP) * (target - scores)
         questions, weights, constant = plan_check(fit, odds, thresholds)
         answers = self._ask(questions, count, rng)
         means, deviations = answers.debias(self.edge)
-        used = weights != 0
-        value = constant + float(weights[used] @ means[used])
-        error = float(np.sqrt(((weights[used] * deviations[used]) ** 2).sum()))
+        # What nobody has answered is 1/2 give or take 1/2.
+        deviations = np.minimum(deviations, np.where(answers.sizes > 0, np.inf, 0.5))
+        value = constant + float(weights @ means)
+        error = float(np.sqrt(((weights * deviations) ** 2).sum()))
         return Check(value, error, int(answers.sizes.sum())), answers
 
     def _result(
@@ -293,8 +297,12 @@ def plan_check(fit: Fit, odds: Floats, thresholds: Floats) -> tuple[Questions, F
     # The reliability diagram needs some answers at every other threshold and for the label.
     inner = set(_inner(thresholds).tolist()) | {-math.inf}
     least = 0.02 * float(np.abs(weights).sum())
-    shares = [abs(w) + (least if t in inner else 0.0) for t, _, w in rows]
-    asked = [(t, labeled, max(s, 1e-12)) for (t, labeled, _), s in zip(rows, shares, strict=True)]
+    shares = np.array([abs(w) + (least if t in inner else 0.0) for t, _, w in rows]) + 1e-12
+    labeled = np.array([labeled for _, labeled, _ in rows])
+    # Half of the agents for each part: the labels' question is as noisy as those about scores.
+    for part in (labeled, ~labeled):
+        shares[part] /= 2 * shares[part].sum()
+    asked = [(t, label, share) for (t, label, _), share in zip(rows, shares.tolist(), strict=True)]
     return Questions.of(asked), weights, float(losses[0])
 
 

@@ -224,13 +224,17 @@ class _Posterior:
         return gradient, (jacobian.T * weights) @ jacobian + np.diag(self.precision)
 
     def excess(self, state: Floats) -> float:
-        """How much further the answers lie from the fit than their coins explain, at least 1."""
+        """How much further the answers lie from the fit than their coins explain, at least 1.
+
+        Two standard deviations of the mean misfit count as chance.
+        """
         shown = (1 - self.edge) / 2 + self.edge * self.means(state)[0]
         sizes = np.maximum(self.counts.sizes, 1)
         misfits = (self.counts.ones - sizes * shown) ** 2 / np.maximum(
             sizes * shown * (1 - shown), 1e-12
         )
-        return max(1.0, float(np.mean(misfits)))
+        chance = 1 + 2 * math.sqrt(2 / len(self.counts))
+        return max(1.0, float(np.mean(misfits)) / chance)
 
     def climb(self, state: Floats) -> tuple[float, Floats]:
         """Fisher scoring with damping from one start."""

@@ -19,7 +19,7 @@ from .calibration_fit import Axis, Counts, log_likelihood, sigmoid
 LADDER = (-100.0, -12.0, -6.0, -3.5, -2.0, -1.0, -0.3, 0.0, 0.3, 1.0, 2.0, 3.5, 6.0, 12.0, 100.0)
 THRESHOLDS = 8
 # Of those who answer for the fit: about scores, about labels, about both.
-_ABOUT_SCORES, _ABOUT_LABELS = 0.5, 0.25
+_ABOUT_SCORES, _ABOUT_LABELS = 0.4, 0.45
 # A logistic distribution has but a share of 3e-4 further than 8 scales from its center.
 _TAILS = 8.0
 
