@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from .._support.notes import note
-from .._support.random_state import make_stream
+from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, RandomState
-from .._support.validate import finite_number, one_of, positive, refuse, sequence
+from .._support.validate import finite_number, one_of, positive, probability, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import score_of
 from ..local.agents import Agents
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
+from ..local.remote_agents import RemoteAgents
 from ..local.response import advantage
 from ..record import PrivacyRecord
 from .calibration_fit import (
@@ -99,7 +100,9 @@ def calibrate(
             0.
         beta: Probability, in (0, 1), with which the interval of one bin of the reliability diagram
             may miss.
-        count: Number of agents to ask at most, at least 60; None asks all who are left.
+        count: Number of agents to ask, at least 60; None asks all who are left. With a count, the
+            same call after an interruption takes up the answers of real agents who were asked by
+            it, and asks only the others.
         random_state: None draws the agents' coins from the operating system. An int or a numpy
             Generator makes a reproducible stream for tests, which protects nobody who knows it.
             RemoteAgents do not use it.
@@ -142,7 +145,8 @@ def calibrate(
     task = _validate(
         model, agents, method, thresholds, held_out, slope, intercept, beta, count, random_state
     )
-    return task.run(make_stream(random_state), random_state)
+    with agents.keep_answers():
+        return task.run(make_stream(random_state), random_state)
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,6 @@ class _Task:
         return advantage(self.agents.epsilon)
 
     def run(self, rng: Any, random_state: RandomState) -> CalibratedModel:
-        before = self.agents.remaining
         first, fitted, checking = divide(self.count, self.held_out, locate=self.thresholds is None)
         located = self._ask(first_questions(), first, rng) if first else None
         location = self._locate(located)
@@ -191,7 +194,7 @@ class _Task:
         diagram = draw_up(asked, self.edge, _inner(thresholds), fit, odds, self.beta)
         return self._result(
             fit, target, step, outcome, check, diagram, thresholds,
-            before - self.agents.remaining, int(counts.sizes.sum()), random_state,
+            int(counts.sizes.sum()), random_state,
         )  # fmt: skip
 
     def _ask(self, questions: Questions, count: int, rng: Any) -> Counts:
@@ -243,7 +246,6 @@ class _Task:
         check: Check | None,
         diagram: Any,
         thresholds: Floats,
-        asked: int,
         answers: int,
         random_state: RandomState,
     ) -> CalibratedModel:
@@ -267,7 +269,7 @@ class _Task:
             check=check,
             reliability=diagram,
             thresholds=thresholds,
-            agents=asked,
+            agents=self.count,
             answers=answers,
             record=_record_of(self.model),
             agents_record=self.agents.record(random_state),
@@ -340,9 +342,6 @@ def _validate(
     count: Any,
     random_state: RandomState,
 ) -> _Task:
-    from .._support.random_state import check_random_state
-    from .._support.validate import probability
-
     score_of(model)
     if not isinstance(agents, AgentPool) or not hasattr(agents, "ask"):
         rule = "it must be local.Agents or local.RemoteAgents"
@@ -358,8 +357,10 @@ def _validate(
     total = agents.remaining if count is None else count
     if count is not None or agents.remaining:
         total = check_count("count" if count is not None else "agents.remaining", total)
-    if total > agents.remaining or not total:
-        raise AgentsExhausted(f"count = {total}, but {agents.remaining:,} agents are left")
+    # Those who were asked by a call that was interrupted may be among the count.
+    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    if total > left or not total:
+        raise AgentsExhausted(f"count = {total:,}, but {left:,} agents are left")
     query = Query.score_above(model, 0.0)
     if isinstance(agents, Agents):
         query.check(agents.d)
