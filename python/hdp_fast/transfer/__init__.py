@@ -8,34 +8,45 @@ that no record is drawn often: this is what protects the records.
 
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
 `survey` estimates means, shares and tables in the same way.
+Where its ranking is right and its base rate wrong, `calibrate` lets agents tell the slope and
+intercept that its score needs.
 """
 
 from .._support.lazy import list_only
+from .calibration import calibrate
+from .calibration_plan import CalibrationPlan, plan_calibration
+from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
+from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
+    "CalibratedModel",
+    "CalibrationPlan",
     "Certificate",
     "Constants",
     "PaperPlan",
     "Plan",
+    "ReliabilityDiagram",
     "RoundResult",
     "SubsampleTestReweigh",
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
+    "calibrate",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
     "cross_table",
     "plan",
     "survey",
+    "plan_calibration",
 ]
 
 __dir__ = list_only(__all__)
