@@ -8,18 +8,22 @@ that no record is drawn often: this is what protects the records.
 """
 
 from .._support.lazy import list_only
+from .certificate_plan import CertificatePlan
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
+from .source_alone import SourcePlan
 
 __all__ = [
+    "CertificatePlan",
     "Constants",
     "PaperPlan",
     "Plan",
     "RoundResult",
+    "SourcePlan",
     "SubsampleTestReweigh",
     "TransferResult",
     "chi2_finite",

@@ -32,7 +32,6 @@ from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
 from .learner_epsilon import composes
-from .planning import is_private, plan
 from .plans import Output, Plan, Schedule, WeighBy
 from .preparation import (
     calibrate_learner,
@@ -43,6 +42,7 @@ from .preparation import (
 )
 from .records import Records, validate_records
 from .run import Rounds, TransferResult, is_oracle
+from .run_planning import is_private, plan_rounds
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -331,7 +331,7 @@ class SubsampleTestReweigh(SettableParameters):
             "response_rate": agents[1],
         }
         del goal["learner"], goal["checkpoint"]
-        return plan(self.learner, **goal)
+        return plan_rounds(self.learner, **goal)
 
     def _plan_run(self, records: Records, agents: Any) -> Plan:
         """The plan for these records and agents.

@@ -213,16 +213,26 @@ def _largest(guess: int, holds: Callable[[int], bool]) -> int:
 
 
 def compute_sample_size(
-    learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
+    learner: Any,
+    alpha: float,
+    beta: float,
+    epsilon: float = 1.0,
+    agnostic: bool = False,
+    opt: float = 0.0,
 ) -> int:
-    """The number of records that the learner asks for.
+    """The number of records that the learner asks for an excess error of at most alpha.
 
     Raises:
-        ParameterError: The learner has no sample_size.
+        ParameterError: The learner has no sample_size, or one that does not know of opt > 0.
     """
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"
         raise ParameterError(f"draws = None, but {rule}")
     names = inspect.signature(learner.sample_size).parameters
-    options = {"agnostic": agnostic} if "agnostic" in names else {}
+    options: dict[str, Any] = {"agnostic": agnostic} if "agnostic" in names else {}
+    if opt:
+        if "opt" not in names:
+            rule = "the learner's sample_size must take it"
+            raise ParameterError(f"opt = {opt:g}, but {rule}")
+        options["opt"] = opt
     return max(1, int(learner.sample_size(alpha, beta, epsilon, **options)))
