@@ -8,6 +8,7 @@ that no record is drawn often: this is what protects the records.
 """
 
 from .._support.lazy import list_only
+from .boosted import BoostedPlan
 from .certificate_plan import CertificatePlan
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
@@ -18,6 +19,7 @@ from .run import RoundResult, TransferResult
 from .source_alone import SourcePlan
 
 __all__ = [
+    "BoostedPlan",
     "CertificatePlan",
     "Constants",
     "PaperPlan",

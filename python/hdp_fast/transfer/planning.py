@@ -6,13 +6,14 @@ from typing import Any, Literal, overload
 
 from .._support.notes import note
 from .._support.validate import one_of, refuse
+from .boosted import BoostedPlan, plan_boosted
 from .certificate_plan import CertificatePlan, plan_certificate
 from .plans import Output, Plan, Schedule, WeighBy
 from .run_planning import plan_rounds
 from .source_alone import SourcePlan, plan_source
 
-Assumption = Literal["realizable", "nothing"]
-_ASSUMPTIONS = ("realizable", "nothing")
+Assumption = Literal["realizable", "boostable", "nothing"]
+_ASSUMPTIONS = ("realizable", "boostable", "nothing")
 
 
 @overload
@@ -26,6 +27,20 @@ def plan(
     beta: float = 0.05,
     opt: float = 0.0,
 ) -> SourcePlan: ...
+
+
+@overload
+def plan(
+    learner: Any,
+    *,
+    assume: Literal["boostable"],
+    error: float,
+    chi2: float,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
+    opt: float = 0.0,
+) -> BoostedPlan: ...
 
 
 @overload
@@ -85,7 +100,7 @@ def plan(
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
     response_rate: float = 1.0,
-) -> Plan | SourcePlan | CertificatePlan:
+) -> Plan | SourcePlan | BoostedPlan | CertificatePlan:
     """Computes what a promised error needs, or all parameters of SubsampleTestReweigh.
 
     What can be promised depends on what is assumed of source and class:
@@ -93,6 +108,9 @@ def plan(
     - assume="realizable": one hypothesis of the class is right on the source, or errs there by at
       most opt. A private learner on the source alone then keeps the promise `error`, without
       agents (SourcePlan).
+    - assume="boostable": however the records of the source are reweighed, one hypothesis errs there
+      by at most opt, though none need be good on all of them. The majority vote of reweighed rounds
+      then keeps the promise, without agents (BoostedPlan); it is no hypothesis of the class.
     - assume="nothing": no error can be promised. Agents say how large it is, to within alpha
       (CertificatePlan).
     - assume=None: all parameters of SubsampleTestReweigh, and the paper's for comparison (Plan).
@@ -110,10 +128,11 @@ def plan(
             that has learn_weighted(X, y, weights), step (its mechanism), steps, batch_size and
             calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is only measured,
             since no bound on all hypotheses at once is known here; it needs n, unless it has a
-            noise_multiplier, from which n then follows. assume="realizable" takes the former kind;
-            assume="nothing" takes any learner or None.
-        assume: What is known of the class: "realizable", "nothing" or None, as above.
-        error: Error on the target to promise, in (0, 1), for assume="realizable"; None else.
+            noise_multiplier, from which n then follows. assume="realizable" and
+            "boostable" take the former kind, and "nothing" takes any learner or None.
+        assume: What is known of the class: "realizable", "boostable", "nothing" or None, as above.
+        error: Error on the target to promise, in (0, 1), for assume="realizable" or "boostable";
+            None else.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
             (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
         epsilon: Privacy parameter of the curator's records, above 0. math.inf protects none of
@@ -132,15 +151,17 @@ def plan(
         rounds: Largest number of rounds, at least 1; None computes it from chi2.
         n: Number of the curator's records; None where it follows from the other parameters.
         schedule: When hypotheses are tested: after "every" round; after the rounds 1, 2, 4, ...
-            and, for some random rounds, at the end ("geometric"); or at the end only ("final").
-            There are log2(1 / beta) random rounds.
+            and, for some random rounds, at the end ("geometric"); at the end only ("final"); or
+            "never", for the majority vote of a run without agents. There are log2(1 / beta) random
+            rounds.
         output: The first hypothesis whose estimated error is at most 3 alpha + opt, or, if there is
             none, that with the smallest estimate ("tested"); that with the "smallest" estimate; or
             the "majority" vote of all rounds.
         opt: Least error of the class on the target, in [0, 1). 0 says that one hypothesis is right
             on source and target alike. Above 0 the learner is planned agnostically, and no error is
-            promised. With assume="realizable" it is a bound on the least error of the class on the
-            source, and the error is promised.
+            promised. With assume="realizable" or "boostable" it is a bound on the least error of
+            the class on the source, or on each reweighing of its records, and the error is
+            promised.
         draws: Records that a round draws, in place of sample_size. It is refused for a private plan
             and for a learner with steps. A promised error presumes that the learner errs by at most
             alpha on so many draws.
@@ -175,7 +196,7 @@ def plan(
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.ExponentialLearner(learners.Conjunctions(8, 2), epsilon=1.0)
         >>> transfer.plan(learner, assume="realizable", error=0.1, chi2=0.35, epsilon=1.0).n
-        788
+        1042
         >>> goal = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
         >>> plan = transfer.plan(learner, n=20_000, kappa=0.1, eta=0.5, rounds=20, **goal)
         >>> plan.draws > 5_000, plan.learner_epsilon, plan.N
@@ -194,6 +215,16 @@ def plan(
     )
     if assume == "realizable":
         return plan_source(learner, error=error, chi2=chi2, epsilon=epsilon, beta=beta, opt=opt)
+    if assume == "boostable":
+        return plan_boosted(
+            learner,
+            error=error,
+            chi2=chi2,
+            epsilon=epsilon,
+            delta=delta,
+            beta=beta,
+            opt=opt,
+        )
     if assume == "nothing":
         return plan_certificate(
             alpha=alpha, beta=beta, agents_epsilon=agents_epsilon, response_rate=response_rate
@@ -224,6 +255,7 @@ def plan(
 # The settings that a plan takes whose promise rests on an assumption.
 _TAKEN = {
     "realizable": ("error", "chi2"),
+    "boostable": ("error", "chi2"),
     "nothing": ("alpha",),
     None: ("alpha", "chi2", "kappa", "eta", "rounds", "n", "draws"),
 }

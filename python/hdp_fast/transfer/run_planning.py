@@ -19,7 +19,7 @@ from ..exceptions import ParameterError
 from .learner_epsilon import Sample, Search, composes, compute_sample_size, validate_steps
 from .plans import Output, Plan, Schedule, WeighBy, count_paper_rounds, plan_paper
 
-_SCHEDULES = ("every", "geometric", "final")
+_SCHEDULES = ("every", "geometric", "final", "never")
 _OUTPUTS = ("tested", "smallest", "majority")
 _LARGEST = 1 << 49
 # DenseWeights keeps logarithms of weights down to about minus this.
@@ -104,7 +104,7 @@ def plan_rounds(
     updates = _plan_updates(goal.alpha, ratio, eta, rounds, kappa, private)
     rate = probability_or_one("response_rate", response_rate)
     tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon, rate)
-    constants = _plan_constants(goal, agents_epsilon, rate)
+    constants = _plan_constants(goal, agents_epsilon, rate) if tests else 0
     held = None if n is None else nonnegative_int("n", n)
     if private:
         epsilon, delta = _validate_privacy(epsilon, delta, draws)
@@ -152,6 +152,9 @@ def _validate_goal(
     opt = probability("opt", opt, zero=True)
     one_of("schedule", schedule, _SCHEDULES)
     one_of("output", output, _OUTPUTS)
+    if schedule == "never" and output != "majority":
+        rule = "only the 'majority' vote is released without a test"
+        raise ParameterError(f"output = {output!r} with schedule = 'never', but {rule}")
     goal = _Goal(width, beta, opt, schedule, output)
     if goal.accepts and goal.threshold >= 0.5:
         rule = f"a test accepts an error of 3 alpha + opt = {goal.threshold:g}: it must be below .5"
@@ -308,6 +311,8 @@ def _plan_tests(
     goal: _Goal, rounds: int, agents_epsilon: float | None, rate: float
 ) -> tuple[int, int]:
     """The largest number of hypotheses that are tested, and the agents for each."""
+    if goal.schedule == "never":
+        return 0, 0
     during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
     random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
     tests = during + (1 if goal.output == "majority" else random)
