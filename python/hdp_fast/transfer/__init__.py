@@ -17,6 +17,8 @@ from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
+from .boosted import BoostedPlan
+from .certificate_plan import CertificatePlan
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -30,11 +32,16 @@ __all__ = [
     "CalibratedModel",
     "CalibrationPlan",
     "Certificate",
+from .source_alone import SourcePlan
+
+    "BoostedPlan",
+    "CertificatePlan",
     "Constants",
     "PaperPlan",
     "Plan",
     "ReliabilityDiagram",
     "RoundResult",
+    "SourcePlan",
     "SubsampleTestReweigh",
     "SurveyResult",
     "SurveyRow",

@@ -32,7 +32,7 @@ from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
 from .learner_epsilon import composes
-from .planning import is_private, plan
+from .planning import plan as make_plan
 from .plans import Output, Plan, Schedule, WeighBy
 from .preparation import (
     calibrate_learner,
@@ -43,6 +43,7 @@ from .preparation import (
 )
 from .records import Records, validate_records
 from .run import Rounds, TransferResult, is_oracle
+from .run_planning import is_private, plan_rounds
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -59,7 +60,7 @@ class SubsampleTestReweigh(SettableParameters):
             methods; see `transfer.plan`. Otherwise also a scikit-learn classifier, or a function
             (X, y) that returns a predictor.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
-            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. It is None with assume.
         epsilon: Privacy parameter of the curator's records, above 0; math.inf protects none of
             them.
         beta: Failure probability, in (0, 1), of each of three or four parts.
@@ -70,8 +71,8 @@ class SubsampleTestReweigh(SettableParameters):
         eta: Step size of the weights, in (0, 4]; None takes 3 alpha / 2, and "paper" takes alpha /
             8.
         rounds: Largest number of rounds, at least 1; None computes it from chi2.
-        schedule: When hypotheses are tested: "every" round, "geometric" or "final"; see
-            `transfer.plan`.
+        schedule: When hypotheses are tested: "every" round, "geometric", "final" or, for a majority
+            vote without agents, "never"; see `transfer.plan`.
         output: Which hypothesis is released: the first that is "tested" with success, that with the
             "smallest" estimate, or the "majority" vote of all rounds.
         opt: Least error of the class on the target, in [0, 1).
@@ -86,6 +87,10 @@ class SubsampleTestReweigh(SettableParameters):
             holds what was released and a digest of the records, but no weights. It is the curator's
             alone, since guesses of the records can be tried against the digest. None keeps the run
             in memory.
+        assume: "boostable" runs `transfer.plan(learner, assume="boostable", ...)`: the majority
+            vote of all rounds, without agents. It takes error, chi2, epsilon, delta, beta and opt,
+            and promises the error if the class is boostable. None tests hypotheses by agents.
+        error: Error on the target to promise, in (0, 1), with assume="boostable"; None else.
 
     Attributes:
         result_: What `fit` released.
@@ -117,7 +122,7 @@ class SubsampleTestReweigh(SettableParameters):
 
     learner: Any
     _: dataclasses.KW_ONLY
-    alpha: float
+    alpha: float | None = None
     epsilon: float
     beta: float = 0.05
     delta: float | None = None
@@ -131,6 +136,8 @@ class SubsampleTestReweigh(SettableParameters):
     draws: int | None = None
     weigh_by: WeighBy = "errors"
     checkpoint: str | None = None
+    assume: Literal["boostable"] | None = None
+    error: float | None = None
     result_: TransferResult = field(init=False)
     record_: PrivacyRecord | None = field(init=False)
     plan_: Plan = field(init=False)
@@ -139,7 +146,7 @@ class SubsampleTestReweigh(SettableParameters):
         self,
         X: Any,
         y: ArrayLike,
-        agents: Population,
+        agents: Population | None = None,
         *,
         budget: Budget | None = None,
         random_state: RandomState = None,
@@ -158,7 +165,8 @@ class SubsampleTestReweigh(SettableParameters):
                 checkpoint that exists, pass the same agents in the same order: those who were asked
                 are passed over. RemoteAgents need not all answer: the plan asks as many as their
                 response rate says, and uses the answers that arrive. For epsilon = math.inf an SQ
-                oracle is accepted as well.
+                oracle is accepted as well. None releases the majority vote of all rounds untested,
+                which needs output = "majority" or assume = "boostable".
             budget: Budget of the curator's records. It is charged epsilon and delta once, before
                 the first round, and not again when the run is resumed. None charges nothing.
             random_state: None draws from the operating system. An int or a numpy Generator makes a
@@ -205,7 +213,9 @@ class SubsampleTestReweigh(SettableParameters):
         with _charge(budget, run.record):
             return self._finish(run, records, agents, progress)
 
-    def resume(self, X: Any, y: ArrayLike, agents: Population, *, progress: bool = False) -> Self:
+    def resume(
+        self, X: Any, y: ArrayLike, agents: Population | None = None, *, progress: bool = False
+    ) -> Self:
         """Goes on with a fit that ended for want of agents, by an error or by Ctrl-C.
 
         Nothing is charged again, and no round that anybody has seen is run twice.
@@ -213,8 +223,8 @@ class SubsampleTestReweigh(SettableParameters):
         Args:
             X: The records that were passed to `fit`.
             y: Their labels.
-            agents: Other agents of the target population, or those of `fit`. No agents are passed
-                over here.
+            agents: Other agents of the target population, or those of `fit`; None for a run without
+                agents. No agents are passed over here.
             progress: Whether to show a progress bar (tqdm).
 
         Returns:
@@ -331,7 +341,24 @@ class SubsampleTestReweigh(SettableParameters):
             "response_rate": agents[1],
         }
         del goal["learner"], goal["checkpoint"]
-        return plan(self.learner, **goal)
+        if self.assume is not None:
+            return self._plan_assumption()
+        if self.error is not None:
+            refuse("error", self.error, "it is promised with assume = 'boostable' only")
+        del goal["assume"], goal["error"]
+        return plan_rounds(self.learner, **goal)
+
+    def _plan_assumption(self) -> Plan:
+        """The plan of a run that asks no agents."""
+        if self.assume != "boostable":
+            rule = "rounds are planned for 'boostable' only; transfer.plan says what others need"
+            refuse("assume", self.assume, rule)
+        names = ("assume", "error", "chi2", "epsilon", "delta", "beta", "opt", "alpha")
+        numbers = ("kappa", "eta", "rounds", "draws")
+        settings = {name: getattr(self, name) for name in (*names, *numbers)}
+        made = make_plan(self.learner, **settings)
+        assert isinstance(made, Plan)
+        return made
 
     def _plan_run(self, records: Records, agents: Any) -> Plan:
         """The plan for these records and agents.
@@ -345,8 +372,9 @@ class SubsampleTestReweigh(SettableParameters):
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
             # The paper's experiments draw this number.
-            rounds = self._plan(n, answers, 1).rounds
-            draws = min(n, math.ceil((records.d + math.log(rounds / self.beta)) / self.alpha))
+            first = self._plan(n, answers, 1)
+            wanted = (records.d + math.log(first.rounds / first.beta)) / first.alpha
+            draws = min(n, math.ceil(wanted))
         planned = self._plan(n, answers, draws)
         if n < planned.n:
             raise InsufficientSamples(f"X has {n:,} records, but the plan needs {planned.n:,}")
@@ -388,7 +416,16 @@ class SubsampleTestReweigh(SettableParameters):
         return learner
 
     def _check_agents(self, agents: Any, records: Records) -> None:
-        if is_oracle(agents):
+        untested = self.assume is not None or self.schedule == "never"
+        if agents is None:
+            if not untested:
+                rule = "only a run with output = 'majority' and schedule = 'never' has none"
+                refuse("agents", agents, rule)
+        elif untested:
+            name = "schedule" if self.assume is None else "assume"
+            rule = f"with {name} = {getattr(self, name)!r} nobody is asked: leave them out"
+            refuse("agents", agents, rule)
+        elif is_oracle(agents):
             if is_private(self.epsilon) or not hasattr(agents, "query"):
                 rule = "it must be Agents or RemoteAgents, or for epsilon = inf an SQ oracle"
                 refuse("agents", agents, rule)
@@ -436,7 +473,7 @@ class SubsampleTestReweigh(SettableParameters):
 
 def _note_constants(result: TransferResult) -> None:
     """Warns that a hypothesis is not shown to be better than a constant."""
-    if result.constants is None or result.beats_constants:
+    if result.tested is None or result.constants is None or result.beats_constants:
         return
     tested, better = result.tested, result.constants.better
     error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
