@@ -8,6 +8,7 @@ that no record is drawn often: this is what protects the records.
 """
 
 from .._support.lazy import list_only
+from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -16,6 +17,7 @@ from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
 
 __all__ = [
+    "ColumnMeans",
     "Constants",
     "PaperPlan",
     "Plan",
@@ -25,6 +27,7 @@ __all__ = [
     "chi2_finite",
     "chi2_gaussians",
     "plan",
+    "release_means",
 ]
 
 __dir__ = list_only(__all__)
