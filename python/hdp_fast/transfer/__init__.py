@@ -15,19 +15,25 @@ from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
 from .run import RoundResult, TransferResult
+from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
 
 __all__ = [
     "ColumnMeans",
+    "ColumnShift",
     "Constants",
     "PaperPlan",
     "Plan",
     "RoundResult",
+    "ShiftPlan",
+    "ShiftReport",
     "SubsampleTestReweigh",
     "TransferResult",
     "chi2_finite",
     "chi2_gaussians",
     "plan",
+    "plan_shifts",
     "release_means",
+    "shifted_columns",
 ]
 
 __dir__ = list_only(__all__)
