@@ -5,9 +5,12 @@ Hybrid-Model. In each round a learner gets records that are drawn from weights. 
 population say how often its hypothesis errs on them. Records that the hypothesis labels rightly
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
+
+Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
 """
 
 from .._support.lazy import list_only
+from .certificate import Certificate, certify
 from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
@@ -18,6 +21,7 @@ from .run import RoundResult, TransferResult
 from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
 
 __all__ = [
+    "Certificate",
     "ColumnMeans",
     "ColumnShift",
     "Constants",
@@ -28,6 +32,7 @@ __all__ = [
     "ShiftReport",
     "SubsampleTestReweigh",
     "TransferResult",
+    "certify",
     "chi2_finite",
     "chi2_gaussians",
     "plan",
