@@ -5,14 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import beta as beta_law
 
+from hdp_fast._support.binomial import clopper_pearson
 from hdp_fast.local.estimation import half_width
 from hdp_fast.local.response import advantage
 from hdp_fast.transfer.mean_intervals import (
     answer_intervals,
-    beta_tail,
-    clopper_pearson,
     estimate_means,
     upper_means,
 )
@@ -20,7 +18,7 @@ from hdp_fast.transfer.mean_intervals import (
 MEANS = [Fraction(k, 20) for k in range(21)]
 
 
-def misses(low, high, mean, epsilon, failure_of=lambda answers: answers):
+def misses(low, high, mean, epsilon):
     """The exact probability that the interval of so many answers misses this mean."""
     answers = len(low) - 1
     edge = Fraction(advantage(epsilon))
@@ -42,7 +40,7 @@ def test_no_mean_is_missed_more_often_than_allowed(answers, epsilon):
 
 
 def test_answers_that_are_not_debiased_miss():
-    low, high = clopper_pearson(np.arange(9), np.full(9, 8), 0.1)
+    low, high = np.array([clopper_pearson(ones, 8, 0.1) for ones in range(9)]).T
     assert max(misses(low, high, mean, 1.0) for mean in MEANS) > 0.1
 
 
@@ -58,35 +56,10 @@ def test_a_smaller_share_of_the_failure_is_needed_for_two_columns():
     assert worst > 0.5 >= shared
 
 
-@pytest.mark.parametrize("trials", [1, 5, 100, 10_000, 1_000_000])
-def test_ends_are_those_of_the_beta_law(trials):
-    ones = np.unique(np.linspace(0, trials, 23).astype(int))
-    many = np.full(len(ones), trials)
-    for failure in (0.05, 1e-9):
-        low, high = clopper_pearson(ones, many, failure)
-        with np.errstate(invalid="ignore"):
-            wanted = np.where(ones > 0, beta_law.ppf(failure / 2, ones, many - ones + 1), 0)
-            others = np.where(ones < many, beta_law.isf(failure / 2, ones + 1, many - ones), 1)
-        for got, exact, sign in ((low, wanted, 1), (high, others, -1)):
-            assert np.abs(got - exact).max() < 2e-7
-            assert (sign * (exact - got)).min() >= -1e-15
-
-
-def test_the_tail_is_a_sum_of_binomials():
-    for a, b in ((1, 1), (3, 5), (12, 2)):
-        for x in (0.01, 0.3, 0.9):
-            n = a + b - 1
-            exact = sum(math.comb(n, k) * x**k * (1 - x) ** (n - k) for k in range(a, n + 1))
-            got = beta_tail(np.array([float(a)]), np.array([float(b)]), np.array([x]))[0]
-            assert got == pytest.approx(exact, rel=1e-10)
-
-
-@pytest.mark.parametrize("answers", [1, 7, 500])
+@pytest.mark.parametrize("answers", [1, 7, 100])
 def test_never_wider_than_hoeffding(answers):
     ones, many = np.arange(answers + 1), np.full(answers + 1, answers)
     edge, half = advantage(1.0), half_width(answers, 0.01, 1.0)
-    low, high = clopper_pearson(ones, many, 0.01)
-    assert ((high - low) / edge <= 2 * half).all()
     means = ((ones / answers) - (1 - edge) / 2) / edge
     ends = answer_intervals(ones, many, 0.01, 1.0)
     assert (ends[0] >= np.clip(means - half, 0, 1) - 1e-12).all()

@@ -6,23 +6,18 @@ population say how often its hypothesis errs on them. Records that the hypothesi
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
 
-<<<<<<< HEAD
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
-"""
-
-from .._support.lazy import list_only
-from .certificate import Certificate, certify
-from .column_means import ColumnMeans, release_means
-=======
 `calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
-needs on the target, where its ranking is right and its base rate wrong.
+needs on the target, where its ranking is right and its base rate wrong. `shifted_columns` says
+which columns have other means there.
 """
 
 from .._support.lazy import list_only
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
->>>>>>> cal
+from .certificate import Certificate, certify
+from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -33,14 +28,11 @@ from .run import RoundResult, TransferResult
 from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
 
 __all__ = [
-<<<<<<< HEAD
+    "CalibratedModel",
+    "CalibrationPlan",
     "Certificate",
     "ColumnMeans",
     "ColumnShift",
-=======
-    "CalibratedModel",
-    "CalibrationPlan",
->>>>>>> cal
     "Constants",
     "PaperPlan",
     "Plan",
@@ -50,21 +42,15 @@ __all__ = [
     "ShiftReport",
     "SubsampleTestReweigh",
     "TransferResult",
-<<<<<<< HEAD
+    "calibrate",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
     "plan",
+    "plan_calibration",
     "plan_shifts",
     "release_means",
     "shifted_columns",
-=======
-    "calibrate",
-    "chi2_finite",
-    "chi2_gaussians",
-    "plan",
-    "plan_calibration",
->>>>>>> cal
 ]
 
 __dir__ = list_only(__all__)

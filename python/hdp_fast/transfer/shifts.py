@@ -66,8 +66,8 @@ class ColumnShift:
         >>> from hdp_fast import local, transfer
         >>> agents = local.Agents(np.ones((20_000, 1)), np.ones(20_000, int), epsilon=1.0)
         >>> (column,) = transfer.shifted_columns([0.0], agents).columns
-        >>> column.moved, column.constant_in == "both", column.target_low > 0.9
-        (True, False, True)
+        >>> column.moved, column.droppable, column.target_low > 0.9
+        (True, True, True)
     """
 
     name: str
