@@ -10,6 +10,9 @@ Whatever a model was learned by, `certify` bounds its error on the target by one
 `survey` estimates means, shares and tables in the same way.
 Where its ranking is right and its base rate wrong, `calibrate` lets agents tell the slope and
 intercept that its score needs.
+`calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
+needs on the target, where its ranking is right and its base rate wrong. `shifted_columns` says
+which columns have other means there.
 """
 
 from .._support.lazy import list_only
@@ -19,6 +22,7 @@ from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
 from .boosted import BoostedPlan
 from .certificate_plan import CertificatePlan
+from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -27,6 +31,7 @@ from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
+from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
 
 __all__ = [
     "CalibratedModel",
@@ -36,12 +41,16 @@ from .source_alone import SourcePlan
 
     "BoostedPlan",
     "CertificatePlan",
+    "ColumnMeans",
+    "ColumnShift",
     "Constants",
     "PaperPlan",
     "Plan",
     "ReliabilityDiagram",
     "RoundResult",
     "SourcePlan",
+    "ShiftPlan",
+    "ShiftReport",
     "SubsampleTestReweigh",
     "SurveyResult",
     "SurveyRow",
@@ -54,6 +63,9 @@ from .source_alone import SourcePlan
     "plan",
     "survey",
     "plan_calibration",
+    "plan_shifts",
+    "release_means",
+    "shifted_columns",
 ]
 
 __dir__ = list_only(__all__)
