@@ -17,10 +17,10 @@ from ..budget.account import Budget
 from ..data import files
 from ..data.table import Table
 from ..exceptions import BudgetExceeded, ParameterError
-from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.method_choice import MethodChoice
+from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
