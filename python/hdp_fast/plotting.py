@@ -24,6 +24,8 @@ from .local.randomizers.mean import MeanAggregate
 from .local.voting import VotingResult
 from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
+from .transfer.calibration_result import CalibratedModel
+from .transfer.reliability import ReliabilityDiagram
 from .transfer.run import TransferResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
@@ -387,6 +389,49 @@ def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -
     axes.step(range(len(counts)), counts, color, where="post")
     axes.set_ylabel(what, color=color)
     axes.set_ylim(0, 1.08 * max(1, counts[-1]))
+
+
+def reliability(result: ReliabilityDiagram | CalibratedModel) -> bytes:
+    """Draws predicted probabilities of bins against what agents say about them, with intervals.
+
+    Args:
+        result: What `transfer.calibrate` returned, or its ReliabilityDiagram.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is none of the two.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, plotting, transfer
+        >>> X = np.random.default_rng(0).normal(0, 2, (60_000, 1))
+        >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(2 - X[:, 0]))
+        >>> result = transfer.calibrate(lambda X: X[:, 0], local.Agents(X, y, epsilon=4.0))
+        >>> plotting.reliability(result)[1:4]
+        b'PNG'
+    """
+    diagram = result.reliability if isinstance(result, CalibratedModel) else result
+    if not isinstance(diagram, ReliabilityDiagram):
+        refuse("result", type(result).__name__, "it must be of transfer.calibrate")
+    figure = _matplotlib("figure").Figure(figsize=(6, 6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=0.8)
+    spread = [diagram.rates - diagram.low, diagram.high - diagram.rates]
+    style: dict[str, Any] = {"linestyle": "none", "capsize": 3}
+    axes.errorbar(diagram.before, diagram.rates, yerr=spread, fmt="s", label="before", **style)
+    axes.errorbar(diagram.after, diagram.rates, yerr=spread, fmt="o", label="calibrated", **style)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("predicted probability of label 1, mean of a bin")
+    axes.set_ylabel("share of label 1 in the bin, by the agents")
+    axes.legend()
+    return _png(figure)
 
 
 def require() -> None:

@@ -5,26 +5,38 @@ Hybrid-Model. In each round a learner gets records that are drawn from weights. 
 population say how often its hypothesis errs on them. Records that the hypothesis labels rightly
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
+
+`calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
+needs on the target, where its ranking is right and its base rate wrong.
 """
 
 from .._support.lazy import list_only
+from .calibration import calibrate
+from .calibration_plan import CalibrationPlan, plan_calibration
+from .calibration_result import CalibratedModel
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
+from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
 
 __all__ = [
+    "CalibratedModel",
+    "CalibrationPlan",
     "Constants",
     "PaperPlan",
     "Plan",
+    "ReliabilityDiagram",
     "RoundResult",
     "SubsampleTestReweigh",
     "TransferResult",
+    "calibrate",
     "chi2_finite",
     "chi2_gaussians",
     "plan",
+    "plan_calibration",
 ]
 
 __dir__ = list_only(__all__)
