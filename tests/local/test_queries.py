@@ -24,6 +24,8 @@ QUERIES = {
     "below": (Query.between(1, high=5), [0, 1, 1, 0]),
     "value": (Query.value(0, 0, 4), [0.25, 0.5, 0, 1]),
     "score": (Query.score_above(HALFSPACE, 0), [0, 1, 0, 0]),
+    "wrong": (Query.wrong(HALFSPACE), [1, 1, 1, 1]),
+    "worse": (Query.worse(HALFSPACE, HALFSPACE | {"bias": 5.0}), [1, 0.5, 0.5, 0.5]),
     "product": (Query.value(0, 0, 4) & Query.label() & Query.between(1, low=0), [0.25, 0, 0, 0]),
 }
 
@@ -48,6 +50,25 @@ def test_no_record_makes_a_query_fail(query):
         assert answers.tolist() == alone
         assert ((answers >= 0) & (answers <= 1)).all()
     assert local.true_answers(query.to_json(), [[1.0, 1.0]] * 8, odd).shape == (8,)
+
+
+def test_mistakes_of_models_with_and_without_a_description():
+    class Predicts:
+        def predict(self, X):
+            return X[:, 0] > 1.5
+
+    query = Query.wrong(Predicts()) & Query.between(1, low=0)
+    assert query.hypothesis is None
+    assert query(X, Y).tolist() == [1, 0, 1, 0]
+    bits = np.array([[0, 1], [1, 1]], np.uint8)
+    assert Query.wrong(RULE)(bits, [0, 0]).tolist() == [0, 1]
+    assert Query.worse(RULE, Predicts())(bits, [1, 1]).tolist() == [0.5, 0]
+    assert Query.wrong(RULE)([["text", None], [1.0, 0.0]], [0, 1]).tolist() == [1, 0]
+
+
+def test_bounds_are_those_of_a_value_alone():
+    assert Query.value(3, -1, 5).bounds == (-1, 5)
+    assert (Query.value(3, -1, 5) & Query.label()).bounds == (0, 1)
 
 
 def test_a_device_answers_whatever_its_record_is():
@@ -101,6 +122,8 @@ def test_a_model_without_description_is_for_simulated_agents_only():
         lambda: Query.value(0, 0, math.inf),
         lambda: Query.score_above(HALFSPACE, math.nan),
         lambda: Query.score_above(object(), 0),
+        lambda: Query.wrong(object()),
+        lambda: Query.worse(RULE, {"kind": "none"}),
         lambda: Query.from_json("{}"),
         lambda: Query.from_json('{"kind": "query", "terms": []}'),
         lambda: Query.from_json('{"kind": "query", "terms": [{"kind": "none"}]}'),
@@ -121,6 +144,8 @@ def test_nobody_is_asked_a_query_that_does_not_fit():
         Query.between(2, low=0),
         Query.score_above(HALFSPACE | {"weights": [1.0]}, 0),
         Query.score_above(lambda X: X[:, 7], 0),
+        Query.wrong(HALFSPACE | {"weights": [1.0]}),
+        Query.worse(HALFSPACE, RULE | {"features": [7]}),
     ]
     for query in misfits:
         with pytest.raises(ShapeError):
@@ -206,3 +231,30 @@ def test_answers_that_come_asynchronously_count():
 
     agents = local.RemoteAgents(ask, epsilon=40.0, count=5)
     assert agents.ask(Query.label(), 5).tolist() == [1] * 5
+
+
+def test_answers_that_are_kept_are_taken_up_together(tmp_path):
+    """Of four questions, two alike, the third fails: the first two are not asked again."""
+
+    def ask(text, count):
+        asked.append(text)
+        if len(asked) == 3:
+            raise OSError("the network is gone")
+        return [(f"{len(asked)}-{i}", int(len(asked) % 2)) for i in range(count)]
+
+    asked, way = [], {"epsilon": 1.0, "count": 100, "state": tmp_path / "agents.db"}
+    queries = [Query.label(), Query.label(), Query.between(0, low=1), Query.between(0, low=2)]
+
+    def ask_all(agents):
+        with agents.keep_answers(), agents.keep_answers():
+            return [agents.ask(query, 5).tolist() for query in queries]
+
+    agents = local.RemoteAgents(ask, **way)
+    with pytest.raises(OSError, match="gone"):
+        ask_all(agents)
+    for again in (local.RemoteAgents(ask, **way), agents):
+        assert ask_all(again)[:2] == [[1] * 5, [0] * 5]
+    new = local.RemoteAgents(ask, **way)
+    assert new.ask(Query.label(), 5).tolist() == [1] * 5  # may have been lost on the way
+    assert new.ask(Query.value(0, 0, 1), 5).size == 5
+    assert local.RemoteAgents(ask, **way).recall(queries[1], 5).tolist() == [0] * 5

@@ -60,9 +60,8 @@ def advise(
       loses.
 
     A shift leaves only the share 1 / E[target / source] of the records worth as much as a sample of
-    the target, and moves the log-odds. Agents measure the intercept with a standard error of
-    `sqrt(((1 - tau**2) / (4 tau**2) + pi (1 - pi)) / N_y) / V`, and calibration takes the smaller
-    of both.
+    the target, and moves the log-odds. Agents measure the intercept with the standard error that
+    transfer.plan_calibration states; calibration takes it where it is less than the shift.
 
     What public numbers do not say is averaged over: g from .1 to .5, h from 1/4 to 1, sharp and
     faint labels, base rates of .05, .2 and .5, and shifts of 1, 3, 10 and 30 with log-odds that

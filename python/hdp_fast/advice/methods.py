@@ -276,7 +276,9 @@ def _error_range(sizes: Sizes) -> str:
 
 
 def _lack_calibration(sizes: Sizes) -> str | None:
-    return _first(_needs_agents(sizes), _needs_linear(sizes))
+    return _first(
+        _needs_agents(sizes), signals.lack_calibrating_agents(sizes), _needs_linear(sizes)
+    )
 
 
 def _explain_calibration(sizes: Sizes) -> str:
@@ -414,7 +416,8 @@ def _call_calibrated_source(sizes: Sizes) -> str:
 
 
 def _lack_calibrated_source(sizes: Sizes) -> str | None:
-    return _first(_needs_agents(sizes), _lack_public_source(sizes))
+    few = signals.lack_calibrating_agents(sizes)
+    return _first(_needs_agents(sizes), few, _lack_public_source(sizes))
 
 
 # The constant -------------------------------------------------------------------------------------

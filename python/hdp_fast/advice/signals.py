@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from functools import lru_cache
 
+from ..exceptions import UtilityWarning
 from ..stability import VotePlan, plan
+from ..transfer import plan_calibration
+from ..transfer.calibration_plan import LEAST_AGENTS
 from .sizes import Sizes
 from .worlds import (
     World,
     join_losses,
     lose_direction,
     lose_intercept,
-    mean_variance,
 )
 
 # Steps of a descent keep half of the signal that one release keeps.
@@ -83,16 +86,32 @@ def lose_linear(
 
 
 def intercept_error(sizes: Sizes, world: World) -> float:
-    """Standard error of an intercept that half of the agents are asked for."""
-    tau, pi = sizes.advantage, world.base_rate
-    noise = (1 - tau**2) / (4 * tau**2) + pi * (1 - pi)
-    return math.sqrt(noise / (sizes.agents / 2)) / mean_variance(world)
+    """Standard error of the intercept that agents measure."""
+    return _plan_intercept(sizes.agents, sizes.agents_epsilon, world.base_rate)
+
+
+@lru_cache(maxsize=1024)
+def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
+    with warnings.catch_warnings():
+        # An intercept that nobody will know is a forecast here.
+        warnings.simplefilter("ignore", UtilityWarning)
+        return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+
+
+def _mended(sizes: Sizes, world: World) -> float:
+    """Mean square by which a calibrated intercept errs; one that is worse is not taken."""
+    return min(world.log_odds**2, intercept_error(sizes, world) ** 2)
+
+
+def lack_calibrating_agents(sizes: Sizes) -> str | None:
+    """Why too few agents are there for a calibration."""
+    few = f"a calibration needs {LEAST_AGENTS} agents"
+    return few if sizes.agents < LEAST_AGENTS else None
 
 
 def lose_calibrated(sizes: Sizes, world: World) -> float:
     """Share lost by a descent on the records whose slope and intercept agents mend."""
-    square = min(world.log_odds**2, 2 * intercept_error(sizes, world) ** 2)
-    return lose_linear(sizes, world, release=DESCENT, intercept=square)
+    return lose_linear(sizes, world, release=DESCENT, intercept=_mended(sizes, world))
 
 
 def lose_descent_of_agents(sizes: Sizes, world: World) -> float:
@@ -242,7 +261,7 @@ def lose_adapted(sizes: Sizes, world: World) -> float:
 
 def lose_calibrated_source(sizes: Sizes, world: World) -> float:
     """Share lost by a public model whose slope and intercept agents mend."""
-    square = min(world.log_odds**2, 2 * intercept_error(sizes, world) ** 2)
+    square = _mended(sizes, world)
     signal = sampling_signal(sizes, sizes.pool * world.overlap, world)
     return join_losses(lose_direction(signal, world), lose_intercept(square, world), world.misfit)
 

@@ -95,12 +95,8 @@ def lose_intercept(square: float, world: World) -> float:
     """
     pi = world.base_rate
     entropy = -pi * math.log(pi) - (1 - pi) * math.log1p(-pi)
-    return min(1.0, mean_variance(world) * square / entropy)
-
-
-def mean_variance(world: World) -> float:
-    """The mean of p (1 - p), taken as half of what a constant has."""
-    return world.base_rate * (1 - world.base_rate) / 2
+    variance = pi * (1 - pi) / 2
+    return min(1.0, variance * square / entropy)
 
 
 def join_losses(*shares: float) -> float:

@@ -220,7 +220,7 @@ def _vote_score(description: Description, names: Any = None) -> Score:
     predictors = [(times, predictor(text)) for text, times in counts.items()]
 
     def score(X: Any) -> Floats:
-        records = _with_bits(X)
+        records = with_bits(X)
         votes: Any = sum(times * predict(records).astype(np.int64) for times, predict in predictors)
         odds: Floats = np.log((votes + 0.5) / (len(voters) - votes + 0.5))
         return odds
@@ -228,7 +228,7 @@ def _vote_score(description: Description, names: Any = None) -> Score:
     return score
 
 
-def _with_bits(X: Any) -> Any:
+def with_bits(X: Any) -> Any:
     """Floats that are all 0 and 1 as bits, which is what hypotheses of bits take."""
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and ((X == 0) | (X == 1)).all():
         return X.astype(np.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,6 +111,18 @@ class AgentPool(Uncopyable, ABC):
             was interrupted, or nothing has arrived.
         """
         return np.zeros(0, np.uint8)
+
+    def keep_answers(self) -> AbstractContextManager[None]:
+        """Keeps the answers to several questions until they are used together.
+
+        Remote agents then survive an error or the end of the process in the middle: the same
+        questions in the same order take up those that were asked before. For simulated agents,
+        whose answers come at once, it does nothing.
+
+        Returns:
+            A context manager, in whose block the questions are asked.
+        """
+        return nullcontext()
 
     @abstractmethod
     def record(self, random_state: RandomState = None) -> PrivacyRecord:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -251,6 +252,30 @@ class RemoteAgents(AgentPool):
             The answers have been paid for by the test, and cost nobody anything again.
         """
         return self._recall(_to_json(learned), nonnegative_int("count", count))
+
+    def keep_answers(self) -> AbstractContextManager[None]:
+        """Keeps the answers to several questions until they are used together.
+
+        A question counts as ended as soon as the next one goes out, and its answers are used then.
+        In the block of this context manager questions stay open until all have been answered: after
+        an error, or with a `state` after the end of the process, the same questions with the same
+        numbers of agents take up the answers to those that were asked before, and ask only the
+        rest.
+
+        Returns:
+            A context manager, in whose block the questions are asked.
+
+        Examples:
+            >>> from hdp_fast import local
+            >>> way = lambda text, k: local.randomized_response([1] * k, epsilon=1.0)
+            >>> agents = local.RemoteAgents(way, epsilon=1.0, count=100)
+            >>> query = local.Query.label()
+            >>> with agents.keep_answers():
+            ...     sizes = [agents.ask(query, 30).size, agents.ask(query, 40).size]
+            >>> sizes, agents.remaining
+            ([30, 40], 30)
+        """
+        return self._inquiries.keep_all()
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """States what protects each agent's answer, if the agents randomize as they should.

@@ -6,6 +6,7 @@ population say how often its hypothesis errs on them. Records that the hypothesi
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
 
+Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
 `calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
 needs on the target, where its ranking is right and its base rate wrong.
 """
@@ -14,6 +15,7 @@ from .._support.lazy import list_only
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
+from .certificate import Certificate, certify
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -25,6 +27,7 @@ from .run import RoundResult, TransferResult
 __all__ = [
     "CalibratedModel",
     "CalibrationPlan",
+    "Certificate",
     "Constants",
     "PaperPlan",
     "Plan",
@@ -33,6 +36,7 @@ __all__ = [
     "SubsampleTestReweigh",
     "TransferResult",
     "calibrate",
+    "certify",
     "chi2_finite",
     "chi2_gaussians",
     "plan",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.callers import clip, losses, silence
+from ..._support.callers import clip, losses, predictions, silence
 from ..._support.numbers import entries, floats, to_numbers
 from ..._support.types import Floats
 from ..._support.validate import (
@@ -27,7 +27,7 @@ from ..._support.validate import (
 )
 from ...exceptions import ParameterError, ShapeError
 from ...learners.descriptions import parse
-from ...learners.scores import Score, describe_score, score_of
+from ...learners.scores import Score, describe_score, score_of, with_bits
 from ...learners.serialization import predictor
 
 _Fields = Mapping[str, Any]
@@ -60,7 +60,7 @@ class _ScoreAbove:
         usable = np.asarray(np.isfinite(rows).all(axis=1))
         if not usable.all():
             rows = np.where(usable[:, None], rows, 0.0)
-        scores = _score_each(self.score, rows)
+        scores = _compute_each(self.score, rows)
         return (usable & (scores > self.threshold)).astype(np.float64)
 
     def describe(self) -> dict[str, Any] | None:
@@ -115,19 +115,86 @@ class _Value:
         return f"x{self.column} of [{self.low:g}, {self.high:g}]"
 
 
-_Term = _Label | _ScoreAbove | _Between | _Value
+@dataclass(frozen=True, eq=False)
+class _Wrong:
+    """Whether a model's prediction differs from the label."""
+
+    predictor: _Predictor
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        return self.predictor.mistakes(records, labels)
+
+    def describe(self) -> dict[str, Any] | None:
+        model = self.predictor.model
+        return None if model is None else {"kind": "wrong", "model": model}
+
+    def __str__(self) -> str:
+        return "wrong"
+
+
+@dataclass(frozen=True, eq=False)
+class _Worse:
+    """Which of two models is wrong: 1 the first alone, 0 the second alone, 1/2 both or none."""
+
+    predictor: _Predictor
+    other: _Predictor
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        mistakes = (one.mistakes(records, labels) for one in (self.predictor, self.other))
+        first, second = mistakes
+        answers: Floats = (1 + first - second) / 2
+        return answers
+
+    def describe(self) -> dict[str, Any] | None:
+        model, other = self.predictor.model, self.other.model
+        if model is None or other is None:
+            return None
+        return {"kind": "worse", "model": model, "other": other}
+
+    def __str__(self) -> str:
+        return "worse"
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictor:
+    """Predictions of a model, and its description, if it has one."""
+
+    predict: Callable[[Any], Any]
+    model: dict[str, Any] | None
+
+    def mistakes(self, records: NDArray[Any], labels: Floats) -> Floats:
+        """Where the predictions differ from the labels; a record without a prediction is wrong."""
+        rows = floats(to_numbers(records))
+        usable = np.asarray(np.isfinite(rows).all(axis=1))
+        if not usable.all():
+            rows = np.where(usable[:, None], rows, 0.0)
+        wrong = ~usable | (_compute_each(self.compute, rows) != labels)
+        mistakes: Floats = np.asarray(wrong, np.float64)
+        return mistakes
+
+    def compute(self, rows: Floats) -> Floats:
+        """The predictions as numbers."""
+        values = self.predict(with_bits(rows))
+        if self.model is None:
+            return predictions("model.predict(X)", values, len(rows)).astype(np.float64)
+        return floats(np.asarray(values))
+
+
+_Term = _Label | _ScoreAbove | _Between | _Value | _Wrong | _Worse
 
 
 class Query:
     """A statistical query whose answer about a record lies in [0, 1], and that JSON can carry.
 
     A query is a product of terms: the label, whether a model's score is above a threshold, whether
-    a column lies in an interval, and the value of a column within bounds. `a & b` is the product of
-    two queries; for answers 0 and 1 it says whether both hold.
+    a model is wrong, or worse than another one, whether a column lies in an interval, and the value
+    of a column within bounds. `a & b` is the product of two queries; for answers 0 and 1 it says
+    whether both hold.
 
     Simulated agents answer it like any function of X and y, and real ones from its JSON. No record
     causes an error: a column that is missing or not finite in a record makes the answer 0, and so
-    does a label that is no number, or a record that the model cannot score.
+    does a label that is no number, or a record that the model cannot score. A model that cannot
+    predict counts as wrong.
 
     Thresholds and models must be public or released before. Scores of a model that takes few values
     can equal a threshold; a threshold between two of them counts the same on every machine.
@@ -137,7 +204,7 @@ class Query:
 
     Attributes:
         hypothesis: The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}; None
-            where one of its models has no description: one that is scored by predict_proba,
+            where one of its models has no description, such as one that is scored by predict_proba,
             decision_function, or a function.
 
     Examples:
@@ -186,6 +253,43 @@ class Query:
         """
         limit = finite_number("threshold", threshold)
         return cls((_ScoreAbove(limit, score_of(model), describe_score(model)),))
+
+    @classmethod
+    def wrong(cls, model: Any) -> Query:
+        """Asks whether a model's prediction differs from the label.
+
+        A record that the model cannot predict, or without a label, counts as wrong.
+
+        Args:
+            model: A released or public model with a description `hypothesis` or a method predict,
+                or such a description or its JSON.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: The model has neither, or the description is none.
+        """
+        return cls((_Wrong(_predictor_of("model", model)),))
+
+    @classmethod
+    def worse(cls, model: Any, other: Any) -> Query:
+        """Asks which of two models is wrong: 1 if the first alone is, 0 if the second alone is.
+
+        The answer is 1/2 where both are wrong or none is. If its mean is m, then the error of the
+        first model minus that of the second is 2 m - 1.
+
+        Args:
+            model: The first model, as `wrong` takes it.
+            other: The second model.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: A model is none.
+        """
+        return cls((_Worse(_predictor_of("model", model), _predictor_of("other", other)),))
 
     @classmethod
     def between(cls, column: int, low: float | None = None, high: float | None = None) -> Query:
@@ -262,6 +366,13 @@ class Query:
                 answers *= term(records, labels)
         return answers
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What the answers 0 and 1 stand for: the bounds of a value, and else 0 and 1."""
+        if len(self._terms) == 1 and isinstance(self._terms[0], _Value):
+            return self._terms[0].low, self._terms[0].high
+        return 0.0, 1.0
+
     def check(self, d: int) -> None:
         """Refuses, before anybody is asked, a query that does not fit records of d features.
 
@@ -273,14 +384,14 @@ class Query:
                 columns.
         """
         self._check_columns(d)
-        for term in self._terms:
-            if isinstance(term, _ScoreAbove):
-                try:
-                    with silence():
-                        term.score(np.zeros((1, d)))
-                except Exception as error:
-                    rule = f"the model must score records of {d} features"
-                    raise ShapeError(f"query asks for a score, but {rule}: {error}") from None
+        zeros = np.zeros((1, d))
+        for compute in (compute for term in self._terms for compute in _models_of(term)):
+            try:
+                with silence():
+                    compute(zeros)
+            except Exception as error:
+                rule = f"it must take records of {d} features"
+                raise ShapeError(f"query asks about a model, but {rule}: {error}") from None
 
     def to_json(self) -> str:
         """Writes the query as JSON, which from_json reads.
@@ -403,17 +514,44 @@ def _answer_each(question: Callable[[Any, Any], Floats], default: float, X: Any,
     )
 
 
-def _score_each(score: Score, rows: Floats) -> Floats:
-    """The scores; NaN for a record that the model fails on, whatever it raises."""
+def _compute_each(compute: Score, rows: Floats) -> Floats:
+    """A number for each record; NaN for one that the model fails on, whatever it raises."""
     if not len(rows):
         return np.zeros(0)
     try:
-        scores = score(rows)
+        return compute(rows)
     except Exception:
         if len(rows) == 1:
             return np.full(1, np.nan)
-        return np.concatenate([_score_each(score, row[None]) for row in rows])
-    return scores
+    return np.concatenate([_compute_each(compute, row[None]) for row in rows])
+
+
+def _predictor_of(name: str, model: Any) -> _Predictor:
+    """The predictions of a released model, or of a description of one.
+
+    Raises:
+        ParameterError: It has no description and no predict, or the description is none.
+    """
+    is_description = isinstance(model, str | Mapping)
+    described = model if is_description else getattr(model, "hypothesis", None)
+    if isinstance(described, str | Mapping):
+        content = parse(described if isinstance(described, str) else dict(described))
+        return _Predictor(predictor(content), content)
+    if not callable(getattr(model, "predict", None)):
+        rule = "it must have predict, or be the description of a hypothesis"
+        raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
+    return _Predictor(model.predict, None)
+
+
+def _models_of(term: _Term) -> list[Score]:
+    """What a term computes of records by models."""
+    if isinstance(term, _ScoreAbove):
+        return [term.score]
+    if isinstance(term, _Wrong):
+        return [term.predictor.compute]
+    if isinstance(term, _Worse):
+        return [term.predictor.compute, term.other.compute]
+    return []
 
 
 def _records(X: Any) -> NDArray[Any]:
@@ -449,6 +587,8 @@ def _read(keys: set[str], make: Callable[..., Query]) -> Callable[[_Fields], Que
 _READERS: dict[Any, Callable[[_Fields], Query]] = {
     "label": _read(set(), Query.label),
     "score_above": _read({"model", "threshold"}, Query.score_above),
+    "wrong": _read({"model"}, Query.wrong),
+    "worse": _read({"model", "other"}, Query.worse),
     "between": _read({"column", "low", "high"}, Query.between),
     "value": _read({"column", "low", "high"}, Query.value),
 }
