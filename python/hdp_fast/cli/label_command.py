@@ -16,10 +16,10 @@ from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..exceptions import BudgetExceeded, ParameterError
-from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.method_choice import MethodChoice
+from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable

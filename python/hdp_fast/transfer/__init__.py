@@ -6,13 +6,10 @@ population say how often its hypothesis errs on them. Records that the hypothesi
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
 
-Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
-`survey` estimates means, shares and tables in the same way.
-Where its ranking is right and its base rate wrong, `calibrate` lets agents tell the slope and
-intercept that its score needs.
-`calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
-needs on the target, where its ranking is right and its base rate wrong. `shifted_columns` says
-which columns have other means there.
+Agents serve more than tests. Where a released model's ranking is right and its base rate wrong,
+`calibrate` lets them tell the slope and intercept that its score needs. `certify` bounds the error
+of any model on the target, `survey` estimates means, shares and tables of the target, and
+`shifted_columns` says which columns have other means there. Each agent sends one bit for it.
 """
 
 from .._support.lazy import list_only
