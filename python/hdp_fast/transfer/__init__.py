@@ -13,11 +13,11 @@ of any model on the target, `survey` estimates means, shares and tables of the t
 """
 
 from .._support.lazy import list_only
+from .boosted import BoostedPlan
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
-from .boosted import BoostedPlan
 from .certificate_plan import CertificatePlan
 from .column_means import ColumnMeans, release_means
 from .constants import Constants
@@ -27,16 +27,15 @@ from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
-from .surveys import SurveyResult, SurveyRow, cross_table, survey
 from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
+from .source_alone import SourcePlan
+from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
+    "BoostedPlan",
     "CalibratedModel",
     "CalibrationPlan",
     "Certificate",
-from .source_alone import SourcePlan
-
-    "BoostedPlan",
     "CertificatePlan",
     "ColumnMeans",
     "ColumnShift",
@@ -45,9 +44,9 @@ from .source_alone import SourcePlan
     "Plan",
     "ReliabilityDiagram",
     "RoundResult",
-    "SourcePlan",
     "ShiftPlan",
     "ShiftReport",
+    "SourcePlan",
     "SubsampleTestReweigh",
     "SurveyResult",
     "SurveyRow",
@@ -58,11 +57,11 @@ from .source_alone import SourcePlan
     "chi2_gaussians",
     "cross_table",
     "plan",
-    "survey",
     "plan_calibration",
     "plan_shifts",
     "release_means",
     "shifted_columns",
+    "survey",
 ]
 
 __dir__ = list_only(__all__)
