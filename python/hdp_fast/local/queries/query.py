@@ -488,7 +488,8 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
     predict = predictor(parse(dict(content)))
 
     def mistakes(X: Any, y: Any) -> Floats:
-        wrong: NDArray[np.bool_] = np.asarray(predict(X)) != np.asarray(y)
+        records = with_bits(to_numbers(np.asarray(X)))
+        wrong: NDArray[np.bool_] = np.asarray(predict(records)) != np.asarray(y)
         return wrong.astype(np.float64)
 
     return losses("mistakes", _answer_each(mistakes, 1.0, X, labels), len(X))
