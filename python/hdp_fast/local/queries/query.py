@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class _ScoreAbove:
 
     threshold: float
     score: Score
-    model: dict[str, Any] | None
+    model: Any
 
     def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
         rows = floats(to_numbers(records))
@@ -67,9 +68,10 @@ class _ScoreAbove:
         return (usable & (scores > self.threshold)).astype(np.float64)
 
     def describe(self) -> dict[str, Any] | None:
-        if self.model is None:
+        model = describe_score(self.model)
+        if model is None:
             return None
-        return {"kind": "score_above", "model": self.model, "threshold": self.threshold}
+        return {"kind": "score_above", "model": model, "threshold": self.threshold}
 
     def __str__(self) -> str:
         return f"score > {self.threshold:g}"
@@ -228,11 +230,6 @@ class Query:
     Args:
         terms: What is multiplied. The class methods below make them.
 
-    Attributes:
-        hypothesis: The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}; None
-            where one of its models has no description, such as one that is scored by predict_proba,
-            decision_function, or a function.
-
     Examples:
         >>> import numpy as np
         >>> from hdp_fast import local
@@ -248,11 +245,16 @@ class Query:
 
     def __init__(self, terms: tuple[_Term, ...]):
         self._terms = terms
-        described = [term.describe() for term in terms]
-        is_whole = None not in described
-        self.hypothesis: dict[str, Any] | None = (
-            {"kind": "query", "terms": described} if is_whole else None
-        )
+
+    @cached_property
+    def hypothesis(self) -> dict[str, Any] | None:
+        """The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}.
+
+        None where one of its models has no description, such as one that is scored by
+        predict_proba, decision_function, or a function.
+        """
+        described = [term.describe() for term in self._terms]
+        return None if None in described else {"kind": "query", "terms": described}
 
     @classmethod
     def label(cls) -> Query:
@@ -278,7 +280,7 @@ class Query:
             ParameterError: The model has no score for two classes, or the threshold is not finite.
         """
         limit = finite_number("threshold", threshold)
-        return cls((_ScoreAbove(limit, score_of(model), describe_score(model)),))
+        return cls((_ScoreAbove(limit, score_of(model), model),))
 
     @classmethod
     def wrong(cls, model: Any) -> Query:
