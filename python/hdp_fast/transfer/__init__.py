@@ -11,7 +11,7 @@ Whatever a model was learned by, `certify` bounds its error on the target by one
 """
 
 from .._support.lazy import list_only
-from .certificate import Certificate, certify
+from .certificate import Certificate, agents_to_certify, certify
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -30,6 +30,7 @@ __all__ = [
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
+    "agents_to_certify",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
