@@ -266,6 +266,25 @@ def test_remote_agents_are_sent_descriptions_and_may_be_silent():
     assert asked[0][0]["terms"][0]["kind"] == "worse"
 
 
+def test_statistics_and_descriptions_are_sent_and_certified():
+    features = learners.FeatureMap.scaling([(0, 1), (0, 1)])
+    statistics = learners.SufficientStatistics(features, classes=[0, 1])
+    released = statistics.release(X[:9_000], X[:9_000, 0], epsilon=20.0, delta=1e-6)
+    model = released.solve(pool=X[:999])
+    assert (model.predict(X) == X[:, 0]).all()
+    agents, asked = remote(X[:, 0], 1.0, count=9_000)
+    assert transfer.certify(model, agents, count=4_000).high < 0.15
+    assert asked[0][0]["terms"][0]["model"]["kind"] == "statistics"
+    assert transfer.certify(model, agents, other=RULES[1], count=4_000).better == "model"
+    assert transfer.certify(RULES[0], agents, count=1_000).agents == 800
+    assert asked[-2][0] == RULES[0]
+    people = local.Agents(X.astype(float), X[:, 0], epsilon=2.0)
+    assert transfer.certify(RULES[0], people, other=model, count=20_000, beta=1e-9).better is None
+    assert transfer.certify(RULES[0], people, count=10_000).high < 0.15
+    with pytest.raises(ParameterError):
+        transfer.certify({"kind": "none"}, people)
+
+
 def test_silence_of_all_is_an_error_and_costs_nothing_more():
     agents, asked = remote(X[:, 0], 1.0)
     agents = local.RemoteAgents(lambda text, k: [], epsilon=1.0, count=100)

@@ -18,6 +18,9 @@ from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import positive_int, probability, probability_or_one, refuse
 from ..exceptions import AgentsExhausted, ParameterError
+from ..learners.descriptions import parse
+from ..learners.scores import with_bits
+from ..learners.serialization import predictor
 from ..local.exact_estimation import answers_for_width, estimate_exactly
 from ..local.pool import AgentPool, find_mistakes
 from ..record import PrivacyRecord
@@ -216,10 +219,11 @@ def certify(
     With a `state`, pass `count`: the same call after a crash then takes up what was asked.
 
     Args:
-        model: A released or public model. It has predict(X), or predicts labels from a description
-            `hypothesis`, which RemoteAgents need. With losses(X, y) it is certified by these,
-            which must lie in [0, 1], unless `loss` or `other` is passed. With `loss` it may also be
-            a function of X, such as a score.
+        model: A released or public model with predict(X), or the description of one, a dict.
+            RemoteAgents need a description: a dict, the attribute `hypothesis` of models of this
+            package, or a StatisticsModel of two classes and of a map that is no function. With
+            losses(X, y) it is certified by these, which must lie in [0, 1], unless `loss` or
+            `other` is passed. With `loss` it may also be a function of X, such as a score.
         agents: Agents of the target population, who were not used to choose the model.
         other: Another such model, with which the model is compared. None compares with nothing.
         loss: Called with what the model's predict (or the function) returns for m agents and with
@@ -256,10 +260,8 @@ def certify(
         >>> from hdp_fast import local, transfer
         >>> X = np.random.default_rng(0).integers(0, 2, (60_000, 2))
         >>> agents = local.Agents(X, X[:, 0], epsilon=2.0)
-        >>> class Rule:
-        ...     def __init__(self, column):
-        ...         self.predict = lambda X: X[:, column]
-        >>> transfer.certify(Rule(0), agents, other=Rule(1)).better
+        >>> rules = [{"kind": "parity", "features": [i], "complement": False} for i in (0, 1)]
+        >>> transfer.certify(rules[0], agents, other=rules[1]).better
         'model'
     """
     failure = probability("beta", beta)
@@ -297,6 +299,7 @@ class _Measure:
     """What the agents are asked about one model or two, and what the answers stand for."""
 
     def __init__(self, model: Any, other: Any, loss: Loss | None, is_remote: bool):
+        model, other = _read_description(model), _read_description(other)
         models = {"model": model} | ({} if other is None else {"other": other})
         if loss is not None and not callable(loss):
             refuse("loss", loss, "it must be callable or None")
@@ -319,6 +322,8 @@ class _Measure:
     def ask(self, agents: AgentPool, count: int, random_state: RandomState) -> Bits:
         """The randomized answers of the next agents."""
         if self._other is None and self._loss is None:
+            if self._is_remote and not _has_description(self._model):
+                return agents.ask(local.Query.wrong(self._model), count)
             return agents.test(self._model, count, random_state=random_state)
         question: Any = self._compare
         if self._other is None:
@@ -349,6 +354,25 @@ class _Measure:
         return losses("loss(predictions, y)", self._loss(predict(X), y), len(y))
 
 
+class _Described:
+    """A model that is known by its description alone."""
+
+    def __init__(self, description: Mapping[str, Any]):
+        self.hypothesis = parse(dict(description))
+        self._predict = predictor(self.hypothesis)
+
+    def predict(self, X: Any, /) -> Bits:
+        return self._predict(with_bits(X))
+
+
+def _read_description(model: Any) -> Any:
+    return _Described(model) if isinstance(model, Mapping) else model
+
+
+def _has_description(model: Any) -> bool:
+    return isinstance(getattr(model, "hypothesis", None), Mapping)
+
+
 def _check_agents(agents: Any) -> None:
     if not isinstance(agents, AgentPool):
         rule = "it must be Agents or RemoteAgents"
@@ -357,7 +381,7 @@ def _check_agents(agents: Any) -> None:
 
 def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> None:
     if is_remote:
-        if not isinstance(getattr(model, "hypothesis", None), Mapping):
+        if not _has_description(model) and local.Query.wrong(model).hypothesis is None:
             rule = "RemoteAgents need a model with a description, the attribute hypothesis"
             raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
         return

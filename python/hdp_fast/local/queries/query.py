@@ -32,6 +32,7 @@ from ...gf2 import BitMatrix
 from ...learners.descriptions import parse
 from ...learners.scores import Score, describe_score, score_of, with_bits
 from ...learners.serialization import predictor
+from ...learners.statistics_model import StatisticsModel
 
 _Fields = Mapping[str, Any]
 # The bytes of bits that are unpacked at a time.
@@ -131,7 +132,7 @@ class _Wrong:
         return self.predictor.mistakes(records, labels)
 
     def describe(self) -> dict[str, Any] | None:
-        model = self.predictor.model
+        model = self.predictor.describe()
         return None if model is None else {"kind": "wrong", "model": model}
 
     def __str__(self) -> str:
@@ -152,7 +153,7 @@ class _Worse:
         return answers
 
     def describe(self) -> dict[str, Any] | None:
-        model, other = self.predictor.model, self.other.model
+        model, other = self.predictor.describe(), self.other.describe()
         if model is None or other is None:
             return None
         return {"kind": "worse", "model": model, "other": other}
@@ -166,7 +167,11 @@ class _Predictor:
     """Predictions of a model, and its description, if it has one."""
 
     predict: Callable[[Any], Any]
-    model: dict[str, Any] | None
+    model: dict[str, Any] | StatisticsModel | None
+
+    def describe(self) -> dict[str, Any] | None:
+        """The description; that of statistics holds the whole feature map."""
+        return describe_score(self.model) if isinstance(self.model, StatisticsModel) else self.model
 
     def mistakes(self, records: NDArray[Any], labels: Floats) -> Floats:
         """Where the predictions differ from the labels; a record without a prediction is wrong."""
@@ -291,7 +296,8 @@ class Query:
 
         Args:
             model: A released or public model with a description `hypothesis` or a method predict,
-                or such a description or its JSON.
+                or such a description or its JSON. A StatisticsModel must have two classes, and is
+                right about label 1 where it predicts the second one.
 
         Returns:
             The query.
@@ -619,14 +625,23 @@ def _compute_each(compute: Score, rows: Floats) -> Floats:
     return np.concatenate([_compute_each(compute, row[None]) for row in rows])
 
 
+def _is_of_statistics(described: Any) -> bool:
+    return isinstance(described, Mapping) and described.get("kind") == "statistics"
+
+
 def _predictor_of(name: str, model: Any) -> _Predictor:
     """The predictions of a released model, or of a description of one.
 
     Raises:
         ParameterError: It has no description and no predict, or the description is none.
     """
-    is_description = isinstance(model, str | Mapping)
-    described = model if is_description else getattr(model, "hypothesis", None)
+    described = model if isinstance(model, str | Mapping) else getattr(model, "hypothesis", None)
+    if isinstance(model, StatisticsModel) or _is_of_statistics(described):
+        score = score_of(model)
+        return _Predictor(
+            lambda X: score(X) > 0,
+            model if isinstance(model, StatisticsModel) else describe_score(described),
+        )
     if isinstance(described, str | Mapping):
         content = parse(described if isinstance(described, str) else dict(described))
         return _Predictor(predictor(content), content)
