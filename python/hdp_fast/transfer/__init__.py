@@ -17,7 +17,7 @@ from .boosted import BoostedPlan
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
-from .certificate import Certificate, certify
+from .certificate import Certificate, agents_to_certify, certify
 from .certificate_plan import CertificatePlan
 from .column_means import ColumnMeans, release_means
 from .constants import Constants
@@ -51,6 +51,7 @@ __all__ = [
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
+    "agents_to_certify",
     "calibrate",
     "certify",
     "chi2_finite",
