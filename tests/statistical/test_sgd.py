@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import lengths
+import numpy as np
 import pytest
 from frequencies import Case, misfits, power
 from tiny_sgd import Tiny

@@ -45,8 +45,9 @@ _CLIP, _CLASS_CLIP = 1.5, 1.25
 _LEAST_CLIP = 0.2
 # At least this share of residuals is taken to be within the clip.
 _LEAST_WHOLE = 0.5
-# Probability, before the release, that the source's coefficients say nothing of the target's.
-_ZERO = 0.1
+# Parts of the source's coefficients that the target may be near, and their probabilities before the
+# release.
+_KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.5, 0.4, 0.1)
 # A direction with less than this share of the largest second moment is left to the source.
 _LEAST_MOMENT = 1e-9
 _MOST_DIRECTIONS = 4_096
@@ -76,8 +77,8 @@ class MomentResult(JsonText):
         clip: Magnitude to which the residuals were clipped.
         signal: Squared norm of the released residual sums over that of their noise; about 1 where
             they hold nothing but noise.
-        trust: Probability, by the released numbers, that the target's coefficients lie around the
-            public optimum and not around zero; 0.9 without any release.
+        trust: Part of the source's coefficients, in [0, 1], that the target is near: the mean over
+            all, a half and none of them, by the released numbers; 0.7 without any release.
         record: The PrivacyRecord of the target; None without privacy.
 
     Examples:
@@ -109,7 +110,8 @@ class MomentAdaptation(Estimator):
     one Gaussian budget. All that follows is computed from released numbers and costs nothing: the
     change of the coefficients is the posterior mean of a Gaussian model of the release, averaged
     over prior variances, over how these go with the directions' second moments, and over whether
-    the target is near the source's coefficients or near zero, each weighed by its evidence.
+    the target is near the source's coefficients, half of them or zero, each weighed by its
+    evidence.
 
     There is nothing to tune: neither a radius nor a share of the source, and no bound on rows or
     labels. What the settings leave open is taken from the public source, by rules that read no
@@ -293,8 +295,9 @@ class MomentAdaptation(Estimator):
     ) -> None:
         """Keep the results."""
         # What the directions do not reach goes with the center at zero.
-        beyond = optimum.coef + self._matrix @ self._problem.centers[1]
-        coef = optimum.coef + self._matrix @ posterior.change - posterior.centers[1] * beyond
+        beyond = optimum.coef + self._matrix @ self._problem.centers[-1]
+        kept = float(posterior.centers @ np.array(_KEPT))
+        coef = optimum.coef + self._matrix @ posterior.change - (1 - kept) * beyond
         assert statistics.label_bound is not None
         self.result_ = MomentResult(
             coef=read_only(coef),
@@ -302,7 +305,7 @@ class MomentAdaptation(Estimator):
             source_penalty=optimum.penalty,
             clip=statistics.label_bound,
             signal=signal_of(statistics),
-            trust=float(posterior.centers[0]),
+            trust=kept,
             record=statistics.record,
         )
         self.statistics_, self.record_ = statistics, statistics.record
@@ -413,6 +416,6 @@ def _state_problem(
         source_moments=public.T @ public / len(public),
         shape=shape,
         variance=(clip / usual) ** 2,
-        centers=np.array([np.zeros(len(shape)), to_zero]),
-        priors=np.array([1 - _ZERO, _ZERO]),
+        centers=np.array([(1 - kept) * to_zero for kept in _KEPT]),
+        priors=np.array(_PRIORS),
     )
