@@ -94,6 +94,10 @@ class Plan:
             run that is not private.
         weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
             that hypotheses have of their own.
+        added_error: About how much larger an error on its draws privacy makes a round's hypothesis,
+            2 ln|H| / (draws learner_epsilon). It should be well below the error of a constant.
+            None for a run that is not private and for a learner of no finite class.
+        chosen: Names of the settings that were chosen automatically.
 
     Examples:
         >>> from hdp_fast import learners, transfer
@@ -130,6 +134,8 @@ class Plan:
     failure: float
     paper: PaperPlan | None
     weigh_by: WeighBy = "errors"
+    added_error: float | None = None
+    chosen: tuple[str, ...] = ()
 
     @property
     def promised(self) -> bool:
