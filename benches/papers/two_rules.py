@@ -22,8 +22,11 @@ tables that do not change them.
 `--hand` compares the rules with 36 settings by hand, on this population and on the loyalty program
 of docs/guides/panel_and_survey.md. The rules were tried out on both, on other samples.
 
-Run `python benches/papers/two_rules.py`: three minutes; `--hand` takes one. `--csv` prints the
-numbers of the picture.
+`--real` looks for the same in real tables; see `_two_rules_real.py`. Without its file a problem is
+left out.
+
+Run `python benches/papers/two_rules.py`: three minutes; `--hand` and `--real` take as long. `--csv`
+prints the numbers of the picture.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from _report import accept_seeds, make_parser, print_json, write_json
+from _report import accept_seeds, make_parser, print_json, select_present, write_json
+from _two_rules_real import PROBLEMS, measure_problem, show_problems
 from numpy.typing import NDArray
 
 from hdp_fast import learners, local, transfer
@@ -254,7 +258,8 @@ def measure_table(name: str, repetitions: int) -> list[dict[str, Any]]:
 
 def show(name: str, rows: list[dict[str, Any]]) -> str:
     """One table of Markdown: mean and largest error."""
-    titles = [name, "kappa", "rounds", *rows[0]["errors"]]
+    first = "kappa by hand" if name == "kappa" else name
+    titles = [first, "kappa", "rounds", *rows[0]["errors"]]
     lines = [f"| {' | '.join(titles)} |", "| " + " | ".join("---:" for _ in titles) + " |"]
     for row in rows:
         plan, value = row["plan"], row["setting"][name]
@@ -285,6 +290,7 @@ def main() -> None:
     parser = make_parser(__doc__, quick="two repetitions", repetitions=10, printing=True)
     parser.add_argument("--csv", action="store_true", help="print the numbers of the picture")
     parser.add_argument("--hand", action="store_true", help="compare with settings by hand")
+    parser.add_argument("--real", action="store_true", help="tables of real people")
     parser.add_argument("--only", choices=GRID, help="change this number only")
     arguments = parser.parse_args()
     repetitions = 2 if arguments.quick else arguments.repetitions
@@ -292,6 +298,11 @@ def main() -> None:
     if arguments.hand:
         rows = [compare(each, repetitions) for each in COMPARISONS]
         print_json(rows) if arguments.json else print(show_comparison(rows))
+        return
+    if arguments.real:
+        present = select_present(PROBLEMS, None)
+        rows = [measure_problem(each, repetitions) for each in present]
+        print_json(rows) if arguments.json else print(show_problems(rows))
         return
     begun = time.perf_counter()
     tables = {}
