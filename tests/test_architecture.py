@@ -35,6 +35,7 @@ PYTHON_LAYERS = [
     {"learners", "stability"},
     {"local", "labels", "adaptation"},
     {"parity", "transfer", "collection"},
+    {"advice"},
     {"audit"},
     {"plotting"},
     {"cli", "demo", "bench"},

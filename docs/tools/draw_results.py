@@ -167,11 +167,11 @@ def draw_adaptation(numbers: Numbers) -> Figure:
         axes.vlines(
             target / scale, rows - 0.42, rows + 0.42, color=COLORS[5], lw=3, label=reference
         )
-        for i, (name, color, marker) in enumerate(zip(methods, COLORS, "soD^v", strict=False)):
+        for i, (name, color, marker) in enumerate(zip(methods, COLORS, "PsoD^v", strict=False)):
             fill = color if "ours" in name else "white"
             shown = {"marker": marker, "label": name, "facecolors": fill, "edgecolors": color}
             axes.scatter(
-                part.column(name) / scale, rows + 0.15 * (i - 2), s=38, lw=1.5, zorder=3, **shown
+                part.column(name) / scale, rows + 0.13 * (i - 2.5), s=38, lw=1.5, zorder=3, **shown
             )
         axes.set(yticks=rows, yticklabels=part.texts("data"), ylim=(len(rows) - 0.5, -0.5))
         title = "squared error / that of training on the target"

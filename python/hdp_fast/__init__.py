@@ -7,8 +7,9 @@ kappa-dense weights over records. local: randomized response and agents who answ
 exact coins and integer noise. budget: one ledger for all releases about the same records.
 stability: private answers from the votes of an ensemble. labels: labels for public points from
 private records, by any learner. adaptation: learning for a target domain from a source and a few
-records of its own. accounting: guarantees as functions. audit: how much privacy a mechanism spends
-at least. Every release carries a PrivacyRecord; docs/guarantees says what its words mean.
+records of its own. advice: which method to take. accounting: guarantees as functions. audit: how
+much privacy a mechanism spends at least. Every release carries a PrivacyRecord; docs/guarantees
+says what its words mean.
 """
 
 import logging
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from . import (
         accounting,
         adaptation,
+        advice,
         audit,
         budget,
         collection,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         transfer,
         weights,
     )
+    from .advice import advise
     from .budget import Budget
     from .record import PrivacyRecord
 
@@ -64,6 +67,8 @@ __all__ = [
     "__version__",
     "accounting",
     "adaptation",
+    "advice",
+    "advise",
     "audit",
     "budget",
     "collection",
@@ -81,6 +86,8 @@ __all__ = [
     "weights",
 ]
 
-__getattr__, __dir__ = attach(__name__, {"Budget": ".budget", "PrivacyRecord": ".record"}, __all__)
+__getattr__, __dir__ = attach(
+    __name__, {"Budget": ".budget", "PrivacyRecord": ".record", "advise": ".advice"}, __all__
+)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -24,7 +24,10 @@ from .local.randomizers.mean import MeanAggregate
 from .local.voting import VotingResult
 from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
+from .transfer.calibration_result import CalibratedModel
+from .transfer.reliability import ReliabilityDiagram
 from .transfer.run import TransferResult
+from .transfer.surveys import SurveyResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS = 30
@@ -232,6 +235,56 @@ def local(
     return _png(figure)
 
 
+def survey(result: SurveyResult) -> bytes:
+    """Draws the estimates of a survey with their intervals, thin where all rows hold at once.
+
+    Each row is drawn between the least and the greatest value that it can have, and its label names
+    the estimate.
+
+    Args:
+        result: Result of transfer.survey.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is no SurveyResult.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, plotting, transfer
+        >>> agents = local.Agents(np.full((9_000, 1), 30.0), np.ones(9_000, int), epsilon=1.0)
+        >>> result = transfer.survey({"age": local.Query.value(0, 0, 100)}, agents)
+        >>> plotting.survey(result)[1:4]
+        b'PNG'
+    """
+    if not isinstance(result, SurveyResult):
+        refuse("result", type(result).__name__, "it must be a transfer.SurveyResult")
+    figure = _matplotlib("figure").Figure(
+        figsize=(8, 1.5 + 0.35 * len(result.rows)), layout="constrained"
+    )
+    axes = figure.subplots()
+    for place, row in enumerate(result.rows):
+        least, greatest = row.bounds
+        ends = [(row.low, row.high, 5.0), (row.low_all, row.high_all, 1.5)]
+        for low, high, width in ends:
+            span = [(end - least) / (greatest - least) for end in (low, high)]
+            axes.plot(span, [place, place], color="#4c72b0", linewidth=width, alpha=0.7)
+        axes.plot([(row.value - least) / (greatest - least)], [place], "o", color="black")
+    names = [f"{row.name}: {row.value:.4g}" for row in result.rows]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("from the least to the greatest value that is possible")
+    epsilon = result.agents_record.epsilon
+    axes.set_title(f"{result.agents:,} agents, epsilon = {epsilon:g}, beta = {result.beta:g}")
+    return _png(figure)
+
+
 def _draw_mean(axes: Any, result: MeanAggregate | Estimate | VotingResult, beta: float) -> None:
     if isinstance(result, MeanAggregate):
         axes.set_xlim(*result.randomizer.bounds)
@@ -389,6 +442,49 @@ def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -
     axes.step(range(len(counts)), counts, color, where="post")
     axes.set_ylabel(what, color=color)
     axes.set_ylim(0, 1.08 * max(1, counts[-1]))
+
+
+def reliability(result: ReliabilityDiagram | CalibratedModel) -> bytes:
+    """Draws predicted probabilities of bins against what agents say about them, with intervals.
+
+    Args:
+        result: What `transfer.calibrate` returned, or its ReliabilityDiagram.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is none of the two.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, plotting, transfer
+        >>> X = np.random.default_rng(0).normal(0, 2, (60_000, 1))
+        >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(2 - X[:, 0]))
+        >>> result = transfer.calibrate(lambda X: X[:, 0], local.Agents(X, y, epsilon=4.0))
+        >>> plotting.reliability(result)[1:4]
+        b'PNG'
+    """
+    diagram = result.reliability if isinstance(result, CalibratedModel) else result
+    if not isinstance(diagram, ReliabilityDiagram):
+        refuse("result", type(result).__name__, "it must be of transfer.calibrate")
+    figure = _matplotlib("figure").Figure(figsize=(6, 6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=0.8)
+    spread = [diagram.rates - diagram.low, diagram.high - diagram.rates]
+    style: dict[str, Any] = {"linestyle": "none", "capsize": 3}
+    axes.errorbar(diagram.before, diagram.rates, yerr=spread, fmt="s", label="before", **style)
+    axes.errorbar(diagram.after, diagram.rates, yerr=spread, fmt="o", label="calibrated", **style)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("predicted probability of label 1, mean of a bin")
+    axes.set_ylabel("share of label 1 in the bin, by the agents")
+    axes.legend()
+    return _png(figure)
 
 
 def require() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import accounting
-from hdp_fast.adaptation import MomentAdaptation, moment_release
+from hdp_fast.adaptation import MomentAdaptation
 from hdp_fast.adaptation.moment_release import release_residuals
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.budget import Budget
@@ -21,7 +21,7 @@ from hdp_fast.exceptions import (
     ShapeError,
     UtilityWarning,
 )
-from hdp_fast.learners import FeatureMap, ReleasedStatistics
+from hdp_fast.learners import FeatureMap, ReleasedStatistics, sufficient_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
 
@@ -53,8 +53,8 @@ def no_noise(monkeypatch):
         deviations["diagonal"], deviations["above"] = map(Fraction, (noise.diagonal, noise.above))
         return np.zeros((columns, columns), np.int64)
 
-    monkeypatch.setattr(moment_release, "draw_noise", keep_sums)
-    monkeypatch.setattr(moment_release, "draw_symmetric", keep_moments)
+    monkeypatch.setattr(sufficient_statistics, "_draw_noise", keep_sums)
+    monkeypatch.setattr(sufficient_statistics, "_draw_symmetric", keep_moments)
     return deviations
 
 

@@ -1,6 +1,8 @@
 """hdp-fast label --method: which way is taken, and the one without members."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,13 @@ def run(capsys, *argv):
 def share_right(path="public.labeled.csv"):
     rows = [line.split(",") for line in Path(path).read_text().splitlines()[1:]]
     return np.mean([(float(row[0]) > 50) == (row[-1] == "yes") for row in rows])
+
+
+def test_private_rows_may_come_from_the_standard_input(capsys, monkeypatch, folder):
+    content = (folder / "private.csv").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert main(["label", "-", "public.csv", *GOAL]) == 0
+    assert share_right() > 0.95
 
 
 @pytest.mark.parametrize("argv", [[], ["--method", "auto"], ["--method", "statistics"]])
@@ -134,7 +143,7 @@ def test_a_file_of_members_is_no_kept_model_and_nothing_is_spent(capsys, folder)
     (folder / "kept").write_bytes(b"hdp_fast labeler 3\nmembers")
     argv = ["--method", "statistics", "--save", "kept", "--budget", "ledger"]
     line = fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
-    assert "must be a file that StatisticsLabeler.save wrote" in line
+    assert "must be a whole file that StatisticsLabeler.save wrote" in line
     assert Budget.open("ledger").spent.epsilon == 0
     assert not (folder / "public.labeled.csv").exists()
 

@@ -25,6 +25,7 @@ PLAN = ("parity", "plan", "--d", "3", "--alpha", ".1", "--epsilon", "1")
 # The least that each verb must be told.
 VERBS = {
     ("demo",): (),
+    ("advise",): ("--records", "9", "--features", "2", "--epsilon", "1"),
     ("parity", "plan"): PLAN[2:],
     ("parity", "learn"): ("x.csv", "--epsilon", "1"),
     ("parity", "transfer"): (

@@ -32,10 +32,10 @@ def resident():
 
 
 def call(target, arrays):
-    """Once as it should be, and once with nothing in the place of an array."""
+    """Once as it should be, and once with a text in the place of an array."""
     target.call(*arrays)
     with pytest.raises((HdpFastError, TypeError)):
-        target.call(*[None] * len(arrays))
+        target.call(*["no array"] * len(arrays))
 
 
 @pytest.mark.parametrize("name", size(SOME, list(TARGETS)))

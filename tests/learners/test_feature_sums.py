@@ -78,16 +78,17 @@ def test_sums_are_those_of_the_features(d, bits):
     n, classes = 700, 3
     X, codes = COINS.normal(size=(n, d)), COINS.integers(0, classes, n)
     targets = COINS.uniform(-1.2, 1.2, n)
-    t = np.trunc(targets.clip(-1, 1) * 2**bits).astype(np.int64).astype(object)
+    t = np.trunc(targets.clip(-1, 1) * 2**bits).astype(np.int64)
     for features in make_maps(d):
         sums = feature_sums(features, X, codes, classes, bits=bits, second=True)
-        # The features themselves are in units of 2**-26; each row alone gives them in others.
+        # The features themselves are in units of 2**-26; each row alone gives them in others. No
+        # sum leaves int64, since n * 4**26 is below 2**62.
         rows = np.concatenate(
             [
                 feature_sums(features, row[None], [0], 1, bits=bits, second=False).by_class
                 for row in X
             ]
-        ).astype(object)
+        )
         assert (np.abs(rows / 2**bits - features(X)) <= 2 * 2.0**-bits).all()
         assert ((rows * rows).sum(axis=1) <= 4**bits).all()
         for c in range(classes):

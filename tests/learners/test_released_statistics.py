@@ -174,7 +174,7 @@ def test_a_penalty_that_leaves_no_model_is_refused(statistics, penalty):
 def test_without_pool_and_second_moments_nothing_is_solved(statistics):
     with pytest.raises(ParameterError, match="pool = None"):
         statistics.solve()
-    with pytest.raises(ShapeError, match="X"):
+    with pytest.raises(ShapeError, match="pool"):
         statistics.solve(pool=POOL[:, :2])
 
 
@@ -363,3 +363,23 @@ def test_the_face_names_all():
     assert {"ReleasedStatistics", "StatisticsModel", "SufficientStatistics"} <= set(
         learners.__all__
     )
+
+
+@pytest.mark.parametrize(
+    ("pool", "error", "match"),
+    [
+        ([[1.0, np.nan, 0.0, 0.0]], ParameterError, "pool has an infinite entry or NaN"),
+        ([1.0, 2.0, 3.0, 4.0], ShapeError, r"pool has shape \(4,\)"),
+        ([["a", "b", "c", "d"]], ParameterError, "pool has dtype"),
+    ],
+)
+def test_a_wrong_pool_is_called_pool(statistics, pool, error, match):
+    with pytest.raises(error, match=match):
+        statistics.solve(pool)
+    with pytest.raises(error, match=match):
+        learners.suggest_features(pool, n=100, classes=range(2), epsilon=1.0, delta=1e-6)
+
+
+def test_a_pool_of_other_columns_is_called_pool(statistics):
+    with pytest.raises(ShapeError, match="pool has 1 columns"):
+        statistics.solve([[1.0]])

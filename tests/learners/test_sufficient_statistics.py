@@ -234,9 +234,9 @@ def test_a_canary_is_seen_and_no_farther_than_promised(name):
 
 
 def test_a_third_of_the_noise_is_caught(monkeypatch):
-    draw = sufficient_statistics.draw_noise
+    draw = sufficient_statistics._draw_noise
     monkeypatch.setattr(
-        sufficient_statistics, "draw_noise", lambda sigma, *others: draw(sigma / 3, *others)
+        sufficient_statistics, "_draw_noise", lambda sigma, *others: draw(sigma / 3, *others)
     )
     assert measure("opposite rows, signed") > EPSILON
 

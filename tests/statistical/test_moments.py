@@ -1,12 +1,11 @@
 """Noise of released second moments against its law, with coins of the system."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from frequencies import Case, misfits, power
-from scipy.stats import norm
+from normal_cells import normal_case, normal_law
 
 from hdp_fast import accounting
 from hdp_fast.adaptation.baselines.private_moments import release_moment
@@ -14,23 +13,11 @@ from hdp_fast.adaptation.privacy import Privacy
 
 EPSILON, DELTA, BOUND = 1.0, 1e-5, 2.0
 COLUMNS, RELEASES = 300, 8
-CELLS = np.linspace(-3, 3, 25)
 DEVIATION = BOUND**2 / accounting.gaussian_mu(EPSILON, DELTA)
 
 
-def law(deviation, claimed):
-    """Of cells in units of the claimed deviation."""
-    ends = [0.0, *norm.cdf(CELLS * claimed / deviation), 1.0]
-    return {cell: high - low for cell, (low, high) in enumerate(itertools.pairwise(ends))}
-
-
-def case(noise, deviation):
-    counts = np.bincount(np.searchsorted(CELLS, noise / deviation), minlength=len(CELLS) + 1)
-    return Case(dict(enumerate(counts.tolist())), law(deviation, deviation))
-
-
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
-def test_noise_on_and_off_the_diagonal_follows_its_law(numerics):
+def test_noise_on_and_off_the_diagonal_follows_its_normal_law(numerics):
     row = np.random.default_rng(0).standard_normal((1, COLUMNS))
     row *= 0.999 * BOUND / np.linalg.norm(row)
     noise = np.array([
@@ -40,7 +27,7 @@ def test_noise_on_and_off_the_diagonal_follows_its_law(numerics):
     ])  # fmt: skip
     deviation, above = DEVIATION, np.triu_indices(COLUMNS, 1)
     off, on = noise[:, *above], noise.diagonal(axis1=1, axis2=2)
-    cases = [case(off.ravel(), deviation), case(on.ravel(), math.sqrt(2) * deviation)]
+    cases = [normal_case(off.ravel(), deviation), normal_case(on.ravel(), math.sqrt(2) * deviation)]
     assert misfits(cases) == []
     # Entries of a row, of a column and of other releases have noise of their own.
     pairs = off[:, :-1] * off[:, 1:], off[:-1] * off[1:], on[:, :-1] * on[:, 1:]
@@ -52,6 +39,8 @@ def test_noise_on_and_off_the_diagonal_follows_its_law(numerics):
 
 def test_a_deviation_that_is_slightly_wrong_would_be_seen():
     draws = RELEASES * COLUMNS * (COLUMNS - 1) // 2
-    assert power([(law(1.015, 1.0), law(1.0, 1.0))], draws) > 0.999
+    assert power([(normal_law(1.015, 1.0), normal_law(1.0, 1.0))], draws) > 0.999
     # On the diagonal, where there are few, the deviation off it would be.
-    assert power([(law(1.0, math.sqrt(2)), law(1.0, 1.0))], RELEASES * COLUMNS) > 0.999
+    assert (
+        power([(normal_law(1.0, math.sqrt(2)), normal_law(1.0, 1.0))], RELEASES * COLUMNS) > 0.999
+    )

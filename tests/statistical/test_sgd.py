@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import lengths
 import pytest
 from frequencies import Case, misfits, power
 from tiny_sgd import Tiny
@@ -19,7 +20,7 @@ from hdp_fast.learners import PrivateSGD
 from hdp_fast.reference.noise import rounded_gaussian_mass
 from hdp_fast.weights import DenseWeights
 
-RUNS = 40_000
+RUNS = 40_000 if lengths.STAT else 16_000
 UNITS = 2**20
 # Units of the grid for each unit of a gradient of one entry that is no longer than 1.
 SCALE = UNITS - 1.5

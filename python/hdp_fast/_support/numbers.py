@@ -89,32 +89,50 @@ def floats(values: NDArray[Any]) -> Floats:
         return np.require(values, np.float64, ["C", "A"])
 
 
+def finite_vector(name: str, value: ArrayLike) -> Floats:
+    """The value as float64 of shape (n,), all of whose entries are finite.
+
+    Raises:
+        ParameterError: The value is no array of real numbers, or an entry is not finite.
+        ShapeError: It has not one dimension.
+    """
+    values = numbers(name, value)
+    if values.ndim != 1:
+        raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
+    reals = floats(values)
+    if not np.isfinite(reals).all():
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+    return reals
+
+
 def _convert_each(values: Iterable[Any], size: int) -> Floats:
     with np.errstate(all="ignore"):
         return np.fromiter(map(nearest_float, values), np.float64, size)
 
 
-def real_rows(X: ArrayLike) -> NDArray[Any]:
+def real_rows(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     """A matrix of float32 as it is, and one of any other real numbers as float64.
+
+    Errors name the array.
 
     Raises:
         ParameterError: The array has another dtype.
         ShapeError: It has not two dimensions, or no entry.
     """
-    rows = numbers("X", X)
+    rows = numbers(name, X)
     if rows.ndim != 2 or not rows.size:
         rule = "it must have two dimensions and at least one entry"
-        raise ShapeError(f"X has shape {rows.shape}, but {rule}")
+        raise ShapeError(f"{name} has shape {rows.shape}, but {rule}")
     return np.require(rows, None, "A") if rows.dtype == np.float32 else floats(rows)
 
 
-def finite_rows(X: ArrayLike) -> NDArray[Any]:
+def finite_rows(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     """The matrix as `real_rows` returns it, all of whose entries must be finite.
 
     Raises a ParameterError for other entries, and the errors of `real_rows`.
     """
-    records = real_rows(X)
+    records = real_rows(X, name)
     parts = (records[start : start + _ROWS] for start in range(0, len(records), _ROWS))
     if not all(np.isfinite(part).all() for part in parts):
-        raise ParameterError("X has an infinite entry or NaN, but all must be finite")
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return records

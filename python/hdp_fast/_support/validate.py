@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -78,6 +78,16 @@ def from_json(name: str, text: str, writer: str, make: Callable[[Any], T]) -> T:
         raise
     except Exception:
         raise ParameterError(f"{name} is {kind}, but it must be what {writer} wrote") from None
+
+
+def take_form(noun: str, fields: dict[str, Any], form: Mapping[str, Any]) -> None:
+    """Takes the format and version of a text out of its fields.
+
+    Raises: ParameterError unless they are those of `form`, KeyError where there are none.
+    """
+    if {name: fields.pop(name) for name in form} != form:
+        rule = f"{noun} must have format and version {list(form.values())}"
+        raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
 
 
 def number(name: str, value: Any) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,22 +12,19 @@ from .._support.notes import note, note_large_delta
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget, spend
 from ..learners.feature_maps import FeatureMap
-from ..learners.feature_sums import target_sums
-from ..learners.hypotheses import read_only
 from ..learners.released_statistics import ReleasedStatistics
-from ..learners.statistics_checks import LEVEL, chi_square_quantile
-from ..learners.statistics_privacy import (
-    MOST_BITS,
-    Released,
-    StatisticsNoise,
-    calibrate_statistics,
+from ..learners.statistics_checks import LEVEL, chi_square_quantile, least_records
+from ..learners.statistics_privacy import MOST_BITS
+from ..learners.sufficient_statistics import (
+    SufficientStatistics,
+    add_noise,
+    add_up,
+    calibrate,
+    deviations_of,
 )
-from ..learners.sufficient_statistics import draw_noise, draw_symmetric
 from ..record import PrivacyRecord, rng_of
-from .privacy import Privacy, make_stream
+from .privacy import Privacy
 
-# Targets in [-1, 1] whose products with features, and products of features, are released.
-_RELEASED = Released(None, second_moments=True, nonnegative_products=False, adds=False)
 _SOURCE = (
     "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
 )
@@ -50,51 +48,28 @@ def release_residuals(
     Raises: ParameterError, BudgetExceeded.
     """
     rows, residuals = records
-    n, noise, record, bits = len(residuals), None, None, MOST_BITS
+    n, drawn, record = len(residuals), None, None
+    description = SufficientStatistics(features, label_bound=clip, second_moments=True, ratio=ratio)
     if privacy.protects:
-        noise = calibrate_statistics(
-            _RELEASED, epsilon=privacy.epsilon, delta=privacy.delta, ratio=ratio, n=n
-        )
-        record, bits = _make_record(noise, features, privacy, random_state), noise.bits
+        drawn = calibrate(description, n, privacy.epsilon, privacy.delta)
+        deviations = deviations_of(description, drawn)
+        record = _make_record(deviations, features, privacy, random_state)
         note_large_delta(privacy.delta, n)
-        _note_before(n, _deviations(noise)[0], features.columns, privacy.epsilon)
+        _note_before(n, deviations[0], features.columns, privacy.epsilon)
     # Clipped before they are divided, so that none overflows.
     targets = residuals.clip(-clip, clip) / clip
-    cross, moments = target_sums(features, rows, targets, bits=bits, second=True)
-    assert moments is not None
-    deviations = (0.0, 0.0)
-    if noise is not None and noise.diagonal is not None and record is not None:
-        with spend(budget, record):
-            stream, deviations = make_stream(random_state), _deviations(noise)
-            cross = cross + draw_noise(noise.sums, cross.shape, stream)
-            moments = moments + draw_symmetric(noise, len(moments), stream)
-    return ReleasedStatistics(
-        features=features,
-        classes=None,
-        label_bound=clip,
-        neighbors="replace_one",
-        n=n,
-        bits=bits,
-        sums=read_only(cross[:, None]),
-        moments=read_only(moments),
-        sums_deviation=deviations[0],
-        moments_deviation=deviations[1],
-        count_deviation=0.0,
-        record=record,
-    )
-
-
-def _deviations(noise: StatisticsNoise) -> tuple[float, float]:
-    """Return the deviations on the sum of z r / clip, and on the diagonal of that of z z'."""
-    assert noise.diagonal is not None
-    unit = 4.0**noise.bits
-    return float(noise.sums) / unit, float(noise.diagonal) / unit
+    sums = add_up(description, rows, targets, MOST_BITS if drawn is None else drawn.bits)
+    with nullcontext() if record is None else spend(budget, record):
+        return add_noise(description, sums, n, drawn, record, random_state)
 
 
 def _make_record(
-    noise: StatisticsNoise, features: FeatureMap, privacy: Privacy, random_state: RandomState
+    deviations: tuple[float, float, float],
+    features: FeatureMap,
+    privacy: Privacy,
+    random_state: RandomState,
 ) -> PrivacyRecord:
-    sums, diagonal = _deviations(noise)
+    sums, diagonal, _ = deviations
     return PrivacyRecord(
         mechanism=f"adaptation.MomentAdaptation, {features.columns} directions",
         source=_SOURCE,
@@ -109,7 +84,7 @@ def _make_record(
 
 def _note_before(n: int, deviation: float, columns: int, epsilon: float) -> None:
     """Warn where no residuals could add up to more than the noise hides."""
-    least = deviation * math.sqrt(3 * math.sqrt(2 * columns))
+    least = least_records(1.0, deviation, columns)
     if n < least:
         rule = f"the noise hides what fewer than {math.ceil(least):,} residuals can add up to"
         advice = "more records, fewer directions or a larger epsilon would help"

@@ -19,7 +19,7 @@ from ..data import files
 from ..data.table import is_text
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
-from . import adapt_command, label_command, local_command, table_commands
+from . import adapt_command, advise_command, label_command, local_command, table_commands
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
 from .output import (
     check_output,
@@ -109,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
+    advise_command.add_advise(
+        commands.add_parser("advise", help="say which method to take, before any data")
+    )
     _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
     table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
     table_commands.add_transfer(

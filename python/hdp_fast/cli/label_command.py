@@ -15,12 +15,11 @@ from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
-from ..data.table import Table
 from ..exceptions import BudgetExceeded, ParameterError
-from ..labels.advice import suggest
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.method_choice import MethodChoice
+from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
@@ -33,6 +32,7 @@ from .label_statistics import (
     fit,
     is_kept,
     make_labeler,
+    option,
     settle_method,
     summarize,
     summarize_plan,
@@ -48,7 +48,7 @@ from .output import (
     show,
     spent,
 )
-from .tables import FILE_HELP, add_delimiter, read
+from .tables import FILE_HELP, add_delimiter
 
 _TEXT = """Label the rows of PUBLIC by a linear model that one noisy release of PRIVATE's statistics
 makes, or by the votes of members, each trained on its own part of PRIVATE. --method says which:
@@ -199,9 +199,8 @@ def _label_by_statistics(
         return None
     _say_protected(arguments)
     if not hasattr(labeler, "method_"):
-        private = read(arguments.private, arguments)
-        _check_swapped(arguments, task, private)
-        fit(labeler, arguments, task, private, budget)
+        _check_swapped(arguments, task)
+        fit(labeler, arguments, task, budget)
     result = labeler.label(task.points)
     summary = _summarize(places, task, result) | summarize(labeler, result, choice)
     summary["record"] = record_of(result.record)
@@ -233,8 +232,7 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
     """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
-    private = read(arguments.private, arguments)
-    public = task.public
+    private, public = task.private, task.public
     result = suggest(
         estimators.estimator(arguments.estimator),
         task.points,
@@ -280,7 +278,7 @@ def _load(
     for name, value in options.items():
         if getattr(labeler, name) != value:
             rule = f"{arguments.save} was made for {getattr(labeler, name)!r}"
-            raise ParameterError(f"--{name.replace('_', '-')} = {value!r}, but {rule}")
+            raise ParameterError(f"{option(name)} = {value!r}, but {rule}")
     rows = len(task.points)
     left, most = labeler.queries_left, labeler.plan_.table.queries
     if left < rows:
@@ -295,8 +293,8 @@ def _train(
     labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask, budget: Budget | None
 ) -> None:
     plan = labeler.plan()
-    private = read(arguments.private, arguments)
-    _check_swapped(arguments, task, private)
+    private = task.private
+    _check_swapped(arguments, task)
     ids = None
     if arguments.ids is not None:
         column = private.column(arguments.ids)
@@ -320,16 +318,16 @@ def _train(
         labeler.save(arguments.save)
 
 
-def _check_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
+def _check_swapped(arguments: argparse.Namespace, task: LabelTask) -> None:
     if task.column != task.label:
-        _refuse_swapped(arguments, task, private)
-        note_swapped(arguments.private, private.rows, arguments.public, len(task.points))
+        _refuse_swapped(arguments, task)
+        note_swapped(arguments.private, task.private.rows, arguments.public, len(task.points))
 
 
-def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask, private: Table) -> None:
+def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask) -> None:
     """Refuses files of which only the label stands in the other one."""
-    others = task.schema.columns.keys() - {task.label}
-    if task.label not in private.columns and others <= private.columns.keys():
+    columns, others = task.private.columns, task.schema.columns.keys() - {task.label}
+    if task.label not in columns and others <= columns.keys():
         files = f"PRIVATE, {arguments.private}, has none, while PUBLIC, {arguments.public}, has one"
         refuse("column", task.label, f"{files}: are the two swapped?")
 

@@ -13,7 +13,6 @@ from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.method_choice import MethodChoice, choose_method
 from ..labels.statistics_labeler import StatisticsLabeler
 from .label_task import LabelTask
-from .tables import read
 
 METHODS = ("statistics", "votes", "auto")
 # What only votes have.
@@ -35,7 +34,7 @@ def settle_method(arguments: argparse.Namespace) -> str:
         method = "votes" if of_votes or arguments.suggest else "auto"
     if method == "statistics" and of_votes:
         name = of_votes[0]
-        refuse(_option(name), getattr(arguments, name), "--method statistics has no members")
+        refuse(option(name), getattr(arguments, name), "--method statistics has no members")
     if method == "statistics" and arguments.suggest:
         raise ParameterError("--suggest tries members, but --method statistics has none")
     if method == "votes" and arguments.estimator is None:
@@ -52,7 +51,7 @@ def _check_auto(arguments: argparse.Namespace) -> None:
     for name in ("ids", "suggest"):
         if _is_passed(arguments, name):
             rule = "only --method votes has it"
-            raise ParameterError(f"{_option(name)} is given with --method auto, but {rule}")
+            raise ParameterError(f"{option(name)} is given with --method auto, but {rule}")
 
 
 def choose(
@@ -68,7 +67,7 @@ def choose(
             method="votes" if method == "votes" else "statistics", reason="as asked", signal=0.0
         )
     return choose_method(
-        n=read(arguments.private, arguments).rows,
+        n=task.private.rows,
         columns=task.points.shape[1],
         classes=len(task.classes or task.texts),
         points=len(task.points),
@@ -110,7 +109,7 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
     for name, value in {**options, "classes": classes}.items():
         kept = labeler.classes_.tolist() if name == "classes" else getattr(labeler, name)
         if kept != value:
-            refuse(_option(name), value, f"{arguments.save} was made for {kept!r}")
+            refuse(option(name), value, f"{arguments.save} was made for {kept!r}")
     return labeler
 
 
@@ -118,13 +117,12 @@ def fit(
     labeler: StatisticsLabeler,
     arguments: argparse.Namespace,
     task: LabelTask,
-    private: Any,
     budget: Budget | None,
 ) -> None:
     """Release what the model needs, and keep it where --save says."""
     labeler.fit(
-        task.schema.floats(private),
-        task.labels(private),
+        task.schema.floats(task.private),
+        task.labels(task.private),
         task.points,
         budget=budget,
         random_state=arguments.seed,
@@ -167,5 +165,6 @@ def _is_passed(arguments: argparse.Namespace, name: str) -> bool:
     return value is not None and value is not False
 
 
-def _option(name: str) -> str:
+def option(name: str) -> str:
+    """The option of an argument."""
     return f"--{name.replace('_', '-')}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ class LabelTask:
         column: the column they are written to, which PUBLIC lacks.
         public: PUBLIC, and points: its features.
         append: makes the labeled file of texts.
+        read_private: reads PRIVATE.
     """
 
     schema: Schema
@@ -46,9 +49,18 @@ class LabelTask:
     public: Table
     points: NDArray[np.float64]
     append: Append
+    read_private: Callable[[], Table]
+
+    @cached_property
+    def private(self) -> Table:
+        """PRIVATE, which the standard input holds only once.
+
+        Raises: ParameterError.
+        """
+        return self.read_private()
 
     def labels(self, private: Table) -> NDArray[np.str_]:
-        """The label of each row of PRIVATE.
+        """The label of each row of PRIVATE, or of PUBLIC.
 
         Raises: ParameterError, which says neither in which row nor what else stands there.
         """
@@ -85,7 +97,17 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     column = name_new_column("PUBLIC", label, "private", table.columns)
     append = appender(arguments.public, column, sign_of(arguments), content)
     texts = _texts_of(schema.label, table, arguments.negative)
-    return LabelTask(schema, classes, texts, label, column, table, schema.floats(table), append)
+    return LabelTask(
+        schema=schema,
+        classes=classes,
+        texts=texts,
+        label=label,
+        column=column,
+        public=table,
+        points=schema.floats(table),
+        append=append,
+        read_private=lambda: read(arguments.private, arguments),
+    )
 
 
 def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:

@@ -24,6 +24,12 @@ _RUN = "--agents-epsilon 1 --alpha .1 --kappa .1 --eta 1 --rounds 10"
 
 HELP = {
     "": VerbHelp(f"hdp-fast {_LABEL}"),
+    "advise": VerbHelp(
+        "hdp-fast advise --records 3500 --pool 1000 --features 40 --classes 10 --epsilon 1 "
+        "--target same",
+        "Say which method to take, with a forecast for each, from public numbers alone. No data is "
+        "read, and nothing is spent.",
+    ),
     "demo": VerbHelp(
         "hdp-fast demo --epsilon 1",
         "Learn one bit of a checksum as a secret parity over 10,000 bits of real files. Privacy: "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import from_json, refuse, shorten
+from .._support.validate import from_json, refuse, shorten, take_form
 from ..data.reading import parse_file
 from ..exceptions import ParameterError
 from ..local.randomizers.base import make_randomizer
@@ -43,9 +43,9 @@ class Question:
         categories: For frequencies, the texts that stand for the values 0 to k - 1, all different,
             none empty or with spaces around it. None means that the values are these integers
             themselves; a question about a mean has None.
-        hypothesis: A hypothesis as JSON. Each device then answers with 1 if it is wrong about its
-            record and with 0 otherwise, through a BinaryResponse with bounds (0, 1). None for a
-            question about a value.
+        hypothesis: A hypothesis or a local.Query as JSON. Each device then answers with 1 if the
+            hypothesis is wrong about its record and with 0 otherwise, or with its answer to the
+            query, through a BinaryResponse with bounds (0, 1). None for a question about a value.
 
     Raises:
         ParameterError: The id, the categories or the hypothesis break their rule, the number of
@@ -211,10 +211,8 @@ class Question:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Question:
-        form, kind = {key: fields.pop(key) for key in _FORM}, fields.pop("kind")
-        if form != _FORM:
-            rule = f"question must have format and version {list(_FORM.values())}"
-            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
+        take_form("question", fields, _FORM)
+        kind = fields.pop("kind")
         categories = fields.pop("categories", None)
         randomizer: Any = make_randomizer(fields.pop("randomizer"))
         texts = None if categories is None else tuple(categories)
@@ -302,16 +300,17 @@ def mean_question(
 
 
 def hypothesis_question(name: str, hypothesis: str, *, epsilon: float) -> Question:
-    """Makes a question whether a hypothesis is wrong about a device's record.
+    """Makes a question whether a hypothesis is wrong about a device's record, or a query about it.
 
     Args:
         name: The id of the question.
-        hypothesis: The hypothesis, the text of a JSON object. For hypothesis_line it must be one
-            that learners.predictor reads.
+        hypothesis: The hypothesis or the query, the text of a JSON object. For hypothesis_line it
+            must be one that local.true_answers reads.
         epsilon: Privacy parameter of each report, at least 1e-9.
 
     Returns:
-        The Question, whose reports estimate the error of the hypothesis as a mean in [0, 1].
+        The Question, whose reports estimate the error of the hypothesis, or the mean of the query,
+        as a mean in [0, 1].
 
     Raises:
         ParameterError: A parameter breaks its rule.

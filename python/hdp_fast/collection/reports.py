@@ -13,11 +13,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._support.callers import silence
 from .._support.validate import refuse
 from ..data.reading import open_arrays, read_member
 from ..exceptions import ParameterError
-from ..learners.serialization import predictor
+from ..local.queries.query import true_answers
 from ..local.randomizers.aggregates import Aggregate
 from ..record import PrivacyRecord
 from .questions import Question
@@ -73,11 +72,13 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
 def hypothesis_line(question: Question, features: Any, label: int) -> str:
     """Answers, on a device, whether the hypothesis of a question is wrong about its record.
 
-    Whatever the record is, there is an answer: where the hypothesis cannot be applied, it counts as
-    wrong. A device that was silent instead would reveal something about its record.
+    In place of a hypothesis the question may have the JSON of a local.Query, whose answer it is
+    then. Whatever the record is, there is an answer: a hypothesis that cannot be applied counts as
+    wrong, and a query that does not fit the record has the answer 0. A device that was silent
+    instead would reveal something about its record.
 
     Args:
-        question: A question with a hypothesis that learners.predictor reads.
+        question: A question with a hypothesis that learners.predictor reads, or with a query.
         features: The features of the record, d numbers.
         label: Its label, 0 or 1.
 
@@ -85,7 +86,7 @@ def hypothesis_line(question: Question, features: Any, label: int) -> str:
         The line, without its end.
 
     Raises:
-        ParameterError: The question has no hypothesis, or one that learners.predictor cannot read.
+        ParameterError: The question has no hypothesis, or one that local.true_answers cannot read.
             This depends on the question alone.
 
     Guarantee:
@@ -102,13 +103,8 @@ def hypothesis_line(question: Question, features: Any, label: int) -> str:
     """
     if question.hypothesis is None:
         refuse("question", question.id, "it must have a hypothesis")
-    predict = predictor(question.hypothesis)
-    try:
-        with silence():
-            wrong = bool(np.asarray(predict(np.asarray([features])))[0] != label)
-    except Exception:
-        wrong = True
-    return report_lines(question, [str(int(wrong))])[0]
+    (answer,) = true_answers(question.hypothesis, [features], [label])
+    return report_lines(question, [repr(float(answer))])[0]
 
 
 def _question_fields(question: Question) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from .._support.validate import (
     refuse,
     sequence,
     shorten,
+    take_form,
 )
 from ..exceptions import ParameterError
 from .hypothesis_words import Bit, Features, describe
@@ -405,10 +406,7 @@ class Schema:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Schema:
-        form = {key: fields.pop(key) for key in _FORMAT}
-        if form != _FORMAT:
-            rule = f"schema must have format and version {list(_FORMAT.values())}"
-            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
+        take_form("schema", fields, _FORMAT)
         # Beyond this point it is a schema, which is public: an error may say what is wrong.
         try:
             columns = {

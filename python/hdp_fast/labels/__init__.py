@@ -16,7 +16,6 @@ their votes and how close a vote was stay private.
 from __future__ import annotations
 
 from .._support.lazy import list_only
-from .advice import Candidate, Suggestion, suggest
 from .label_plans import sgd_stability, soft_bins, unstable_queries
 from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
@@ -25,6 +24,7 @@ from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learnin
 from .population_test import PopulationTest
 from .soft_labeler import ScoreResult, SoftLabeler
 from .statistics_labeler import StatisticsLabeler
+from .suggestion import Candidate, Suggestion, suggest
 
 __all__ = [
     "Candidate",

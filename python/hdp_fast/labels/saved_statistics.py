@@ -6,14 +6,13 @@ import dataclasses
 import io
 import json
 import os
-import zipfile
-import zlib
 from typing import Any
 
 import numpy as np
 
-from .._support.validate import refuse
+from .._support.validate import refuse, take_form
 from ..data.files import write_atomically
+from ..data.reading import read_safely
 from ..data.schema import Schema
 from ..exceptions import CheckpointError, HdpFastError
 from ..learners import FeatureMap, ReleasedStatistics, StatisticsModel
@@ -26,11 +25,6 @@ from .saved_file import resolve_path
 
 _FORMAT = {"format": "hdp_fast.statistics_labeler", "version": 1}
 _MAPS = ("features", "plain")
-# What reading a damaged file may raise.
-_FAULTS = (
-    *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
-    *(EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError),
-)
 
 
 def write_labeler(
@@ -73,15 +67,14 @@ def read_labeler(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
     """
     file = resolve_path(path)
     try:
-        with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
-        text = json.loads(str(arrays.pop("text")[()]))
-        if {name: text[name] for name in _FORMAT} != _FORMAT:
-            raise ValueError("it has another format or version")
-        return _restore(text, arrays)
-    except (*_FAULTS, HdpFastError) as error:
-        rule = f"it must be a file that StatisticsLabeler.save wrote ({type(error).__name__})"
-        raise CheckpointError(f"path = {str(file)!r}, but {rule}") from error
+        with read_safely(file, "file that StatisticsLabeler.save wrote"):
+            with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as content:
+                arrays = {name: content[name] for name in content.files}
+            text = json.loads(str(arrays.pop("text")[()]))
+            take_form("the file", text, _FORMAT)
+            return _restore(text, arrays)
+    except HdpFastError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def _restore(text: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

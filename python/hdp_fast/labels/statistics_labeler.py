@@ -21,7 +21,7 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from ..learners import FeatureMap, ReleasedStatistics, SufficientStatistics
-from ..learners.statistics_privacy import calibrate_statistics
+from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
 from .descent_model import DescentModel, descend, make_learner
 from .label_set import check_classes, check_labels, choose_marker
@@ -352,16 +352,13 @@ class StatisticsLabeler(SettableParameters):
 
     def _make_record(self, classes: int, columns: int, random_state: RandomState) -> PrivacyRecord:
         kinds = f"{columns} columns, {classes} classes, population={self.population}"
-        noise = "rounded normal on integers"
-        if self.population == "tested":
-            noise += ", or discrete Gaussian on the integers of gradients"
         return PrivacyRecord(
             mechanism=f"labels.StatisticsLabeler, {kinds}",
             source=_SOURCE,
             neighbors="replace_one",
             epsilon=float(self.epsilon),
             delta=float(self.delta),
-            noise=noise,
+            noise="rounded normal on integers",
             rng=rng_of(random_state),
         )
 
@@ -404,9 +401,9 @@ class _Parts:
     def calibrate(self, test: Price | None, rest: Price) -> None:
         """Raise what calibrations raise, before anything is spent. They are cached."""
         n = len(self.rows)
-        _calibrate(self.description, rest, n)
+        calibrate(self.description, n, *rest)
         if test is not None:
-            _calibrate(mean_description(self.features.features), test, n)
+            calibrate(mean_description(self.features.features), n, *test)
             make_learner(len(self.classes), *rest).plan(n=n, d=self.features.plain.columns)
 
     def compare(self, price: Price, stream: np.random.Generator | None) -> PopulationTest:
@@ -461,10 +458,3 @@ def _note_blind(test: PopulationTest, n: int) -> None:
         rule = "comparison only makes out mean features that differ by more than"
         help_ = "more records or a larger epsilon would help, or points that are known to fit"
         note(f"population = 'tested', but with {facts} the {rule} {test.most:.2g}: {help_}")
-
-
-def _calibrate(description: SufficientStatistics, price: Price, n: int) -> None:
-    epsilon, delta = price
-    calibrate_statistics(
-        description._released, epsilon=epsilon, delta=delta, ratio=description.ratio, n=n
-    )

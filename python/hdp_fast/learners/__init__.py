@@ -22,6 +22,7 @@ from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
 from .released_statistics import ReleasedStatistics
+from .scores import score_of
 from .separator import LinearSeparator, SeparatorResult
 from .serialization import predictor
 from .sgd import PrivateSGD
@@ -62,6 +63,7 @@ __all__ = [
     "cut",
     "predictor",
     "sauer_bound",
+    "score_of",
     "suggest_features",
     "vc_sample_size",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.callers import freeze, silence
 from .._support.json_text import JsonObject
-from .._support.numbers import floats, real_rows
+from .._support.numbers import finite_rows, floats, real_rows
 from .._support.types import Floats
 from .._support.validate import (
     LEAST,
@@ -26,6 +26,7 @@ from .._support.validate import (
     positive_int,
     probability,
     refuse,
+    take_form,
 )
 from ..data.schema import Ignore, Schema
 from ..exceptions import ParameterError, ShapeError
@@ -472,11 +473,12 @@ class FeatureMap(JsonObject):
         _core.write_features(rows.reshape(-1), rows.shape[1], self.core, FINEST_BITS, flat)
         return features
 
-    def read_rows(self, X: Any) -> NDArray[Any]:
+    def read_rows(self, X: Any, name: str = "X") -> NDArray[Any]:
         """Reads records and, for a map of a function, calls it for each record.
 
         Args:
             X: Real numbers of shape (m, d); for a map of a function, any array of two dimensions.
+            name: What errors call the array.
 
         Returns:
             The records, or what the function made of them, as a C-contiguous array of float32 or
@@ -486,13 +488,13 @@ class FeatureMap(JsonObject):
             ShapeError: X does not have two dimensions, an entry and d columns.
             ParameterError: X does not hold real numbers.
         """
-        rows = real_rows(X) if self.function is None else array("X", X)
+        rows = real_rows(X, name) if self.function is None else array(name, X)
         if rows.ndim != 2 or not rows.size:
             rule = "it must have two dimensions and at least one entry"
-            raise ShapeError(f"X has shape {rows.shape}, but {rule}")
+            raise ShapeError(f"{name} has shape {rows.shape}, but {rule}")
         if self.columns_in is not None and rows.shape[1] != self.columns_in:
             rule = f"the features are made of {self.columns_in}"
-            raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")
+            raise ShapeError(f"{name} has {rows.shape[1]} columns, but {rule}")
         if self.function is None:
             return np.require(rows, None, "C")
         return _call_each(self.function, rows, len(self.origin))
@@ -596,10 +598,7 @@ class FeatureMap(JsonObject):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
-        form = {name: fields.pop(name) for name in _FORMAT}
-        if form != _FORMAT:
-            rule = f"a feature map must have format and version {list(_FORMAT.values())}"
-            raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
+        take_form("a feature map", fields, _FORMAT)
         if fields["bounds"] is not None:
             ends = (-math.inf, math.inf)
             fields["bounds"] = [
@@ -706,12 +705,7 @@ def _prepare_pool(
     kind: type[FeatureMap], pool: ArrayLike, after: FeatureMap | None
 ) -> tuple[FeatureMap, Floats]:
     """The first map, and what it makes of the public pool."""
-    rows = floats(numbers("pool", pool))
-    if rows.ndim != 2 or not rows.size:
-        rule = "it must have two dimensions and at least one entry"
-        raise ShapeError(f"pool has shape {rows.shape}, but {rule}")
-    if not np.isfinite(rows).all():
-        raise ParameterError("pool has an infinite entry or NaN, but all must be finite")
+    rows = floats(finite_rows(pool, "pool"))
     first = _linear(kind.identity(rows.shape[1]) if after is None else after, rows.shape[1])
     return first, first._transform(rows)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.numbers import floats
-from .._support.types import Floats, Integers
-from .._support.validate import integers, numbers, positive_int, refuse
+from .._support.numbers import finite_vector
+from .._support.types import Integers
+from .._support.validate import integers, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from .feature_maps import FINEST_BITS, FeatureMap
 
@@ -124,16 +124,8 @@ def feature_sums(
         raise ParameterError(
             f"codes hold something else, but each must be an integer in [0, {kinds})"
         )
-    k = features.columns
-    first, moments, counts = _core.feature_sums(
-        rows.reshape(-1),
-        rows.shape[1],
-        (labels, kinds),
-        features.core,
-        check_bits(bits, len(rows)),
-        bool(second),
-    )
-    return FeatureSums(first.reshape(kinds, k), _square(moments, k), counts)
+    first, moments, counts = _add_up(features, rows, (labels, kinds), bits, second)
+    return FeatureSums(first.reshape(kinds, features.columns), moments, counts)
 
 
 def target_sums(
@@ -163,35 +155,29 @@ def target_sums(
     Cost:
         That of feature_sums.
     """
-    values = _finite_targets(targets)
+    values = np.array(finite_vector("targets", targets))
     rows = features.read_rows(X)
     _check_length("targets", len(values), len(rows))
-    k = features.columns
-    first, moments, _ = _core.feature_sums(
+    first, moments, _ = _add_up(features, rows, values, bits, second)
+    return TargetSums(first, moments)
+
+
+def _add_up(
+    features: FeatureMap, rows: NDArray[Any], labels: Any, bits: int, second: bool
+) -> tuple[Integers, Integers | None, Integers]:
+    """The sums by class or times targets, flat; the second moments, square; the counts."""
+    first, moments, counts = _core.feature_sums(
         rows.reshape(-1),
         rows.shape[1],
-        values,
+        labels,
         features.core,
         check_bits(bits, len(rows)),
         bool(second),
     )
-    return TargetSums(first, _square(moments, k))
-
-
-def _square(moments: Integers | None, columns: int) -> Integers | None:
-    return None if moments is None else moments.reshape(columns, columns)
+    square = None if moments is None else moments.reshape(features.columns, features.columns)
+    return first, square, counts
 
 
 def _check_length(name: str, length: int, n: int) -> None:
     if length != n:
         raise ShapeError(f"{name} has length {length:,}, but X has {n:,} records")
-
-
-def _finite_targets(targets: ArrayLike) -> Floats:
-    values = numbers("targets", targets)
-    if values.ndim != 1:
-        raise ShapeError(f"targets has shape {values.shape}, but it must have one dimension")
-    reals = np.array(floats(values))
-    if not np.isfinite(reals).all():
-        raise ParameterError("targets has an infinite entry or NaN, but all must be finite")
-    return reals

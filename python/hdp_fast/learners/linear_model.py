@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.feature_names import FeatureNames, find_order, names_of
 from .._support.json_text import JsonText
-from .._support.numbers import finite_rows, floats
+from .._support.numbers import finite_rows, finite_vector
 from .._support.types import Floats
-from .._support.validate import bits, numbers
-from ..exceptions import ParameterError, ShapeError
+from .._support.validate import bits
+from ..exceptions import ShapeError
 from ..record import PrivacyRecord
 from .descriptions import Description
 from .sgd_plan import SGDPlan
@@ -201,17 +201,7 @@ def validate_labels(y: ArrayLike, n: int, bound: float | None) -> Floats:
         labels *= 2
         labels -= 1
     else:
-        labels = _real_labels(y).clip(-bound, bound)
+        labels = finite_vector("y", y).clip(-bound, bound)
     if len(labels) != n:
         raise ShapeError(f"y has length {len(labels):,}, but X has {n:,} records")
-    return labels
-
-
-def _real_labels(y: ArrayLike) -> Floats:
-    values = numbers("y", y)
-    if values.ndim != 1:
-        raise ShapeError(f"y has shape {values.shape}, but it must have one dimension")
-    labels = floats(values)
-    if not np.isfinite(labels).all():
-        raise ParameterError("y has an infinite entry or NaN, but all must be finite")
     return labels

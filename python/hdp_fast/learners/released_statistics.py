@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from .._support import atomic
 from .._support.json_text import JsonObject
+from .._support.numbers import finite_rows
 from .._support.types import Floats, Integers
 from .._support.validate import from_json, positive
+from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .feature_maps import FeatureMap
@@ -153,6 +155,8 @@ class ReleasedStatistics(JsonObject):
                 rule = "second moments were not released: pass public records as pool"
                 raise ParameterError(f"pool = None, but {rule}")
             return self._solve_released(penalty)
+        if self.features.function is None:
+            pool = self.features.read_rows(finite_rows(pool, "pool"), "pool")
         rows = self.features(pool)
         self._check_population(rows)
         if self.classes is None:
@@ -314,13 +318,10 @@ class ReleasedStatistics(JsonObject):
             ParameterError: It holds something else, or the feature map is missing.
         """
         content = io.BytesIO(Path(path).read_bytes())
-        try:
+        with read_safely("path", "file that ReleasedStatistics.save wrote"):
             with np.load(content, allow_pickle=False) as arrays:
                 parts = {name: arrays[name] for name in (*_ARRAYS, "text") if name in arrays}
             text = str(parts.pop("text")[()])
-        except Exception:
-            rule = "it must be what ReleasedStatistics.save wrote"
-            raise ParameterError(f"path names another file, but {rule}") from None
         return cls._read("path", text, "ReleasedStatistics.save", parts, features)
 
     @classmethod

@@ -20,6 +20,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord
 from .descriptions import Description
 from .linear_model import LinearLoss, core_arguments, validate_rows
+from .moment_equation import softmax
 from .sgd_plan import SGDPlan
 
 
@@ -116,10 +117,7 @@ class SoftmaxModel(JsonText):
         Cost:
             That of scores, and m K exponentials.
         """
-        scores = self.scores(X)
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        probabilities: Floats = shares / shares.sum(axis=1, keepdims=True)
-        return probabilities
+        return softmax(self.scores(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Predicts the class of the largest score, and the first of equal ones.

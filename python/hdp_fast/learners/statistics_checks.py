@@ -15,18 +15,23 @@ LEVEL = 0.01
 
 
 def note_before(n: int, squares: float, deviation: float, entries: int, epsilon: float) -> None:
-    """Warn where no records could add up to more than the noise hides.
-
-    n records of norm 1 and one label add up to n * sqrt(squares) at most. Along an unknown
-    direction among `entries` that is not seen below about this norm.
-    """
-    least = deviation * math.sqrt(3 * math.sqrt(2 * entries) / squares)
+    """Warn where no records could add up to more than the noise hides."""
+    least = least_records(squares, deviation, entries)
     if n < least:
         rule = f"the noise hides what fewer than {math.ceil(least):,} records can add up to"
         note(
             f"n = {n:,} records, but at epsilon = {epsilon:g} {rule}: the result can't be better "
             "than a constant, and more records, fewer columns or a larger epsilon would help"
         )
+
+
+def least_records(squares: float, deviation: float, entries: int) -> float:
+    """Compute how many records of norm 1 and one label could add up to more than the noise hides.
+
+    n of them add up to n * sqrt(squares) at most. Along an unknown direction among `entries` a sum
+    is not seen below about deviation * sqrt(3 * sqrt(2 * entries)).
+    """
+    return deviation * math.sqrt(3 * math.sqrt(2 * entries) / squares)
 
 
 def note_signal(sums: Floats, deviation: float, entries: int) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._support.json_text import JsonObject
 from .._support.types import Floats
-from .._support.validate import from_json, one_of, refuse
+from .._support.validate import from_json, one_of, refuse, take_form
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .feature_maps import FeatureMap
@@ -226,13 +226,10 @@ def read_form(
         ParameterError: The text has another format, or is of another version. Or it has no feature
             map, and `features`, which stands in for it, is none.
     """
-    if {name: fields.get(name) for name in form} != form:
-        rule = f"format and version of the text must be {list(form.values())}"
-        raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
+    take_form("text", fields, form)
     text = fields["features"]
     if text is not None:
         features = FeatureMap.from_json(text)
     elif not isinstance(features, FeatureMap):
         refuse("features", features, "the map of a function is not in the text: it must be passed")
-    rest = {name: value for name, value in fields.items() if name not in form}
-    return rest | {"features": features}
+    return fields | {"features": features}

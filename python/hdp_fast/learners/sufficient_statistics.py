@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
 from .._support.notes import note_large_delta
+from .._support.numbers import finite_vector
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
@@ -45,7 +46,7 @@ _SOURCE = (
 )
 
 
-class _Sums(NamedTuple):
+class PrivateSums(NamedTuple):
     """What is released, before noise."""
 
     sums: Integers
@@ -178,32 +179,19 @@ class SufficientStatistics:
         n = _count_rows(X)
         labels = self._encode(y, n)
         if not settings:
-            return self._make(self._add_up(X, labels, MOST_BITS), n, None, None, None)
+            return add_noise(self, add_up(self, X, labels, MOST_BITS), n, None, None, None)
         epsilon, delta = settings
-        adds = self.neighbors == "add_remove"
-        released = self._released
-        drawn = calibrate_statistics(
-            released, epsilon=epsilon, delta=delta, ratio=self.ratio, n=None if adds else n
-        )
+        drawn = calibrate(self, n, epsilon, delta)
         record = self._make_record(drawn, epsilon, delta, random_state)
-        if not adds:
+        if self.neighbors != "add_remove":
             note_large_delta(delta, n)
-            square, deviation = float(released.label_square), self._deviations(drawn)[0]
-            note_before(n, square, deviation, self._freedom, epsilon)
-        sums = self._add_up(X, labels, drawn.bits)
+            square = float(describe_release(self).label_square)
+            note_before(n, square, deviations_of(self, drawn)[0], self._freedom, epsilon)
+        sums = add_up(self, X, labels, drawn.bits)
         with spend(budget, record):
-            statistics = self._make(sums, n, drawn, record, random_state)
+            statistics = add_noise(self, sums, n, drawn, record, random_state)
         note_signal(statistics.cross_moments, statistics.sums_deviation, self._freedom)
         return statistics
-
-    @property
-    def _released(self) -> Released:
-        return Released(
-            None if self.classes is None else len(self._labels),
-            self.second_moments,
-            bool(self.features.nonnegative_products),
-            self.neighbors == "add_remove",
-        )
 
     @property
     def _labels(self) -> NDArray[Any]:
@@ -235,72 +223,15 @@ class SufficientStatistics:
                 f"y has shape {values.shape}, but it must be ({n},), as X has {n} rows"
             )
         if self.label_bound is not None:
-            return _check_targets(values).clip(-self.label_bound, self.label_bound) / (
-                self.label_bound
-            )
+            bound = self.label_bound
+            targets: Floats = finite_vector("y", values).clip(-bound, bound) / bound
+            return targets
         return _find_codes(values, self._labels)
-
-    def _add_up(self, X: Any, labels: NDArray[Any], bits: int) -> _Sums:
-        """Add up what the records contribute, in integers."""
-        if self.classes is None:
-            cross, moments = target_sums(
-                self.features, X, labels, bits=bits, second=self.second_moments
-            )
-            return _Sums(cross[:, None], moments)
-        classes = len(self._labels)
-        parts = feature_sums(
-            self.features, X, labels, classes, bits=bits, second=self.second_moments
-        )
-        # sum of q (K e_y - 1)^T
-        sums = classes * parts.by_class.T - parts.by_class.sum(axis=0)[:, None]
-        return _Sums(sums, parts.moments)
-
-    def _make(
-        self,
-        sums: _Sums,
-        n: int,
-        drawn: StatisticsNoise | None,
-        record: PrivacyRecord | None,
-        random_state: RandomState,
-    ) -> ReleasedStatistics:
-        """Add the noise, and return the statistics."""
-        bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments
-        noisy, count = sums.sums, n
-        if drawn is not None:
-            stream = make_stream(random_state)
-            bits, deviations = drawn.bits, self._deviations(drawn)
-            noisy = noisy + draw_noise(drawn.sums, noisy.shape, stream)
-            if drawn.records is not None:
-                count = max(n + int(draw_noise(drawn.records, (1,), stream)[0]), 1)
-            if moments is not None:
-                moments = moments + draw_symmetric(drawn, len(moments), stream)
-        return ReleasedStatistics(
-            features=self.features,
-            classes=None if self.classes is None else self._labels,
-            label_bound=self.label_bound,
-            neighbors=self.neighbors,
-            n=count,
-            bits=bits,
-            sums=read_only(noisy),
-            moments=None if moments is None else read_only(moments),
-            sums_deviation=deviations[0],
-            moments_deviation=deviations[1],
-            count_deviation=deviations[2],
-            record=record,
-        )
-
-    def _deviations(self, drawn: StatisticsNoise) -> tuple[float, float, float]:
-        """Return the deviations of cross moments, second moments and count in real units."""
-        unit = 2.0**drawn.bits
-        scale = unit * (unit if self.classes is None else len(self._labels))
-        moments = 0.0 if drawn.diagonal is None else float(drawn.diagonal) / unit**2
-        count = 0.0 if drawn.records is None else float(drawn.records)
-        return float(drawn.sums) / scale, moments, count
 
     def _make_record(
         self, drawn: StatisticsNoise, epsilon: float, delta: float, random_state: RandomState
     ) -> PrivacyRecord:
-        deviations = self._deviations(drawn)
+        deviations = deviations_of(self, drawn)
         parts = [f"{deviations[0]:.6g} on the sums"]
         if drawn.diagonal is not None:
             parts.append(f"{deviations[1]:.6g} on the diagonal of the second moments")
@@ -319,21 +250,109 @@ class SufficientStatistics:
         )
 
 
-def draw_noise(sigma: Any, size: tuple[int, ...], stream: np.random.Generator | None) -> Integers:
+def describe_release(description: SufficientStatistics) -> Released:
+    """Say what is released, on which the sensitivity depends."""
+    return Released(
+        None if description.classes is None else len(description._labels),
+        description.second_moments,
+        bool(description.features.nonnegative_products),
+        description.neighbors == "add_remove",
+    )
+
+
+def calibrate(
+    description: SufficientStatistics, n: int, epsilon: float, delta: float
+) -> StatisticsNoise:
+    """Return the least noise with which n records are protected.
+
+    Raises:
+        ParameterError: No noise that is drawn is enough.
+    """
+    released = describe_release(description)
+    known = None if released.adds else n
+    ratio = description.ratio
+    return calibrate_statistics(released, epsilon=epsilon, delta=delta, ratio=ratio, n=known)
+
+
+def deviations_of(
+    description: SufficientStatistics, drawn: StatisticsNoise
+) -> tuple[float, float, float]:
+    """Return the deviations of cross moments, second moments and count in real units."""
+    unit = 2.0**drawn.bits
+    scale = unit * (unit if description.classes is None else len(description._labels))
+    moments = 0.0 if drawn.diagonal is None else float(drawn.diagonal) / unit**2
+    count = 0.0 if drawn.records is None else float(drawn.records)
+    return float(drawn.sums) / scale, moments, count
+
+
+def add_up(
+    description: SufficientStatistics, X: Any, labels: NDArray[Any], bits: int
+) -> PrivateSums:
+    """Add up what the records contribute, in integers.
+
+    labels: the index of each record's class, or targets in units of their bound.
+    """
+    features, second = description.features, description.second_moments
+    if description.classes is None:
+        cross, moments = target_sums(features, X, labels, bits=bits, second=second)
+        return PrivateSums(cross[:, None], moments)
+    classes = len(description._labels)
+    parts = feature_sums(features, X, labels, classes, bits=bits, second=second)
+    # sum of q (K e_y - 1)^T
+    sums = classes * parts.by_class.T - parts.by_class.sum(axis=0)[:, None]
+    return PrivateSums(sums, parts.moments)
+
+
+def add_noise(
+    description: SufficientStatistics,
+    sums: PrivateSums,
+    n: int,
+    drawn: StatisticsNoise | None,
+    record: PrivacyRecord | None,
+    random_state: RandomState,
+) -> ReleasedStatistics:
+    """Add the noise, and return the statistics; no noise protects nobody."""
+    bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments
+    noisy, count = sums.sums, n
+    if drawn is not None:
+        stream = make_stream(random_state)
+        bits, deviations = drawn.bits, deviations_of(description, drawn)
+        noisy = noisy + _draw_noise(drawn.sums, noisy.shape, stream)
+        if drawn.records is not None:
+            count = max(n + int(_draw_noise(drawn.records, (1,), stream)[0]), 1)
+        if moments is not None:
+            moments = moments + _draw_symmetric(drawn, len(moments), stream)
+    return ReleasedStatistics(
+        features=description.features,
+        classes=None if description.classes is None else description._labels,
+        label_bound=description.label_bound,
+        neighbors=description.neighbors,
+        n=count,
+        bits=bits,
+        sums=read_only(noisy),
+        moments=None if moments is None else read_only(moments),
+        sums_deviation=deviations[0],
+        moments_deviation=deviations[1],
+        count_deviation=deviations[2],
+        record=record,
+    )
+
+
+def _draw_noise(sigma: Any, size: tuple[int, ...], stream: np.random.Generator | None) -> Integers:
     """Draw normal deviates of this deviation, each rounded to the nearest integer."""
     drawn: Integers = noise.rounded_gaussian(sigma, size, random_state=stream)
     return drawn
 
 
-def draw_symmetric(
+def _draw_symmetric(
     drawn: StatisticsNoise, columns: int, stream: np.random.Generator | None
 ) -> Integers:
     """Draw the noise of second moments: once for each pair of columns, and mirrored."""
     assert drawn.diagonal is not None
     assert drawn.above is not None
     rows, others = np.triu_indices(columns, 1)
-    matrix = np.diag(draw_noise(drawn.diagonal, (columns,), stream))
-    above = draw_noise(drawn.above, (len(rows),), stream)
+    matrix = np.diag(_draw_noise(drawn.diagonal, (columns,), stream))
+    above = _draw_noise(drawn.above, (len(rows),), stream)
     matrix[rows, others] = above
     matrix[others, rows] = above
     return matrix
@@ -380,12 +399,3 @@ def _find_codes(values: NDArray[Any], labels: NDArray[Any]) -> Integers:
         rule = "every entry must be one of classes, and a missing one is none"
         raise ParameterError(f"y holds something else, but {rule}")
     return codes.astype(np.int64)
-
-
-def _check_targets(values: NDArray[Any]) -> Floats:
-    if values.dtype.kind not in "biuf":
-        raise ParameterError(f"y has dtype {values.dtype}, but targets must be real numbers")
-    targets: Floats = values.astype(np.float64)
-    if not np.isfinite(targets).all():
-        raise ParameterError("y has an infinite entry or NaN, but all must be finite")
-    return targets

@@ -63,7 +63,7 @@ def suggest_features(
         >>> few.columns < many.columns == 21
         True
     """
-    rows = floats(finite_rows(pool))
+    rows = floats(finite_rows(pool, "pool"))
     labels = len(check_label_set(classes))
     records = positive_int("n", n, 1 << 60)
     components = _count_components(rows, records, labels, epsilon, delta)

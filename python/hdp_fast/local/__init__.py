@@ -3,9 +3,11 @@
 Agents, RemoteAgents and MaskedParityAgents are pools of people, each of whom is asked once.
 randomized_response and the randomizers turn a person's value into a report, and an Aggregate
 estimates a mean or frequencies from the reports. learn_by_votes and learn_by_descent learn from
-agents alone. simulate_sq and LocalSQOracle run algorithms of statistical queries on agents;
-simulate_local and SimulatedEntry run local randomizers on an oracle of statistical queries.
-learn_masked_parity learns the class of concepts for which a second round of questions pays.
+agents alone. A Query is a statistical query that JSON can carry, to simulated and to real agents,
+and true_answers answers it on a device. simulate_sq and LocalSQOracle run algorithms of statistical
+queries on agents; simulate_local and SimulatedEntry run local randomizers on an oracle of
+statistical queries. learn_masked_parity learns the class of concepts for which a second round of
+questions pays.
 """
 
 from .._support.lazy import list_only
@@ -36,6 +38,7 @@ from .queries.local_protocol import (
     simulate_local,
 )
 from .queries.oracles import EmpiricalOracle, ExactOracle, RealValued, SQOracle
+from .queries.query import Query, true_answers
 from .queries.simulated_entry import SimulatedEntry
 from .randomizers.aggregates import Aggregate, Estimate
 from .randomizers.base import Randomizer, randomizer_of
@@ -70,6 +73,7 @@ __all__ = [
     "MaskedParityResult",
     "MeanAggregate",
     "Piecewise",
+    "Query",
     "Randomizer",
     "RealValued",
     "RemoteAgents",
@@ -97,6 +101,7 @@ __all__ = [
     "records_needed",
     "simulate_local",
     "simulate_sq",
+    "true_answers",
     "uniform_examples",
     "votes_needed",
 ]

@@ -20,7 +20,7 @@ from .._support.validate import array, bits, positive, probability, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord
-from .pool import AgentPool, Hypothesis, QuestionFunction, find_mistakes
+from .pool import AgentPool, Hypothesis, QuestionFunction, check_question, find_mistakes
 from .response import advantage, record_of
 
 
@@ -114,10 +114,10 @@ class Agents(AgentPool):
         logs could tell something about a record.
 
         Args:
-            question: Called with the features, of shape (count, d), and the labels, of shape
-                (count,), of these agents, neither of which it can change. It returns bits or floats
-                in [0, 1] of shape (count,). A number out of range is clipped; what is not finite,
-                or no number, counts as 0.
+            question: A Query, or any function. It is called with the features, of shape (count, d),
+                and the labels, of shape (count,), of these agents, neither of which it can change.
+                It returns bits or floats in [0, 1] of shape (count,). A number out of range is
+                clipped; what is not finite, or no number, counts as 0.
             count: Number of agents to ask, at least 0.
             random_state: None draws the agents' coins from the operating system. An int or a numpy
                 Generator makes a reproducible stream for tests, which protects nobody who knows it.
@@ -129,8 +129,8 @@ class Agents(AgentPool):
             AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
             ParameterError: The question is not callable, count or random_state is out of range, or
                 the process is a forked child. Nobody is asked.
-            ShapeError: The question returned anything but one answer for each agent. These agents
-                stay spent.
+            ShapeError: The question is a Query that does not fit d features: then nobody is asked.
+                Or it returned anything but one answer for each agent, and these agents stay spent.
             Exception: What the question itself raises. These agents stay spent.
 
         Guarantee:
@@ -144,8 +144,7 @@ class Agents(AgentPool):
             Warner 1965.
         """
         check_random_state(random_state)
-        if not callable(question):
-            refuse("question", question, "it must be callable")
+        check_question(question, self._d)
         start = self._reserve(count)
         return self._respond(question, slice(start, start + count), self._epsilon, random_state)
 
@@ -201,6 +200,8 @@ class Agents(AgentPool):
         rng = make_stream(random_state)
         _check_questions(questions)
         questions = list(questions)
+        for question in questions:
+            check_question(question, self._d)
         epsilons = split_epsilon(shares, len(questions), self._epsilon)
         for epsilon in epsilons:
             advantage(epsilon)

@@ -65,9 +65,11 @@ class Inquiries:
         self.asked = self.answered = self.dropped = self.duplicates = 0
         self._last = 0
         self._known: set[str] = set()
-        # Those whose answers nobody has got yet, and those whose answers somebody has.
-        self._open: dict[tuple[str, int], Inquiry] = {}
+        # Those whose answers nobody has got yet, and those whose answers somebody has; the latter
+        # stay open with others until the answers to all of them are there.
+        self._open: dict[tuple[str, int], list[Inquiry]] = {}
         self._returned: list[int] = []
+        self._kept: list[Inquiry] | None = None
         self._file = None if path is None else StateFile(_FORMAT, path)
         if self._file is not None:
             self._open_file(self._file, epsilon)
@@ -117,7 +119,32 @@ class Inquiries:
 
     def reopen(self, text: str, count: int) -> Inquiry | None:
         """Takes the question of this text and number whose answers nobody has got, if any."""
-        return self._open.pop((text, count), None)
+        waiting = self._open.get((text, count))
+        return waiting.pop(0) if waiting else None
+
+    @contextmanager
+    def keep_all(self) -> Iterator[None]:
+        """Keeps questions open, though their answers are returned, until the block has ended well.
+
+        Inside another such block it does nothing.
+        """
+        if self._kept is not None:
+            yield
+            return
+        kept: list[Inquiry] = []
+        self._kept = kept
+        try:
+            yield
+        except BaseException:
+            for inquiry in kept:
+                self._wait_for(inquiry)
+            raise
+        finally:
+            self._kept = None
+        self._returned.extend(inquiry.number for inquiry in kept)
+
+    def _wait_for(self, inquiry: Inquiry) -> None:
+        self._open.setdefault((inquiry.text, inquiry.count), []).append(inquiry)
 
     @contextmanager
     def keep(self, inquiry: Inquiry) -> Iterator[None]:
@@ -125,9 +152,12 @@ class Inquiries:
         try:
             yield
         except BaseException:
-            self._open[inquiry.text, inquiry.count] = inquiry
+            self._wait_for(inquiry)
             raise
-        self._returned.append(inquiry.number)
+        if self._kept is None:
+            self._returned.append(inquiry.number)
+        else:
+            self._kept.append(inquiry)
 
     def _require(self, count: int, left: int) -> None:
         if count > left:
@@ -154,7 +184,7 @@ class Inquiries:
             inquiries[number] = inquiry = Inquiry(number, text, count)
             self._last, self.asked = number, self.asked + count
             if not ended:
-                self._open[text, count] = inquiry
+                self._wait_for(inquiry)
         for number, text in statements.rows("SELECT question, replies FROM batch ORDER BY number"):
             self._count(inquiries[number], self._sort_again(inquiries[number], json.loads(text)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import ArrayLike
 from .._support.callers import predictions
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
-from .._support.validate import nonnegative_int
+from .._support.validate import nonnegative_int, refuse
 from ..exceptions import AgentsExhausted
 from ..record import PrivacyRecord
+from .queries.query import Query
 from .response import advantage
 
 # Called with the features and the labels of some agents; returns their true answers.
@@ -61,6 +63,24 @@ class AgentPool(Uncopyable, ABC):
         return 1.0
 
     @abstractmethod
+    def ask(self, question: Any, count: int, *, random_state: RandomState = None) -> Bits:
+        """Asks the next agents a question whose answer lies in [0, 1].
+
+        Args:
+            question: A Query. Simulated agents take any function of X and y as well, and
+                RemoteAgents only a query that JSON can carry.
+            count: Number of agents to ask, at least 0.
+            random_state: As for Agents.ask; RemoteAgents do not use it.
+
+        Returns:
+            The randomized answers, uint8 of shape (count,). RemoteAgents return those that have
+            arrived, which may be fewer, or none.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, under the conditions that the subclass states.
+        """
+
+    @abstractmethod
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
 
@@ -91,6 +111,18 @@ class AgentPool(Uncopyable, ABC):
             was interrupted, or nothing has arrived.
         """
         return np.zeros(0, np.uint8)
+
+    def keep_answers(self) -> AbstractContextManager[None]:
+        """Keeps the answers to several questions until they are used together.
+
+        Remote agents then survive an error or the end of the process in the middle: the same
+        questions in the same order take up those that were asked before. For simulated agents,
+        whose answers come at once, it does nothing.
+
+        Returns:
+            A context manager, in whose block the questions are asked.
+        """
+        return nullcontext()
 
     @abstractmethod
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
@@ -131,6 +163,19 @@ class AgentPool(Uncopyable, ABC):
     def _describe(self, details: str) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
+
+
+def check_question(question: Any, d: int) -> None:
+    """Refuse what simulated agents with d features cannot answer, before anybody is asked.
+
+    Raises:
+        ParameterError: The question is not callable.
+        ShapeError: It is a Query of other records.
+    """
+    if not callable(question):
+        refuse("question", question, "it must be callable")
+    if isinstance(question, Query):
+        question.check(d)
 
 
 def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:

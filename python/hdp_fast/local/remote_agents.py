@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from .._support.validate import nonnegative_int, positive, probability_or_one, r
 from ..record import PrivacyRecord
 from .inquiries import Inquiries, Inquiry
 from .pool import AgentPool, Hypothesis, falls_short
+from .queries.query import Query
 from .response import record_of
 from .transports import receive
 
@@ -26,7 +28,7 @@ Transport = Callable[[str, int], Any]
 class RemoteAgents(AgentPool):
     """Real local agents, reached through a function; each is asked once, ever.
 
-    No record ever reaches this object: it sends a hypothesis out and receives randomized bits. Of
+    No record ever reaches this object: it sends a question out and receives randomized bits. Of
     those asked, some may never answer, answer late, twice, or with garbage. The answers that arrive
     are used, everything else is dropped and counted, and nobody is asked again in place of those
     who are missing. A copy of the object is the very same object, pickling raises, and so does a
@@ -46,11 +48,12 @@ class RemoteAgents(AgentPool):
     loop of its own.
 
     Args:
-        ask: Called with a hypothesis as JSON and a number k >= 1. It asks k agents whom it has
-            never asked before whether the hypothesis is wrong about them, and returns the answers
-            that it gets, each already randomized by the agent. On an agent's side,
-            learners.predictor reads the JSON and randomized_response randomizes the answer. An
-            answer that comes too late must not be returned as one to a later question.
+        ask: Called with a hypothesis or a query as JSON and a number k >= 1. It asks k agents whom
+            it has never asked before for the answer to the query, or whether the hypothesis is
+            wrong about them, and returns the answers that it gets, each already randomized by the
+            agent. On an agent's side, true_answers computes the answer from the JSON, and
+            randomized_response randomizes it. An answer that comes too late must not be returned as
+            one to a later question.
         epsilon: Privacy parameter of the agents' randomizers, a finite number above 0.
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted. It
@@ -144,6 +147,46 @@ class RemoteAgents(AgentPool):
             "duplicates": replies.duplicates,
         }
 
+    def ask(self, question: Query, count: int, *, random_state: RandomState = None) -> Bits:
+        """Asks the next agents a query whose answer lies in [0, 1].
+
+        The function `ask` of the pool gets the JSON of the query, which local.true_answers answers
+        on an agent's side. A query that was interrupted is taken up by the same query, as a test
+        is.
+
+        Args:
+            question: A Query, all models of which have a description.
+            count: Number of agents to ask, at least 0. For 0, nobody is called.
+            random_state: Not used, because the agents draw their own coins.
+
+        Returns:
+            The answers that arrived, in the order of their arrival, uint8 of shape (m,), m at most
+            `count`. It is empty if nobody has answered.
+
+        Raises:
+            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            ParameterError: The question is not a Query that JSON can carry, count or random_state
+                is out of range, or the process is a forked child: then nobody is asked.
+            CheckpointError: The state cannot be written. If that is so before the question goes
+                out, nobody is asked.
+            Exception: What the function `ask` itself raises. These agents stay spent, and what has
+                arrived is kept.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the agents use binary randomized response with this
+            epsilon, and whether they answer does not depend on their records.
+
+        Cost:
+            The cost of the function `ask`. With a `state`, some milliseconds for each batch.
+
+        Source:
+            Warner 1965.
+        """
+        check_random_state(random_state)
+        if not isinstance(question, Query):
+            refuse("question", question, "it must be a local.Query, to be sent as JSON")
+        return self._send(question.to_json(), nonnegative_int("count", count))
+
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
 
@@ -184,22 +227,16 @@ class RemoteAgents(AgentPool):
             Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        text, size = _to_json(learned), nonnegative_int("count", count)
-        answers = self._recall(text, size)
-        if answers.size or not size:
-            return answers
-        with self._hold():
-            inquiry = self._begin(text, size)
-        return self._receive(inquiry, self._ask)
+        return self._send(_to_json(learned), nonnegative_int("count", count))
 
     def recall(self, learned: Hypothesis, count: int) -> Bits:
-        """Returns what has arrived of answers that an interrupted `test` was waiting for.
+        """Returns what has arrived of answers that an interrupted question was waiting for.
 
         Nobody is asked. The function `collect`, if there is one, is called for further answers.
 
         Args:
-            learned: The hypothesis of that test.
-            count: The number of agents of that test.
+            learned: The hypothesis of that test, or the Query that was asked.
+            count: The number of agents of that question.
 
         Returns:
             The randomized answers, uint8 of shape (m,) with m at most count; empty if no such test
@@ -216,6 +253,30 @@ class RemoteAgents(AgentPool):
         """
         return self._recall(_to_json(learned), nonnegative_int("count", count))
 
+    def keep_answers(self) -> AbstractContextManager[None]:
+        """Keeps the answers to several questions until they are used together.
+
+        A question counts as ended as soon as the next one goes out, and its answers are used then.
+        In the block of this context manager questions stay open until all have been answered: after
+        an error, or with a `state` after the end of the process, the same questions with the same
+        numbers of agents take up the answers to those that were asked before, and ask only the
+        rest.
+
+        Returns:
+            A context manager, in whose block the questions are asked.
+
+        Examples:
+            >>> from hdp_fast import local
+            >>> way = lambda text, k: local.randomized_response([1] * k, epsilon=1.0)
+            >>> agents = local.RemoteAgents(way, epsilon=1.0, count=100)
+            >>> query = local.Query.label()
+            >>> with agents.keep_answers():
+            ...     sizes = [agents.ask(query, 30).size, agents.ask(query, 40).size]
+            >>> sizes, agents.remaining
+            ([30, 40], 30)
+        """
+        return self._inquiries.keep_all()
+
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """States what protects each agent's answer, if the agents randomize as they should.
 
@@ -227,6 +288,15 @@ class RemoteAgents(AgentPool):
         """
         record = record_of("local.RemoteAgents", self._epsilon, None)
         return dataclasses.replace(record, rng="the agents' own")
+
+    def _send(self, text: str, count: int) -> Bits:
+        """The answers to an open question of this text and number, or else to a new one."""
+        answers = self._recall(text, count)
+        if answers.size or not count:
+            return answers
+        with self._hold():
+            inquiry = self._begin(text, count)
+        return self._receive(inquiry, self._ask)
 
     def _reserve(self, count: int) -> int:
         start = self._asked

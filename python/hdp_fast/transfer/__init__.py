@@ -5,32 +5,63 @@ Hybrid-Model. In each round a learner gets records that are drawn from weights. 
 population say how often its hypothesis errs on them. Records that the hypothesis labels rightly
 lose weight. The rounds end when a hypothesis is good on the target. The weights are kept dense, so
 that no record is drawn often: this is what protects the records.
+
+Agents serve more than tests. Where a released model's ranking is right and its base rate wrong,
+`calibrate` lets them tell the slope and intercept that its score needs. `certify` bounds the error
+of any model on the target, `survey` estimates means, shares and tables of the target, and
+`shifted_columns` says which columns have other means there. Each agent sends one bit for it.
 """
 
 from .._support.lazy import list_only
 from .boosted import BoostedPlan
+from .calibration import calibrate
+from .calibration_plan import CalibrationPlan, plan_calibration
+from .calibration_result import CalibratedModel
+from .certificate import Certificate, certify
 from .certificate_plan import CertificatePlan
+from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
 from .planning import plan
 from .plans import PaperPlan, Plan
+from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
+from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
 from .source_alone import SourcePlan
+from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
     "BoostedPlan",
+    "CalibratedModel",
+    "CalibrationPlan",
+    "Certificate",
     "CertificatePlan",
+    "ColumnMeans",
+    "ColumnShift",
     "Constants",
     "PaperPlan",
     "Plan",
+    "ReliabilityDiagram",
     "RoundResult",
+    "ShiftPlan",
+    "ShiftReport",
     "SourcePlan",
     "SubsampleTestReweigh",
+    "SurveyResult",
+    "SurveyRow",
     "TransferResult",
+    "calibrate",
+    "certify",
     "chi2_finite",
     "chi2_gaussians",
+    "cross_table",
     "plan",
+    "plan_calibration",
+    "plan_shifts",
+    "release_means",
+    "shifted_columns",
+    "survey",
 ]
 
 __dir__ = list_only(__all__)

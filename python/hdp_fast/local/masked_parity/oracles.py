@@ -11,9 +11,9 @@ from ..._support.callers import answers as checked_answers
 from ..._support.callers import freeze, losses, silence
 from ..._support.random_state import check_random_state, make_key, make_public_generator
 from ..._support.types import Bits, RandomState
-from ..._support.validate import nonnegative_int, positive, refuse
+from ..._support.validate import nonnegative_int, positive
 from ...record import PrivacyRecord
-from ..pool import AgentPool, Hypothesis, QuestionFunction, find_mistakes
+from ..pool import AgentPool, Hypothesis, QuestionFunction, check_question, find_mistakes
 from ..queries.oracles import Losses
 from ..response import record_of
 from .concepts import (
@@ -119,8 +119,7 @@ class MaskedParityAgents(AgentPool):
             Warner 1965.
         """
         check_random_state(random_state)
-        if not callable(question):
-            refuse("question", question, "it must be callable")
+        check_question(question, self.d)
         self._reserve(count)
         return self._respond(question, count, random_state)
 

@@ -57,7 +57,7 @@ impl DiscreteGaussian {
 }
 
 /// 0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ...
-fn unfolded(zigzag: u64) -> i64 {
+pub(super) fn unfolded(zigzag: u64) -> i64 {
     (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
 }
 

@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
 use super::exponential::{ROUNDING, exp_minus_coin, quick_exp_minus_coin};
-use super::gaussian::Normal;
+use super::gaussian::{Normal, unfolded};
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
 use super::table::{Law, Table};
@@ -57,10 +57,7 @@ impl RoundedGaussian {
     pub fn draw(&self, rng: &mut Rng) -> i64 {
         match self {
             RoundedGaussian::Zero => 0,
-            RoundedGaussian::Inversion(table) => {
-                let zigzag = table.draw(rng);
-                (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
-            }
+            RoundedGaussian::Inversion(table) => unfolded(table.draw(rng)),
             RoundedGaussian::Deviate(deviate) => deviate.draw(rng),
         }
     }

@@ -1,0 +1,73 @@
+"""Exact intervals for the probability of independent equal coins, from the number of ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+# Floats have no closer neighbors between 0 and 1 than that many halvings reach.
+_HALVINGS = 200
+_UNIT = 2.0**-52
+
+
+def clopper_pearson(ones: int, count: int, beta: float) -> tuple[float, float]:
+    """Bounds the probability q of a one from the number of ones among independent coins.
+
+    Each end is missed with probability at most beta / 2, for every q. The ends are rounded
+    outwards: what rounding errors may do to the tails is counted as part of them.
+
+    Args:
+        ones: Number of ones, from 0 to count.
+        count: Number of coins, at least 1.
+        beta: Probability with which the interval may miss q, in (0, 1).
+
+    Returns:
+        The lower and the upper end.
+
+    Source:
+        Clopper and Pearson 1934.
+    """
+    low = _least_probability(ones, count, beta / 2)
+    high = 1 - _least_probability(count - ones, count, beta / 2)
+    return low, math.nextafter(high, 1) if high < 1 else 1.0
+
+
+def _least_probability(ones: int, count: int, failure: float) -> float:
+    """A q, almost the largest, at which that many ones or more come up so seldom."""
+    low, high = 0.0, ones / count
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if _bound_tail(ones, count, middle) <= failure:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _bound_tail(ones: int, count: int, q: float) -> float:
+    """An upper bound, up to rounding errors tight, on the probability of `ones` ones or more.
+
+    Above the mean each term is less than the one before by a factor that falls. Those beyond five
+    times the square root of `count`, which are negligible, are bounded by a geometric series.
+
+    Args:
+        ones: The number, above count * q.
+        count: Number of coins.
+        q: Probability of a one, in (0, 1).
+    """
+    logs = math.lgamma(count + 1), math.lgamma(ones + 1), math.lgamma(count - ones + 1)
+    places = ones * math.log(q), (count - ones) * math.log1p(-q)
+    first = logs[0] - logs[1] - logs[2] + sum(places)
+    error = 16 * _UNIT * (sum(logs) - sum(places) + 1)
+    terms = min(count - ones, 50 + math.ceil(5 * math.sqrt(count)))
+    at = np.arange(terms, dtype=np.float64) + ones
+    factors = (count - at) / (at + 1) * (q / (1 - q))
+    total = 1 + float(np.cumprod(factors).sum())
+    if terms < count - ones:
+        last = float(np.prod(factors))
+        ratio = float(factors[-1])
+        total += last * ratio / (1 - ratio)
+    return math.exp(first) * total * (1 + 2 * error + 64 * _UNIT * terms)

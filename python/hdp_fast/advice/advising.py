@@ -1,0 +1,224 @@
+"""Which method to take, from public numbers alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from .._support.notes import note
+from .methods import CONSTANT, Method, Outlook, list_methods
+from .results import USELESS, Advice, Forecast
+from .sizes import Learner, Sizes, Source, Target, check_sizes
+
+# Numbers that somebody may have more of, and how they are called.
+_COUNTS = {"n": "private records", "agents": "agents", "pool": "public points"}
+_PRIVACIES = ("epsilon", "agents_epsilon")
+_FACTORS = {"n": (2, 4, 8, 16, 64, 256), "agents": (2, 4, 8, 16, 64, 256), "pool": (4, 64)}
+_FIRST = (100, 1_000, 10_000, 100_000)
+
+
+def advise(
+    *,
+    n: int,
+    d: int,
+    epsilon: float,
+    agents: int = 0,
+    pool: int = 0,
+    classes: int = 2,
+    delta: float = 1e-6,
+    agents_epsilon: float = 1.0,
+    learner: Learner = "linear",
+    size: int | None = None,
+    target: Target = "unknown",
+    source: Source = "private",
+    base_rate: float | None = None,
+    best_error: float | None = None,
+) -> Advice:
+    """Ranks the methods of this package for a task, before any data are read.
+
+    A method loses what noise, chance and a shift take. The first two are ratios of signal to noise:
+    a linear model whose weights have norm 1, with noise of norm 1 / s, is off by the angle
+    arctan(1 / s). Where labels are a function of the score it loses the share 2 angle / pi of what
+    can be learned; where they are nearly noise it loses 1 - cos(angle). A class's mean features lie
+    g from the mean of all, where records have norm 1; mu is the parameter of the Gaussian mechanism
+    with this epsilon and delta, and tau = tanh(agents_epsilon / 2):
+
+    - one release of statistics has s = g n mu / (K sqrt(d)), and DP-SGD half of it;
+    - chance alone has s = sqrt(h n / d) with two classes, where h is the squared half distance of
+      the classes in units of their spread;
+    - agents alone have s = g tau sqrt(2 N / (pi d)) / 2, or vote on the hypotheses of a finite
+      class with a standard error of sqrt(size / (4 N)) / tau each;
+    - votes have k members of n / k records, which learn with s = sqrt(2 n / (30 k K)); the
+      plurality learns with sqrt(2 k / pi) times that, and the table says how often the lead that a
+      member's signal leaves is not answered;
+    - the exponential mechanism over a finite class loses
+      2 ln(size) / (epsilon n) + sqrt(ln(size) / (2 n)) where labels are faint, and errs with
+      size exp(-epsilon n e / 2) where they are sharp, for a constant's error e;
+    - reweighing learns from kappa n records in each of four or ten rounds, each tested by its part
+      of the agents;
+    - one release of residual moments mends the share `s**2 / (1 + s**2)` of what a public model
+      loses.
+
+    A shift leaves only the share 1 / E[target / source] of the records worth as much as a sample of
+    the target, and moves the log-odds. Agents measure the intercept with the standard error that
+    transfer.plan_calibration states; calibration takes it where it is less than the shift.
+
+    What public numbers do not say is averaged over: g from .1 to .5, h from 1/4 to 1, sharp and
+    faint labels, base rates of .05, .2 and .5, and shifts of 1, 3, 10 and 30 with log-odds that
+    move by 0 to 3; for a finite class also whether the target follows the rule of a part of the
+    source. Each is as likely as any other. That is no knowledge of your data: where you know
+    more, pass `target`, `base_rate` and `best_error`.
+
+    Args:
+        n: Number of private records; 0 only with a public source and agents.
+        d: Number of feature columns, at least 1.
+        epsilon: Privacy parameter of the records, above 0; math.inf protects none.
+        agents: Number of agents N who may be asked a question each; 0 where there are none.
+        pool: Number of public points. With a private source they have no labels and are of the
+            target; with a public source they are its labeled records, at least 1.
+        classes: Number K of labels, 2 to 256.
+        delta: Privacy parameter of the records, in (0, 1).
+        agents_epsilon: Privacy parameter of each agent's answer, above 0.
+        learner: "linear" for models of a score that is linear in the columns; "finite" for a class
+            of `size` hypotheses, of which one is wanted; "other" where a linear model may not fit.
+        size: Number of hypotheses of a finite class, at least 1; None for other learners.
+        target: Whether the population that the model is for is the "same" as that of the source,
+            "shifted", or "unknown".
+        source: Whether the source is "private". With a "public" source, n private records of the
+            target are protected.
+        base_rate: Share of label 1 in the target where it is known publicly, in (0, 1).
+        best_error: Error that such a model has without privacy, as far as public sources tell it,
+            in [0, error of the constant).
+
+    Returns:
+        The Advice. Its repr is a table.
+
+    Raises:
+        ParameterError: An argument is out of range or does not fit the others.
+
+    Guarantee:
+        No record is read; the advice is a function of its arguments.
+
+    Cost:
+        Tenths of a second, most of them for the tables of votes.
+
+    Source:
+        Wang 2018 (sufficient statistics), Bassily, Thakkar and Thakurta 2018 (votes), Kohen and
+        Sheffet 2022 (reweighing); the rest is derived above.
+
+    Examples:
+        >>> import hdp_fast
+        >>> advice = hdp_fast.advise(n=3_500, d=40, classes=10, pool=1_000, epsilon=1.0)
+        >>> [one.name for one in advice.candidates if one.useful]
+        ['statistics', 'DP-SGD']
+        >>> advice.best.call.split("(")[0]
+        'labels.StatisticsLabeler'
+    """
+    sizes = check_sizes(
+        n=n,
+        d=d,
+        epsilon=epsilon,
+        agents=agents,
+        pool=pool,
+        classes=classes,
+        delta=delta,
+        agents_epsilon=agents_epsilon,
+        learner=learner,
+        size=size,
+        target=target,
+        source=source,
+        base_rate=base_rate,
+        best_error=best_error,
+    )
+    candidates = order_candidates(sizes)
+    if not candidates[0].useful:
+        rule = "no method keeps a quarter of what can be learned: more records or agents are needed"
+        note(f"n = {sizes.n:,} and agents = {sizes.agents:,}, but {rule}")
+    return Advice(
+        candidates=candidates,
+        missing=tuple(_list_missing(sizes)),
+        changes=tuple(_list_changes(sizes)),
+        sizes=dataclasses.asdict(sizes),
+        constant_error=sizes.constant_error,
+        room=sizes.room,
+    )
+
+
+def order_candidates(sizes: Sizes) -> tuple[Forecast, ...]:
+    """Forecasts from the least expected loss; where two are equal, the cheaper one is first."""
+    runnable = [method for method in list_methods(sizes) if method.lack(sizes) is None]
+    return tuple(sorted((_forecast(one, sizes) for one in runnable), key=lambda one: one.lost))
+
+
+def _forecast(method: Method, sizes: Sizes) -> Forecast:
+    outlook, setting = method.forecast(sizes)
+    lost = round(outlook.mean, 2)
+    return Forecast(
+        name=method.name,
+        low=sizes.room * outlook.low,
+        expected=sizes.room * min(max(lost, outlook.low), outlook.high),
+        high=sizes.room * outlook.high,
+        lost=lost,
+        useful=lost <= USELESS and method.name != CONSTANT,
+        basis=method.explain(sizes, *setting),
+        call=method.write_call(sizes, *setting),
+    )
+
+
+def _list_missing(sizes: Sizes) -> Iterator[tuple[str, str]]:
+    for method in list_methods(sizes):
+        reason = method.lack(sizes)
+        if reason is not None:
+            yield method.name, reason
+
+
+def _find_best(sizes: Sizes) -> str:
+    """Name of the best method, without the words of its forecast."""
+    outlooks: list[tuple[float, str]] = [
+        (_round(method.forecast(sizes)[0]), method.name)
+        for method in list_methods(sizes)
+        if method.lack(sizes) is None
+    ]
+    lost, name = min(outlooks, key=lambda pair: pair[0])
+    return name if lost <= USELESS else CONSTANT
+
+
+def _round(outlook: Outlook) -> float:
+    return round(outlook.mean, 2)
+
+
+def _list_changes(sizes: Sizes) -> Iterator[str]:
+    """The nearest number, of each kind, at which another method is the best."""
+    best = _find_best(sizes)
+    for name, words in _COUNTS.items():
+        count, factors = getattr(sizes, name), _FACTORS[name]
+        more = [count * factor for factor in factors] if count else list(_FIRST)
+        fewer = [count // factor for factor in factors if count // factor]
+        yield from _find_change(sizes, best, name, more, f"{words} or more")
+        yield from _find_change(sizes, best, name, fewer, f"{words} or fewer")
+    for name in _PRIVACIES if sizes.agents else _PRIVACIES[:1]:
+        value = getattr(sizes, name)
+        for values in ([value * 2, value * 4], [value / 2, value / 4]):
+            yield from _find_change(sizes, best, name, values, f"for {name}")
+    for target in ("same", "shifted"):
+        other = _try(sizes, target=target)
+        if other not in (None, best):
+            yield f'target "{target}": {other}'
+
+
+def _find_change(
+    sizes: Sizes, best: str, name: str, values: list[int] | list[float], words: str
+) -> Iterator[str]:
+    for value in values:
+        other = _try(sizes, **{name: value})
+        if other not in (None, best):
+            yield f"{value:,} {words}: {other}"
+            return
+
+
+def _try(sizes: Sizes, **changes: object) -> str | None:
+    """Name of the best method at other sizes; None where they are none."""
+    changed = sizes.change(**changes)
+    if dataclasses.asdict(changed) == dataclasses.asdict(sizes):
+        return None
+    return _find_best(changed)

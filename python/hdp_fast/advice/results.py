@@ -1,0 +1,228 @@
+"""Advice: the candidates in order, and how a forecast compares with what a run measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from .._support.json_text import JsonText
+from .._support.validate import one_of, probability, refuse
+
+# A method that is expected to keep less than a quarter of what can be learned is of no use.
+USELESS = 0.75
+
+
+class Interval(Protocol):
+    """An estimate of an error with its interval, such as a certificate of agents."""
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The upper end of its interval."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast(JsonText):
+    """A candidate, and what it is expected to be worth.
+
+    Attributes:
+        name: Name of the method.
+        low: Excess error in the best of the worlds that agree with what is known, in [0, 1]. The
+            excess is over the model of the same kind that is trained on the target without privacy.
+        expected: Mean excess error over these worlds, by which candidates are ordered.
+        high: Excess error in the worst of these worlds.
+        lost: The expected excess error as a share of what can be learned, in [0, 1], rounded to
+            hundredths: 0 is that model, and 1 the best constant.
+        useful: Whether the method is expected to keep at least a quarter of what can be learned.
+        basis: The formula in words, with its numbers.
+        call: A line of Python that runs the method. X and y are the private records, pool are the
+            public points, `source_X` and `source_y` are the records of a public source, `agents_X`
+            and `agents_y` are the people who answer, hypotheses is the finite class, learner is
+            any classifier, and label is the most frequent label.
+
+    Examples:
+        >>> import hdp_fast
+        >>> advice = hdp_fast.advise(n=3_500, d=40, classes=10, pool=1_000, epsilon=1.0)
+        >>> votes = next(one for one in advice.candidates if one.name == "votes")
+        >>> votes.expected > advice.best.expected
+        True
+    """
+
+    name: str
+    low: float
+    expected: float
+    high: float
+    lost: float
+    useful: bool
+    basis: str
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(JsonText):
+    """A forecast beside what was measured after a run.
+
+    Attributes:
+        name: Name of the method.
+        forecast: Least and largest error that were expected.
+        measured: The measured error.
+        interval: Both ends of its interval.
+        verdict: "as forecast" where interval and forecast meet; "better" or "worse" otherwise.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> import hdp_fast
+        >>> advice = hdp_fast.advise(n=9_000, d=20, epsilon=1.0, target="same", best_error=0.1)
+        >>> certificate = SimpleNamespace(value=0.12, low=0.11, high=0.13)  # transfer.certify
+        >>> advice.compare(certificate).verdict
+        'as forecast'
+    """
+
+    name: str
+    forecast: tuple[float, float]
+    measured: float
+    interval: tuple[float, float]
+    verdict: Literal["as forecast", "better", "worse"]
+
+    def __repr__(self) -> str:
+        """Both in a line."""
+        low, high = self.forecast
+        ends = f"{self.interval[0]:.3f} to {self.interval[1]:.3f}"
+        measured = f"measured {self.measured:.3f} ({ends})"
+        return f"{self.name}: error {low:.3f} to {high:.3f} forecast, {measured}: {self.verdict}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Advice(JsonText):
+    """Candidates in order of their expected excess error, before any data are read.
+
+    Attributes:
+        candidates: The Forecasts, best first. The constant is among them; what is not useful stands
+            behind what is.
+        missing: Methods that cannot run at these sizes, each with the reason.
+        changes: What would make another method the first one, in words.
+        sizes: The arguments of advise.
+        constant_error: Error of the best constant; the largest that is possible if no base rate is
+            known.
+        room: `constant_error` less `best_error`: the excess error of the constant. It is an upper
+            bound if no `best_error` is known.
+
+    Examples:
+        >>> import hdp_fast
+        >>> advice = hdp_fast.advise(
+        ...     n=2_562, agents=3_356, d=14, epsilon=1.0, agents_epsilon=1.0, base_rate=0.39
+        ... )
+        >>> [one.name for one in advice.candidates][-1], dict(advice.missing)["votes"]
+        ('constant', 'there is no pool to label')
+    """
+
+    candidates: tuple[Forecast, ...]
+    missing: tuple[tuple[str, str], ...]
+    changes: tuple[str, ...]
+    sizes: Mapping[str, Any]
+    constant_error: float
+    room: float
+
+    @property
+    def best(self) -> Forecast:
+        """The first candidate that is useful; the constant where none is."""
+        useful = (one for one in self.candidates if one.useful)
+        return next(useful, self.candidates[-1])
+
+    def compare(self, certificate: Interval, name: str | None = None) -> Comparison:
+        """Puts a measured error beside the forecast.
+
+        Without a `best_error` the forecast reaches from the least excess error up to the error of
+        the constant, since nobody knows what the best model has.
+
+        Args:
+            certificate: Anything with value, low and high: the error on the target and its
+                interval, such as transfer.certify returns.
+            name: Name of the method that ran; None takes the best one.
+
+        Returns:
+            The Comparison.
+
+        Raises:
+            ParameterError: certificate is no such object, its numbers are not in [0, 1], or no
+                candidate has this name.
+        """
+        names = [one.name for one in self.candidates]
+        wanted = one_of("name", self.best.name if name is None else name, names)
+        forecast = self.candidates[names.index(wanted)]
+        value, low, high = (_read(certificate, part) for part in ("value", "low", "high"))
+        if not low <= value <= high:
+            refuse("certificate", certificate, "its value must lie between low and high")
+        least, most = self._error_range(forecast)
+        verdict: Literal["as forecast", "better", "worse"] = "as forecast"
+        if high < least or low > most:
+            verdict = "better" if high < least else "worse"
+        return Comparison(
+            name=wanted,
+            forecast=(least, most),
+            measured=value,
+            interval=(low, high),
+            verdict=verdict,
+        )
+
+    def _error_range(self, forecast: Forecast) -> tuple[float, float]:
+        best = self.sizes["best_error"]
+        if best is None:
+            return forecast.low, self.constant_error
+        return best + forecast.low, best + forecast.high
+
+    def __repr__(self) -> str:
+        """The table, the basis of each forecast, and what would change the order."""
+        rows: list[tuple[str, ...]] = [("", "method", "excess error", "kept", "")]
+        rows += [self._row(place, one) for place, one in enumerate(self.candidates, 1)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        lines += ["", self._scale(), ""]
+        for one in self.candidates:
+            lines += [f"{one.name}: {one.basis}", f"    {one.call}"]
+        lines += [""] * bool(self.missing)
+        lines += [f"not possible: {name}, {reason}" for name, reason in self.missing]
+        lines += [""] * bool(self.changes)
+        lines += [f"would change the order: {change}" for change in self.changes]
+        return "\n".join(lines)
+
+    def _row(self, place: int, one: Forecast) -> tuple[str, ...]:
+        excess = f"{one.low:.3f} to {one.high:.3f}, expected {one.expected:.3f}"
+        useless = "" if one.useful else "of no use"
+        return f"{place}.", one.name, excess, f"{1 - one.lost:.0%}", useless
+
+    def _scale(self) -> str:
+        upper = "at most, " * (self.sizes["best_error"] is None)
+        return (
+            f"Excess error over a model without privacy on the target: {upper}the constant has "
+            f"{self.room:.3f}.\nKept is the expected share of what can be learned. "
+            "No data was read."
+        )
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"best": self.best.name, **fields}
+
+
+def _read(certificate: Any, part: str) -> float:
+    if not hasattr(certificate, part):
+        refuse("certificate", certificate, "it must have value, low and high")
+    value = getattr(certificate, part)
+    if isinstance(value, int | float) and value in (0, 1):
+        return float(value)
+    return probability(f"certificate.{part}", value)

@@ -1,0 +1,274 @@
+"""Signal against noise, and errors, of every method, from public numbers and a world."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from functools import lru_cache
+
+from ..exceptions import UtilityWarning
+from ..stability import VotePlan, plan
+from ..transfer import plan_calibration
+from ..transfer.calibration_plan import LEAST_AGENTS
+from .sizes import Sizes
+from .worlds import (
+    World,
+    join_losses,
+    lose_direction,
+    lose_intercept,
+)
+
+# Steps of a descent keep half of the signal that one release keeps.
+DESCENT = 0.5
+# A member has a signal of 1 from as many records.
+MEMBER_RECORDS = 30
+MEMBERS = tuple(round(10 * 2 ** (step / 2)) for step in range(27))
+MOST_QUERIES = 1_000
+# Densities and numbers of rounds of reweighing.
+RUNS = ((0.03, 4), (0.1, 4), (0.3, 4), (0.03, 10), (0.1, 10), (0.3, 10))
+# Share of the agents who test; the others tell what the constants err.
+TESTERS = 0.9
+# Directions of a release of residual moments.
+DIRECTIONS = 30
+_BETA = 0.05
+
+
+def combine(*signals: float) -> float:
+    """The signal against all noises together, which are independent."""
+    if min(signals) <= 0:
+        return 0.0
+    noise = math.hypot(*(1 / signal for signal in signals))
+    return 1 / noise if noise else math.inf
+
+
+def sums_signal(sizes: Sizes, records: float, world: World) -> float:
+    """Sums of a class's records over the Gaussian noise of one release."""
+    return world.gap * records * sizes.mu / (sizes.classes * math.sqrt(sizes.d))
+
+
+def sampling_signal(sizes: Sizes, records: float, world: World) -> float:
+    """What chance leaves of a linear model of d columns without any noise."""
+    return math.sqrt(world.separation * records * 2 / sizes.classes / sizes.d)
+
+
+def matrix_signal(sizes: Sizes, records: float) -> float:
+    """Second moments, d directions that share the norm 1, over the noise of their release."""
+    return records * sizes.mu / (2 * math.pow(sizes.d, 1.5))
+
+
+def lose_linear(
+    sizes: Sizes,
+    world: World,
+    *,
+    release: float = 1.0,
+    share: float = 1.0,
+    moments: bool = False,
+    intercept: float | None = None,
+) -> float:
+    """Share lost by a linear model of the records on the target.
+
+    Args:
+        sizes: Public numbers.
+        world: How the data are.
+        release: What of the signal of one release is kept.
+        share: Share of the records that may be drawn often.
+        moments: Whether second moments are released, too.
+        intercept: Mean square by which the intercept errs; None takes that of the shift.
+    """
+    records = sizes.n * world.overlap
+    signal = combine(
+        release * share * sums_signal(sizes, records, world),
+        sampling_signal(sizes, records, world),
+        *([matrix_signal(sizes, records)] if moments else []),
+    )
+    square = world.log_odds**2 if intercept is None else intercept
+    return join_losses(lose_direction(signal, world), lose_intercept(square, world), world.misfit)
+
+
+def intercept_error(sizes: Sizes, world: World) -> float:
+    """Standard error of the intercept that agents measure."""
+    return _plan_intercept(sizes.agents, sizes.agents_epsilon, world.base_rate)
+
+
+@lru_cache(maxsize=1024)
+def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
+    with warnings.catch_warnings():
+        # An intercept that nobody will know is a forecast here.
+        warnings.simplefilter("ignore", UtilityWarning)
+        return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+
+
+def _mended(sizes: Sizes, world: World) -> float:
+    """Mean square by which a calibrated intercept errs; one that is worse is not taken."""
+    return min(world.log_odds**2, intercept_error(sizes, world) ** 2)
+
+
+def lack_calibrating_agents(sizes: Sizes) -> str | None:
+    """Why too few agents are there for a calibration."""
+    few = f"a calibration needs {LEAST_AGENTS} agents"
+    return few if sizes.agents < LEAST_AGENTS else None
+
+
+def lose_calibrated(sizes: Sizes, world: World) -> float:
+    """Share lost by a descent on the records whose slope and intercept agents mend."""
+    return lose_linear(sizes, world, release=DESCENT, intercept=_mended(sizes, world))
+
+
+def lose_descent_of_agents(sizes: Sizes, world: World) -> float:
+    """Share lost by a descent on answers of one bit about a random direction each."""
+    coordinate = math.sqrt(2 / (math.pi * sizes.d))
+    signal = DESCENT * world.gap * sizes.advantage * coordinate * math.sqrt(sizes.agents)
+    return join_losses(lose_direction(signal, world), world.misfit)
+
+
+def lose_votes_of_agents(sizes: Sizes, world: World) -> float:
+    """Share lost by the hypothesis of least estimated error, each on its part of the agents."""
+    size = sizes.size or 1
+    room = world.base_rate
+    deviation = math.sqrt(size / (4 * sizes.agents)) / sizes.advantage
+    if world.sharp:  # one hypothesis is right, all others are as bad as the constant
+        return min(1.0, (size - 1) * math.exp(-((room / deviation) ** 2) / 4))
+    return min(1.0, deviation * math.sqrt(2 * math.log(max(size, 2))) / room)
+
+
+def finite_excess(sizes: Sizes, records: float, epsilon: float) -> float:
+    """Error above the least, of the exponential mechanism and of the sample, on any labels."""
+    logarithm = _log_size(sizes)
+    noise = 0.0 if epsilon == math.inf else 2 * logarithm / (epsilon * records)
+    return noise + math.sqrt(logarithm / (2 * records))
+
+
+def _lose_choice(sizes: Sizes, world: World, records: float, epsilon: float) -> float:
+    """Share lost by the exponential mechanism on this many records of the target."""
+    room = world.base_rate
+    if not world.sharp:
+        return finite_excess(sizes, records, epsilon) / room
+    # One hypothesis is right, and all others are as bad as the constant.
+    logarithm = _log_size(sizes)
+    wrong = 0.0 if epsilon == math.inf else math.exp(logarithm - epsilon * records * room / 2)
+    return wrong + logarithm / (records * room)
+
+
+def _log_size(sizes: Sizes) -> float:
+    return math.log(max(sizes.size or 1, 2))
+
+
+def lose_finite(sizes: Sizes, world: World) -> float:
+    """Share lost by the exponential mechanism on the records."""
+    if world.split:
+        return 1.0
+    return _lose_choice(sizes, world, sizes.n * world.overlap, sizes.epsilon)
+
+
+def round_epsilon(sizes: Sizes, rounds: int) -> float:
+    """Privacy of a round, by basic or advanced composition, whichever is more."""
+    if sizes.epsilon == math.inf:
+        return math.inf
+    advanced = sizes.epsilon / math.sqrt(2 * rounds * math.log(1 / sizes.delta))
+    return max(sizes.epsilon / rounds, advanced)
+
+
+def half_width(sizes: Sizes, rounds: int) -> float:
+    """Half width of the interval of each round's test, all of which hold but for 5 %."""
+    agents = TESTERS * sizes.agents / rounds
+    return math.sqrt(math.log(2 * rounds / _BETA) / (2 * agents)) / sizes.advantage
+
+
+def lose_reweighed(sizes: Sizes, world: World, kappa: float, rounds: int) -> float:
+    """Share lost by Subsample-Test-Reweigh of density kappa."""
+    if sizes.learner != "finite":
+        return lose_linear(sizes, world, release=DESCENT, share=kappa)
+    if world.split and world.overlap < kappa:
+        return 1.0
+    lost = _lose_choice(sizes, world, kappa * sizes.n, round_epsilon(sizes, rounds))
+    return lost + half_width(sizes, rounds) / world.base_rate
+
+
+def member_signal(sizes: Sizes, world: World, members: int) -> float:
+    """What of its records a member learns."""
+    records = sizes.n * world.overlap / members
+    return math.sqrt(2 * records / (sizes.classes * MEMBER_RECORDS))
+
+
+def lose_votes(sizes: Sizes, world: World, members: int) -> float:
+    """Share lost by votes: what the plurality does not learn, and answers that coins change.
+
+    Errors of members cancel as in a median, which is worth 2 / pi of a mean. What a member keeps of
+    the signal is its lead over a coin, and so the lead of the votes.
+    """
+    signal = member_signal(sizes, world, members)
+    lead = 1 - lose_direction(signal, world)
+    agreement = round(max(0.51, (1 + lead) / 2), 2)
+    flip = _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement)
+    return join_losses(
+        lose_direction(signal * math.sqrt(2 * members / math.pi), world),
+        min(1.0, flip * sizes.classes / (sizes.classes - 1)),
+        lose_intercept(world.log_odds**2, world),
+    )
+
+
+def _queries(sizes: Sizes) -> int:
+    return min(sizes.pool, MOST_QUERIES)
+
+
+def plan_votes(sizes: Sizes) -> VotePlan:
+    """The table that would answer votes on the pool."""
+    return _plan(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+
+
+def unstable_votes(queries: int) -> int:
+    """Number of bottoms that end the answers: as much as labels.suggest takes."""
+    return queries // 20 + 1
+
+
+@lru_cache(maxsize=256)
+def _plan(queries: int, epsilon: float, delta: float, labels: int) -> VotePlan:
+    return plan(
+        unstable_votes(queries), queries, epsilon=epsilon, delta=delta, beta=_BETA, labels=labels
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _flip(
+    queries: int, epsilon: float, delta: float, labels: int, members: int, agreement: float
+) -> float:
+    return _plan(queries, epsilon, delta, labels).flip(members, agreement=agreement)
+
+
+def lose_source(sizes: Sizes, world: World) -> float:
+    """Share lost by the model of a public source, which nothing private has changed."""
+    records = sizes.pool * world.overlap
+    signal = sampling_signal(sizes, records, world)
+    return join_losses(
+        lose_direction(signal, world), lose_intercept(world.log_odds**2, world), world.misfit
+    )
+
+
+def lose_adapted(sizes: Sizes, world: World) -> float:
+    """Share lost by a public model that one release of residual moments mends.
+
+    What is mended is what the public model loses; the less it loses, the fainter its residuals.
+    """
+    damage = lose_source(sizes, world)
+    directions = min(sizes.d, DIRECTIONS)
+    few = sizes.change(d=directions, classes=2)
+    noise = DESCENT * sums_signal(few, 2 * sizes.n, world)
+    signal = combine(noise, sampling_signal(few, sizes.n, world))
+    # Loss goes with the square of the gap. Of a gap that is estimated with a signal, and shrunk,
+    # the share 1 / (1 + signal**2) of its square remains.
+    return damage / (1 + damage * signal * signal)
+
+
+def lose_calibrated_source(sizes: Sizes, world: World) -> float:
+    """Share lost by a public model whose slope and intercept agents mend."""
+    square = _mended(sizes, world)
+    signal = sampling_signal(sizes, sizes.pool * world.overlap, world)
+    return join_losses(lose_direction(signal, world), lose_intercept(square, world), world.misfit)
+
+
+def lose_target_alone(sizes: Sizes, world: World) -> float:
+    """Share lost by a descent on private records that are of the target themselves."""
+    signal = combine(
+        DESCENT * sums_signal(sizes, sizes.n, world), sampling_signal(sizes, sizes.n, world)
+    )
+    return join_losses(lose_direction(signal, world), world.misfit)

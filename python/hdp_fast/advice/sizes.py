@@ -1,0 +1,163 @@
+"""The public numbers that advice is made from, checked before anything is computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+from .._support.validate import (
+    nonnegative_int,
+    number,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+)
+from ..accounting import gaussian_mu
+from ..local.response import advantage
+
+Learner = Literal["linear", "finite", "other"]
+Target = Literal["same", "shifted", "unknown"]
+Source = Literal["private", "public"]
+
+_MOST = 1 << 53
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Numbers of records, agents and points, the privacy of both sides, and what is known.
+
+    Attributes:
+        n: Number of private records.
+        d: Number of feature columns.
+        epsilon: Privacy parameter of the records; math.inf protects none.
+        agents: Number of agents.
+        pool: Number of public points: without labels, or the labeled records of a public source.
+        classes: Number of labels.
+        delta: Privacy parameter of the records.
+        agents_epsilon: Privacy parameter of each agent's answer.
+        learner: Kind of model.
+        size: Number of hypotheses of a finite class; None for another learner.
+        target: What is known of the population that the model is for.
+        source: Whether the first population is private.
+        base_rate: Share of label 1 in the target; None if it is not known.
+        best_error: Error that a model without privacy has; None if it is not known.
+    """
+
+    n: int
+    d: int
+    epsilon: float
+    agents: int
+    pool: int
+    classes: int
+    delta: float
+    agents_epsilon: float
+    learner: Learner
+    size: int | None
+    target: Target
+    source: Source
+    base_rate: float | None
+    best_error: float | None
+
+    @property
+    def mu(self) -> float:
+        """Parameter of the Gaussian mechanism with this epsilon and delta."""
+        return math.inf if self.epsilon == math.inf else gaussian_mu(self.epsilon, self.delta)
+
+    @property
+    def advantage(self) -> float:
+        """What an agent's answer is worth: Pr[truth] - Pr[lie]."""
+        return advantage(self.agents_epsilon)
+
+    @property
+    def constant_error(self) -> float:
+        """The error of the best constant, the largest that is possible if no base rate is known."""
+        if self.base_rate is None:
+            return 1 - 1 / self.classes
+        return min(self.base_rate, 1 - self.base_rate)
+
+    @property
+    def room(self) -> float:
+        """What can be learned: the constant's error above that of a model without privacy."""
+        return self.constant_error - (self.best_error or 0.0)
+
+    def change(self, **changes: Any) -> Self:
+        """The same with other numbers."""
+        return replace(self, **changes)
+
+
+def check_sizes(
+    *,
+    n: int,
+    d: int,
+    epsilon: float,
+    agents: int,
+    pool: int,
+    classes: int,
+    delta: float,
+    agents_epsilon: float,
+    learner: Learner,
+    size: int | None,
+    target: Target,
+    source: Source,
+    base_rate: float | None,
+    best_error: float | None,
+) -> Sizes:
+    """Check all arguments of advise.
+
+    Raises:
+        ParameterError: An argument is out of range, or does not fit the others.
+    """
+    sizes = Sizes(
+        n=_count("n", n),
+        d=positive_int("d", d, _MOST),
+        epsilon=math.inf
+        if number("epsilon", epsilon) == math.inf
+        else positive("epsilon", epsilon),
+        agents=_count("agents", agents),
+        pool=_count("pool", pool),
+        classes=positive_int("classes", classes, 256),
+        delta=probability("delta", delta),
+        agents_epsilon=positive("agents_epsilon", agents_epsilon),
+        learner=one_of("learner", learner, get_args(Learner)),
+        size=None if size is None else positive_int("size", size, _MOST),
+        target=one_of("target", target, get_args(Target)),
+        source=one_of("source", source, get_args(Source)),
+        base_rate=None if base_rate is None else probability("base_rate", base_rate),
+        best_error=None if best_error is None else probability("best_error", best_error, zero=True),
+    )
+    _check_together(sizes)
+    if sizes.epsilon < math.inf:
+        gaussian_mu(sizes.epsilon, sizes.delta)
+    advantage(sizes.agents_epsilon)
+    return sizes
+
+
+def _count(name: str, value: Any) -> int:
+    count = nonnegative_int(name, value)
+    if count > _MOST:
+        refuse(name, value, f"it must be an integer from 0 to {_MOST}")
+    return count
+
+
+def _check_together(sizes: Sizes) -> None:
+    if sizes.classes < 2:
+        refuse("classes", sizes.classes, "it must be at least 2")
+    if sizes.learner == "finite" and sizes.size is None:
+        refuse("size", sizes.size, "a finite class has a number of hypotheses: pass it")
+    if sizes.learner == "finite" and sizes.classes != 2:
+        refuse("classes", sizes.classes, "the hypotheses of a finite class say 0 or 1: take 2")
+    if sizes.learner != "finite" and sizes.size is not None:
+        rule = f"learner is {sizes.learner!r}: only a finite class has a size"
+        refuse("size", sizes.size, rule)
+    if sizes.base_rate is not None and sizes.classes != 2:
+        refuse("base_rate", sizes.base_rate, "it is the share of label 1 of 2 classes")
+    if sizes.source == "public" and not sizes.pool:
+        refuse("pool", sizes.pool, "a public source has records: pass their number")
+    if not sizes.n and (sizes.source == "private" or not sizes.agents):
+        refuse("n", sizes.n, "there must be private records, or a public source and agents")
+    if sizes.best_error is not None and sizes.best_error >= sizes.constant_error:
+        rule = f"it must be below the constant's error, {sizes.constant_error:.3g}"
+        refuse("best_error", sizes.best_error, rule)

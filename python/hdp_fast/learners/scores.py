@@ -1,0 +1,262 @@
+"""Scores of models of two classes: numbers that grow with the probability of the label 1."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._support.callers import returned_numbers
+from .._support.numbers import floats
+from .._support.types import Floats
+from .._support.validate import MOST, bounded_positive, from_json, refuse
+from ..exceptions import ParameterError, ShapeError
+from .descriptions import Description, parse
+from .feature_maps import FeatureMap
+from .linear_model import LinearModel, core_arguments, validate_rows
+from .serialization import predictor
+from .softmax_model import SoftmaxModel
+from .statistics_model import StatisticsModel
+
+# Records of shape (m, d) in, scores of shape (m,) out.
+Score = Callable[[Any], Floats]
+
+# A probability counts as no nearer to 0 and 1 than this.
+_LEAST_PROBABILITY = 2.0**-40
+_LINEAR = {"kind", "weights", "bias", "norm_bound"}
+_STATISTICS = {"kind", "features", "weights"}
+
+
+def score_of(model: Any) -> Score:
+    """Makes the function that scores records as a model of two classes does.
+
+    A score grows with the probability of the label 1, and is a log-odds where the model has one.
+    For LinearModel it is the model's own score, a log-odds for the logistic loss. For SoftmaxModel
+    and StatisticsModel of two classes it is the difference of their scores; the estimates of a
+    StatisticsModel with a linear link are scaled so that they equal log-odds to first order about
+    probability 1/2. For k votes out of n it is `log((k + 1/2) / (n - k + 1/2))`, and a single
+    hypothesis counts as a vote of one. For any other model it is the log-odds of column 1 of
+    `predict_proba`, where a probability counts as at least `2**-40` and at most `1 - 2**-40`, or
+    else its `decision_function`.
+
+    Args:
+        model: A model of this package for two classes; a result with a description `hypothesis`, or
+            such a description or its JSON; any object with a method predict_proba, of two columns,
+            or decision_function; or a function that returns scores itself.
+
+    Returns:
+        A function of records X of shape (m, d) that returns a float64 array of shape (m,). It
+        raises what the model raises about records that do not fit, and ShapeError where the model
+        does not return one score for each record.
+
+    Raises:
+        ParameterError: The model is none of these, or has more or fewer classes than two.
+
+    Cost:
+        A pass of the model over X.
+
+    Examples:
+        >>> from hdp_fast.learners import score_of
+        >>> score = score_of({"kind": "halfspace", "weights": [1.0, -2.0], "bias": 0.5})
+        >>> score([[1.0, 0.5], [0.0, 1.0]]).tolist()
+        [0.5, -1.5]
+        >>> vote = {"kind": "parity", "features": [0], "complement": False}
+        >>> score_of({"kind": "vote", "hypotheses": [vote] * 3})([[1], [0]]).round(2).tolist()
+        [1.95, -1.95]
+    """
+    rule = "it must have predict_proba, decision_function or a description, or be a function"
+    if isinstance(model, type):
+        raise ParameterError(f"model is the class {model.__name__}, but {rule}: pass an instance")
+    description = describe_score(model)
+    if description is not None:
+        names = getattr(model, "feature_names_in_", None)
+        return _KINDS[description["kind"]](description, names)
+    if isinstance(model, StatisticsModel):
+        return _statistics_score(model.features, _difference(model))
+    if callable(getattr(model, "predict_proba", None)):
+        return partial(_log_odds, model)
+    if callable(getattr(model, "decision_function", None)):
+        return partial(_call, "model.decision_function(X)", model.decision_function)
+    if callable(model):
+        return partial(_call, "model(X)", model)
+    raise ParameterError(f"model is {type(model).__name__}, but {rule}")
+
+
+def describe_score(model: Any) -> Description | None:
+    """Describe the score of a model as a dict that JSON can carry; None where there is none.
+
+    A description of scores says more than one of predictions: how records are shrunk, and what the
+    feature map is. `score_of` reads both.
+
+    Raises:
+        ParameterError: The model has more or fewer classes than two, or is a description that
+            breaks its rules.
+    """
+    if isinstance(model, str | Mapping):
+        return _parse(model)
+    if isinstance(model, LinearModel):
+        return _linear_form(model.weights, 0.0, model.loss.norm_bound)
+    if isinstance(model, SoftmaxModel):
+        _require_two(model, model.classes)
+        difference = model.weights[:, 1] - model.weights[:, 0]
+        return _linear_form(difference, 0.0, model.loss.norm_bound)
+    if isinstance(model, StatisticsModel):
+        return _describe_statistics(model)
+    hypothesis = getattr(model, "hypothesis", None)
+    if hasattr(model, "predict_proba") or not isinstance(hypothesis, Mapping):
+        return None
+    return _parse(hypothesis)
+
+
+def _require_two(model: Any, classes: int) -> None:
+    if classes != 2:
+        raise ParameterError(f"model has {classes} classes, but a score needs two: {model!r}")
+
+
+def _linear_form(weights: Floats, bias: float, norm_bound: float | None) -> Description:
+    return {
+        "kind": "linear",
+        "weights": weights.tolist(),
+        "bias": bias,
+        "norm_bound": norm_bound,
+    }
+
+
+def _describe_statistics(model: StatisticsModel) -> Description | None:
+    if model.classes is None:
+        refuse("model", model, "it predicts targets, but a score needs two classes")
+    _require_two(model, len(model.classes))
+    if model.features.function is not None:
+        return None
+    return {
+        "kind": "statistics",
+        "features": json.loads(model.features.to_json()),
+        "weights": _difference(model).tolist(),
+    }
+
+
+def _difference(model: StatisticsModel) -> Floats:
+    """What the features are multiplied with: differences of log-odds, or of probabilities."""
+    difference: Floats = model.coefficients[:, 1] - model.coefficients[:, 0]
+    return difference if model.link == "logistic" else 2 * difference
+
+
+# Descriptions ------------------------------------------------------------------------------------
+
+
+def _parse(description: Mapping[str, Any] | str) -> Description:
+    if isinstance(description, str):
+        return from_json("model", description, "a description of a model", _parse_mapping)
+    return _parse_mapping(description)
+
+
+def _parse_mapping(description: Any) -> Description:
+    if not isinstance(description, Mapping):
+        rule = "it must be a description of a hypothesis, a dict or its JSON"
+        raise ParameterError(f"model is {type(description).__name__}, but {rule}")
+    if description.get("kind") == "statistics":
+        return _parse_statistics(description)
+    norm_bound = description.get("norm_bound")
+    is_linear = description.keys() == _LINEAR
+    rest = {key: part for key, part in description.items() if key != "norm_bound" or not is_linear}
+    checked = parse(rest)
+    if checked["kind"] == "softmax":
+        weights = np.array(checked["weights"])
+        _require_two(checked["kind"], len(weights))
+        return _linear_form(weights[1] - weights[0], 0.0, None)
+    if checked["kind"] in ("linear", "halfspace"):
+        bound = None if norm_bound is None else bounded_positive("norm_bound", norm_bound)
+        return _linear_form(np.array(checked["weights"]), checked["bias"], bound)
+    return checked
+
+
+def _parse_statistics(description: Mapping[str, Any]) -> Description:
+    if description.keys() != _STATISTICS:
+        refuse("model", description, "its keys must be kind, features and weights")
+    features = FeatureMap.from_json(json.dumps(description["features"]))
+    weights = parse({"kind": "linear", "weights": description["weights"], "bias": 0})["weights"]
+    if len(weights) != features.columns:
+        rule = f"the feature map has {features.columns:,} features"
+        raise ParameterError(f"model has {len(weights):,} weights, but {rule}")
+    return {**description, "weights": weights}
+
+
+# Scores ------------------------------------------------------------------------------------------
+
+
+def _linear_score(description: Description, names: Any = None) -> Score:
+    weights, norm_bound = np.array(description["weights"]), description["norm_bound"]
+    shrink = MOST if norm_bound is None else norm_bound
+
+    def score(X: Any) -> Floats:
+        """A row's score depends on that row alone, to the last bit, unlike in a BLAS product."""
+        rows = validate_rows(X, names)
+        if rows.entries.shape[1] != len(weights):
+            rule = f"the model has {len(weights):,} weights"
+            raise ShapeError(f"X has {rows.entries.shape[1]:,} columns, but {rule}")
+        records = core_arguments(rows, np.zeros(len(rows)))
+        scores: Floats = _core.linear_scores(records, shrink, weights) + description["bias"]
+        return scores
+
+    return score
+
+
+def _statistics_score(features: FeatureMap, weights: Floats) -> Score:
+    score = _linear_score(_linear_form(weights, 0.0, None))
+    return lambda X: score(features(X))
+
+
+def _described_statistics(description: Description, names: Any = None) -> Score:
+    features = FeatureMap.from_json(json.dumps(description["features"]))
+    return _statistics_score(features, np.array(description["weights"]))
+
+
+def _vote_score(description: Description, names: Any = None) -> Score:
+    voters = description["hypotheses"] if description["kind"] == "vote" else [description]
+    counts = Counter(json.dumps(voter) for voter in voters)
+    predictors = [(times, predictor(text)) for text, times in counts.items()]
+
+    def score(X: Any) -> Floats:
+        records = with_bits(X)
+        votes: Any = sum(times * predict(records).astype(np.int64) for times, predict in predictors)
+        odds: Floats = np.log((votes + 0.5) / (len(voters) - votes + 0.5))
+        return odds
+
+    return score
+
+
+def with_bits(X: Any) -> Any:
+    """Floats that are all 0 and 1 as bits, which is what hypotheses of bits take."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and ((X == 0) | (X == 1)).all():
+        return X.astype(np.uint8)
+    return X
+
+
+_KINDS: dict[str, Callable[[Description, Any], Score]] = {
+    "linear": _linear_score,
+    "statistics": _described_statistics,
+    "vote": _vote_score,
+    "conjunction": _vote_score,
+    "parity": _vote_score,
+    "at_least": _vote_score,
+}
+
+
+def _log_odds(model: Any, X: Any) -> Floats:
+    probabilities = np.asarray(model.predict_proba(X))
+    if probabilities.ndim != 2 or probabilities.shape[1] != 2:
+        rule = "it must have two columns, since a score needs two classes"
+        raise ShapeError(f"model.predict_proba(X) has shape {probabilities.shape}, but {rule}")
+    shares = _call("model.predict_proba(X)", lambda _: probabilities[:, 1], X)
+    shares = shares.clip(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    odds: Floats = np.log(shares / (1 - shares))
+    return odds
+
+
+def _call(name: str, function: Callable[[Any], Any], X: Any) -> Floats:
+    return floats(returned_numbers(name, function(X), len(X)))

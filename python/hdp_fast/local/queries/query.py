@@ -1,0 +1,594 @@
+"""Statistical queries that JSON can carry, for real agents as for simulated ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._support.callers import clip, losses, predictions, silence
+from ..._support.numbers import entries, floats, to_numbers
+from ..._support.types import Floats
+from ..._support.validate import (
+    array,
+    finite_number,
+    from_json,
+    interval,
+    nonnegative_int,
+    number,
+    refuse,
+    sequence,
+)
+from ...exceptions import ParameterError, ShapeError
+from ...learners.descriptions import parse
+from ...learners.scores import Score, describe_score, score_of, with_bits
+from ...learners.serialization import predictor
+
+_Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Label:
+    """The label y."""
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        return clip(labels, 0.0)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "label"}
+
+    def __str__(self) -> str:
+        return "y"
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreAbove:
+    """Whether the score of a model is above a threshold."""
+
+    threshold: float
+    score: Score
+    model: dict[str, Any] | None
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        rows = floats(to_numbers(records))
+        usable = np.asarray(np.isfinite(rows).all(axis=1))
+        if not usable.all():
+            rows = np.where(usable[:, None], rows, 0.0)
+        scores = _compute_each(self.score, rows)
+        return (usable & (scores > self.threshold)).astype(np.float64)
+
+    def describe(self) -> dict[str, Any] | None:
+        if self.model is None:
+            return None
+        return {"kind": "score_above", "model": self.model, "threshold": self.threshold}
+
+    def __str__(self) -> str:
+        return f"score > {self.threshold:g}"
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Whether a column lies in an interval, its lower end included."""
+
+    column: int
+    low: float | None
+    high: float | None
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        values = floats(to_numbers(records[:, self.column]))
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        inside = np.isfinite(values) & (low <= values) & (values < high)
+        return inside.astype(np.float64)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "between", **dataclasses.asdict(self)}
+
+    def __str__(self) -> str:
+        left = "" if self.low is None else f"{self.low:g} <= "
+        right = "" if self.high is None else f" < {self.high:g}"
+        return f"{left}x{self.column}{right}"
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A column, clipped to an interval that becomes [0, 1]."""
+
+    column: int
+    low: float
+    high: float
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        values = floats(to_numbers(records[:, self.column]))
+        return clip((values.clip(self.low, self.high) - self.low) / (self.high - self.low), 0.0)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "value", **dataclasses.asdict(self)}
+
+    def __str__(self) -> str:
+        return f"x{self.column} of [{self.low:g}, {self.high:g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class _Wrong:
+    """Whether a model's prediction differs from the label."""
+
+    predictor: _Predictor
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        return self.predictor.mistakes(records, labels)
+
+    def describe(self) -> dict[str, Any] | None:
+        model = self.predictor.model
+        return None if model is None else {"kind": "wrong", "model": model}
+
+    def __str__(self) -> str:
+        return "wrong"
+
+
+@dataclass(frozen=True, eq=False)
+class _Worse:
+    """Which of two models is wrong: 1 the first alone, 0 the second alone, 1/2 both or none."""
+
+    predictor: _Predictor
+    other: _Predictor
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        mistakes = (one.mistakes(records, labels) for one in (self.predictor, self.other))
+        first, second = mistakes
+        answers: Floats = (1 + first - second) / 2
+        return answers
+
+    def describe(self) -> dict[str, Any] | None:
+        model, other = self.predictor.model, self.other.model
+        if model is None or other is None:
+            return None
+        return {"kind": "worse", "model": model, "other": other}
+
+    def __str__(self) -> str:
+        return "worse"
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictor:
+    """Predictions of a model, and its description, if it has one."""
+
+    predict: Callable[[Any], Any]
+    model: dict[str, Any] | None
+
+    def mistakes(self, records: NDArray[Any], labels: Floats) -> Floats:
+        """Where the predictions differ from the labels; a record without a prediction is wrong."""
+        rows = floats(to_numbers(records))
+        usable = np.asarray(np.isfinite(rows).all(axis=1))
+        if not usable.all():
+            rows = np.where(usable[:, None], rows, 0.0)
+        wrong = ~usable | (_compute_each(self.compute, rows) != labels)
+        mistakes: Floats = np.asarray(wrong, np.float64)
+        return mistakes
+
+    def compute(self, rows: Floats) -> Floats:
+        """The predictions as numbers."""
+        values = self.predict(with_bits(rows))
+        if self.model is None:
+            return predictions("model.predict(X)", values, len(rows)).astype(np.float64)
+        return floats(np.asarray(values))
+
+
+_Term = _Label | _ScoreAbove | _Between | _Value | _Wrong | _Worse
+
+
+class Query:
+    """A statistical query whose answer about a record lies in [0, 1], and that JSON can carry.
+
+    A query is a product of terms: the label, whether a model's score is above a threshold, whether
+    a model is wrong, or worse than another one, whether a column lies in an interval, and the value
+    of a column within bounds. `a & b` is the product of two queries; for answers 0 and 1 it says
+    whether both hold.
+
+    Simulated agents answer it like any function of X and y, and real ones from its JSON. No record
+    causes an error: a column that is missing or not finite in a record makes the answer 0, and so
+    does a label that is no number, or a record that the model cannot score. A model that cannot
+    predict counts as wrong.
+
+    Thresholds and models must be public or released before. Scores of a model that takes few values
+    can equal a threshold; a threshold between two of them counts the same on every machine.
+
+    Args:
+        terms: What is multiplied. The class methods below make them.
+
+    Attributes:
+        hypothesis: The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}; None
+            where one of its models has no description, such as one that is scored by predict_proba,
+            decision_function, or a function.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> adults = local.Query.between(0, low=18)
+        >>> query = adults & local.Query.label()  # adults who say yes
+        >>> query, query(np.array([[17.0], [30.0], [np.nan]]), np.array([1, 1, 1])).tolist()
+        (Query(18 <= x0 and y), [0.0, 1.0, 0.0])
+        >>> agents = local.Agents(np.full((10_000, 1), 30.0), np.ones(10_000, int), epsilon=1.0)
+        >>> answers = agents.ask(query, 10_000)
+        >>> local.estimate_mean(answers, beta=1e-6, epsilon=1.0).value > 0.9
+        True
+    """
+
+    def __init__(self, terms: tuple[_Term, ...]):
+        self._terms = terms
+        described = [term.describe() for term in terms]
+        is_whole = None not in described
+        self.hypothesis: dict[str, Any] | None = (
+            {"kind": "query", "terms": described} if is_whole else None
+        )
+
+    @classmethod
+    def label(cls) -> Query:
+        """Asks for the label y.
+
+        Returns:
+            The query.
+        """
+        return cls((_Label(),))
+
+    @classmethod
+    def score_above(cls, model: Any, threshold: float) -> Query:
+        """Asks whether a record's score is above a threshold.
+
+        Args:
+            model: A released or public model, as `learners.score_of` takes it.
+            threshold: The threshold, a finite number.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: The model has no score for two classes, or the threshold is not finite.
+        """
+        limit = finite_number("threshold", threshold)
+        return cls((_ScoreAbove(limit, score_of(model), describe_score(model)),))
+
+    @classmethod
+    def wrong(cls, model: Any) -> Query:
+        """Asks whether a model's prediction differs from the label.
+
+        A record that the model cannot predict, or without a label, counts as wrong.
+
+        Args:
+            model: A released or public model with a description `hypothesis` or a method predict,
+                or such a description or its JSON.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: The model has neither, or the description is none.
+        """
+        return cls((_Wrong(_predictor_of("model", model)),))
+
+    @classmethod
+    def worse(cls, model: Any, other: Any) -> Query:
+        """Asks which of two models is wrong: 1 if the first alone is, 0 if the second alone is.
+
+        The answer is 1/2 where both are wrong or none is. If its mean is m, then the error of the
+        first model minus that of the second is 2 m - 1.
+
+        Args:
+            model: The first model, as `wrong` takes it.
+            other: The second model.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: A model is none.
+        """
+        return cls((_Worse(_predictor_of("model", model), _predictor_of("other", other)),))
+
+    @classmethod
+    def between(cls, column: int, low: float | None = None, high: float | None = None) -> Query:
+        """Asks whether `low <= x < high` for a column x of the record.
+
+        Args:
+            column: Index of the column, from 0.
+            low: Lower end, which is included; None for none.
+            high: Upper end, which is not included; None for none.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: An argument breaks its rule, both ends are None, or low is not below
+                high.
+        """
+        place = nonnegative_int("column", column)
+        if low is None and high is None:
+            raise ParameterError("low = None and high = None, but one of them must be a number")
+        least, most = _end("low", low), _end("high", high)
+        if least is not None and most is not None and not least < most:
+            raise ParameterError(f"low = {least:g} and high = {most:g}, but low must be below high")
+        return cls((_Between(place, least, most),))
+
+    @classmethod
+    def value(cls, column: int, low: float, high: float) -> Query:
+        """Asks for `(clip(x, low, high) - low) / (high - low)` of a column x of the record.
+
+        Args:
+            column: Index of the column, from 0.
+            low: The number that becomes 0, and as which a smaller one counts.
+            high: The number that becomes 1, and as which a greater one counts.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: An argument breaks its rule.
+        """
+        return cls((_Value(nonnegative_int("column", column), *interval(low, high)),))
+
+    def __and__(self, other: Query) -> Query:
+        """Makes the query whose answer is the product of both answers."""
+        if not isinstance(other, Query):
+            return NotImplemented
+        return Query(self._terms + other._terms)
+
+    def __call__(self, X: Any, y: Any) -> Floats:
+        """Computes the true answers of records.
+
+        Args:
+            X: The features, shape (m, d): an array of any type, a BitMatrix, or m rows.
+            y: The labels, shape (m,).
+
+        Returns:
+            A float64 array of shape (m,) in [0, 1].
+
+        Raises:
+            ShapeError: X has not two dimensions or not the columns that the query is about, or y
+                has not m entries.
+            ParameterError: X or y is a masked array.
+
+        Cost:
+            A pass over X, and the models' scores.
+        """
+        records, labels = _records(X), _labels(y)
+        if labels.shape != (len(records),):
+            raise ShapeError(f"y has shape {labels.shape}, but X has {len(records):,} records")
+        self.check(records.shape[1])
+        answers = np.ones(len(records))
+        with silence():
+            for term in self._terms:
+                answers *= term(records, labels)
+        return answers
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What the answers 0 and 1 stand for: the bounds of a value, and else 0 and 1."""
+        if len(self._terms) == 1 and isinstance(self._terms[0], _Value):
+            return self._terms[0].low, self._terms[0].high
+        return 0.0, 1.0
+
+    def check(self, d: int) -> None:
+        """Refuses, before anybody is asked, a query that does not fit records of d features.
+
+        Args:
+            d: Number of features of a record.
+
+        Raises:
+            ShapeError: The query asks about a column beyond them, or a model of another number of
+                columns.
+        """
+        self._check_columns(d)
+        zeros = np.zeros((1, d))
+        for compute in (compute for term in self._terms for compute in _models_of(term)):
+            try:
+                with silence():
+                    compute(zeros)
+            except Exception as error:
+                rule = f"it must take records of {d} features"
+                raise ShapeError(f"query asks about a model, but {rule}: {error}") from None
+
+    def to_json(self) -> str:
+        """Writes the query as JSON, which from_json reads.
+
+        Returns:
+            The text.
+
+        Raises:
+            ParameterError: A model of the query has no description.
+        """
+        if self.hypothesis is None:
+            rule = "its model has no description: only models of this package have one"
+            refuse("query", self, rule)
+        return json.dumps(self.hypothesis)
+
+    @classmethod
+    def from_json(cls, text: str) -> Query:
+        """Reads the query that to_json wrote.
+
+        Args:
+            text: The JSON object.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: text is not such an object.
+
+        Examples:
+            >>> from hdp_fast import local
+            >>> local.Query.from_json(local.Query.value(2, 0, 10).to_json())
+            Query(x2 of [0, 10])
+        """
+        return from_json("query", text, "Query.to_json", cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: _Fields) -> Query:
+        if fields.keys() != {"kind", "terms"} or fields["kind"] != "query":
+            raise ParameterError("query must have the keys kind, which is query, and terms")
+        queries = [_READERS[term["kind"]](term) for term in sequence("terms", fields["terms"])]
+        if not queries:
+            raise ParameterError("terms are none, but a query must have one")
+        return cls(tuple(term for query in queries for term in query._terms))
+
+    def _check_columns(self, d: int) -> None:
+        columns = (getattr(term, "column", -1) for term in self._terms)
+        largest = max(columns)
+        if largest >= d:
+            raise ShapeError(f"query asks about column {largest}, but a record has {d} features")
+
+    def __repr__(self) -> str:
+        return f"Query({' and '.join(map(str, self._terms))})"
+
+
+def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
+    """Answers a query, or whether a hypothesis is wrong, about records: a device's part.
+
+    A device does this with its own record, and sends nothing of the answer but what a randomizer of
+    it makes, such as `randomized_response`.
+
+    Args:
+        hypothesis: What RemoteAgents send: `Query.to_json`, or the JSON of a hypothesis that
+            learners.predictor reads; or either as a dict.
+        X: The features of m records, shape (m, d).
+        y: Their labels, shape (m,).
+
+    Returns:
+        A float64 array of shape (m,) in [0, 1]: the answers to the query, or 1 where the hypothesis
+        is wrong. Whatever a record is, there is an answer: where a query does not fit it, it is 0,
+        and where a hypothesis cannot be applied, it counts as wrong.
+
+    Raises:
+        ParameterError: `hypothesis` is neither. This depends on no record.
+        ShapeError: There are not as many labels as records.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> rule = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
+        >>> local.true_answers(rule, [[0, 1], [0, 0]], [1, 1]).tolist()
+        [0.0, 1.0]
+        >>> local.true_answers(local.Query.between(1, low=1).to_json(), [[0, 1]], [1]).tolist()
+        [1.0]
+    """
+    if isinstance(hypothesis, str):
+        content = from_json("hypothesis", hypothesis, "a query or a hypothesis", _mapping)
+    else:
+        content = _mapping(hypothesis)
+    labels = _labels(y)
+    if labels.shape != (len(X),):
+        raise ShapeError(f"y has shape {labels.shape}, but X has {len(X):,} records")
+    if content.get("kind") == "query":
+        query = Query.from_json(json.dumps(content))
+        return _answer_each(query, 0.0, X, labels)
+    predict = predictor(parse(dict(content)))
+
+    def mistakes(X: Any, y: Any) -> Floats:
+        wrong: NDArray[np.bool_] = np.asarray(predict(X)) != np.asarray(y)
+        return wrong.astype(np.float64)
+
+    return losses("mistakes", _answer_each(mistakes, 1.0, X, labels), len(X))
+
+
+def _mapping(content: Any) -> Mapping[str, Any]:
+    if not isinstance(content, Mapping):
+        rule = "it must be the description of a query or a hypothesis"
+        raise ParameterError(f"hypothesis is {type(content).__name__}, but {rule}")
+    return content
+
+
+def _answer_each(question: Callable[[Any, Any], Floats], default: float, X: Any, y: Any) -> Floats:
+    """The answers, one record at a time where the question fails on all of them."""
+    try:
+        with silence():
+            return question(np.asarray(X), y)
+    except Exception:
+        if len(X) == 1:
+            return np.full(1, default)
+    return np.array(
+        [_answer_each(question, default, [x], y[i : i + 1])[0] for i, x in enumerate(X)]
+    )
+
+
+def _compute_each(compute: Score, rows: Floats) -> Floats:
+    """A number for each record; NaN for one that the model fails on, whatever it raises."""
+    if not len(rows):
+        return np.zeros(0)
+    try:
+        return compute(rows)
+    except Exception:
+        if len(rows) == 1:
+            return np.full(1, np.nan)
+    return np.concatenate([_compute_each(compute, row[None]) for row in rows])
+
+
+def _predictor_of(name: str, model: Any) -> _Predictor:
+    """The predictions of a released model, or of a description of one.
+
+    Raises:
+        ParameterError: It has no description and no predict, or the description is none.
+    """
+    is_description = isinstance(model, str | Mapping)
+    described = model if is_description else getattr(model, "hypothesis", None)
+    if isinstance(described, str | Mapping):
+        content = parse(described if isinstance(described, str) else dict(described))
+        return _Predictor(predictor(content), content)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        rule = "it must have predict, or be the description of a hypothesis"
+        raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
+    return _Predictor(model.predict, None)
+
+
+def _models_of(term: _Term) -> list[Score]:
+    """What a term computes of records by models."""
+    if isinstance(term, _ScoreAbove):
+        return [term.score]
+    if isinstance(term, _Wrong):
+        return [term.predictor.compute]
+    if isinstance(term, _Worse):
+        return [term.predictor.compute, term.other.compute]
+    return []
+
+
+def _records(X: Any) -> NDArray[Any]:
+    values = array("X", X)
+    if values.ndim != 2:
+        raise ShapeError(f"X has shape {values.shape}, but it must have two dimensions")
+    return values
+
+
+def _labels(y: Any) -> Floats:
+    """The labels as floats, with NaN for what is no number."""
+    return floats(entries("y", y) if isinstance(y, list | tuple) else to_numbers(array("y", y)))
+
+
+def _end(name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    end = number(name, value)
+    if not math.isfinite(end):
+        refuse(name, value, "it must be a finite number or None")
+    return end
+
+
+def _read(keys: set[str], make: Callable[..., Query]) -> Callable[[_Fields], Query]:
+    def read(term: _Fields) -> Query:
+        if term.keys() != {"kind", *keys}:
+            raise ParameterError(f"a term of this kind must have the keys {sorted(keys)}")
+        return make(**{key: part for key, part in term.items() if key != "kind"})
+
+    return read
+
+
+_READERS: dict[Any, Callable[[_Fields], Query]] = {
+    "label": _read(set(), Query.label),
+    "score_above": _read({"model", "threshold"}, Query.score_above),
+    "wrong": _read({"model"}, Query.wrong),
+    "worse": _read({"model", "other"}, Query.worse),
+    "between": _read({"column", "low", "high"}, Query.between),
+    "value": _read({"column", "low", "high"}, Query.value),
+}

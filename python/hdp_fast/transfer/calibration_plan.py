@@ -1,0 +1,216 @@
+"""How many agents a calibration needs, before anybody is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._support.json_text import JsonText
+from .._support.notes import note
+from .._support.validate import positive, positive_int, probability, probability_or_one, refuse
+from ..exceptions import ParameterError
+from ..local.randomizers.concentration import MOST_AGENTS, TOO_MANY
+from ..local.response import advantage
+from .calibration_fit import Counts, Prior, find_covariance, sigmoid
+from .calibration_questions import Location, Questions, first_questions, main_questions
+
+# With fewer agents a question goes to nobody.
+LEAST_AGENTS = 60
+SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
+# A twentieth finds the scores. A quarter checks: it sees a map that is worse by 0.1 nats for
+# certain where the fit of the others could have made it, and its answers serve the last fit, too.
+FIRST_SHARE, HELD_OUT = 0.05, 0.25
+# An intercept that is known no better than this moves odds by a factor of 2.7 at random.
+_USELESS = 1.0
+# The scale of log-odds for which a forecast is made.
+_SCALE = 1.2
+
+
+@dataclass(frozen=True)
+class CalibrationPlan(JsonText):
+    """How the agents of a calibration are divided, and how well the intercept will be known.
+
+    Attributes:
+        agents: Number of agents N.
+        epsilon: Privacy parameter of each agent's answer.
+        base_rate: Share of label 1 in the target that the plan is made for.
+        response_rate: Share of those asked who will answer.
+        first: Agents who tell where the scores lie; 0 where thresholds are passed.
+        fitted: Agents whose answers the map is fitted to, after the first ones.
+        held_out: Agents who check the fitted map; their answers serve the last fit, too.
+        labels: Number of agents whose question is about the label.
+        standard_error: Least standard error of the intercept, if slope and distribution of the
+            scores were known and the scores told nothing of the label. It holds for every model,
+            as a bound from below.
+        forecast: Standard error of the intercept as the fit will state it, where slope and
+            distribution are unknown, for log-odds that are right but for the intercept and
+            logistic with a scale of 1.2. For other scores it is a rough figure.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> plan = transfer.plan_calibration(40_000, epsilon=1.0, base_rate=0.2)
+        >>> plan.first, plan.fitted, plan.held_out, plan.labels
+        (4000, 26000, 10000, 14000)
+        >>> round(plan.standard_error, 3), round(plan.forecast, 2) > 0.06
+        (0.062, True)
+    """
+
+    agents: int
+    epsilon: float
+    base_rate: float
+    response_rate: float
+    first: int
+    fitted: int
+    held_out: int
+    labels: int
+    standard_error: float
+    forecast: float
+
+    def __repr__(self) -> str:
+        parts = f"{self.first:,} locate, {self.fitted:,} fit, {self.held_out:,} check"
+        error = f"intercept +- {self.forecast:.2g} (at least {self.standard_error:.2g})"
+        return (
+            f"CalibrationPlan({self.agents:,} agents: {parts}; epsilon={self.epsilon:g}; {error})"
+        )
+
+
+def plan_calibration(
+    agents: int | None = None,
+    *,
+    epsilon: float,
+    base_rate: float = 0.5,
+    standard_error: float | None = None,
+    held_out: float = HELD_OUT,
+    response_rate: float = 1.0,
+) -> CalibrationPlan:
+    """Plans a calibration: the standard error of the intercept for N agents, or N for an error.
+
+    Args:
+        agents: Number of agents, at least 60. None computes it from `standard_error`.
+        epsilon: Privacy parameter of each agent's answer, above 0.
+        base_rate: Share of label 1 in the target, in (0, 1), as far as it is known publicly. The
+            number of agents for a fixed error grows with the square of `1 / base_rate`, since the
+            noise of the answers does not shrink with the label's share.
+        standard_error: Wanted least standard error of the intercept, above 0; exactly one of
+            `agents` and this must be passed.
+        held_out: Share of the agents who check the fitted map, in [0, 1).
+        response_rate: Public share of those asked who will answer, in (0, 1].
+
+    Returns:
+        A CalibrationPlan. A UtilityWarning says where the intercept will be known to no better
+        than 1, so that the calibration will hardly move the model.
+
+    Raises:
+        ParameterError: An argument is out of range, or not exactly one of `agents` and
+            `standard_error` was passed.
+
+    Source:
+        With `t = tanh(epsilon / 2)`, N agents asked for their labels and V the mean of `p (1 - p)`,
+        one Fisher step gives `sqrt(((1 - t**2) / (4 t**2) + base (1 - base)) / N) / V`. V is at
+        most `base (1 - base)`, with which the plan counts.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> transfer.plan_calibration(epsilon=1.0, base_rate=0.2, standard_error=0.1).agents
+        12062
+    """
+    edge = advantage(epsilon)
+    base, rate = (
+        probability("base_rate", base_rate),
+        probability_or_one("response_rate", response_rate),
+    )
+    share = check_held_out(held_out)
+    if (agents is None) == (standard_error is None):
+        raise ParameterError("agents and standard_error: exactly one of them must be passed")
+    if agents is None:
+        wanted = positive("standard_error", standard_error)
+        agents = _agents_needed(wanted, edge, base, share, rate)
+    count = check_count("agents", agents)
+    first, fitted, checking = divide(count, share, locate=True)
+    labels = _count_labels(first, fitted, checking)
+    error = _standard_error(rate * labels, edge, base)
+    forecast = _forecast(first, fitted + checking, edge, base, rate)
+    plan = CalibrationPlan(
+        count, float(epsilon), base, rate, first, fitted, checking, labels, error, forecast
+    )
+    if error >= _USELESS:
+        needed = _agents_needed(_USELESS / 5, edge, base, share, rate)
+        text = f"agents = {count:,} with epsilon = {epsilon:g} tell the intercept to {error:.2g}"
+        note(f"{text} at best, and will hardly move a model: {needed:,} tell it to {_USELESS / 5}")
+    return plan
+
+
+def check_held_out(value: float) -> float:
+    """Return the share of agents who check, in [0, 1)."""
+    return probability("held_out", value, zero=True)
+
+
+def check_count(name: str, value: int) -> int:
+    """Return the number of agents, which must be enough for every question.
+
+    Raises:
+        ParameterError: It is not.
+    """
+    count = positive_int(name, value, int(MOST_AGENTS))
+    if count < LEAST_AGENTS:
+        refuse(name, value, f"a calibration needs at least {LEAST_AGENTS} agents")
+    return count
+
+
+def divide(count: int, held_out: float, *, locate: bool) -> tuple[int, int, int]:
+    """Divide the agents into those who locate the scores, those of the fit, and those who check."""
+    checking = int(held_out * count)
+    first = int(FIRST_SHARE * count) if locate else 0
+    return first, count - first - checking, checking
+
+
+def _count_labels(first: int, fitted: int, checking: int) -> int:
+    about = [(first_questions(), first), (main_questions(np.arange(8.0)), fitted)]
+    counted = sum(part.sizes(count)[part.labeled].sum() for part, count in about)
+    return int(counted) + checking // 2
+
+
+def _standard_error(labels: float, edge: float, base: float) -> float:
+    spread = base * (1 - base)
+    noise = (1 - edge**2) / (4 * edge**2) + spread
+    return math.sqrt(noise / max(labels, 1e-9)) / spread
+
+
+def _agents_needed(error: float, edge: float, base: float, held_out: float, rate: float) -> int:
+    """The least N whose plan has this standard error."""
+    spread = base * (1 - base)
+    labels = ((1 - edge**2) / (4 * edge**2) + spread) / (error * spread) ** 2 / rate
+    if not labels < MOST_AGENTS / 4:
+        raise ParameterError(f"standard_error = {error} {TOO_MANY}")
+    low, high = LEAST_AGENTS - 1, max(LEAST_AGENTS, 64 * math.ceil(labels / (1 - held_out)))
+    while high - low > 1:
+        middle = (low + high) // 2
+        counted = _count_labels(*divide(middle, held_out, locate=True))
+        low, high = (low, middle) if counted >= labels else (middle, high)
+    return high
+
+
+def _forecast(first: int, fitted: int, edge: float, base: float, rate: float) -> float:
+    """The deviation of the intercept that the fit would state for scores of this base rate."""
+    places = _SCALE * np.linspace(-8, 8, 801)
+    masses = sigmoid(places / _SCALE) * sigmoid(-places / _SCALE)
+    low, high = -40.0, 40.0
+    for _ in range(60):
+        center = (low + high) / 2
+        mean = float(masses @ sigmoid(places + center) / masses.sum())
+        low, high = (center, high) if mean < base else (low, center)
+    location = Location(center, _SCALE, 0.0)
+    thresholds = location.thresholds()
+    stages = [(first_questions(), first), (main_questions(thresholds), fitted)]
+    counts = sum((_expect(part, rate * count) for part, count in stages[1:]), _expect(*stages[0]))
+    prior = Prior(np.array([SLOPE[0], INTERCEPT[0]]), np.array([SLOPE[1], INTERCEPT[1]]))
+    covariance = find_covariance(counts, edge, location.axis(thresholds), prior)
+    return math.sqrt(float(covariance[-1, -1]))
+
+
+def _expect(questions: Questions, count: float) -> Counts:
+    """Questions with their numbers of answers; which answers makes no difference to a forecast."""
+    sizes = np.maximum(np.rint(questions.shares * count), 0).astype(np.int64)
+    return Counts(questions.thresholds, questions.labeled, sizes, sizes // 2)

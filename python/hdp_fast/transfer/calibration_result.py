@@ -1,0 +1,235 @@
+"""The result of a calibration: a model, what it was fitted to, and what speaks for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.json_text import JsonText
+from .._support.types import Floats
+from .._support.validate import finite_number, from_json, one_of
+from ..learners.scores import score_of
+from ..record import PrivacyRecord
+from .calibration_fit import sigmoid
+from .reliability import ReliabilityDiagram, diagram_of
+
+Method = Literal["logistic", "isotonic"]
+Outcome = Literal["calibrated", "no evidence", "worse when checked"]
+_OUTCOMES = ("calibrated", "no evidence", "worse when checked")
+
+
+class Check(NamedTuple):
+    """What the agents who were held out say of the map.
+
+    Attributes:
+        difference: Estimated log loss of the calibrated model less that of the model before; the
+            scores are counted in the bins between the thresholds.
+        standard_error: Its standard error; a question that nobody has answered counts as 1/2,
+            give or take 1/2.
+        agents: Number of answers.
+    """
+
+    difference: float
+    standard_error: float
+    agents: int
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedModel(JsonText):
+    """What calibrate returns: a model whose log-odds are a map of the score of another one.
+
+    The log-odds of label 1 are `slope * score + intercept`, plus `shifts` between `knots` for the
+    isotonic method.
+
+    Attributes:
+        model: The model whose scores are mapped; it is not written by to_json.
+        method: "logistic" or "isotonic".
+        outcome: "calibrated"; or "no evidence" or "worse when checked", for which the model is
+            returned as it was.
+        slope: Slope of the map, at least 0; 1 where the model is returned as it was.
+        intercept: Intercept of the map; 0 where the model is returned as it was.
+        slope_error: Standard deviation of the fitted slope.
+        intercept_error: Standard deviation of the fitted intercept.
+        fitted: Slope and intercept of largest posterior.
+        step: How far the map goes from the model as it was (0) to the fitted map (1).
+        expected_gain: How much less log loss than before the fit expects of the map on the target.
+        knots: Scores between which `shifts` is linear, shape (k,); empty for "logistic".
+        shifts: What is added to the score, shape (k,), instead of slope and intercept.
+        check: What the agents who were held out say of the map that was fitted to the others'
+            answers; None where none were held out.
+        reliability: Rates of label 1 in bins of the score.
+        thresholds: The thresholds that the agents were asked about.
+        agents: Number of agents asked.
+        answers: Number of answers that arrived.
+        record: PrivacyRecord of the model, if it has one: what protects the curator's records.
+        agents_record: PrivacyRecord of each agent's answer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, transfer
+        >>> scores = np.random.default_rng(0).normal(0, 2, 60_000)
+        >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(2 - scores))
+        >>> agents = local.Agents(scores[:, None], y, epsilon=4.0)
+        >>> score = lambda X: X[:, 0]  # the model, a log-odds that is too high by 2
+        >>> result = transfer.calibrate(score, agents)
+        >>> result.outcome, bool(abs(result.intercept + 2) < 0.5)
+        ('calibrated', True)
+        >>> result.predict(np.array([[1.0], [4.0]]))
+        array([0, 1], dtype=uint8)
+        >>> again = transfer.CalibratedModel.from_json(result.to_json(), score)
+        >>> bool((again.predict_proba(scores[:9, None]) == result.predict_proba(scores[:9,
+        None])).all()) True
+    """
+
+    model: Any
+    method: Method
+    outcome: Outcome
+    slope: float
+    intercept: float
+    slope_error: float
+    intercept_error: float
+    fitted: tuple[float, float]
+    step: float
+    expected_gain: float
+    knots: Floats
+    shifts: Floats
+    check: Check | None
+    reliability: ReliabilityDiagram
+    thresholds: Floats
+    agents: int
+    answers: int
+    record: PrivacyRecord | None
+    agents_record: PrivacyRecord
+
+    def scores(self, X: Any) -> Floats:
+        """Computes the log-odds of label 1.
+
+        Args:
+            X: Records of shape (m, d), as the model takes them.
+
+        Returns:
+            A float64 array of shape (m,). It grows with the model's score.
+
+        Raises:
+            Exception: What the model raises about records that do not fit.
+        """
+        return self.apply(score_of(self.model)(X))
+
+    def apply(self, scores: Floats) -> Floats:
+        """Maps scores of the model to log-odds of label 1.
+
+        Args:
+            scores: Scores, float64 of any shape.
+
+        Returns:
+            A float64 array of that shape.
+        """
+        values = np.asarray(scores, np.float64)
+        if len(self.knots):
+            return values + np.interp(values, self.knots, self.shifts)
+        return self.slope * values + self.intercept
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Computes the probabilities of labels 0 and 1.
+
+        Args:
+            X: Records of shape (m, d), as the model takes them.
+
+        Returns:
+            A float64 array of shape (m, 2).
+
+        Raises:
+            Exception: What the model raises about records that do not fit.
+        """
+        odds = self.scores(X)
+        return np.stack([sigmoid(-odds), sigmoid(odds)], axis=1)
+
+    def predict(self, X: Any) -> NDArray[np.uint8]:
+        """Predicts 1 where that is at least as probable as 0.
+
+        Args:
+            X: Records of shape (m, d), as the model takes them.
+
+        Returns:
+            A uint8 array of shape (m,).
+
+        Raises:
+            Exception: What the model raises about records that do not fit.
+        """
+        return (self.scores(X) >= 0).view(np.uint8)
+
+    def plot(self) -> bytes:
+        """Draws the reliability diagram with matplotlib.
+
+        Returns:
+            The content of a PNG file.
+
+        Raises:
+            ImportError: matplotlib is not installed; the error names the extra.
+        """
+        return self.reliability.plot()
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        check = None if self.check is None else self.check._asdict()
+        return {name: part for name, part in fields.items() if name != "model"} | {"check": check}
+
+    @classmethod
+    def from_json(cls, text: str, model: Any) -> CalibratedModel:
+        """Reads the result that to_json wrote.
+
+        Args:
+            text: The JSON object.
+            model: The model that was calibrated, or one restored from its description.
+
+        Returns:
+            The CalibratedModel.
+
+        Raises:
+            ParameterError: text is not such an object, or the model has no score.
+        """
+        score_of(model)
+        return from_json("text", text, "CalibratedModel.to_json", lambda f: _restore(cls, f, model))
+
+    def __repr__(self) -> str:
+        name = f"CalibratedModel of {type(self.model).__name__}"
+        asked = f"{self.answers:,} answers of {self.agents:,} agents"
+        if self.outcome == "no evidence":
+            return f"{name}: as it was, since {asked} do not show a better map"
+        if self.outcome == "worse when checked":
+            return f"{name}: as it was, since agents held out show that the fitted map is worse"
+        slope = f"slope {self.slope:.3g} (fitted {self.fitted[0]:.3g} +- {self.slope_error:.2g})"
+        height = f"intercept {self.intercept:.3g} (fitted {self.fitted[1]:.3g} +- "
+        gain = f"expected to lower log loss by {self.expected_gain:.2g}"
+        method = "" if self.method == "logistic" else "monotone map, "
+        return f"{name}: {method}{slope}, {height}{self.intercept_error:.2g}), {gain}; {asked}"
+
+
+def _restore(cls: type[CalibratedModel], fields: dict[str, Any], model: Any) -> CalibratedModel:
+    one_of("outcome", fields["outcome"], _OUTCOMES)
+    numbers = ("slope", "intercept", "slope_error", "intercept_error", "step", "expected_gain")
+    changed = {name: finite_number(name, fields[name]) for name in numbers}
+    arrays = {name: np.array(fields[name], float) for name in ("knots", "shifts", "thresholds")}
+    check = fields["check"]
+    return cls(
+        **fields
+        | changed
+        | arrays
+        | {
+            "model": model,
+            "fitted": (float(fields["fitted"][0]), float(fields["fitted"][1])),
+            "check": None if check is None else Check(**{k: _number(v) for k, v in check.items()}),
+            "reliability": diagram_of(fields["reliability"]),
+            "record": None if fields["record"] is None else PrivacyRecord(**fields["record"]),
+            "agents_record": PrivacyRecord(**fields["agents_record"]),
+        }
+    )
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value

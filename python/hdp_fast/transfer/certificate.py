@@ -1,0 +1,357 @@
+"""Certificates: the error of a released model on the target, with an exact interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import local
+from .._support.callers import losses
+from .._support.json_text import JsonText
+from .._support.notes import note
+from .._support.random_state import make_stream
+from .._support.types import Bits, Floats, RandomState
+from .._support.validate import positive_int, probability, refuse
+from ..exceptions import AgentsExhausted, ParameterError
+from ..local.exact_estimation import estimate_exactly
+from ..local.pool import AgentPool, find_mistakes
+from ..record import PrivacyRecord
+from .constants import Constants, constant_loss
+
+# Called with predictions and labels of m records; returns their losses in [0, 1].
+Loss = Callable[[Any, Bits], ArrayLike]
+Measured = Literal["error", "loss", "difference"]
+
+# One agent of so many is asked for its label, which is the error of a constant.
+_AGENTS_PER_LABEL = 5
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Certificate(JsonText):
+    """What the agents' answers show about a model on the target.
+
+    Attributes:
+        measured: "error", the probability of a wrong label; "loss", the mean of a loss in [0, 1];
+            or "difference", the loss of the model minus that of the other one, in [-1, 1].
+        value: The estimate.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        beta: Probability with which the interval may miss, at most half of it on each side.
+        agents: Number of agents who answered about the model.
+        asked: Number of agents who were asked about it.
+        constants: Errors of the two constant hypotheses, with an interval of its own that misses
+            with probability at most beta. None where the loss of a constant is not known, or two
+            models are compared.
+        agents_record: PrivacyRecord of each agent's answer.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import learners, local, transfer
+        >>> X = np.random.default_rng(0).integers(0, 2, (50_000, 2))
+        >>> agents = local.Agents(X, X[:, 0], epsilon=2.0)
+        >>> rule = learners.Stumps(2)
+        >>> model = learners.ExponentialLearner(rule, epsilon=9.0).learn(X[:99], X[:99, 0])
+        >>> certificate = transfer.certify(model, agents)
+        >>> certificate.high < 0.05, certificate.beats_constant, certificate.agents
+        (True, True, 40000)
+    """
+
+    measured: Measured
+    value: float
+    low: float
+    high: float
+    beta: float
+    agents: int
+    asked: int
+    constants: Constants | None
+    agents_record: PrivacyRecord
+
+    @property
+    def better(self) -> Literal["model", "other"] | None:
+        """The model with the smaller loss, if the interval of the difference shows which it is."""
+        if self.measured != "difference" or self.low <= 0 <= self.high:
+            return None
+        return "model" if self.high < 0 else "other"
+
+    @property
+    def beats_constant(self) -> bool | None:
+        """Whether the intervals show that the model is better than either constant.
+
+        They hold both, except with probability 2 beta. None without constants.
+        """
+        return None if self.constants is None else self.high < self.constants.low
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    def more_agents(self, half_width: float) -> int:
+        """Counts how many more agents would have been needed for an interval of this half width.
+
+        They are counted for the worst case, an error of 1/2, and for as large a share of answers as
+        has arrived.
+
+        Args:
+            half_width: Half of the width that the interval should have had, above 0 and below 1.
+
+        Returns:
+            The number of agents beyond those who were asked; 0 where these are enough.
+
+        Raises:
+            ParameterError: The half width is out of range, or there cannot be so many agents.
+
+        Source:
+            Hoeffding's inequality, as `local.agents_needed`; the exact interval is never wider.
+        """
+        width = probability("half_width", half_width)
+        if 2 * self.half_width <= 2 * width:
+            return 0
+        scale = 2 if self.measured == "difference" else 1
+        needed = local.agents_needed(
+            alpha=width / scale,
+            beta=self.beta,
+            epsilon=self.agents_record.epsilon,
+            response_rate=self.agents / self.asked,
+        )
+        return max(0, needed - self.asked)
+
+    def __repr__(self) -> str:
+        ends = f"in [{self.low:.3f}, {self.high:.3f}] but for probability {self.beta:g}"
+        who = f"{self.agents:,} agents, epsilon={self.agents_record.epsilon:g}"
+        return f"Certificate({self.measured} {self.value:.3f} {ends}, {self._verdict()}{who})"
+
+    def _verdict(self) -> str:
+        if self.measured == "difference":
+            shown = "not shown which is better" if self.better is None else f"{self.better} better"
+            return f"{shown}, "
+        if self.constants is None:
+            return ""
+        shown = "better than" if self.beats_constant else "not shown better than"
+        return f"{shown} a constant's {self.constants.better:.3f}, "
+
+
+def certify(
+    model: Any,
+    agents: AgentPool,
+    *,
+    other: Any = None,
+    loss: Loss | None = None,
+    count: int | None = None,
+    beta: float = 0.05,
+    random_state: RandomState = None,
+) -> Certificate:
+    """Certifies the error of a released model on the target, or which of two models is better.
+
+    Each agent answers one randomized bit: whether the model is wrong about it, rounded at random
+    where the loss lies between 0 and 1. The interval is exact: it holds for every population,
+    model and shift, if the agents are drawn independently from the target after the model was
+    fixed. A fifth of the agents are asked for their label instead, so that the error of the better
+    constant stands beside the model's, unless the loss of a constant needs no agents.
+
+    Two models are compared on the same agents: each answers one bit about
+    `(1 + loss of model - loss of other) / 2`. At epsilon 1.5 or less this has a smaller interval
+    than half of the agents for each model, as long as theirs are not cut off at 0 or 1: two
+    intervals must then hold at once, each from half of the answers. For a larger epsilon, or two
+    models that are both nearly always right, two certificates of their own can be narrower. Agents
+    stand in an order that must tell nothing about them.
+
+    RemoteAgents are sent the description of the model, so that it is the error that is certified.
+    With a `state`, pass `count`: the same call after a crash then takes up what was asked.
+
+    Args:
+        model: A released or public model. It has predict(X), or predicts labels from a description
+            `hypothesis`, which RemoteAgents need. With losses(X, y) it is certified by these,
+            which must lie in [0, 1], unless `loss` or `other` is passed. With `loss` it may also be
+            a function of X, such as a score.
+        agents: Agents of the target population, who were not used to choose the model.
+        other: Another such model, with which the model is compared. None compares with nothing.
+        loss: Called with what the model's predict (or the function) returns for m agents and with
+            their labels; returns their losses in [0, 1], shape (m,). A loss is clipped; one that is
+            not finite counts as 1. None takes the error. RemoteAgents cannot take it.
+        count: Number of agents to ask, at least 2; None asks all that are left.
+        beta: Probability with which the interval may miss, in (0, 1).
+        random_state: As for Agents.ask.
+
+    Returns:
+        A Certificate. A UtilityWarning says where it cannot show that the model is better than the
+        better constant.
+
+    Raises:
+        ParameterError: An argument breaks its rule, a model cannot predict, or RemoteAgents need a
+            description that the model does not have. Nobody is asked.
+        AgentsExhausted: Fewer agents are left than are to be asked, and nobody is asked; or not one
+            of those who were asked about the model has answered.
+        Exception: What the model or the agents themselves raise.
+
+    Guarantee:
+        Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. The curator's
+        records cost nothing again, since the model is released.
+
+    Cost:
+        One prediction for each agent.
+
+    Source:
+        Clopper and Pearson 1934 for the randomized answers, of which the randomization is then
+        undone; never wider than `local.estimate_mean`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, transfer
+        >>> X = np.random.default_rng(0).integers(0, 2, (60_000, 2))
+        >>> agents = local.Agents(X, X[:, 0], epsilon=2.0)
+        >>> class Rule:
+        ...     def __init__(self, column):
+        ...         self.predict = lambda X: X[:, column]
+        >>> transfer.certify(Rule(0), agents, other=Rule(1)).better
+        'model'
+    """
+    failure = probability("beta", beta)
+    _check_agents(agents)
+    measure = _Measure(model, other, loss, isinstance(agents, local.RemoteAgents))
+    size = _check_count(count, agents, measure.needs_labels)
+    rng = make_stream(random_state)
+    labels = size // _AGENTS_PER_LABEL if measure.needs_labels else 0
+    with agents.keep_answers():
+        answers = measure.ask(agents, size - labels, rng)
+        if not answers.size:
+            rule = "there is nothing to certify from: ask others"
+            raise AgentsExhausted(f"agents: none of {size - labels:,} has answered, {rule}")
+        constants = measure.constants
+        if labels:
+            ones = agents.ask(local.Query.label(), labels, random_state=rng)
+            constants = _constants(ones, failure, agents.epsilon)
+    value, low, high = measure.scale(_estimate(answers, failure, agents.epsilon))
+    certificate = Certificate(
+        measure.measured,
+        value,
+        low,
+        high,
+        failure,
+        len(answers),
+        size - labels,
+        constants,
+        agents.record(random_state),
+    )
+    _note_no_knowledge(certificate)
+    return certificate
+
+
+class _Measure:
+    """What the agents are asked about one model or two, and what the answers stand for."""
+
+    def __init__(self, model: Any, other: Any, loss: Loss | None, is_remote: bool):
+        models = {"model": model} | ({} if other is None else {"other": other})
+        if loss is not None and not callable(loss):
+            refuse("loss", loss, "it must be callable or None")
+        if loss is not None and is_remote:
+            rule = "RemoteAgents cannot be sent a function: None asks them for the error"
+            raise ParameterError(f"loss is a function, but {rule}")
+        for name, one in models.items():
+            _check_model(name, one, loss, is_remote)
+        self._model, self._other, self._loss, self._is_remote = model, other, loss, is_remote
+        self._has_losses = callable(getattr(model, "losses", None)) and not is_remote
+        is_error = loss is None and (other is not None or not self._has_losses)
+        self.measured: Measured = "error" if is_error else "loss"
+        self.constants = None
+        if other is not None:
+            self.measured = "difference"
+        elif loss is None and self._has_losses:
+            self.constants = constant_loss(model)
+        self.needs_labels = self.measured == "error"
+
+    def ask(self, agents: AgentPool, count: int, random_state: RandomState) -> Bits:
+        """The randomized answers of the next agents."""
+        if self._other is None and self._loss is None:
+            return agents.test(self._model, count, random_state=random_state)
+        question: Any = self._compare
+        if self._other is None:
+            question = self._losses_of_model
+        elif self._is_remote:
+            question = local.Query.worse(self._model, self._other)
+        return agents.ask(question, count, random_state=random_state)
+
+    def scale(self, estimate: local.Estimate) -> tuple[float, float, float]:
+        """The estimate of a mean answer as one of what is measured."""
+        value, low, high = estimate
+        if self.measured != "difference":
+            return value, low, high
+        return 2 * value - 1, 2 * low - 1, 2 * high - 1
+
+    def _compare(self, X: Any, y: Bits) -> Floats:
+        first, second = (self._losses(model, X, y) for model in (self._model, self._other))
+        answers: Floats = (1 + first - second) / 2
+        return answers
+
+    def _losses_of_model(self, X: Any, y: Bits) -> Floats:
+        return self._losses(self._model, X, y)
+
+    def _losses(self, model: Any, X: Any, y: Bits) -> Floats:
+        if self._loss is None:
+            return find_mistakes(model, X, y).astype(np.float64)
+        predict = getattr(model, "predict", model)
+        return losses("loss(predictions, y)", self._loss(predict(X), y), len(y))
+
+
+def _check_agents(agents: Any) -> None:
+    if not isinstance(agents, AgentPool):
+        rule = "it must be Agents or RemoteAgents"
+        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+
+
+def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> None:
+    if is_remote:
+        if not isinstance(getattr(model, "hypothesis", None), Mapping):
+            rule = "RemoteAgents need a model with a description, the attribute hypothesis"
+            raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
+        return
+    predicts = callable(getattr(model, "predict", None)) and not isinstance(model, type)
+    if not predicts and (loss is None or not callable(model)):
+        rule = "it must have predict, or with a loss be a function"
+        raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
+
+
+def _check_count(count: int | None, agents: AgentPool, needs_labels: bool) -> int:
+    least = _AGENTS_PER_LABEL if needs_labels else 1
+    size = agents.remaining if count is None else positive_int("count", count, _MOST)
+    # Those who were asked by a run that was interrupted may be among the count.
+    left = len(agents) if isinstance(agents, local.RemoteAgents) else agents.remaining
+    if size > left or size < 1:
+        raise AgentsExhausted(f"count = {size:,}, but {left:,} agents are left")
+    if size < least:
+        refuse("count", size, f"it must be at least {least}, of whom one is asked for the label")
+    return size
+
+
+def _estimate(answers: Bits, beta: float, epsilon: float) -> local.Estimate:
+    return estimate_exactly(int(answers.sum()), len(answers), beta=beta, epsilon=epsilon)
+
+
+def _constants(labels: Bits, beta: float, epsilon: float) -> Constants | None:
+    """Both errors from randomized labels; the ends hold the smaller one for all means within."""
+    if not labels.size:
+        return None
+    ones, low, high = _estimate(labels, beta, epsilon)
+    ends = min(low, 1 - low), min(high, 1 - high)
+    most = 0.5 if low <= 0.5 <= high else max(ends)
+    return Constants(ones, 1 - ones, min(ends), most, len(labels))
+
+
+def _note_no_knowledge(certificate: Certificate) -> None:
+    constants, measured = certificate.constants, certificate.measured
+    if constants is not None and not certificate.beats_constant:
+        have = f"{measured} of at most {certificate.high:.3f}"
+        rule = f"the better constant's is {constants.better:.3f}, at least {constants.low:.3f}"
+        help_ = "ask more agents" if certificate.value < constants.better else "predict a constant"
+        note(f"agents = {certificate.agents:,} show an {have}, but {rule}: {help_}")
+    elif measured == "difference" and certificate.better is None:
+        ends = f"[{certificate.low:.3f}, {certificate.high:.3f}]"
+        note(f"agents = {certificate.agents:,} do not show which model is better: {ends} holds 0")
+    elif math.isclose(certificate.high - certificate.low, 1, abs_tol=1e-9):
+        note(f"agents = {certificate.agents:,} tell nothing: the interval is all of [0, 1]")

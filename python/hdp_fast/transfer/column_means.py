@@ -1,0 +1,371 @@
+"""Means of columns: released once with Gaussian noise, of a public table, or known in public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import accounting, noise
+from .._support.feature_names import FeatureNames, names_of
+from .._support.json_text import JsonObject
+from .._support.notes import note_large_delta
+from .._support.random_state import check_random_state, make_stream
+from .._support.types import Floats, Integers, RandomState
+from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
+from ..accounting.discrete_gaussian import round_sigma_up
+from ..budget.account import Budget, spend
+from ..data.schema import Category, Ignore, Schema
+from ..data.table import Table
+from ..exceptions import ParameterError, ShapeError
+from ..gf2 import BitMatrix
+from ..record import PrivacyRecord, rng_of
+
+_SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
+_MOST_RECORDS = 1 << 31
+# Values are integers up to 2**bits; sums stay below 2**61 and the noise's deviation below 2**48.
+_MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 20, 61, 48, 8
+_STRETCH = 1 - 1e-9
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnMeans(JsonObject):
+    """The mean of every column of some records, scaled by public bounds to [0, 1].
+
+    `release_means` makes it of records; for means that are public knowledge, `ColumnMeans.public`
+    does.
+
+    Attributes:
+        means: The d means in [0, 1], float64 and read-only; noisy ones are clipped.
+        low: Public lower bounds of the columns, float64 of shape (d,): a value there counts as 0.
+        high: Public upper bounds, each above `low`: a value there counts as 1.
+        names: Names of the columns.
+        n: The public number of records; None for means of a whole population.
+        deviation: Standard deviation of the noise on each mean; 0 where nothing is protected.
+        grid: Largest error of a mean by the rounding of values to a grid.
+        record: What protects the records; None where nothing does.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> means = transfer.ColumnMeans.public([0.5, 41.0], low=[0, 18], high=[1, 90],
+        ...     names=["female", "age"])
+        >>> means.means.round(2), means.half_width(beta=0.05)
+        (array([0.5 , 0.32]), 0.0)
+    """
+
+    means: Floats
+    low: Floats
+    high: Floats
+    names: tuple[str, ...]
+    n: int | None = None
+    deviation: float = 0.0
+    grid: float = 0.0
+    record: PrivacyRecord | None = None
+
+    @classmethod
+    def public(
+        cls,
+        means: ArrayLike,
+        *,
+        low: ArrayLike = 0.0,
+        high: ArrayLike = 1.0,
+        names: Sequence[str] | None = None,
+    ) -> Self:
+        """Takes means that everybody knows, as from a census, and that belong to nobody's records.
+
+        Args:
+            means: The means of d columns in their own units, shape (d,), each within its bounds.
+            low: Lower bounds of the columns, a number or shape (d,).
+            high: Upper bounds, a number or shape (d,), each above `low`.
+            names: Names of the columns, all different; None calls them x0, x1, ...
+
+        Returns:
+            The means, without noise and taken as those of a whole population.
+
+        Raises:
+            ShapeError: means has not one dimension and an entry, or bounds have another shape.
+            ParameterError: A bound is not finite, a mean lies outside its bounds, or names are no
+                d different texts.
+        """
+        values = np.asarray(numbers("means", means), np.float64)
+        if values.ndim != 1 or not values.size:
+            raise ShapeError(f"means has shape {values.shape}, but it must be (d,) with d >= 1")
+        bounds = _Bounds(*_check_bounds(low, high, len(values)))
+        if not ((bounds.low <= values) & (values <= bounds.high)).all():
+            raise ParameterError("means has an entry out of its bounds, but each must be within")
+        labels = _check_names(names, None, len(values))
+        return cls(_freeze(bounds.scale(values)), bounds.low, bounds.high, labels)
+
+    def half_width(self, beta: float) -> float:
+        """Computes how far any of the means may be from that of the records, but for beta.
+
+        Args:
+            beta: Probability, in (0, 1), with which some mean may be farther away.
+
+        Returns:
+            The half width for all d means at once, in units of the bounds; 0 without noise.
+
+        Raises:
+            ParameterError: beta is out of range.
+        """
+        failure = probability("beta", beta)
+        if self.deviation == 0:
+            return self.grid
+        quantile = -NormalDist().inv_cdf(failure / (2 * len(self.means)))
+        return quantile * self.deviation + self.grid
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        arrays = {name: _freeze(np.array(fields[name], np.float64)) for name in _ARRAYS}
+        if len({len(values) for values in (*arrays.values(), fields["names"])}) != 1:
+            raise ValueError("columns differ in number")
+        record = fields["record"]
+        named = {"record": None if record is None else PrivacyRecord(**record)}
+        return cls(**{**fields, **arrays, "names": tuple(fields["names"]), **named})
+
+    def __repr__(self) -> str:
+        if self.record is not None:
+            price = f"epsilon={self.record.epsilon:g}, delta={self.record.delta:g}"
+            how = f"{price}: noise of deviation {self.deviation:.3g} on each mean in [0, 1]"
+        else:
+            how = "not protected" if self.n is not None else "public knowledge"
+        records = "" if self.n is None else f" of {self.n:,} records"
+        return f"ColumnMeans({len(self.means)} columns{records}, {how})"
+
+
+_ARRAYS = ("means", "low", "high")
+
+
+def release_means(
+    records: Any,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    schema: Schema | None = None,
+    low: ArrayLike = 0.0,
+    high: ArrayLike = 1.0,
+    names: Sequence[str] | None = None,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> ColumnMeans:
+    """Releases the means of all columns of private records once, with Gaussian noise.
+
+    Every value is clipped to public bounds and scaled to [0, 1]. With a schema, the columns are its
+    float features: the bits of categories, and numbers scaled from the schema's bounds. The bits of
+    a category then cost no more than one number does, times the root of 2, however many they are.
+
+    Args:
+        records: An array or frame of shape (n, d), or with a schema a `data.Table`; n is public and
+            at most `2**31`. NaN counts as the lower bound.
+        epsilon: Privacy parameter, above 0; math.inf adds no noise and protects nobody.
+        delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
+            None.
+        schema: Public schema of the table; None for arrays and frames.
+        low: Public lower bounds of the columns, a number or shape (d,); not with a schema.
+        high: Public upper bounds, a number or shape (d,), each above `low`; not with a schema.
+        names: Names of the columns; None takes those of the frame or the schema, or x0, x1, ...
+        budget: Budget of the relation "replace_one", charged before anything is drawn; None charges
+            nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        The means, which may be published.
+
+    Raises:
+        ShapeError: records has not two dimensions and an entry, or bounds have another shape.
+        ParameterError: records has no dtype of numbers, a bound is not finite, a schema comes with
+            bounds or without a table, or another argument is out of range.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+
+    Guarantee:
+        (epsilon, delta)-DP under "replace_one", exact: values are integers up to `2**bits`, sums of
+        them are exact, and to each sum an exact normal deviate is added, rounded to an integer.
+        Replacing a record moves the sums by at most `2**bits` times the root of d, or with a schema
+        of the number of its numbers plus twice that of its categories. No value of a record causes
+        an error.
+
+    Cost:
+        A pass over the records.
+
+    Source:
+        Dwork et al. 2006 for noisy sums; Balle and Wang 2018 for the noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import transfer
+        >>> panel = np.tile([[1, 0, 34.0], [1, 1, 52.0]], (5_000, 1))
+        >>> means = transfer.release_means(panel, epsilon=1.0, delta=1e-6, high=[1, 1, 100])
+        >>> bool(np.abs(means.means - [1, 0.5, 0.43]).max() < 0.01), means.record.epsilon
+        (True, 1.0)
+    """
+    check_random_state(random_state)
+    rows, bounds, labels, price = _read(records, schema, low, high, names)
+    n = len(rows)
+    if number("epsilon", epsilon) == math.inf:
+        if budget is not None:
+            refuse("epsilon", epsilon, "only a private release can be charged to a budget")
+        if delta is not None:
+            probability("delta", delta)
+        return _make(_add_up(rows, bounds, _MOST_BITS), n, _MOST_BITS, bounds, labels)
+    if delta is None:
+        raise ParameterError("delta must be given: only epsilon = math.inf needs none")
+    bits, sigma = calibrate_means(
+        price, n=n, epsilon=positive("epsilon", epsilon), delta=probability("delta", delta)
+    )
+    deviation = float(sigma) / (2.0**bits * n)
+    record = PrivacyRecord(
+        mechanism=f"transfer.release_means, {len(labels)} columns",
+        source=_SOURCE,
+        neighbors="replace_one",
+        epsilon=epsilon,
+        delta=delta,
+        noise=f"rounded normal on integers, deviation {deviation:.6g} on each mean",
+        rng=rng_of(random_state),
+    )
+    note_large_delta(delta, n)
+    sums = _add_up(rows, bounds, bits)
+    with spend(budget, record):
+        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))
+    return _make(sums + drawn, n, bits, bounds, labels, deviation, record)
+
+
+def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tuple[int, Fraction]:
+    """The grid's bits, and the deviation of the noise on integer sums.
+
+    price: the largest squared distance of two records whose values lie in [0, 1].
+
+    Raises:
+        ParameterError: No noise that is drawn is enough.
+    """
+    mu = accounting.gaussian_mu(epsilon, delta)
+    if mu * 1e9 < 1:
+        refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
+    while True:
+        deviation = Fraction(math.isqrt(price << 80) + 1, 1 << 40) / Fraction(mu)
+        room = _NOISE_BITS - max(math.ceil(math.log2(deviation)), 0)
+        bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), room)
+        if bits < _LEAST_BITS:
+            rule = "the noise leaves too few digits for exact sums"
+            raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
+        sigma = round_sigma_up(deviation * (1 << bits))
+        if means_epsilon(price, bits, sigma, delta) <= epsilon:
+            return bits, sigma
+        mu *= _STRETCH
+
+
+def means_epsilon(price: int, bits: int, sigma: Fraction, delta: float) -> float:
+    """The epsilon of a release with this noise on integer sums, rounded up."""
+    squared = price * Fraction(1 << bits) ** 2 / sigma**2
+    return accounting.gaussian_epsilon(math.sqrt(squared) * (1 + 1e-12), delta)
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """Bounds of every column."""
+
+    low: Floats
+    high: Floats
+
+    def scale(self, values: NDArray[Any]) -> Floats:
+        """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
+        plain = np.asarray(values, np.float64)
+        clipped = np.clip(np.where(np.isnan(plain), self.low, plain), self.low, self.high)
+        # Both halves are finite where the bounds are.
+        scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        return scaled.clip(0.0, 1.0)
+
+
+def _read(
+    records: Any, schema: Schema | None, low: ArrayLike, high: ArrayLike, names: Any
+) -> tuple[NDArray[Any], _Bounds, tuple[str, ...], int]:
+    """The rows, their bounds and names, and the squared distance of two of them at most."""
+    if schema is None:
+        rows = records.to_dense() if isinstance(records, BitMatrix) else numbers("records", records)
+        price = rows.shape[-1] if rows.ndim else 0
+        kept = names_of(records)
+    else:
+        rows, price, kept = _read_table(records, schema, low, high)
+    if rows.ndim != 2 or not rows.size or len(rows) > _MOST_RECORDS:
+        rule = f"it must be (n, d) with an entry and at most {_MOST_RECORDS:,} rows"
+        raise ShapeError(f"records has shape {rows.shape}, but {rule}")
+    width = rows.shape[1]
+    bounds = _Bounds(*_check_bounds(low, high, width))
+    return rows, bounds, _check_names(names, kept, width), price
+
+
+def _read_table(
+    records: Any, schema: Schema, low: Any, high: Any
+) -> tuple[Floats, int, FeatureNames]:
+    if not isinstance(schema, Schema):
+        refuse("schema", schema, "it must be a data.Schema or None")
+    if not isinstance(records, Table):
+        refuse("records", records, "with a schema it must be a data.Table")
+    for name, bound, usual in (("low", low, 0.0), ("high", high, 1.0)):
+        if np.ndim(bound) or bound != usual:
+            refuse(name, bound, "the schema has the bounds")
+    price = 0
+    for kind in schema.columns.values():
+        # Of the bits of a category one at most is 1: two rows differ in two of them.
+        if not isinstance(kind, Ignore):
+            price += min(len(kind.values), 2) if isinstance(kind, Category) else 1
+    return schema.floats(records), price, tuple(schema.float_names)
+
+
+def _check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> tuple[Floats, Floats]:
+    ends = []
+    for name, bound in (("low", low), ("high", high)):
+        values = np.asarray(numbers(name, bound), np.float64)
+        if values.shape not in ((), (width,)):
+            raise ShapeError(f"{name} has shape {values.shape}, but it must be () or ({width},)")
+        if not np.isfinite(values).all():
+            refuse(name, bound, "it must be finite")
+        ends.append(_freeze(np.broadcast_to(values, (width,)).copy()))
+    if not (ends[0] < ends[1]).all():
+        refuse("low", low, "it must be below high in every column")
+    return ends[0], ends[1]
+
+
+def _check_names(names: Any, kept: FeatureNames, width: int) -> tuple[str, ...]:
+    if names is None:
+        return kept or tuple(f"x{place}" for place in range(width))
+    texts = distinct_texts("names", names)
+    if len(texts) != width:
+        raise ParameterError(f"names has {len(texts)} entries, but there are {width} columns")
+    return texts
+
+
+def _freeze(values: Floats) -> Floats:
+    values.setflags(write=False)
+    return values
+
+
+def _add_up(rows: NDArray[Any], bounds: _Bounds, bits: int) -> Integers:
+    """The exact sums of the columns, of values rounded to integers up to 2**bits."""
+    total = np.zeros(rows.shape[1], np.int64)
+    for start in range(0, len(rows), _CHUNK):
+        scaled = bounds.scale(rows[start : start + _CHUNK])
+        total += np.rint(scaled * (1 << bits)).astype(np.int64).sum(axis=0)
+    return total
+
+
+def _make(
+    sums: Integers,
+    n: int,
+    bits: int,
+    bounds: _Bounds,
+    names: tuple[str, ...],
+    deviation: float = 0.0,
+    record: PrivacyRecord | None = None,
+) -> ColumnMeans:
+    means = (sums / (2.0**bits * n)).clip(0.0, 1.0)
+    # Values are rounded to half a step of the grid, and the noise to half an integer.
+    grid = 2.0 ** -(bits + 1) + (0.5 / (2.0**bits * n) if record else 0.0)
+    return ColumnMeans(_freeze(means), bounds.low, bounds.high, names, n, deviation, grid, record)

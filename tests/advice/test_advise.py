@@ -1,0 +1,332 @@
+"""Advice: its order, its forecasts, the calls that it prints, and what it refuses."""
+
+import itertools
+import json
+import math
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import hdp_fast
+from hdp_fast import adaptation, labels, learners, local, transfer
+from hdp_fast.advice import Forecast, advise
+from hdp_fast.advice.advising import order_candidates
+from hdp_fast.advice.sizes import check_sizes
+from hdp_fast.exceptions import ParameterError, UtilityWarning
+
+POOL = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
+SURVEY = {"n": 40_000, "d": 48, "agents": 60_000, "epsilon": 1.0, "base_rate": 0.03}
+FINITE = {**SURVEY, "learner": "finite", "size": 100, "target": "shifted", "pool": 500}
+PUBLIC = {"n": 80, "d": 12, "pool": 210, "epsilon": 4.0, "source": "public"}
+OTHER = {"n": 40_000, "d": 60, "pool": 1_000, "epsilon": 1.0, "learner": "other"}
+TASKS = {"pool": POOL, "survey": SURVEY, "finite": FINITE, "public": PUBLIC, "other": OTHER}
+
+
+def draw_tasks(count):
+    rng = random.Random(20)
+    for _ in range(count):
+        task = {
+            "n": round(10 ** rng.uniform(1, 6)),
+            "d": round(10 ** rng.uniform(0, 2.5)),
+            "epsilon": rng.choice([0.1, 1.0, 4.0, math.inf]),
+            "agents": rng.choice([0, 10, 1_000, 100_000]),
+            "pool": rng.choice([50, 2_000]),
+            "classes": rng.choice([2, 2, 10]),
+            "learner": rng.choice(["linear", "other"]),
+            "target": rng.choice(["same", "shifted", "unknown"]),
+            "source": rng.choice(["private", "public"]),
+            "agents_epsilon": rng.choice([0.5, 2.0]),
+        }
+        if task["classes"] == 2 and rng.random() < 0.3:
+            task |= {"learner": "finite", "size": rng.choice([2, 50, 8_193])}
+        yield task
+
+
+DRAWN = list(draw_tasks(30))
+NOTHING = {
+    "agents": 0, "pool": 0, "classes": 2, "delta": 1e-6, "agents_epsilon": 1.0,
+    "learner": "linear", "size": None, "target": "unknown", "source": "private",
+    "base_rate": None, "best_error": None,
+}  # fmt: skip
+
+
+def order(task):
+    """The candidates of advise, without what would change their order, which takes longer."""
+    return order_candidates(check_sizes(**{**NOTHING, **task}))
+
+
+def forecasts(task):
+    return {one.name: one for one in order(task)}
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+@pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
+def test_candidates_are_ordered_by_their_forecasts_and_the_useless_stand_last(task):
+    candidates = order(task)
+    expected = [one.expected for one in candidates]
+    assert [one.lost for one in candidates] == sorted(one.lost for one in candidates)
+    assert all(after >= before - 0.011 for before, after in itertools.pairwise(expected))
+    useful = [one.useful for one in candidates]
+    assert useful == sorted(useful, reverse=True)
+    for one in candidates:
+        assert 0 <= one.low <= one.expected <= one.high <= 1
+        assert one.useful == (one.lost <= 0.75)
+        assert one.basis
+        assert one.call
+    assert candidates == order(task)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_every_method_stands_in_the_advice_once(task):
+    advice = advise(**task)
+    names = [one.name for one in advice.candidates] + [name for name, _ in advice.missing]
+    assert len(names) == len(set(names))
+    assert "constant" in names
+    assert advice.best.useful or advice.best.name == "constant"
+    assert advice.candidates == order(task)
+
+
+@pytest.mark.parametrize("number", ["n", "agents"])
+@pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
+def test_more_people_never_make_a_forecast_worse(task, number):
+    if not task.get(number):
+        return
+    few, many = forecasts(task), forecasts({**task, number: 4 * task[number]})
+    for name in few.keys() & many.keys():
+        for part in ("low", "lost", "high"):
+            assert getattr(many[name], part) <= getattr(few[name], part) + 1e-12, name
+
+
+@pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
+def test_a_known_population_never_makes_the_best_forecast_worse(task):
+    same = order({**task, "target": "same"})[0]
+    shifted = order({**task, "target": "shifted"})[0]
+    assert same.lost <= shifted.lost
+
+
+def test_more_privacy_costs_accuracy():
+    for name, task in TASKS.items():
+        strict, loose = (forecasts({**task, "epsilon": epsilon}) for epsilon in (0.5, 8.0))
+        for method in (strict.keys() & loose.keys()) - {"votes"}:
+            assert loose[method].lost <= strict[method].lost, (name, method)
+
+
+def test_what_is_certain_is_what_the_formulas_say():
+    same = {"d": 4, "target": "same", "base_rate": 0.5}
+    few, many = (
+        forecasts({"n": 10**12, "epsilon": 1.0, **same}),
+        forecasts({"n": 1, "epsilon": 0.01, **same}),
+    )
+    assert few["DP-SGD"].high < 1e-3
+    assert many["DP-SGD"].low > 0.99 * 0.5
+    # Without noise a linear model has what chance leaves: tan(angle) = sqrt(d / (h n)).
+    plain = forecasts({"n": 400, "epsilon": math.inf, **same})["DP-SGD"]
+    assert plain.low == pytest.approx(0.5 * (1 - math.cos(math.atan(math.sqrt(4 / 400)))))
+    assert plain.high == pytest.approx(0.5 * 2 / math.pi * math.atan(math.sqrt(4 / 100)))
+
+
+def test_a_standard_error_of_the_intercept_is_that_of_the_plan():
+    plan = transfer.plan_calibration(60_000, epsilon=1.0, base_rate=0.03)
+    basis = forecasts(SURVEY)["calibrate"].basis
+    assert f"standard error of the intercept {plan.forecast:.2g}," in basis
+
+
+def test_few_records_of_a_shifted_source_leave_agents_alone():
+    task = {"n": 445, "d": 21, "agents": 7_996, "epsilon": 1.0, "base_rate": 0.34}
+    assert advise(**task).best.name == "agents alone"
+    assert advise(**{**task, "n": 40_000}).best.name == "calibrate"
+
+
+def test_a_rule_of_a_minority_is_found_by_reweighing():
+    task = {"n": 5_000, "d": 64, "agents": 24_000, "epsilon": 1.0, "learner": "finite"}
+    shifted = advise(**task, size=8_193, target="shifted", base_rate=0.45)
+    assert shifted.best.name == "reweigh"
+    same = advise(**task, size=8_193, target="same", base_rate=0.45)
+    assert same.best.name == "exponential mechanism"
+
+
+def test_what_would_change_the_order_does():
+    advice = advise(**SURVEY)
+    assert advice.changes
+    for change in advice.changes:
+        other = change.rpartition(": ")[2]
+        assert other != advice.best.name
+    fewer = next(one for one in advice.changes if "records or fewer" in one)
+    n = int(fewer.split()[0].replace(",", ""))
+    assert advise(**{**SURVEY, "n": n}).best.name == fewer.rpartition(": ")[2]
+
+
+def test_no_method_of_use_is_noted():
+    with pytest.warns(UtilityWarning, match="n = 5 and agents = 0, but no method keeps a quarter"):
+        advice = advise(n=5, d=50, epsilon=0.1)
+    assert advice.best.name == "constant"
+    assert not any(one.useful for one in advice.candidates)
+
+
+# After a run -------------------------------------------------------------------------------------
+
+
+def certificate(value, low, high):
+    return SimpleNamespace(value=value, low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [
+        (certificate(0.12, 0.11, 0.13), "as forecast"),
+        (certificate(0.02, 0.01, 0.03), "better"),
+        (certificate(0.45, 0.4, 0.5), "worse"),
+        (certificate(0, 0, 0.2), "as forecast"),
+    ],
+)
+def test_a_certificate_stands_beside_the_forecast(measured, verdict):
+    advice = advise(n=9_000, d=20, epsilon=1.0, target="same", best_error=0.1)
+    comparison = advice.compare(measured)
+    assert comparison.verdict == verdict
+    assert comparison.measured == measured.value
+    assert verdict in repr(comparison)
+    least, most = comparison.forecast
+    assert least == pytest.approx(0.1 + advice.best.low)
+    assert most == pytest.approx(0.1 + advice.best.high)
+    assert json.loads(comparison.to_json())["verdict"] == verdict
+
+
+def test_nobody_knows_more_than_the_constant_without_a_best_error():
+    advice = advise(n=9_000, d=20, epsilon=1.0, base_rate=0.3)
+    assert advice.compare(certificate(0.2, 0.1, 0.3), "DP-SGD").forecast[1] == 0.3
+    assert advice.compare(certificate(0.5, 0.4, 0.6)).verdict == "worse"
+
+
+@pytest.mark.parametrize(
+    ("measured", "name", "message"),
+    [
+        (0.3, None, "certificate = 0.3, but it must have value, low and high"),
+        (certificate(0.5, 0.6, 0.7), None, "its value must lie between low and high"),
+        (certificate(2, 0.6, 0.7), None, "certificate.value = 2, but it must lie strictly"),
+        (certificate(math.nan, 0.1, 0.7), None, "certificate.value = nan, but it must lie"),
+        (certificate(0.5, 0.4, 0.7), "vote", "name = 'vote', but it must be one of"),
+    ],
+)
+def test_what_is_no_certificate_is_refused(measured, name, message):
+    advice = advise(n=9_000, d=20, epsilon=1.0)
+    with pytest.raises(ParameterError, match=message):
+        advice.compare(measured, name)
+
+
+# Calls -------------------------------------------------------------------------------------------
+
+
+def make_records(n, d, rng, classes=2):
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.argmax(X[:, :classes], axis=1)
+
+
+def names_for(task):
+    rng = np.random.default_rng(0)
+    d, classes = task["d"], task.get("classes", 2)
+    X, y = make_records(task["n"], d, rng, classes)
+    source_X, source_y = make_records(task["pool"], d, rng, classes)
+    agents_X, agents_y = make_records(task["agents"], d, rng)
+    if task.get("learner") == "finite":
+        X, agents_X = (X > 0).astype(np.uint8), (agents_X > 0).astype(np.uint8)
+    return {
+        "X": X, "y": y, "pool": source_X, "source_X": source_X, "source_y": source_y,
+        "agents_X": agents_X, "agents_y": agents_y, "label": 1, "math": math, "numpy": np,
+        "learner": lambda X, y: lambda Q: np.argmax(Q[:, :classes], axis=1),
+        "hypotheses": learners.Stumps(d),
+        "adaptation": adaptation, "labels": labels, "learners": learners, "local": local,
+        "transfer": transfer,
+    }  # fmt: skip
+
+
+RUNS = {
+    "linear": {"n": 3_000, "d": 4, "agents": 3_000, "pool": 100, "epsilon": 2.0},
+    "classes": {"n": 3_000, "d": 6, "agents": 0, "pool": 100, "epsilon": 2.0, "classes": 3},
+    "moments": {"n": 3_000, "d": 4, "agents": 99, "pool": 4, "epsilon": 2.0, "target": "shifted"},
+    "without privacy": {"n": 900, "d": 4, "agents": 3_000, "pool": 9, "epsilon": math.inf},
+    "public": {"n": 300, "d": 4, "agents": 900, "pool": 200, "epsilon": 2.0, "source": "public"},
+    "finite": {
+        "n": 3_000, "d": 4, "agents": 3_000, "pool": 9, "epsilon": 2.0, "learner": "finite",
+        "size": 8,
+    },
+    "finite without privacy": {
+        "n": 900, "d": 4, "agents": 3_000, "pool": 9, "epsilon": math.inf, "learner": "finite",
+        "size": 8,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+@pytest.mark.parametrize("name", RUNS)
+def test_every_printed_call_runs(name):
+    task = RUNS[name]
+    names = names_for(task)
+    for candidate in order(task):
+        result = eval(candidate.call, names)
+        record = getattr(result, "record", None) or getattr(result, "record_", None)
+        if record is not None and candidate.name in {"statistics", "DP-SGD", "adapt"}:
+            assert record.epsilon <= task["epsilon"] * (1 + 1e-9)
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": -1}, "n = -1, but it must be an integer of at least 0"),
+        ({"n": 0}, "n = 0, but there must be private records, or a public source and agents"),
+        ({"n": 2.5}, "n = 2.5, but"),
+        ({"n": 1 << 60}, "n = .*, but it must be an integer from 0 to"),
+        ({"d": 0}, "d = 0, but"),
+        ({"epsilon": 0}, "epsilon = 0, but"),
+        ({"epsilon": math.nan}, "epsilon = nan, but"),
+        ({"epsilon": "1"}, "epsilon = '1', but"),
+        ({"delta": 0}, "delta = 0, but"),
+        ({"delta": 1}, "delta = 1, but"),
+        ({"agents": None}, "agents = None, but"),
+        ({"agents_epsilon": -1}, "agents_epsilon = -1, but"),
+        ({"pool": -3}, "pool = -3, but"),
+        ({"classes": 1}, "classes = 1, but it must be at least 2"),
+        ({"classes": 300}, "classes = 300, but it must be an integer from 1 to 256"),
+        ({"learner": "tree"}, "learner = 'tree', but it must be one of linear, finite, other"),
+        ({"learner": "finite"}, "size = None, but a finite class has a number of hypotheses"),
+        ({"size": 9}, "size = 9, but learner is 'linear': only a finite class has a size"),
+        ({"learner": "finite", "size": 0}, "size = 0, but"),
+        ({"learner": "finite", "size": 9, "classes": 3}, "classes = 3, but the hypotheses"),
+        ({"target": "other"}, "target = 'other', but it must be one of same, shifted, unknown"),
+        ({"source": "secret"}, "source = 'secret', but it must be one of private, public"),
+        ({"source": "public"}, "pool = 0, but a public source has records: pass their number"),
+        ({"base_rate": 0}, "base_rate = 0, but"),
+        ({"base_rate": 0.1, "classes": 3}, "base_rate = 0.1, but it is the share of label 1"),
+        ({"best_error": 0.5}, "best_error = 0.5, but it must be below the constant's error, 0.5"),
+        ({"best_error": -0.1}, "best_error = -0.1, but"),
+    ],
+)
+def test_a_bad_argument_is_one_clear_error(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        advise(**{"n": 100, "d": 4, "epsilon": 1.0, **changes})
+
+
+def test_advice_is_json():
+    advice = hdp_fast.advise(**SURVEY)
+    fields = json.loads(advice.to_json(), parse_constant=pytest.fail)
+    assert fields["best"] == advice.best.name
+    assert fields["candidates"][0]["call"] == advice.candidates[0].call
+    assert fields["sizes"]["n"] == 40_000
+    first = json.loads(advice.best.to_json())
+    assert Forecast(**first) == advice.best
+
+
+def test_the_table_says_all():
+    advice = advise(**SURVEY)
+    text = repr(advice)
+    for one in advice.candidates:
+        assert one.basis in text
+        assert one.call in text
+    for name, reason in advice.missing:
+        assert f"not possible: {name}, {reason}" in text
+    assert "No data was read." in text

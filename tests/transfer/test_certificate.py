@@ -1,0 +1,348 @@
+"""Certificates: exact intervals, two models, constants, and agents who do not answer."""
+
+import json
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hdp_fast import _core, learners, local, transfer
+from hdp_fast._support.binomial import clopper_pearson
+from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
+from hdp_fast.local.exact_estimation import estimate_exactly
+
+EPSILON, BETA = 1.0, 0.05
+RULES = [
+    {"kind": "conjunction", "features": [i], "values": [1], "complement": False} for i in (0, 1)
+]
+X = np.random.default_rng(0).integers(0, 2, (30_000, 2), dtype=np.uint8)
+
+
+def truth(epsilon=EPSILON):
+    return Fraction(_core.truth_probability(epsilon), 1 << 64)
+
+
+class Rule:
+    def __init__(self, column):
+        self.hypothesis = RULES[column]
+        self.column = column
+
+    def predict(self, X):
+        return np.asarray(X)[:, self.column]
+
+
+# The interval, in exact fractions ---------------------------------------------------------------
+
+
+def law_of_sum(probabilities):
+    """The law of the number of ones among independent coins, exactly."""
+    law = [Fraction(1)]
+    for q in probabilities:
+        padded = [*law, Fraction(0)]
+        law = [padded[k] * (1 - q) + (padded[k - 1] * q if k else 0) for k in range(len(padded))]
+    return law
+
+
+def misses(interval, mean, law):
+    """The probability with which the interval, a function of the number of ones, misses."""
+    ends = map(interval, range(len(law)))
+    return sum(p for (low, high), p in zip(ends, law, strict=True) if not low <= mean <= high)
+
+
+def exact(count, beta=BETA, epsilon=EPSILON):
+    return lambda ones: estimate_exactly(ones, count, beta=beta, epsilon=epsilon)[1:]
+
+
+def not_unbiased(count):
+    """Broken: the interval of the randomized bits as one of the true ones."""
+    return lambda ones: clopper_pearson(ones, count, BETA)
+
+
+def wilson(count):
+    """Broken: the normal approximation."""
+
+    def interval(ones):
+        z, share, edge = 1.959964, ones / count, float(2 * truth() - 1)
+        center = (share + z * z / (2 * count)) / (1 + z * z / count)
+        spread = z / (1 + z * z / count)
+        spread *= math.sqrt(share * (1 - share) / count + z * z / (4 * count**2))
+        ends = ((end - (1 - edge) / 2) / edge for end in (center - spread, center + spread))
+        return [min(max(end, 0.0), 1.0) for end in ends]
+
+    return interval
+
+
+def population_means(interval, count):
+    """A grid, and the places where an interval ends: there it misses most often."""
+    ends = {end for ones in range(count + 1) for end in interval(ones)}
+    around = {step for end in ends for step in (end - 1e-12, end + 1e-12)}
+    return [Fraction(mean) for mean in {*around, *np.linspace(0, 1, 21)} if 0 <= mean <= 1]
+
+
+def worst_miss(interval, count):
+    """Over the means of populations of whom the agents are a sample."""
+    p, worst = truth(), Fraction(0)
+    for mean in population_means(interval, count):
+        q = (1 - p) + (2 * p - 1) * mean
+        law = [math.comb(count, k) * q**k * (1 - q) ** (count - k) for k in range(count + 1)]
+        worst = max(worst, misses(interval, mean, law))
+    return worst
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 9])
+def test_the_interval_misses_a_population_seldom_enough(count):
+    assert worst_miss(exact(count), count) <= BETA
+
+
+@pytest.mark.parametrize("make", [not_unbiased, wilson])
+def test_broken_intervals_miss_too_often(make):
+    assert worst_miss(make(9), 9) > BETA
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 12])
+def test_the_interval_misses_these_agents_seldom_enough(count):
+    """Whatever the number of agents with a true 1 is, and the population plays no part."""
+    p = truth()
+    for ones in range(count + 1):
+        law = law_of_sum([p] * ones + [1 - p] * (count - ones))
+        assert misses(exact(count), Fraction(ones, count), law) <= BETA
+
+
+def test_ends_are_missed_with_half_of_beta_each():
+    for count, ones in ((7, 3), (40, 1), (200, 130)):
+        low, high = (Fraction(end) for end in clopper_pearson(ones, count, BETA))
+        for end, tail in ((low, range(ones, count + 1)), (high, range(ones + 1))):
+            p = sum(math.comb(count, k) * end**k * (1 - end) ** (count - k) for k in tail)
+            assert 0.025 * (1 - 1e-6) <= p <= Fraction(BETA) / 2
+
+
+def test_no_ones_and_nothing_but_ones():
+    assert clopper_pearson(0, 10, 0.1)[0] == 0
+    assert clopper_pearson(10, 10, 0.1)[1] == 1
+    assert clopper_pearson(0, 10, 0.1)[1] == pytest.approx(1 - 0.05**0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("count", [1, 10, 1000, 100_000])
+def test_the_interval_is_never_wider_than_hoeffdings(count, epsilon):
+    for ones in {0, 1, count // 3, count // 2, count - 1, count}:
+        answers = np.arange(count) < ones
+        value, low, high = local.estimate_mean(answers, beta=BETA, epsilon=epsilon)
+        mine = estimate_exactly(ones, count, beta=BETA, epsilon=epsilon)
+        assert mine.value == pytest.approx(value, abs=1e-12)
+        assert low - 1e-12 <= mine.low <= mine.high <= high + 1e-12
+
+
+def test_large_numbers_of_agents_agree_with_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    for count, ones in ((10**4, 3), (10**6, 700_000), (10**8, 12_345_678)):
+        low, high = clopper_pearson(ones, count, BETA)
+        expected = stats.beta.ppf(
+            [0.025, 0.975], [ones, ones + 1], [count - ones + 1, count - ones]
+        )
+        assert low <= expected[0] * (1 + 1e-12)
+        assert high >= expected[1] * (1 - 1e-12)
+        assert np.allclose([low, high], expected, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+def test_one_bit_about_the_difference_beats_half_of_the_agents_each(epsilon):
+    p, count = float(truth(epsilon)), 4000
+    for first in (0.2, 0.4):  # no interval is cut off at 0
+        for second in (0.2, 0.3):
+            half = [(1 - p) + (2 * p - 1) * error for error in (first, second)]
+            widths = [
+                np.diff(exact(count // 2, BETA / 2, epsilon)(round(q * count / 2))) for q in half
+            ]
+            q = (1 - p) + (2 * p - 1) * (1 + first - second) / 2
+            assert 2 * np.diff(exact(count, BETA, epsilon)(round(q * count))) < sum(widths)
+
+
+# Certificates ------------------------------------------------------------------------------------
+
+
+def test_coins_of_the_compiled_module_are_covered():
+    """4,000 surveys of 150 agents each, of whom 30 are wrong."""
+    runs, count = 4_000, 150
+    wrong = np.tile(np.arange(count) < 30, runs)
+    answers = local.randomized_response(wrong, epsilon=EPSILON, random_state=5)
+    table = [exact(count)(ones) for ones in range(count + 1)]
+    low, high = np.array(table)[answers.reshape(runs, count).sum(axis=1, dtype=int)].T
+    missed = ((low > 0.2) | (high < 0.2)).mean()
+    assert missed <= BETA + 4 * math.sqrt(BETA / runs)
+    assert missed > 0.01  # not wider than it has to be
+
+
+def test_the_error_of_a_model_beside_the_better_constant():
+    y = X[:, 0] ^ (np.arange(len(X)) % 10 == 0)
+    agents = local.Agents(X, y.astype(np.uint8), epsilon=2.0)
+    certificate = transfer.certify(Rule(0), agents, random_state=1)
+    assert (certificate.measured, certificate.agents, agents.remaining) == ("error", 24_000, 0)
+    assert certificate.low < 0.1 < certificate.high
+    assert certificate.constants.agents == 6_000
+    assert certificate.constants.low <= 0.5 == certificate.constants.high
+    assert certificate.beats_constant
+    assert certificate.better is None
+    assert "better than a constant's" in repr(certificate)
+    fields = json.loads(certificate.to_json())
+    assert fields["agents_record"]["epsilon"] == 2.0
+    assert fields["constants"]["agents"] == 6_000
+
+
+def test_what_does_not_beat_a_constant_is_said():
+    agents = local.Agents(X, np.zeros(len(X), int), epsilon=1.0)
+    with pytest.warns(UtilityWarning, match=r"better constant's is .*: predict a constant"):
+        certificate = transfer.certify(Rule(0), agents, count=4_000, random_state=2)
+    assert not certificate.beats_constant
+    assert "not shown better than a constant's" in repr(certificate)
+    assert agents.remaining == 26_000
+
+
+def test_two_models_are_compared():
+    agents = local.Agents(X, X[:, 0], epsilon=1.0)
+    certificate = transfer.certify(Rule(0), agents, other=Rule(1), count=9_000, random_state=3)
+    assert (certificate.measured, certificate.better) == ("difference", "model")
+    assert certificate.low < -0.5 < certificate.high < 0
+    assert certificate.constants is None
+    again = transfer.certify(Rule(1), agents, other=Rule(0), count=9_000, random_state=4)
+    assert again.better == "other"
+    with pytest.warns(UtilityWarning, match="holds 0"):
+        same = transfer.certify(Rule(1), agents, other=Rule(1), random_state=5)
+    assert same.better is None
+    assert "not shown which is better" in repr(same)
+
+
+def test_losses_of_the_model_and_of_the_caller():
+    learner = learners.PrivateSGD(loss="logistic", steps=200, batch_size=20, epsilon=math.inf)
+    rows = X[:20_000].astype(float)
+    model = learner.learn(rows, X[:20_000, 0])
+    agents = local.Agents(rows, X[:20_000, 0], epsilon=2.0)
+    certificate = transfer.certify(model, agents, count=9_000, random_state=1)
+    mean = model.losses(rows, X[:20_000, 0]).mean()
+    assert certificate.measured == "loss"
+    assert certificate.low < mean < certificate.high
+    assert certificate.agents == 9_000  # the loss of weights 0 needs no agents
+    assert certificate.constants.agents == 0
+    brier = transfer.certify(
+        lambda X: np.full(len(X), 0.5),
+        agents,
+        loss=lambda shares, y: (shares - y) ** 2,
+        random_state=1,
+    )
+    assert brier.measured == "loss"
+    assert brier.low < 0.25 < brier.high
+    assert brier.constants is None
+
+
+def test_losses_out_of_range_are_clipped_and_missing_ones_count_as_1():
+    agents = local.Agents(X[:3], X[:3, 0], epsilon=40.0)
+    odd = [math.nan, 7.0, -2.0]
+    certificate = transfer.certify(lambda X: odd, agents, loss=lambda values, y: values)
+    assert certificate.value == pytest.approx(2 / 3)
+
+
+def remote(y, share, epsilon=2.0, count=4_000, **more):
+    def ask(text, k):
+        asked.append((json.loads(text), k))
+        answers = local.true_answers(text, X[:k], y[:k])
+        return local.randomized_response(answers, epsilon=epsilon)[: round(k * share)]
+
+    asked = []
+    agents = local.RemoteAgents(ask, epsilon=epsilon, count=count, response_rate=share, **more)
+    return agents, asked
+
+
+def test_remote_agents_are_sent_descriptions_and_may_be_silent():
+    agents, asked = remote(X[:, 0], 0.5)
+    certificate = transfer.certify(Rule(0), agents)
+    assert (certificate.agents, certificate.asked) == (1_600, 3_200)
+    assert certificate.constants.agents == 400
+    assert [(text["kind"], k) for text, k in asked] == [("conjunction", 3_200), ("query", 800)]
+    assert certificate.high < 0.1
+    agents, asked = remote(X[:, 0], 1.0)
+    assert transfer.certify(Rule(0), agents, other=Rule(1)).better == "model"
+    assert asked[0][0]["terms"][0]["kind"] == "worse"
+
+
+def test_silence_of_all_is_an_error_and_costs_nothing_more():
+    agents, asked = remote(X[:, 0], 1.0)
+    agents = local.RemoteAgents(lambda text, k: [], epsilon=1.0, count=100)
+    with pytest.warns(UtilityWarning), pytest.raises(AgentsExhausted, match="none of 80"):
+        transfer.certify(Rule(0), agents)
+    assert not asked
+
+
+def test_a_certificate_that_was_interrupted_is_taken_up(tmp_path):
+    """The process ends after the first of two questions; nobody is asked it again."""
+
+    def ask(text, k):
+        asked.append(json.loads(text)["kind"])
+        if asked == ["conjunction", "query"]:
+            raise KeyboardInterrupt
+        return local.randomized_response(np.zeros(k), epsilon=2.0)
+
+    asked, place = [], tmp_path / "agents.db"
+    pool = {"epsilon": 2.0, "count": 480, "state": place}
+    agents = local.RemoteAgents(ask, **pool)
+    with pytest.raises(KeyboardInterrupt):
+        transfer.certify(Rule(0), agents, count=400)
+    # Those who were asked for the label in vain stay asked.
+    new = local.RemoteAgents(ask, **pool)
+    with pytest.warns(UtilityWarning):
+        again = transfer.certify(Rule(0), new, count=400)
+    assert (again.agents, again.constants.agents, new.remaining) == (320, 80, 0)
+    assert asked == ["conjunction", "query", "query"]
+
+
+def test_more_agents_for_a_width():
+    agents = local.Agents(X, X[:, 0], epsilon=1.0)
+    certificate = transfer.certify(Rule(0), agents, count=2_000, random_state=1)
+    assert certificate.more_agents(0.5) == 0
+    needed = local.agents_needed(alpha=0.01, beta=BETA, epsilon=1.0)
+    assert certificate.more_agents(0.01) == needed - 1_600
+    two = transfer.certify(Rule(0), agents, other=Rule(1), count=2_000, random_state=1)
+    needed = local.agents_needed(alpha=0.005, beta=BETA, epsilon=1.0)
+    assert two.more_agents(0.01) == needed - 2_000
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"model": object()}, ParameterError),
+        ({"model": lambda X: X}, ParameterError),
+        ({"other": object()}, ParameterError),
+        ({"loss": 3}, ParameterError),
+        ({"count": 0}, ParameterError),
+        ({"count": 3}, ParameterError),
+        ({"count": 1.5}, ParameterError),
+        ({"count": 101}, AgentsExhausted),
+        ({"beta": 0}, ParameterError),
+        ({"beta": math.nan}, ParameterError),
+        ({"random_state": "seed"}, ParameterError),
+        ({"agents": X}, ParameterError),
+    ],
+)
+def test_bad_arguments_are_refused_before_anybody_is_asked(change, error):
+    agents = local.Agents(X[:100], X[:100, 0], epsilon=1.0)
+    arguments = {"model": Rule(0), "agents": agents} | change
+    with pytest.raises(error):
+        transfer.certify(arguments.pop("model"), arguments.pop("agents"), **arguments)
+    assert agents.remaining == 100
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        (SimpleNamespace(hypothesis=None, predict=len), {}),
+        (Rule(0), {"other": SimpleNamespace(predict=len)}),
+        (Rule(0), {"loss": lambda shares, y: y}),
+    ],
+)
+def test_what_remote_agents_cannot_be_sent_is_refused(model, more):
+    agents, asked = remote(X[:, 0], 1.0)
+    with pytest.raises(ParameterError):
+        transfer.certify(model, agents, **more)
+    assert not asked
+    assert agents.remaining == 4_000

@@ -1,0 +1,176 @@
+"""Means of columns: exact sums, the price of their noise, and what is refused."""
+
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hdp_fast import Budget, accounting, gf2, transfer
+from hdp_fast.data import Category, Column, Ignore, Label, Number, Schema, Table
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
+from hdp_fast.transfer import column_means
+from hdp_fast.transfer.column_means import calibrate_means, means_epsilon
+
+RNG = np.random.default_rng(3)
+X = RNG.random((500, 3))
+PRICE = {"epsilon": 1.0, "delta": 1e-6}
+SCHEMA = Schema(
+    Label("y", above=0),
+    {
+        "home": Category(("own", "rent", "other")),
+        "age": Number(0, 100),
+        "member": Category(("yes",)),
+        "name": Ignore(),
+    },
+)
+
+
+def table(home, age, member):
+    texts = {"home": home, "age": age, "member": member}
+    columns = {}
+    for name, values in texts.items():
+        kinds = sorted(set(values))
+        columns[name] = Column(tuple(kinds), np.array([kinds.index(v) for v in values]))
+    return Table(columns, len(home))
+
+
+def test_without_noise_means_are_means():
+    means = transfer.release_means(X, epsilon=math.inf)
+    assert np.abs(means.means - X.mean(axis=0)).max() <= means.half_width(0.5) < 1e-6
+    assert (means.record, means.n, means.names) == (None, 500, ("x0", "x1", "x2"))
+    assert "not protected" in repr(means)
+
+
+def test_values_are_scaled_by_public_bounds():
+    rows = np.array([[18.0, -5.0], [90.0, math.nan], [1e300, math.inf], [-math.inf, 5.0]])
+    means = transfer.release_means(rows, epsilon=math.inf, low=[18, 0], high=[90, 10])
+    assert means.means == pytest.approx([0.5, 0.375], abs=1e-6)
+    wide = transfer.release_means(np.array([[1e308], [-1e308]]), epsilon=math.inf,
+                                  low=-1.5e308, high=1.5e308)  # fmt: skip
+    assert wide.means == pytest.approx([0.5])
+
+
+@pytest.mark.parametrize("price", [1, 3, 50])
+def test_the_noise_is_the_least_that_is_enough(price):
+    for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)):
+        bits, sigma = calibrate_means(price, n=10_000, epsilon=epsilon, delta=delta)
+        assert means_epsilon(price, bits, sigma, delta) <= epsilon
+        shift = math.sqrt(price) * 2**bits / float(sigma)
+        assert accounting.gaussian_epsilon(shift, delta) == pytest.approx(epsilon, rel=1e-5)
+        # A twin with noise a thousandth too small is caught.
+        assert means_epsilon(price, bits, sigma * Fraction(999, 1000), delta) > epsilon
+
+
+def prices(schema, rows):
+    """The largest squared distance of two rows of features, in exact integers."""
+    made = [schema.floats(table(*[[value] for value in row]))[0] for row in rows]
+    integers = [np.rint(row * 1024).astype(int) for row in made]
+    return max(int(((a - b) ** 2).sum()) for a, b in itertools.product(integers, repeat=2)) / 4**10
+
+
+def test_no_two_rows_of_a_schema_are_farther_apart_than_priced(monkeypatch):
+    seen = []
+    kept = calibrate_means
+
+    def spy(price, **options):
+        seen.append(price)
+        return kept(price, **options)
+
+    monkeypatch.setattr(column_means, "calibrate_means", spy)
+    homes, ages, members = ["own", "rent", "other", "?"], ["0", "100", "no"], ["yes", "no"]
+    rows = list(itertools.product(homes, ages, members))
+    data = table(*zip(*rows, strict=True))
+    means = transfer.release_means(data, schema=SCHEMA, **PRICE, random_state=1)
+    assert means.names == tuple(SCHEMA.float_names)
+    assert seen == [4] == [prices(SCHEMA, rows)]
+    # A price for one of the two bits of a category that change would be too low.
+    assert prices(SCHEMA, rows) > 3
+    transfer.release_means(X, **PRICE, random_state=1)
+    assert seen[-1] == X.shape[1]
+
+
+def test_released_means_are_as_near_as_they_say():
+    far = 0
+    for seed in range(200):
+        means = transfer.release_means(X, **PRICE, random_state=seed)
+        far += np.abs(means.means - X.mean(axis=0)).max() > means.half_width(0.2)
+    # Binomial of 200 and .2: 69 or more has a probability below 1e-6.
+    assert far < 69
+    assert means.deviation == pytest.approx(math.sqrt(3) / 0.2367 / 500, rel=1e-3)
+    assert means.half_width(0.01) > means.half_width(0.2)
+
+
+def test_a_release_is_charged_once():
+    budget = Budget(1.0, delta=1e-6)
+    means = transfer.release_means(X, **PRICE, budget=budget)
+    assert means.record == budget.records[0].record
+    assert (means.record.neighbors, means.record.numerics) == ("replace_one", "exact")
+    assert budget.remaining.epsilon == 0
+    with pytest.raises(BudgetExceeded):
+        transfer.release_means(X, **PRICE, budget=budget)
+
+
+def test_json_is_read_again():
+    for means in (
+        transfer.release_means(X, **PRICE, random_state=0),
+        transfer.ColumnMeans.public([0.5, 30.0], high=[1, 50], names=["a", "b"]),
+    ):
+        again = transfer.ColumnMeans.from_json(means.to_json())
+        assert again.to_json() == means.to_json()
+        assert again.record == means.record
+        assert "ColumnMeans" in repr(again)
+    fields = json.loads(means.to_json())
+    for wrong in ({"means": [0.5]}, {"names": ["a"]}, {"more": 1}):
+        with pytest.raises(ParameterError):
+            transfer.ColumnMeans.from_json(json.dumps(fields | wrong))
+
+
+def test_frames_and_bits():
+    frame = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+    assert transfer.release_means(frame, epsilon=math.inf).names == ("a", "b")
+    bits = gf2.BitMatrix.from_dense(frame.to_numpy().astype(np.uint8))
+    assert transfer.release_means(bits, epsilon=math.inf).means == pytest.approx([0.5, 1.0])
+
+
+ONE_ROW = table(["own"], ["3"], ["yes"])
+BAD = [
+    ({"records": X[0]}, ShapeError, "records has shape"),
+    ({"records": X[:0]}, ShapeError, "records has shape"),
+    ({"records": [["a"]]}, ParameterError, "records has dtype"),
+    ({"epsilon": 0}, ParameterError, "epsilon = 0"),
+    ({"delta": None}, ParameterError, "delta must be given"),
+    ({"delta": 0}, ParameterError, "delta = 0"),
+    ({"epsilon": math.inf, "budget": Budget(1.0)}, ParameterError, "only a private release"),
+    ({"low": [0, 0]}, ShapeError, "low has shape"),
+    ({"high": math.inf}, ParameterError, "high = inf"),
+    ({"low": 1}, ParameterError, "low = 1, but it must be below high"),
+    ({"names": ["a", "b"]}, ParameterError, "names has 2 entries"),
+    ({"names": ["a", "b", "b"]}, ParameterError, "names"),
+    ({"schema": SCHEMA}, ParameterError, "it must be a data.Table"),
+    ({"schema": 3}, ParameterError, "schema = 3"),
+    ({"records": ONE_ROW, "schema": SCHEMA, "high": 3}, ParameterError, "bounds"),
+    ({"epsilon": 1e-9, "delta": 1e-15}, ParameterError, "noise"),
+    ({"random_state": "x"}, ParameterError, "random_state"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "kind", "words"), BAD)
+def test_bad_input_is_refused_before_anything_is_spent(changes, kind, words):
+    budget = Budget(1.0, delta=1e-6)
+    with pytest.raises(kind, match=words):
+        transfer.release_means(**{"records": X, **PRICE, "budget": budget, **changes})
+    assert budget.spent.epsilon == 0
+
+
+def test_public_means_are_checked():
+    public = transfer.ColumnMeans.public
+    for wrong, kind in (([1.5], ParameterError), ([], ShapeError), ([[0.5]], ShapeError),
+                        ([math.nan], ParameterError)):  # fmt: skip
+        with pytest.raises(kind, match="means"):
+            public(wrong)
+    with pytest.raises(ParameterError, match="beta"):
+        public([0.5]).half_width(0)
