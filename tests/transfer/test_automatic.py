@@ -78,6 +78,16 @@ def test_more_records_allow_a_smaller_density_and_less_noise():
         assert more.rounds >= less.rounds
 
 
+def test_the_text_says_what_was_chosen():
+    made = plan(LEARNER, **GOAL)
+    assert repr(made).startswith("Plan(n=5,000, N=24,000, epsilon=1, 6 rounds, kappa=0.137, eta=1,")
+    assert repr(made).endswith("automatic: alpha, kappa, eta, rounds, schedule, output)")
+    assert json.loads(made.to_json())["rounds"] == 6
+    free = plan(LEARNER, alpha=0.1, epsilon=math.inf, rounds=4)
+    assert "no projection" in repr(free)
+    assert json.loads(free.to_json())["epsilon"] == "inf"
+
+
 def test_what_is_passed_is_kept():
     made = plan(LEARNER, **GOAL, kappa=0.25, rounds=4)
     assert (made.kappa, made.rounds, made.eta) == (0.25, 4, 1.0)
