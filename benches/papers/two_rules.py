@@ -11,6 +11,8 @@ kappa,
                eta, rounds and tests follow the package's public rules
 tested only    the same with equal weights in every round (eta = 1e-9)
 source alone   permute-and-flip on all records at once
+calibrated     the hypothesis of the source alone, whose two answers get probabilities from the
+               agents (transfer.calibrate)
 agents alone   votes of the agents on all hypotheses (local.learn_by_votes)
 best of class  least error of a conjunction on the judging records, not private
 
@@ -129,6 +131,17 @@ def use_source(setting: Setting, people: People, seed: int) -> Any:
     return learner.learn(*people.source, random_state=seed)
 
 
+def calibrate_source(setting: Setting, people: People, seed: int) -> Any:
+    """The source's hypothesis, for each of whose answers the agents say what is likelier."""
+    alone = use_source(setting, people, seed)
+    agents = local.Agents(*people.agents, epsilon=setting.epsilon)
+
+    def score(X: NDArray[Any]) -> NDArray[np.float64]:
+        return 4.0 * alone.predict(X.astype(np.uint8)) - 2
+
+    return transfer.calibrate(score, agents, thresholds=(-1.0, 1.0), random_state=seed)
+
+
 @cache
 def use_agents(N: int, epsilon: float, seed: int) -> Any:
     """The agents alone, each of whom votes on one hypothesis."""
@@ -140,6 +153,7 @@ METHODS: dict[str, Callable[[Setting, People, int], Any]] = {
     "reweighed": reweigh,
     "tested only": test_only,
     "source alone": use_source,
+    "calibrated": calibrate_source,
 }
 AGENTS, BEST = "agents alone", "best of class"
 SLOW_REPETITIONS = 4
