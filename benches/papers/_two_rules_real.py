@@ -4,10 +4,10 @@ In each table 80 % of the source have that value, and 5 % of the target. The col
 and nobody knows it but this script. A tenth of the rows is public and makes the schema; source,
 agents and judges are drawn anew from the others in each repetition.
 
-The problems were chosen, in hindsight, among 1,013 triples of a table, a label and a withheld
-value: those with the largest gap, not private, between the best conjunction of the source and that
-of the target, one for each kind, and three labels that one would really predict. No private run had
-a part in the choice.
+The problems were chosen in hindsight, among about a thousand triples of a table, a label and a
+withheld value: seven with large gaps, not private, between the best conjunction of the source and
+that of the target, and three labels that one would really predict. No private run had a part in the
+choice.
 
 The methods are those of two_rules.py, but for agents alone: thousands of them cannot vote on tens
 of thousands of conjunctions of two bits, and vote on single bits instead.
