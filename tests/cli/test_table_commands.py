@@ -103,6 +103,13 @@ def test_private_transfer(capsys, folder):
     assert result["agents_record"]["epsilon"] == 2
 
 
+def test_private_transfer_without_settings(capsys, folder):
+    result = run(capsys, "--agents-epsilon", "2", "--epsilon", "1", "--delta", "1e-6", "--json")
+    assert result["stopped"] == "all planned rounds were run"
+    assert 4 <= result["planned_rounds"] <= 8
+    assert target_error(result["description"]) < 0.4
+
+
 def test_transfer_as_text(capsys, folder):
     argv = [argument for argument in PRIVATE if argument not in ("--json", "--choose", "smallest")]
     argv += ["--opt", ".31"]
@@ -225,8 +232,10 @@ def test_flags_that_are_missing(capsys):
     command += ["--epsilon", "1"]
     assert "--delta" in fails(capsys, *command)
     command += ["--delta", "1e-6"]
-    assert "--chi2, or --kappa and --rounds" in fails(capsys, *command)
+    assert "can't read no.json" in fails(capsys, *command)
     assert "can't read no.json" in fails(capsys, *command, "--chi2", "1")
+    without = [*command[:5], *command[7:]]
+    assert "--alpha must be given with --chi2" in fails(capsys, *without, "--chi2", "1")
 
 
 def test_files_that_do_not_fit(capsys, folder):

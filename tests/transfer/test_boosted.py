@@ -181,6 +181,8 @@ def test_agents_go_with_tests_and_only_with_tests():
     with pytest.raises(ParameterError, match="agents = None"):
         SubsampleTestReweigh(LEARNER, **goal).fit(X, y)
     with pytest.raises(ParameterError, match=r"output = 'tested' with schedule = 'never'"):
-        SubsampleTestReweigh(LEARNER, **goal, schedule="never").fit(X, y)
+        SubsampleTestReweigh(LEARNER, **goal, output="tested", schedule="never").fit(X, y)
+    vote = SubsampleTestReweigh(LEARNER, **goal, output="majority").fit(X, y)
+    assert vote.plan_.schedule == "never"
     with pytest.raises(ParameterError, match="with assume = 'boostable' nobody is asked"):
         SubsampleTestReweigh(LEARNER, **GOAL).fit(X, y, agents)

@@ -38,6 +38,10 @@ with --kappa, --eta and --rounds it is only measured, privacy is promised all th
 --predict is not protected."""
 
 
+# Settings that public rules choose where no flag does.
+_AUTOMATIC = ("alpha", "kappa", "eta", "rounds", "schedule")
+
+
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast schema."""
     parser.description = _SCHEMA_TEXT
@@ -65,7 +69,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, help="privacy of SOURCE")
     parser.add_argument("--delta", type=float, help="privacy of SOURCE")
     parser.add_argument("--agents-epsilon", type=float, required=True, help="privacy of an agent")
-    parser.add_argument("--alpha", type=float, required=True, help="half width of each test")
+    parser.add_argument("--alpha", type=float, help="half width of each test")
     parser.add_argument("--beta", type=float, default=0.05, help="failure probability")
     parser.add_argument("--opt", type=float, default=0.0, help="least error of the class on TARGET")
     parser.add_argument("--chi2", type=float, help="public bound on the divergence from SOURCE")
@@ -85,13 +89,10 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--schedule", choices=("every", "geometric", "final"), default="geometric", help="of tests"
-    )
+    parser.add_argument("--schedule", choices=("every", "geometric", "final"), help="of tests")
     parser.add_argument(
         "--choose",
         choices=("tested", "smallest", "majority"),
-        default="tested",
         help="what to keep",
     )
     parser.add_argument("--size", type=int, default=2, help="features in a conjunction, at most")
@@ -161,7 +162,10 @@ def _say_protected(arguments: argparse.Namespace) -> None:
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:
-    """The number of agents that the plan needs; wrong flags are refused before any file is read."""
+    """The agents that the plan needs, 0 where that follows from the files.
+
+    Wrong flags are refused before any file is read.
+    """
     names = ("epsilon", "delta", "chi2", "draws", "budget")
     flags = [name for name in names if getattr(arguments, name) is not None]
     if arguments.non_private:
@@ -171,11 +175,10 @@ def _count_agents(arguments: argparse.Namespace) -> int:
     else:
         positive("--epsilon", arguments.epsilon)
         probability("--delta", arguments.delta)
-        if None in (arguments.kappa, arguments.rounds) and "chi2" not in flags:
-            start = "kappa .1, eta 1 and rounds 10 are a start"
-            raise ParameterError(f"--chi2, or --kappa and --rounds must be given: {start}")
         if "draws" in flags:
             raise ParameterError("--draws must go with --non-private: privacy decides them else")
+    if "chi2" in flags and arguments.alpha is None:
+        raise ParameterError("--alpha must be given with --chi2, from which the others follow")
     if arguments.size < 1:
         raise ParameterError(f"--size = {arguments.size}, but it must be at least 1")
     options = _options(arguments) | {"draws": 1}
@@ -183,12 +186,17 @@ def _count_agents(arguments: argparse.Namespace) -> int:
     epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
     plan = transfer.plan(None, agents_epsilon=epsilon, epsilon=math.inf, **options)
     DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run accepts
-    return plan.N
+    kappa = 1 if arguments.non_private else arguments.kappa
+    left = None in (arguments.alpha, arguments.rounds, kappa) and "chi2" not in flags
+    # What is left to rules follows from the number of rows, too.
+    return 0 if left else plan.N
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("alpha", "beta", "chi2", "kappa", "eta", "rounds", "schedule", "opt", "draws")
-    return {**{name: getattr(arguments, name) for name in names}, "output": arguments.choose}
+    names = ("beta", "chi2", "opt", "draws")
+    chosen = {name: getattr(arguments, name) for name in _AUTOMATIC} | {"output": arguments.choose}
+    automatic = {name: "auto" if value is None else value for name, value in chosen.items()}
+    return {**{name: getattr(arguments, name) for name in names}, **automatic}
 
 
 def read_schema(path: Path) -> Schema:

@@ -11,6 +11,7 @@ from .. import accounting
 from .._support.validate import positive, probability, refuse
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
+from .automatic import added_error
 from .learner_epsilon import (
     LEARNER_EPSILONS,
     Search,
@@ -66,6 +67,8 @@ class BoostedPlan(Plan):
         failure: Probability with which the error may be larger.
         paper: None.
         weigh_by: "errors".
+        added_error: About how much larger an error on its draws privacy makes a round's hypothesis.
+        chosen: No names, since all settings follow from the promise.
         source_error: Error on the source that is small enough, above kappa.
 
     Source:
@@ -159,6 +162,7 @@ def plan_boosted(
         error=target,
         failure=failure,
         paper=None,
+        added_error=added_error(learner, sample.draws, sample.learner_epsilon),
         source_error=largest,
     )
 

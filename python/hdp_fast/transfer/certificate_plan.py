@@ -52,7 +52,7 @@ class CertificatePlan(JsonText):
 
 
 def plan_certificate(
-    *, alpha: float | None, beta: float, agents_epsilon: float | None, response_rate: float
+    *, alpha: float | str | None, beta: float, agents_epsilon: float | None, response_rate: float
 ) -> CertificatePlan:
     """Computes how many agents measure an error to within alpha.
 

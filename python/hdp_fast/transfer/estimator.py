@@ -7,7 +7,7 @@ import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
@@ -31,11 +31,13 @@ from ..exceptions import (
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
+from .automatic import Auto, is_auto, note_useless
 from .learner_epsilon import composes
 from .planning import plan as make_plan
 from .plans import Output, Plan, Schedule, WeighBy
 from .preparation import (
     calibrate_learner,
+    count_offered,
     make_record,
     open_journal,
     pass_over_asked,
@@ -45,12 +47,25 @@ from .records import Records, validate_records
 from .run import Rounds, TransferResult, is_oracle
 from .run_planning import is_private, plan_rounds
 
+
+class _Asked(NamedTuple):
+    """Whom a run asks: epsilon, response rate and number of the agents, and when they test."""
+
+    epsilon: float | None
+    response_rate: float
+    N: int | None
+    schedule: Schedule | Auto
+
+
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
 
 @dataclass(eq=False, repr=False)
 class SubsampleTestReweigh(SettableParameters):
     """Learns on a curator's biased records a hypothesis that is good on the agents' population.
+
+    Only learner, epsilon and delta are needed. The settings that are "auto" follow public rules,
+    which `transfer.plan` states, and `result_.plan` shows what they chose.
 
     The weight of a record depends on that record and on released hypotheses alone. No draw holds a
     record with probability above 1 / (kappa_eff n), where `kappa_eff = kappa (1 - 2**-12)`.
@@ -60,21 +75,25 @@ class SubsampleTestReweigh(SettableParameters):
             methods; see `transfer.plan`. Otherwise also a scikit-learn classifier, or a function
             (X, y) that returns a predictor.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
-            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. It is None with assume.
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" uses all agents in
+            tests that are as narrow as they allow.
         epsilon: Privacy parameter of the curator's records, above 0; math.inf protects none of
             them.
         beta: Failure probability, in (0, 1), of each of three or four parts.
         delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
-        chi2: Public bound, at least 0, on the chi-squared divergence of target from source. None
-            needs rounds and, for a private run, kappa.
-        kappa: Density of the weights, in (0, 1]; None computes it from chi2.
-        eta: Step size of the weights, in (0, 4]; None takes 3 alpha / 2, and "paper" takes alpha /
-            8.
-        rounds: Largest number of rounds, at least 1; None computes it from chi2.
+        chi2: Public bound, at least 0, on the chi-squared divergence of target from source, from
+            which kappa, eta and rounds then follow. None without a bound.
+        kappa: Density of the weights, in (0, 1]. "auto" follows from chi2, or without it from the
+            numbers of records and hypotheses and from epsilon.
+        eta: Step size of the weights, in (0, 4]. "paper" takes alpha / 8, and "auto" 1 where
+            another number is chosen without chi2, else 3 alpha / 2.
+        rounds: Largest number of rounds, at least 1. "auto" follows from chi2, or from kappa.
         schedule: When hypotheses are tested: "every" round, "geometric", "final" or, for a majority
-            vote without agents, "never"; see `transfer.plan`.
+            vote without agents, "never". "auto" takes "geometric"; where a number is chosen
+            without chi2, "every" up to 10 rounds and "final" beyond; and "never" without agents.
         output: Which hypothesis is released: the first that is "tested" with success, that with the
-            "smallest" estimate, or the "majority" vote of all rounds.
+            "smallest" estimate, or the "majority" vote of all rounds. "auto" takes "tested"; where
+            a number is chosen without chi2, "smallest"; and "majority" if nothing is tested.
         opt: Least error of the class on the target, in [0, 1).
         draws: Records that a round draws, for a run that is not private. None takes the sample_size
             of the learner; if it has none, `(d + log(rounds / beta)) / alpha`, at most n, as in the
@@ -122,16 +141,16 @@ class SubsampleTestReweigh(SettableParameters):
 
     learner: Any
     _: dataclasses.KW_ONLY
-    alpha: float | None = None
+    alpha: float | Auto | None = "auto"
     epsilon: float
     beta: float = 0.05
     delta: float | None = None
     chi2: float | None = None
-    kappa: float | None = None
-    eta: float | Literal["paper"] | None = None
-    rounds: int | None = None
-    schedule: Schedule = "geometric"
-    output: Output = "tested"
+    kappa: float | Auto | None = "auto"
+    eta: float | Literal["paper", "auto"] | None = "auto"
+    rounds: int | Auto | None = "auto"
+    schedule: Schedule | Auto = "auto"
+    output: Output | Auto = "auto"
     opt: float = 0.0
     draws: int | None = None
     weigh_by: WeighBy = "errors"
@@ -277,12 +296,18 @@ class SubsampleTestReweigh(SettableParameters):
         return result.predict(X)
 
     def plan(
-        self, n: int, *, agents_epsilon: float | None = None, response_rate: float = 1.0
+        self,
+        n: int,
+        *,
+        N: int | None = None,
+        agents_epsilon: float | None = None,
+        response_rate: float = 1.0,
     ) -> Plan:
         """Computes the parameters that `fit` will use for n records.
 
         Args:
             n: Number of records.
+            N: Number of agents that there are; None takes alpha = 0.1 where alpha is "auto".
             agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ
                 oracle.
             response_rate: Public share of the agents asked who will answer, in (0, 1].
@@ -296,7 +321,10 @@ class SubsampleTestReweigh(SettableParameters):
         Cost:
             A few seconds for a private run.
         """
-        return self._plan(n, (agents_epsilon, response_rate), self.draws)
+        asked = _Asked(agents_epsilon, response_rate, N, self.schedule)
+        made = self._plan(n, asked, self.draws)
+        note_useless(made)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         # Private weights and a run with its agents stay in this process.
@@ -329,16 +357,19 @@ class SubsampleTestReweigh(SettableParameters):
         journal = open_journal(self.checkpoint, self.learner, plan, records, agents, random_state)
         pass_over_asked(agents, journal)
         record = make_record(self.learner, plan, journal.settings["run"], random_state)
+        note_useless(plan)
         return Rounds(plan, learner, weights, journal, record)
 
-    def _plan(self, n: int, agents: tuple[float | None, float], draws: int | None) -> Plan:
-        """The plan for n records and agents of an epsilon and a response rate."""
+    def _plan(self, n: int, asked: _Asked, draws: int | None) -> Plan:
+        """The plan for n records and these agents."""
         goal = {
             **self.get_params(deep=False),
             "draws": draws,
             "n": n,
-            "agents_epsilon": agents[0],
-            "response_rate": agents[1],
+            "agents_epsilon": asked.epsilon,
+            "response_rate": asked.response_rate,
+            "N": asked.N,
+            "schedule": asked.schedule,
         }
         del goal["learner"], goal["checkpoint"]
         if self.assume is not None:
@@ -367,20 +398,28 @@ class SubsampleTestReweigh(SettableParameters):
             InsufficientSamples: There are fewer records than the plan needs.
             ParameterError: As for `plan`.
         """
-        answers = (None, 1.0) if is_oracle(agents) else (agents.epsilon, agents.response_rate)
+        asked = self._describe(agents)
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
             # The paper's experiments draw this number.
-            first = self._plan(n, answers, 1)
+            first = self._plan(n, asked, 1)
             wanted = (records.d + math.log(first.rounds / first.beta)) / first.alpha
             draws = min(n, math.ceil(wanted))
-        planned = self._plan(n, answers, draws)
+        planned = self._plan(n, asked, draws)
         if n < planned.n:
             raise InsufficientSamples(f"X has {n:,} records, but the plan needs {planned.n:,}")
         if planned.delta is not None:
             note_large_delta(planned.delta, n)
         return planned
+
+    def _describe(self, agents: Any) -> _Asked:
+        if agents is None:
+            return _Asked(None, 1.0, None, "never")
+        if is_oracle(agents):
+            return _Asked(None, 1.0, None, self.schedule)
+        offered = count_offered(self.checkpoint, agents) if is_auto(self.alpha) else None
+        return _Asked(agents.epsilon, agents.response_rate, offered, self.schedule)
 
     def _begin_weights(
         self, plan: Plan, records: Records, start: SubsampleTestReweigh | None
@@ -418,8 +457,8 @@ class SubsampleTestReweigh(SettableParameters):
     def _check_agents(self, agents: Any, records: Records) -> None:
         untested = self.assume is not None or self.schedule == "never"
         if agents is None:
-            if not untested:
-                rule = "only a run with output = 'majority' and schedule = 'never' has none"
+            if not (untested or (self.schedule == "auto" and self.output == "majority")):
+                rule = "only the majority vote, output = 'majority', is released without tests"
                 refuse("agents", agents, rule)
         elif untested:
             name = "schedule" if self.assume is None else "assume"

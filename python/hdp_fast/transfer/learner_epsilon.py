@@ -172,8 +172,16 @@ class Search:
         return _largest(max(1, int(guess)), are_private)
 
     def _error(self, draws: int, learner_epsilon: float) -> float:
-        """The least alpha that the learner promises for this number of draws."""
+        """The least alpha that the learner promises for this number of draws.
+
+        Where it promises none, the number is above 1, and smaller for more draws.
+        """
         low, high = 1e-9, 1.0
+        largest = compute_sample_size(
+            self.learner, 1 - 1e-9, self.beta, learner_epsilon, agnostic=True
+        )
+        if largest > draws:
+            return largest / draws
         for _ in range(30):
             middle = math.sqrt(low * high)
             size = compute_sample_size(

@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 
 from .._support.notes import note
 from .._support.validate import one_of, refuse
+from .automatic import Auto, is_auto, note_useless
 from .boosted import BoostedPlan, plan_boosted
 from .certificate_plan import CertificatePlan, plan_certificate
 from .plans import Output, Plan, Schedule, WeighBy
@@ -60,18 +61,19 @@ def plan(
     learner: Any,
     *,
     assume: None = None,
-    alpha: float,
+    alpha: float | Auto = "auto",
     epsilon: float,
     beta: float = 0.05,
     delta: float | None = None,
     agents_epsilon: float | None = None,
     chi2: float | None = None,
-    kappa: float | None = None,
-    eta: float | Literal["paper"] | None = None,
-    rounds: int | None = None,
+    kappa: float | Auto | None = "auto",
+    eta: float | Literal["paper", "auto"] | None = "auto",
+    rounds: int | Auto | None = "auto",
     n: int | None = None,
-    schedule: Schedule = "geometric",
-    output: Output = "tested",
+    N: int | None = None,
+    schedule: Schedule | Auto = "auto",
+    output: Output | Auto = "auto",
     opt: float = 0.0,
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
@@ -84,18 +86,19 @@ def plan(
     *,
     assume: Assumption | None = None,
     error: float | None = None,
-    alpha: float | None = None,
+    alpha: float | Auto | None = "auto",
     epsilon: float | None = None,
     beta: float = 0.05,
     delta: float | None = None,
     agents_epsilon: float | None = None,
     chi2: float | None = None,
-    kappa: float | None = None,
-    eta: float | Literal["paper"] | None = None,
-    rounds: int | None = None,
+    kappa: float | Auto | None = "auto",
+    eta: float | Literal["paper", "auto"] | None = "auto",
+    rounds: int | Auto | None = "auto",
     n: int | None = None,
-    schedule: Schedule = "geometric",
-    output: Output = "tested",
+    N: int | None = None,
+    schedule: Schedule | Auto = "auto",
+    output: Output | Auto = "auto",
     opt: float = 0.0,
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
@@ -115,12 +118,14 @@ def plan(
       (CertificatePlan).
     - assume=None: all parameters of SubsampleTestReweigh, and the paper's for comparison (Plan).
 
-    A plan of SubsampleTestReweigh finds one hypothesis of the class. With chi2 alone, the numbers n
-    and rounds, kappa and eta follow from it. The target error is
-    then promised for a learner of a finite class (one with `hypotheses`) if opt is 0. With kappa or
-    rounds given, or a number for eta, privacy is promised for n records and the error is only
-    measured. A UtilityWarning says where assume="realizable", which assumes no more, keeps the same
-    promise with fewer records.
+    A plan of SubsampleTestReweigh finds one hypothesis of the class. Without chi2 the settings that
+    are "auto" follow public rules from n, N, the epsilons and the size of the class, and
+    `Plan.chosen` names them. With chi2 alone, the numbers n and rounds, kappa and eta follow from
+    it. The target error is then promised for a learner of a finite class (one with `hypotheses`) if
+    opt is 0. With kappa or rounds given, or a number for eta, privacy is promised for n records and
+    the error is only measured. A UtilityWarning says where the noise or the tests of a plan hide
+    every difference between hypotheses, and where assume="realizable", which assumes no more, keeps
+    the same promise with fewer records.
 
     Args:
         learner: An object with sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and
@@ -134,7 +139,8 @@ def plan(
         error: Error on the target to promise, in (0, 1), for assume="realizable" or "boostable";
             None else.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
-            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" takes the smallest
+            for which N agents are enough, and then uses all of them; 0.1 without N.
         epsilon: Privacy parameter of the curator's records, above 0. math.inf protects none of
             them, takes no delta and plans Algorithm 1.
         beta: Failure probability, in (0, 1): of the whole promise, or without `assume` of each of
@@ -143,20 +149,26 @@ def plan(
         delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
         agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ oracle.
         chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
-            of target from source. None needs rounds and, for a private run, kappa.
-        kappa: Density of the weights, in (0, 1]; None takes alpha / (8 (chi2 + 1)), and for a run
-            that is not private no projection.
-        eta: Step size of the weights, in (0, 4]. None takes 3 alpha / 2, and "paper" takes alpha /
-            8 with the paper's number of rounds.
-        rounds: Largest number of rounds, at least 1; None computes it from chi2.
+            of target from source. None without a bound.
+        kappa: Density of the weights, in (0, 1]: no draw holds a record with a probability above
+            about 1 / (kappa n). "auto" takes alpha / (8 (chi2 + 1)) with chi2, and without it the
+            density at which the error that privacy adds to a round is about kappa. A run that is
+            not private has no projection, unless rounds is "auto", too.
+        eta: Step size of the weights, in (0, 4]. "paper" takes alpha / 8 with the paper's number of
+            rounds. "auto" takes 1 where another number is chosen without chi2, else 3 alpha / 2.
+        rounds: Largest number of rounds, at least 1. "auto" computes it from chi2; without chi2 it
+            takes 3 + ln(1 / kappa), rounded up.
         n: Number of the curator's records; None where it follows from the other parameters.
+        N: Number of agents that there are; None if alpha says how many are needed.
         schedule: When hypotheses are tested: after "every" round; after the rounds 1, 2, 4, ...
             and, for some random rounds, at the end ("geometric"); at the end only ("final"); or
             "never", for the majority vote of a run without agents. There are log2(1 / beta) random
-            rounds.
+            rounds. "auto" takes "geometric"; where a number is chosen without chi2, "every" up to
+            10 rounds and "final" beyond.
         output: The first hypothesis whose estimated error is at most 3 alpha + opt, or, if there is
             none, that with the smallest estimate ("tested"); that with the "smallest" estimate; or
-            the "majority" vote of all rounds.
+            the "majority" vote of all rounds. "auto" takes "tested"; where a number is chosen
+            without chi2, "smallest"; and "majority" if the schedule is "never".
         opt: Least error of the class on the target, in [0, 1). 0 says that one hypothesis is right
             on source and target alike. Above 0 the learner is planned agnostically, and no error is
             promised. With assume="realizable" or "boostable" it is a bound on the least error of
@@ -201,6 +213,9 @@ def plan(
         >>> plan = transfer.plan(learner, n=20_000, kappa=0.1, eta=0.5, rounds=20, **goal)
         >>> plan.draws > 5_000, plan.learner_epsilon, plan.N
         (True, 0.015625, 20978)
+        >>> plan = transfer.plan(learner, n=20_000, N=9_000, **{**goal, "alpha": "auto"})
+        >>> plan.rounds, plan.schedule, plan.N, plan.chosen
+        (6, 'every', 9000, ('alpha', 'kappa', 'eta', 'rounds', 'schedule', 'output'))
     """
     _check_settings(
         assume,
@@ -211,6 +226,7 @@ def plan(
         eta=eta,
         rounds=rounds,
         n=n,
+        N=N,
         draws=draws,
     )
     if assume == "realizable":
@@ -241,6 +257,7 @@ def plan(
         eta=eta,
         rounds=rounds,
         n=n,
+        N=N,
         schedule=schedule,
         output=output,
         opt=opt,
@@ -248,6 +265,7 @@ def plan(
         weigh_by=weigh_by,
         response_rate=response_rate,
     )
+    note_useless(made)
     _note_source(learner, made)
     return made
 
@@ -257,7 +275,7 @@ _TAKEN = {
     "realizable": ("error", "chi2"),
     "boostable": ("error", "chi2"),
     "nothing": ("alpha",),
-    None: ("alpha", "chi2", "kappa", "eta", "rounds", "n", "draws"),
+    None: ("alpha", "chi2", "kappa", "eta", "rounds", "n", "N", "draws"),
 }
 
 
@@ -266,7 +284,7 @@ def _check_settings(assume: str | None, **settings: Any) -> None:
     if assume is not None:
         one_of("assume", assume, _ASSUMPTIONS)
     for name, value in settings.items():
-        if value is not None and name not in _TAKEN[assume]:
+        if not (value is None or is_auto(value) or name in _TAKEN[assume]):
             refuse(name, value, f"a plan with assume = {assume!r} has none: leave it out")
 
 

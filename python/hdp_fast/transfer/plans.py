@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .._support.json_text import JsonText
 from .learner_epsilon import composes, compute_sample_size, validate_steps
 
 Schedule = Literal["every", "geometric", "final", "never"]
@@ -51,8 +52,8 @@ class PaperPlan:
     agents_per_test: int
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(JsonText):
     """Parameters of a run of SubsampleTestReweigh; they are public and made without data.
 
     Attributes:
@@ -94,6 +95,10 @@ class Plan:
             run that is not private.
         weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
             that hypotheses have of their own.
+        added_error: About how much larger an error on its draws privacy makes a round's hypothesis,
+            2 ln|H| / (draws learner_epsilon). It should be well below the error of a constant.
+            None for a run that is not private and for a learner of no finite class.
+        chosen: Names of the settings that were chosen automatically.
 
     Examples:
         >>> from hdp_fast import learners, transfer
@@ -130,6 +135,18 @@ class Plan:
     failure: float
     paper: PaperPlan | None
     weigh_by: WeighBy = "errors"
+    added_error: float | None = None
+    chosen: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        kappa = "no projection" if self.kappa is None else f"kappa={self.kappa:.3g}"
+        weights = f"{self.rounds:,} rounds, {kappa}, eta={self.eta:.3g}"
+        tests = f"{self.tests:,} tests ({self.schedule}, {self.output}) to within {self.alpha:.3g}"
+        known = "measured" if self.error is None else f"at most {self.error:.3g}"
+        added = "" if self.added_error is None else f", privacy adds about {self.added_error:.2g}"
+        chosen = f"; automatic: {', '.join(self.chosen)}" if self.chosen else ""
+        sizes = f"n={self.n:,}, N={self.N:,}, epsilon={self.epsilon:g}"
+        return f"Plan({sizes}, {weights}, {tests}; error {known}{added}{chosen})"
 
     @property
     def promised(self) -> bool:

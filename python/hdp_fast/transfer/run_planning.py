@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
-from .. import local
 from .._support.validate import (
     nonnegative_int,
     number,
@@ -16,11 +15,24 @@ from .._support.validate import (
     refuse,
 )
 from ..exceptions import ParameterError
+from .automatic import (
+    OUTPUTS,
+    SCHEDULES,
+    Auto,
+    Facts,
+    Settings,
+    Tests,
+    added_error,
+    choose_settings,
+    count_tests,
+    settle_as_passed,
+    size_tests,
+    use_all_agents,
+    validate_rounds,
+)
 from .learner_epsilon import Sample, Search, composes, compute_sample_size, validate_steps
 from .plans import Output, Plan, Schedule, WeighBy, count_paper_rounds, plan_paper
 
-_SCHEDULES = ("every", "geometric", "final", "never")
-_OUTPUTS = ("tested", "smallest", "majority")
 _LARGEST = 1 << 49
 # DenseWeights keeps logarithms of weights down to about minus this.
 _DEEPEST = 5_600
@@ -79,79 +91,122 @@ def is_private(epsilon: Any) -> bool:
 def plan_rounds(
     learner: Any,
     *,
-    alpha: float | None,
+    alpha: float | Auto | None,
     epsilon: float | None,
-    beta: float = 0.05,
-    delta: float | None = None,
-    agents_epsilon: float | None = None,
-    chi2: float | None = None,
-    kappa: float | None = None,
-    eta: float | Literal["paper"] | None = None,
-    rounds: int | None = None,
-    n: int | None = None,
-    schedule: Schedule = "geometric",
-    output: Output = "tested",
-    opt: float = 0.0,
-    draws: int | None = None,
-    weigh_by: WeighBy = "errors",
-    response_rate: float = 1.0,
+    beta: float,
+    delta: float | None,
+    agents_epsilon: float | None,
+    chi2: float | None,
+    kappa: float | Auto | None,
+    eta: float | Literal["paper", "auto"] | None,
+    rounds: int | Auto | None,
+    n: int | None,
+    N: int | None,
+    schedule: Schedule | Auto,
+    output: Output | Auto,
+    opt: float,
+    draws: int | None,
+    weigh_by: WeighBy,
+    response_rate: float,
 ) -> Plan:
     """Computes all parameters of SubsampleTestReweigh, as `transfer.plan` describes them."""
-    goal = _validate_goal(alpha, beta, opt, schedule, output)
-    ratio = None if chi2 is None else 1 + _validate_divergence(chi2)
-    derived = ratio is not None and kappa is None and rounds is None and eta in (None, "paper")
-    private = is_private(epsilon)
-    updates = _plan_updates(goal.alpha, ratio, eta, rounds, kappa, private)
-    rate = probability_or_one("response_rate", response_rate)
-    tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon, rate)
-    constants = _plan_constants(goal, agents_epsilon, rate) if tests else 0
-    held = None if n is None else nonnegative_int("n", n)
-    if private:
-        epsilon, delta = _validate_privacy(epsilon, delta, draws)
-        sample = _plan_private(learner, goal, updates, epsilon, delta, held, derived)
+    if is_private(epsilon) and draws is not None:
+        refuse("draws", draws, "a private plan finds them itself")
+    facts = _validate_facts(learner, epsilon, delta, beta, n, N, agents_epsilon, response_rate)
+    passed = Settings(alpha, kappa, eta, rounds, schedule, output)
+    chosen: tuple[str, ...] = ()
+    if chi2 is None:
+        settings, chosen = choose_settings(passed, facts)
     else:
-        _refuse_delta(delta)
-        epsilon = math.inf
-        sample = _plan_open(learner, goal, updates, held, draws)
+        settings = settle_as_passed(passed)
+    goal = _validate_goal(settings, facts.beta, opt)
+    ratio = None if chi2 is None else 1 + _validate_divergence(chi2)
+    derived = (
+        ratio is not None
+        and settings.kappa is None
+        and settings.rounds is None
+        and settings.eta in (None, "paper")
+    )
+    updates = _plan_updates(goal.alpha, ratio, settings, facts.delta is not None)
+    tests = _plan_tests(goal, updates.rounds, facts, use_all="alpha" in chosen)
+    if facts.delta is None:
+        sample = _plan_open(learner, goal, updates, facts.n, draws)
+    else:
+        sample = _plan_private(goal, updates, facts, derived)
     enough = _records_of_lemma(learner, goal, ratio) if derived and ratio is not None else None
     records = max(sample.n, enough or 0)
-    if updates.kappa is not None and (held or records > 1):
+    if updates.kappa is not None and (facts.n or records > 1):
         _check_size(records, updates.kappa)
     return Plan(
         alpha=goal.alpha,
         beta=goal.beta,
         opt=goal.opt,
-        epsilon=epsilon,
-        delta=delta,
-        agents_epsilon=agents_epsilon,
-        response_rate=rate,
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        agents_epsilon=facts.agents_epsilon,
+        response_rate=facts.response_rate,
         chi2=chi2,
-        schedule=schedule,
-        output=output,
+        schedule=goal.schedule,
+        output=goal.output,
         n=records,
-        N=tests * agents_per_test + constants,
+        N=tests.number * tests.agents + tests.constants,
         rounds=updates.rounds,
         kappa=updates.kappa,
         eta=updates.eta,
         draws=sample.draws,
         learner_epsilon=sample.learner_epsilon,
-        tests=tests,
-        agents_per_test=agents_per_test,
-        agents_for_constants=constants,
+        tests=tests.number,
+        agents_per_test=tests.agents,
+        agents_for_constants=tests.constants,
         error=goal.error if enough and not goal.opt else None,
         failure=goal.failure,
-        paper=plan_paper(learner, goal.alpha, goal.beta, epsilon, delta, agents_epsilon, ratio),
+        paper=plan_paper(
+            learner,
+            goal.alpha,
+            goal.beta,
+            facts.epsilon,
+            facts.delta,
+            facts.agents_epsilon,
+            ratio,
+        ),
         weigh_by=one_of("weigh_by", weigh_by, ("errors", "losses")),
+        added_error=added_error(learner, sample.draws, sample.learner_epsilon),
+        chosen=chosen,
     )
 
 
-def _validate_goal(
-    alpha: float | None, beta: float, opt: float, schedule: Schedule, output: Output
-) -> _Goal:
-    width, beta = probability("alpha", alpha), probability("beta", beta)
-    opt = probability("opt", opt, zero=True)
-    one_of("schedule", schedule, _SCHEDULES)
-    one_of("output", output, _OUTPUTS)
+def _validate_facts(
+    learner: Any,
+    epsilon: float | None,
+    delta: float | None,
+    beta: float,
+    n: int | None,
+    N: int | None,
+    agents_epsilon: float | None,
+    response_rate: float,
+) -> Facts:
+    if is_private(epsilon):
+        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    else:
+        _refuse_delta(delta)
+    return Facts(
+        learner=learner,
+        epsilon=float(cast(float, epsilon)),
+        delta=delta,
+        beta=probability("beta", beta),
+        n=None if n is None else nonnegative_int("n", n),
+        N=None if N is None else nonnegative_int("N", N),
+        agents_epsilon=None
+        if agents_epsilon is None
+        else positive("agents_epsilon", agents_epsilon),
+        response_rate=probability_or_one("response_rate", response_rate),
+    )
+
+
+def _validate_goal(settings: Settings, beta: float, opt: float) -> _Goal:
+    width, opt = probability("alpha", settings.alpha), probability("opt", opt, zero=True)
+    schedule = one_of("schedule", cast(Schedule, settings.schedule), SCHEDULES)
+    output = one_of("output", cast(Output, settings.output), OUTPUTS)
     if schedule == "never" and output != "majority":
         rule = "only the 'majority' vote is released without a test"
         raise ParameterError(f"output = {output!r} with schedule = 'never', but {rule}")
@@ -169,31 +224,17 @@ def _validate_divergence(chi2: float) -> float:
     return divergence
 
 
-def _validate_privacy(
-    epsilon: float | None, delta: float | None, draws: int | None
-) -> tuple[float, float]:
-    if draws is not None:
-        refuse("draws", draws, "a private plan finds them itself")
-    return positive("epsilon", epsilon), probability("delta", delta)
-
-
 def _refuse_delta(delta: object) -> None:
     if delta is not None:
         rule = "epsilon = inf protects no record of the curator: leave it out"
         refuse("delta", delta, rule)
 
 
-def _plan_private(
-    learner: Any,
-    goal: _Goal,
-    updates: _Updates,
-    epsilon: float,
-    delta: float,
-    held: int | None,
-    derived: bool,
-) -> Sample:
+def _plan_private(goal: _Goal, updates: _Updates, facts: Facts, derived: bool) -> Sample:
     """The draws of a private round, and the number of records that they need."""
+    learner, epsilon, delta, held = facts.learner, facts.epsilon, facts.delta, facts.n
     assert updates.kappa is not None
+    assert delta is not None
     if composes(learner):
         draws = math.prod(validate_steps(learner))
         records = held or _records_of_steps(learner, updates, epsilon, delta)
@@ -237,23 +278,16 @@ def _records_of_steps(learner: Any, updates: _Updates, epsilon: float, delta: fl
     )
 
 
-def _plan_updates(
-    alpha: float,
-    ratio: float | None,
-    eta: float | str | None,
-    rounds: int | None,
-    kappa: float | None,
-    private: bool,
-) -> _Updates:
+def _plan_updates(alpha: float, ratio: float | None, settings: Settings, private: bool) -> _Updates:
     """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
-    step = _choose_step_size(alpha, ratio, eta, rounds)
-    length = _choose_rounds(alpha, ratio, eta, rounds)
+    step = _choose_step_size(alpha, ratio, settings.eta, settings.rounds)
+    length = _choose_rounds(alpha, ratio, settings.eta, settings.rounds)
     _check_depth(step, length)
-    return _Updates(length, step, _choose_density(alpha, ratio, kappa, private))
+    return _Updates(length, step, _choose_density(alpha, ratio, settings.kappa, private))
 
 
 def _choose_step_size(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | None
+    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | str | None
 ) -> float:
     if isinstance(eta, str) and eta != "paper":
         raise ParameterError(f"eta = {eta!r}, but it must be a number, None or 'paper'")
@@ -266,13 +300,10 @@ def _choose_step_size(
 
 
 def _choose_rounds(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | None
+    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | str | None
 ) -> int:
     if rounds is not None:
-        length = nonnegative_int("rounds", rounds)
-        if not 0 < length < 1 << 40:
-            raise ParameterError(f"rounds = {length}, but it must be at least 1 and below 2**40")
-        return length
+        return validate_rounds(rounds)
     assert ratio is not None
     if eta == "paper":
         return count_paper_rounds(alpha, ratio)
@@ -282,7 +313,7 @@ def _choose_rounds(
 
 
 def _choose_density(
-    alpha: float, ratio: float | None, kappa: float | None, private: bool
+    alpha: float, ratio: float | None, kappa: float | str | None, private: bool
 ) -> float | None:
     if kappa is not None:
         return probability_or_one("kappa", kappa)
@@ -307,32 +338,14 @@ def _check_size(n: int, kappa: float) -> None:
         raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
-def _plan_tests(
-    goal: _Goal, rounds: int, agents_epsilon: float | None, rate: float
-) -> tuple[int, int]:
-    """The largest number of hypotheses that are tested, and the agents for each."""
-    if goal.schedule == "never":
-        return 0, 0
-    during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
-    random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
-    tests = during + (1 if goal.output == "majority" else random)
-    if agents_epsilon is None:
-        return tests, 0
-    epsilon = positive("agents_epsilon", agents_epsilon)
-    needed = local.agents_needed(
-        alpha=goal.alpha, beta=goal.beta / tests, epsilon=epsilon, response_rate=rate
+def _plan_tests(goal: _Goal, rounds: int, facts: Facts, *, use_all: bool) -> Tests:
+    """The tests and their agents: all that there are, or as many as alpha needs."""
+    tests = size_tests(
+        count_tests(rounds, goal.schedule, goal.output, goal.beta), goal.alpha, facts
     )
-    return tests, needed
-
-
-def _plan_constants(goal: _Goal, agents_epsilon: float | None, rate: float) -> int:
-    """The agents who say how often the constant hypotheses err, half as precisely as a test."""
-    if agents_epsilon is None:
-        return 0
-    width = min(2 * goal.alpha, 0.5)
-    return local.agents_needed(
-        alpha=width, beta=goal.beta, epsilon=agents_epsilon, response_rate=rate
-    )
+    if use_all and facts.N is not None and tests.agents:
+        return use_all_agents(facts.N, tests)
+    return tests
 
 
 def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:
