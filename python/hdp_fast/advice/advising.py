@@ -14,6 +14,7 @@ from .sizes import Learner, Sizes, Source, Target, check_sizes
 _COUNTS = {"n": "private records", "agents": "agents", "pool": "public points"}
 _PRIVACIES = ("epsilon", "agents_epsilon")
 _FACTORS = {"n": (2, 4, 8, 16, 64, 256), "agents": (2, 4, 8, 16, 64, 256), "pool": (4, 64)}
+_FEWEST = 10
 _FIRST = (100, 1_000, 10_000, 100_000)
 
 
@@ -48,9 +49,10 @@ def advise(
       the classes in units of their spread;
     - agents alone have s = g tau sqrt(2 N / (pi d)) / 2, or vote on the hypotheses of a finite
       class with a standard error of sqrt(size / (4 N)) / tau each;
-    - votes have k members of n / k records, which learn with s = sqrt(2 n / (30 k K)); the
-      plurality learns with sqrt(2 k / pi) times that, and the table says how often the lead that a
-      member's signal leaves is not answered;
+    - votes have k members of n / k records each, who learn with the second formula if they are
+      linear, and with s = sqrt(2 n / (30 k K)) otherwise; the plurality learns with
+      sqrt(2 k / pi) times that, and the table says how often the lead that a member's signal
+      leaves is not answered;
     - the exponential mechanism over a finite class loses
       2 ln(size) / (epsilon n) + sqrt(ln(size) / (2 n)) where labels are faint, and errs with
       size exp(-epsilon n e / 2) where they are sharp, for a constant's error e;
@@ -193,7 +195,7 @@ def _list_changes(sizes: Sizes) -> Iterator[str]:
     for name, words in _COUNTS.items():
         count, factors = getattr(sizes, name), _FACTORS[name]
         more = [count * factor for factor in factors] if count else list(_FIRST)
-        fewer = [count // factor for factor in factors if count // factor]
+        fewer = [count // factor for factor in factors if count // factor >= _FEWEST]
         yield from _find_change(sizes, best, name, more, f"{words} or more")
         yield from _find_change(sizes, best, name, fewer, f"{words} or fewer")
     for name in _PRIVACIES if sizes.agents else _PRIVACIES[:1]:

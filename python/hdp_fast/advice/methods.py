@@ -250,10 +250,11 @@ def _queries(sizes: Sizes) -> int:
 def _explain_votes(sizes: Sizes, members: int) -> str:
     plan = signals.plan_votes(sizes)
     flips = plan.flip(members)
+    needed = f"{sizes.d:,} columns" if sizes.learner == "linear" else "about 30 needed"
     return (
-        f"{members:,} members of {_number(sizes.n / members)} records, {signals.MEMBER_RECORDS} "
-        f"are half of what one needs; unanimous votes on {_queries(sizes):,} points flip "
-        f"with {_number(flips)}; {plan.k:,} members would be safe"
+        f"{members:,} members of {_number(sizes.n / members)} records for {needed}; unanimous "
+        f"votes on {_queries(sizes):,} points flip with {_number(flips)}; {plan.k:,} members "
+        "would be safe"
     )
 
 

@@ -207,10 +207,10 @@ class Advice(JsonText):
         return f"{place}.", one.name, excess, f"{1 - one.lost:.0%}", useless
 
     def _scale(self) -> str:
-        upper = "at most, " * (self.sizes["best_error"] is None)
+        upper = ", at most" * (self.sizes["best_error"] is None)
         return (
-            f"Excess error over a model without privacy on the target: {upper}the constant has "
-            f"{self.room:.3f}.\nKept is the expected share of what can be learned. "
+            "The excess error is that over a model without privacy on the target; the constant has "
+            f"{self.room:.3f}{upper}.\nKept is the expected share of what can be learned. "
             "No data was read."
         )
 

@@ -185,8 +185,10 @@ def lose_reweighed(sizes: Sizes, world: World, kappa: float, rounds: int) -> flo
 
 
 def member_signal(sizes: Sizes, world: World, members: int) -> float:
-    """What of its records a member learns."""
+    """What of its records a member learns: as any linear model does, or half from 30 of them."""
     records = sizes.n * world.overlap / members
+    if sizes.learner == "linear":
+        return sampling_signal(sizes, records, world)
     return math.sqrt(2 * records / (sizes.classes * MEMBER_RECORDS))
 
 
