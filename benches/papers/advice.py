@@ -69,7 +69,7 @@ class Task:
         options = {"agents_epsilon": epsilon} if "agents" in self.sizes else {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hdp_fast.UtilityWarning)
-            return hdp_fast.advise(epsilon=epsilon, **self.sizes, **options)
+            return hdp_fast.advise(epsilon=epsilon, changes=False, **self.sizes, **options)
 
     def share(self, measured: float) -> float | None:
         """The share of what can be learned that a measured number keeps."""
@@ -145,10 +145,12 @@ class Line:
     share: float | None
 
 
-def compare() -> Iterator[list[Line]]:
-    """The lines of each data set and epsilon, in the order of the advice."""
+def compare(only: float | None = None) -> Iterator[list[Line]]:
+    """The lines of each data set and epsilon, or of one epsilon, in the order of the advice."""
     tasks = {task.name: task for task in TASKS}
     for (name, epsilon), numbers in read_measured().items():
+        if only not in (None, epsilon):
+            continue
         task, advice = tasks[name], tasks[name].advise(epsilon)
         ranked = task.rank(numbers)
         room = advice.room
@@ -204,6 +206,25 @@ def print_comparison() -> None:
                 f"{lines[0].measured:g}, {best.method} {best.measured:g}"
             )
     print(f"measured share within .05 of the forecast's range: {inside} of {inside + outside}")
+
+
+def write_page_table(epsilon: float = 1.0) -> str:
+    """The table of docs/start/which_method.md: a line for each data set."""
+    rows = [
+        "| data | order of `advise`, share kept as forecast | share kept, or number, as measured "
+        "| best |",
+        "| --- | --- | --- | --- |",
+    ]
+    for lines in compare(epsilon):
+        forecast = ", ".join(f"{line.method} {line.kept:.2f}" for line in lines)
+        measured = " / ".join(
+            f"{line.measured:g}" if line.share is None else f"{line.share:.2f}" for line in lines
+        )
+        best = min(lines, key=lambda line: line.best).method
+        word = best if is_right(lines) else f"**{best}**"
+        word = f"{lines[0].method}, {best}" if is_right(lines) and lines[0].best > 1 else word
+        rows.append(f"| {lines[0].data} | {forecast} | {measured} | {word} |")
+    return "\n".join(rows)
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -287,6 +308,7 @@ def main() -> None:
     """Print one of the three."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--run", action="store_true", help="run the calls on pairs of populations")
+    parser.add_argument("--page", action="store_true", help="print the table of the page")
     parser.add_argument("--best", action="store_true", help="print what has no privacy")
     parser.add_argument("--only", help="one data set of --run")
     parser.add_argument("--epsilon", type=float, default=1.0, help="of --run, on both sides")
@@ -295,6 +317,8 @@ def main() -> None:
     accept_seeds()
     if arguments.best:
         print_best()
+    elif arguments.page:
+        print(write_page_table())
     elif arguments.run:
         print_runs(arguments.epsilon, arguments.repetitions, arguments.only)
     else:

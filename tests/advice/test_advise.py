@@ -12,8 +12,6 @@ import pytest
 import hdp_fast
 from hdp_fast import adaptation, labels, learners, local, transfer
 from hdp_fast.advice import Forecast, advise
-from hdp_fast.advice.advising import order_candidates
-from hdp_fast.advice.sizes import check_sizes
 from hdp_fast.exceptions import ParameterError, UtilityWarning
 
 POOL = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
@@ -45,16 +43,11 @@ def draw_tasks(count):
 
 
 DRAWN = list(draw_tasks(30))
-NOTHING = {
-    "agents": 0, "pool": 0, "classes": 2, "delta": 1e-6, "agents_epsilon": 1.0,
-    "learner": "linear", "size": None, "target": "unknown", "source": "private",
-    "base_rate": None, "best_error": None,
-}  # fmt: skip
 
 
 def order(task):
     """The candidates of advise, without what would change their order, which takes longer."""
-    return order_candidates(check_sizes(**{**NOTHING, **task}))
+    return advise(**task, changes=False).candidates
 
 
 def forecasts(task):
@@ -86,8 +79,10 @@ def test_every_method_stands_in_the_advice_once(task):
     assert "constant" in names
     assert advice.best.useful or advice.best.name == "constant"
     assert advice.candidates == order(task)
+    assert not advise(**task, changes=False).changes
 
 
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("number", ["n", "agents"])
 @pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
 def test_more_people_never_make_a_forecast_worse(task, number):
@@ -99,6 +94,7 @@ def test_more_people_never_make_a_forecast_worse(task, number):
             assert getattr(many[name], part) <= getattr(few[name], part) + 1e-12, name
 
 
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
 def test_a_known_population_never_makes_the_best_forecast_worse(task):
     same = order({**task, "target": "same"})[0]

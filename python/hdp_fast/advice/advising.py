@@ -34,6 +34,7 @@ def advise(
     source: Source = "private",
     base_rate: float | None = None,
     best_error: float | None = None,
+    changes: bool = True,
 ) -> Advice:
     """Ranks the methods of this package for a task, before any data are read.
 
@@ -91,6 +92,8 @@ def advise(
         base_rate: Share of label 1 in the target where it is known publicly, in (0, 1).
         best_error: Error that such a model has without privacy, as far as public sources tell it,
             in [0, error of the constant).
+        changes: Whether to search for what would make another method the first one, which takes
+            most of the time.
 
     Returns:
         The Advice. Its repr is a table.
@@ -132,21 +135,21 @@ def advise(
         base_rate=base_rate,
         best_error=best_error,
     )
-    candidates = order_candidates(sizes)
+    candidates = _order(sizes)
     if not candidates[0].useful:
         rule = "no method keeps a quarter of what can be learned: more records or agents are needed"
         note(f"n = {sizes.n:,} and agents = {sizes.agents:,}, but {rule}")
     return Advice(
         candidates=candidates,
         missing=tuple(_list_missing(sizes)),
-        changes=tuple(_list_changes(sizes)),
+        changes=tuple(_list_changes(sizes)) if changes else (),
         sizes=dataclasses.asdict(sizes),
         constant_error=sizes.constant_error,
         room=sizes.room,
     )
 
 
-def order_candidates(sizes: Sizes) -> tuple[Forecast, ...]:
+def _order(sizes: Sizes) -> tuple[Forecast, ...]:
     """Forecasts from the least expected loss; where two are equal, the cheaper one is first."""
     runnable = [method for method in list_methods(sizes) if method.lack(sizes) is None]
     return tuple(sorted((_forecast(one, sizes) for one in runnable), key=lambda one: one.lost))
