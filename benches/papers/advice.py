@@ -2,7 +2,7 @@
 
 Run `python benches/papers/advice.py`: seconds. It reads no data: sizes stand below, and measured
 numbers in advice_measured.csv, each with the command of this folder that prints it. Those of the
-four pairs of populations at epsilon = 1 come from `python benches/papers/advice.py --run`, some
+four pairs of populations come from `python benches/papers/advice.py --run`, some
 minutes, which runs the very calls that advise prints, with the settings that they have by
 themselves, and prints their lines of the file. `--best` prints what a model without privacy has.
 
@@ -84,7 +84,7 @@ class Task:
 
     def is_tie(self, one: float, other: float) -> bool:
         """Whether two measured numbers are equally good."""
-        return abs(one - other) <= TIES[self.metric]
+        return abs(one - other) <= TIES[self.metric] + 1e-9
 
 
 def _labels(n: int, d: int, pool: int, classes: int, target: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..labels import choose_method
+from ..stability.plans import members_needed
 from . import signals
 from .sizes import Sizes
 from .worlds import World, list_worlds
@@ -248,22 +249,22 @@ def _queries(sizes: Sizes) -> int:
 
 
 def _explain_votes(sizes: Sizes, members: int) -> str:
-    plan = signals.plan_votes(sizes)
-    flips = plan.flip(members)
+    flips = signals.flip_unanimous(sizes, members)
+    safe = members_needed(signals.design_votes(sizes))
     needed = f"{sizes.d:,} columns" if sizes.learner == "linear" else "about 30 needed"
     return (
         f"{members:,} members of {_number(sizes.n / members)} records for {needed}; unanimous "
-        f"votes on {_queries(sizes):,} points flip with {_number(flips)}; {plan.k:,} members "
+        f"votes on {_queries(sizes):,} points flip with {_number(flips)}; {safe:,} members "
         "would be safe"
     )
 
 
 def _call_votes(sizes: Sizes, members: int) -> str:
-    queries = _queries(sizes)
+    queries, table = _queries(sizes), "vote" if sizes.classes == 2 else "gaussian"
     return (
         f"labels.PrivateLabeler(learner, {_privacy(sizes)}, classes=range({sizes.classes}), "
         f"queries={queries}, max_unstable={signals.unstable_votes(queries)}, "
-        f"members={members}).fit(X, y).label(pool[:{queries}])"
+        f'members={members}, table="{table}").fit(X, y).label(pool[:{queries}])'
     )
 
 

@@ -7,7 +7,8 @@ import warnings
 from functools import lru_cache
 
 from ..exceptions import UtilityWarning
-from ..stability import VotePlan, plan
+from ..stability import GaussianVote, VoteTable
+from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
 from ..transfer.calibration_plan import LEAST_AGENTS
 from .sizes import Sizes
@@ -200,7 +201,7 @@ def lose_votes(sizes: Sizes, world: World, members: int) -> float:
     """
     signal = member_signal(sizes, world, members)
     lead = 1 - lose_direction(signal, world)
-    agreement = round(max(0.51, (1 + lead) / 2), 2)
+    agreement = max(0.52, round(25 * (1 + lead)) / 50)
     flip = _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement)
     return join_losses(
         lose_direction(signal * math.sqrt(2 * members / math.pi), world),
@@ -213,9 +214,9 @@ def _queries(sizes: Sizes) -> int:
     return min(sizes.pool, MOST_QUERIES)
 
 
-def plan_votes(sizes: Sizes) -> VotePlan:
-    """The table that would answer votes on the pool."""
-    return _plan(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+def design_votes(sizes: Sizes) -> VoteTable | GaussianVote:
+    """The table that would answer votes on the pool: of two labels, or Gaussian for more."""
+    return _design(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
 
 
 def unstable_votes(queries: int) -> int:
@@ -224,17 +225,24 @@ def unstable_votes(queries: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _plan(queries: int, epsilon: float, delta: float, labels: int) -> VotePlan:
-    return plan(
-        unstable_votes(queries), queries, epsilon=epsilon, delta=delta, beta=_BETA, labels=labels
-    )
+def _design(queries: int, epsilon: float, delta: float, labels: int) -> VoteTable | GaussianVote:
+    goal = {"epsilon": epsilon, "delta": delta, "beta": _BETA}
+    if labels == 2:
+        return VoteTable.design(queries, **goal)
+    return GaussianVote.design(queries, labels=labels, **goal)
 
 
 @lru_cache(maxsize=1 << 14)
 def _flip(
     queries: int, epsilon: float, delta: float, labels: int, members: int, agreement: float
 ) -> float:
-    return _plan(queries, epsilon, delta, labels).flip(members, agreement=agreement)
+    table = _design(queries, epsilon, delta, labels)
+    return flip_probability(table, members, round(agreement * members))
+
+
+def flip_unanimous(sizes: Sizes, members: int) -> float:
+    """Probability that a label on which all members agree is not the answer."""
+    return _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, 1.0)
 
 
 def lose_source(sizes: Sizes, world: World) -> float:
