@@ -18,7 +18,7 @@ os.environ["XDG_CACHE_HOME"] = _cache.name
 @pytest.fixture(scope="module")
 def quick_plan():
     """The search for a plan is the same every time and would take most of the time."""
-    kept, plan = {}, estimator.plan
+    kept, plan = {}, estimator.plan_rounds
 
     def cached(learner, **parameters):
         key = repr((learner, sorted(parameters.items())))
@@ -26,9 +26,9 @@ def quick_plan():
             kept[key] = plan(learner, **parameters)
         return kept[key]
 
-    estimator.plan = cached
+    estimator.plan_rounds = cached
     yield
-    estimator.plan = plan
+    estimator.plan_rounds = plan
 
 
 @pytest.fixture

@@ -239,6 +239,19 @@ def draw_agents(numbers: Numbers) -> Figure:
     )
 
 
+def draw_two_rules(numbers: Numbers) -> Figure:
+    """Error on the target against the number of records, where two rules hold."""
+    return curves(
+        numbers,
+        "Two rules, one in five of the source as the target, epsilon = 1",
+        "records n",
+        "error on the target",
+        level=(0.023, "best of the class: .023"),
+        xscale="log",
+        ylim=(0, 0.58),
+    )
+
+
 def draw_separation(numbers: Numbers) -> Figure:
     """People and records that a parity needs, against its bits."""
     return curves(
@@ -268,6 +281,7 @@ PICTURES: dict[str, Callable[[Numbers], Figure]] = {
     "transfer_figure1": draw_figure1,
     "transfer_figure2": draw_figure2,
     "transfer_agents": draw_agents,
+    "two_rules": draw_two_rules,
     "parity_separation": draw_separation,
     "labels_members": draw_members,
     "labels_answered": draw_answers,

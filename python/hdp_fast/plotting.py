@@ -80,7 +80,7 @@ def transfer(result: TransferResult) -> bytes:
         The content of a PNG file.
 
     Raises:
-        ParameterError: `result` is no TransferResult.
+        ParameterError: `result` is no TransferResult, or one of a run without agents.
         ImportError: matplotlib is not installed; the error names the extra.
 
     Cost:
@@ -102,6 +102,8 @@ def transfer(result: TransferResult) -> bytes:
     """
     if not isinstance(result, TransferResult):
         refuse("result", result, "it must be a transfer.TransferResult")
+    if result.tested is None:
+        refuse("result", result, "it was released untested, so that there is nothing to draw")
     figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     rounds = [estimate.round or result.rounds for estimate in result.estimates]

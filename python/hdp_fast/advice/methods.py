@@ -329,10 +329,8 @@ def _call_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
         learner = f"learners.ExponentialLearner(hypotheses, epsilon={epsilon!r})"
     else:
         learner = _learner(sizes, "epsilon=math.inf, steps=200, batch_size=500")
-    alpha = math.ceil(1000 * signals.half_width(sizes, rounds)) / 1000
     return (
-        f"transfer.SubsampleTestReweigh({learner}, alpha={alpha}, {_privacy(sizes)}, "
-        f'kappa={kappa!r}, eta=1.0, rounds={rounds}, schedule="every", output="smallest")'
+        f"transfer.SubsampleTestReweigh({learner}, {_privacy(sizes)})"
         f".fit(X, y, {_agents(sizes)}).result_"
     )
 

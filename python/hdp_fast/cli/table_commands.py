@@ -237,6 +237,7 @@ def _agents(table: Table, schema: Schema, features: Features, epsilon: float) ->
 
 def _summary(result: transfer.TransferResult, schema: Schema) -> dict[str, Any]:
     tested = result.tested
+    assert tested is not None
     hypothesis = result.hypothesis
     return {
         "hypothesis": None if hypothesis is None else schema.words(hypothesis),

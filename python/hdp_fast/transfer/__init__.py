@@ -12,10 +12,12 @@ needs on the target, where its ranking is right and its base rate wrong.
 """
 
 from .._support.lazy import list_only
+from .boosted import BoostedPlan
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
+from .certificate_plan import CertificatePlan
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -23,16 +25,20 @@ from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
+from .source_alone import SourcePlan
 
 __all__ = [
+    "BoostedPlan",
     "CalibratedModel",
     "CalibrationPlan",
     "Certificate",
+    "CertificatePlan",
     "Constants",
     "PaperPlan",
     "Plan",
     "ReliabilityDiagram",
     "RoundResult",
+    "SourcePlan",
     "SubsampleTestReweigh",
     "TransferResult",
     "calibrate",

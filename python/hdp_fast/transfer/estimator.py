@@ -7,7 +7,7 @@ import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
@@ -31,11 +31,13 @@ from ..exceptions import (
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
+from .automatic import Auto, is_auto, note_useless
 from .learner_epsilon import composes
-from .planning import is_private, plan
+from .planning import plan as make_plan
 from .plans import Output, Plan, Schedule, WeighBy
 from .preparation import (
     calibrate_learner,
+    count_offered,
     make_record,
     open_journal,
     pass_over_asked,
@@ -43,6 +45,17 @@ from .preparation import (
 )
 from .records import Records, validate_records
 from .run import Rounds, TransferResult, is_oracle
+from .run_planning import is_private, plan_rounds
+
+
+class _Asked(NamedTuple):
+    """Whom a run asks: epsilon, response rate and number of the agents, and when they test."""
+
+    epsilon: float | None
+    response_rate: float
+    N: int | None
+    schedule: Schedule | Auto
+
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -50,6 +63,9 @@ Population = local.Agents | local.RemoteAgents | local.SQOracle
 @dataclass(eq=False, repr=False)
 class SubsampleTestReweigh(SettableParameters):
     """Learns on a curator's biased records a hypothesis that is good on the agents' population.
+
+    Only learner, epsilon and delta are needed. The settings that are "auto" follow public rules,
+    which `transfer.plan` states, and `result_.plan` shows what they chose.
 
     The weight of a record depends on that record and on released hypotheses alone. No draw holds a
     record with probability above 1 / (kappa_eff n), where `kappa_eff = kappa (1 - 2**-12)`.
@@ -59,21 +75,25 @@ class SubsampleTestReweigh(SettableParameters):
             methods; see `transfer.plan`. Otherwise also a scikit-learn classifier, or a function
             (X, y) that returns a predictor.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
-            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" uses all agents in
+            tests that are as narrow as they allow.
         epsilon: Privacy parameter of the curator's records, above 0; math.inf protects none of
             them.
         beta: Failure probability, in (0, 1), of each of three or four parts.
         delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
-        chi2: Public bound, at least 0, on the chi-squared divergence of target from source. None
-            needs rounds and, for a private run, kappa.
-        kappa: Density of the weights, in (0, 1]; None computes it from chi2.
-        eta: Step size of the weights, in (0, 4]; None takes 3 alpha / 2, and "paper" takes alpha /
-            8.
-        rounds: Largest number of rounds, at least 1; None computes it from chi2.
-        schedule: When hypotheses are tested: "every" round, "geometric" or "final"; see
-            `transfer.plan`.
+        chi2: Public bound, at least 0, on the chi-squared divergence of target from source, from
+            which kappa, eta and rounds then follow. None without a bound.
+        kappa: Density of the weights, in (0, 1]. "auto" follows from chi2, or without it from the
+            numbers of records and hypotheses and from epsilon.
+        eta: Step size of the weights, in (0, 4]. "paper" takes alpha / 8, and "auto" 1 where
+            another number is chosen without chi2, else 3 alpha / 2.
+        rounds: Largest number of rounds, at least 1. "auto" follows from chi2, or from kappa.
+        schedule: When hypotheses are tested: "every" round, "geometric", "final" or, for a majority
+            vote without agents, "never". "auto" takes "geometric"; where a number is chosen
+            without chi2, "every" up to 10 rounds and "final" beyond; and "never" without agents.
         output: Which hypothesis is released: the first that is "tested" with success, that with the
-            "smallest" estimate, or the "majority" vote of all rounds.
+            "smallest" estimate, or the "majority" vote of all rounds. "auto" takes "tested"; where
+            a number is chosen without chi2, "smallest"; and "majority" if nothing is tested.
         opt: Least error of the class on the target, in [0, 1).
         draws: Records that a round draws, for a run that is not private. None takes the sample_size
             of the learner; if it has none, `(d + log(rounds / beta)) / alpha`, at most n, as in the
@@ -86,6 +106,10 @@ class SubsampleTestReweigh(SettableParameters):
             holds what was released and a digest of the records, but no weights. It is the curator's
             alone, since guesses of the records can be tried against the digest. None keeps the run
             in memory.
+        assume: "boostable" runs `transfer.plan(learner, assume="boostable", ...)`: the majority
+            vote of all rounds, without agents. It takes error, chi2, epsilon, delta, beta and opt,
+            and promises the error if the class is boostable. None tests hypotheses by agents.
+        error: Error on the target to promise, in (0, 1), with assume="boostable"; None else.
 
     Attributes:
         result_: What `fit` released.
@@ -117,20 +141,22 @@ class SubsampleTestReweigh(SettableParameters):
 
     learner: Any
     _: dataclasses.KW_ONLY
-    alpha: float
+    alpha: float | Auto | None = "auto"
     epsilon: float
     beta: float = 0.05
     delta: float | None = None
     chi2: float | None = None
-    kappa: float | None = None
-    eta: float | Literal["paper"] | None = None
-    rounds: int | None = None
-    schedule: Schedule = "geometric"
-    output: Output = "tested"
+    kappa: float | Auto | None = "auto"
+    eta: float | Literal["paper", "auto"] | None = "auto"
+    rounds: int | Auto | None = "auto"
+    schedule: Schedule | Auto = "auto"
+    output: Output | Auto = "auto"
     opt: float = 0.0
     draws: int | None = None
     weigh_by: WeighBy = "errors"
     checkpoint: str | None = None
+    assume: Literal["boostable"] | None = None
+    error: float | None = None
     result_: TransferResult = field(init=False)
     record_: PrivacyRecord | None = field(init=False)
     plan_: Plan = field(init=False)
@@ -139,7 +165,7 @@ class SubsampleTestReweigh(SettableParameters):
         self,
         X: Any,
         y: ArrayLike,
-        agents: Population,
+        agents: Population | None = None,
         *,
         budget: Budget | None = None,
         random_state: RandomState = None,
@@ -158,7 +184,8 @@ class SubsampleTestReweigh(SettableParameters):
                 checkpoint that exists, pass the same agents in the same order: those who were asked
                 are passed over. RemoteAgents need not all answer: the plan asks as many as their
                 response rate says, and uses the answers that arrive. For epsilon = math.inf an SQ
-                oracle is accepted as well.
+                oracle is accepted as well. None releases the majority vote of all rounds untested,
+                which needs output = "majority" or assume = "boostable".
             budget: Budget of the curator's records. It is charged epsilon and delta once, before
                 the first round, and not again when the run is resumed. None charges nothing.
             random_state: None draws from the operating system. An int or a numpy Generator makes a
@@ -205,7 +232,9 @@ class SubsampleTestReweigh(SettableParameters):
         with _charge(budget, run.record):
             return self._finish(run, records, agents, progress)
 
-    def resume(self, X: Any, y: ArrayLike, agents: Population, *, progress: bool = False) -> Self:
+    def resume(
+        self, X: Any, y: ArrayLike, agents: Population | None = None, *, progress: bool = False
+    ) -> Self:
         """Goes on with a fit that ended for want of agents, by an error or by Ctrl-C.
 
         Nothing is charged again, and no round that anybody has seen is run twice.
@@ -213,8 +242,8 @@ class SubsampleTestReweigh(SettableParameters):
         Args:
             X: The records that were passed to `fit`.
             y: Their labels.
-            agents: Other agents of the target population, or those of `fit`. No agents are passed
-                over here.
+            agents: Other agents of the target population, or those of `fit`; None for a run without
+                agents. No agents are passed over here.
             progress: Whether to show a progress bar (tqdm).
 
         Returns:
@@ -267,12 +296,18 @@ class SubsampleTestReweigh(SettableParameters):
         return result.predict(X)
 
     def plan(
-        self, n: int, *, agents_epsilon: float | None = None, response_rate: float = 1.0
+        self,
+        n: int,
+        *,
+        N: int | None = None,
+        agents_epsilon: float | None = None,
+        response_rate: float = 1.0,
     ) -> Plan:
         """Computes the parameters that `fit` will use for n records.
 
         Args:
             n: Number of records.
+            N: Number of agents that there are; None takes alpha = 0.1 where alpha is "auto".
             agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ
                 oracle.
             response_rate: Public share of the agents asked who will answer, in (0, 1].
@@ -286,7 +321,10 @@ class SubsampleTestReweigh(SettableParameters):
         Cost:
             A few seconds for a private run.
         """
-        return self._plan(n, (agents_epsilon, response_rate), self.draws)
+        asked = _Asked(agents_epsilon, response_rate, N, self.schedule)
+        made = self._plan(n, asked, self.draws)
+        note_useless(made)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         # Private weights and a run with its agents stay in this process.
@@ -319,19 +357,39 @@ class SubsampleTestReweigh(SettableParameters):
         journal = open_journal(self.checkpoint, self.learner, plan, records, agents, random_state)
         pass_over_asked(agents, journal)
         record = make_record(self.learner, plan, journal.settings["run"], random_state)
+        note_useless(plan)
         return Rounds(plan, learner, weights, journal, record)
 
-    def _plan(self, n: int, agents: tuple[float | None, float], draws: int | None) -> Plan:
-        """The plan for n records and agents of an epsilon and a response rate."""
+    def _plan(self, n: int, asked: _Asked, draws: int | None) -> Plan:
+        """The plan for n records and these agents."""
         goal = {
             **self.get_params(deep=False),
             "draws": draws,
             "n": n,
-            "agents_epsilon": agents[0],
-            "response_rate": agents[1],
+            "agents_epsilon": asked.epsilon,
+            "response_rate": asked.response_rate,
+            "N": asked.N,
+            "schedule": asked.schedule,
         }
         del goal["learner"], goal["checkpoint"]
-        return plan(self.learner, **goal)
+        if self.assume is not None:
+            return self._plan_assumption()
+        if self.error is not None:
+            refuse("error", self.error, "it is promised with assume = 'boostable' only")
+        del goal["assume"], goal["error"]
+        return plan_rounds(self.learner, **goal)
+
+    def _plan_assumption(self) -> Plan:
+        """The plan of a run that asks no agents."""
+        if self.assume != "boostable":
+            rule = "rounds are planned for 'boostable' only; transfer.plan says what others need"
+            refuse("assume", self.assume, rule)
+        names = ("assume", "error", "chi2", "epsilon", "delta", "beta", "opt", "alpha")
+        numbers = ("kappa", "eta", "rounds", "draws")
+        settings = {name: getattr(self, name) for name in (*names, *numbers)}
+        made = make_plan(self.learner, **settings)
+        assert isinstance(made, Plan)
+        return made
 
     def _plan_run(self, records: Records, agents: Any) -> Plan:
         """The plan for these records and agents.
@@ -340,19 +398,28 @@ class SubsampleTestReweigh(SettableParameters):
             InsufficientSamples: There are fewer records than the plan needs.
             ParameterError: As for `plan`.
         """
-        answers = (None, 1.0) if is_oracle(agents) else (agents.epsilon, agents.response_rate)
+        asked = self._describe(agents)
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
         if not (is_private(self.epsilon) or draws is not None or says_draws):
             # The paper's experiments draw this number.
-            rounds = self._plan(n, answers, 1).rounds
-            draws = min(n, math.ceil((records.d + math.log(rounds / self.beta)) / self.alpha))
-        planned = self._plan(n, answers, draws)
+            first = self._plan(n, asked, 1)
+            wanted = (records.d + math.log(first.rounds / first.beta)) / first.alpha
+            draws = min(n, math.ceil(wanted))
+        planned = self._plan(n, asked, draws)
         if n < planned.n:
             raise InsufficientSamples(f"X has {n:,} records, but the plan needs {planned.n:,}")
         if planned.delta is not None:
             note_large_delta(planned.delta, n)
         return planned
+
+    def _describe(self, agents: Any) -> _Asked:
+        if agents is None:
+            return _Asked(None, 1.0, None, "never")
+        if is_oracle(agents):
+            return _Asked(None, 1.0, None, self.schedule)
+        offered = count_offered(self.checkpoint, agents) if is_auto(self.alpha) else None
+        return _Asked(agents.epsilon, agents.response_rate, offered, self.schedule)
 
     def _begin_weights(
         self, plan: Plan, records: Records, start: SubsampleTestReweigh | None
@@ -388,7 +455,16 @@ class SubsampleTestReweigh(SettableParameters):
         return learner
 
     def _check_agents(self, agents: Any, records: Records) -> None:
-        if is_oracle(agents):
+        untested = self.assume is not None or self.schedule == "never"
+        if agents is None:
+            if not (untested or (self.schedule == "auto" and self.output == "majority")):
+                rule = "only the majority vote, output = 'majority', is released without tests"
+                refuse("agents", agents, rule)
+        elif untested:
+            name = "schedule" if self.assume is None else "assume"
+            rule = f"with {name} = {getattr(self, name)!r} nobody is asked: leave them out"
+            refuse("agents", agents, rule)
+        elif is_oracle(agents):
             if is_private(self.epsilon) or not hasattr(agents, "query"):
                 rule = "it must be Agents or RemoteAgents, or for epsilon = inf an SQ oracle"
                 refuse("agents", agents, rule)
@@ -436,7 +512,7 @@ class SubsampleTestReweigh(SettableParameters):
 
 def _note_constants(result: TransferResult) -> None:
     """Warns that a hypothesis is not shown to be better than a constant."""
-    if result.constants is None or result.beats_constants:
+    if result.tested is None or result.constants is None or result.beats_constants:
         return
     tested, better = result.tested, result.constants.better
     error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"

@@ -14,7 +14,7 @@ from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
 
 # The candidates for the learner's own epsilon; smaller ones need ever more draws.
-_LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
+LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
 _WORTHWHILE = 0.97
 # The search for a number of draws ends within this factor.
 _FINE = 1.01
@@ -111,11 +111,12 @@ class Search:
         kappa: float,
         epsilon: float,
         delta: float,
+        opt: float = 0.0,
     ):
         check_private(learner)
         self.learner, self.rounds, self.kappa = learner, rounds, kappa * WINDOW
         self.alpha, self.beta = alpha, beta / rounds
-        self.epsilon, self.delta = epsilon, delta
+        self.epsilon, self.delta, self.opt = epsilon, delta, opt
 
     def serve_promise(self, *, agnostic: bool) -> Sample:
         """The fewest records for which the learner's error is promised.
@@ -126,7 +127,7 @@ class Search:
 
         def count(learner_epsilon: float) -> tuple[float, int]:
             draws = compute_sample_size(
-                self.learner, self.alpha, self.beta, learner_epsilon, agnostic
+                self.learner, self.alpha, self.beta, learner_epsilon, agnostic, self.opt
             )
             rate = accounting.largest_rate(
                 self.learner.with_epsilon(learner_epsilon).privacy,
@@ -171,8 +172,16 @@ class Search:
         return _largest(max(1, int(guess)), are_private)
 
     def _error(self, draws: int, learner_epsilon: float) -> float:
-        """The least alpha that the learner promises for this number of draws."""
+        """The least alpha that the learner promises for this number of draws.
+
+        Where it promises none, the number is above 1, and smaller for more draws.
+        """
         low, high = 1e-9, 1.0
+        largest = compute_sample_size(
+            self.learner, 1 - 1e-9, self.beta, learner_epsilon, agnostic=True
+        )
+        if largest > draws:
+            return largest / draws
         for _ in range(30):
             middle = math.sqrt(low * high)
             size = compute_sample_size(
@@ -187,8 +196,8 @@ def _cheapest(cost_of: Callable[[float], tuple[float, int]]) -> tuple[float, flo
 
     The search goes from large to small values and stops at the first that saves too little.
     """
-    best = (_LEARNER_EPSILONS[0], *cost_of(_LEARNER_EPSILONS[0]))
-    for learner_epsilon in _LEARNER_EPSILONS[1:]:
+    best = (LEARNER_EPSILONS[0], *cost_of(LEARNER_EPSILONS[0]))
+    for learner_epsilon in LEARNER_EPSILONS[1:]:
         cost, draws = cost_of(learner_epsilon)
         if not cost < _WORTHWHILE * best[1] and math.isfinite(best[1]):
             break
@@ -213,16 +222,26 @@ def _largest(guess: int, holds: Callable[[int], bool]) -> int:
 
 
 def compute_sample_size(
-    learner: Any, alpha: float, beta: float, epsilon: float = 1.0, agnostic: bool = False
+    learner: Any,
+    alpha: float,
+    beta: float,
+    epsilon: float = 1.0,
+    agnostic: bool = False,
+    opt: float = 0.0,
 ) -> int:
-    """The number of records that the learner asks for.
+    """The number of records that the learner asks for an excess error of at most alpha.
 
     Raises:
-        ParameterError: The learner has no sample_size.
+        ParameterError: The learner has no sample_size, or one that does not know of opt > 0.
     """
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"
         raise ParameterError(f"draws = None, but {rule}")
     names = inspect.signature(learner.sample_size).parameters
-    options = {"agnostic": agnostic} if "agnostic" in names else {}
+    options: dict[str, Any] = {"agnostic": agnostic} if "agnostic" in names else {}
+    if opt:
+        if "opt" not in names:
+            rule = "the learner's sample_size must take it"
+            raise ParameterError(f"opt = {opt:g}, but {rule}")
+        options["opt"] = opt
     return max(1, int(learner.sample_size(alpha, beta, epsilon, **options)))

@@ -1,107 +1,131 @@
-"""Parameters of Subsample-Test-Reweigh, all of them public and fixed before any data is read."""
+"""What a run or a release needs, by what is assumed: public and fixed before any data is read."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, overload
 
-from .. import local
-from .._support.validate import (
-    nonnegative_int,
-    number,
-    one_of,
-    positive,
-    probability,
-    probability_or_one,
-    refuse,
-)
-from ..exceptions import ParameterError
-from .learner_epsilon import Sample, Search, composes, compute_sample_size, validate_steps
-from .plans import Output, Plan, Schedule, WeighBy, count_paper_rounds, plan_paper
+from .._support.notes import note
+from .._support.validate import one_of, refuse
+from .automatic import Auto, is_auto, note_useless
+from .boosted import BoostedPlan, plan_boosted
+from .certificate_plan import CertificatePlan, plan_certificate
+from .plans import Output, Plan, Schedule, WeighBy
+from .run_planning import plan_rounds
+from .source_alone import SourcePlan, plan_source
 
-_SCHEDULES = ("every", "geometric", "final")
-_OUTPUTS = ("tested", "smallest", "majority")
-_LARGEST = 1 << 49
-# DenseWeights keeps logarithms of weights down to about minus this.
-_DEEPEST = 5_600
+Assumption = Literal["realizable", "boostable", "nothing"]
+_ASSUMPTIONS = ("realizable", "boostable", "nothing")
 
 
-class _Goal(NamedTuple):
-    """The error that is aimed at, and how hypotheses are tested for it."""
-
-    alpha: float
-    beta: float
-    opt: float
-    schedule: Schedule
-    output: Output
-
-    @property
-    def threshold(self) -> float:
-        """The estimate up to which a test accepts a hypothesis."""
-        return 3 * self.alpha + self.opt
-
-    @property
-    def accepts(self) -> bool:
-        """Whether a test may end the run."""
-        return self.output == "tested" and self.schedule != "final"
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether all rounds count for the promise, and not only some random ones."""
-        return self.schedule == "every" or self.output == "majority"
-
-    @property
-    def failure(self) -> float:
-        return (3 if self.is_certain else 4) * self.beta
-
-    @property
-    def error(self) -> float:
-        return (4 if self.is_certain else 6) * self.alpha
-
-
-class _Updates(NamedTuple):
-    """How the weights are updated."""
-
-    rounds: int
-    eta: float
-    kappa: float | None
-
-
-def is_private(epsilon: Any) -> bool:
-    """Whether the curator's records are protected: epsilon = math.inf says that they are not.
-
-    Raises:
-        ParameterError: epsilon is not a real number.
-    """
-    return number("epsilon", epsilon) != math.inf
-
-
+@overload
 def plan(
     learner: Any,
     *,
+    assume: Literal["realizable"],
+    error: float,
+    chi2: float,
+    epsilon: float,
+    beta: float = 0.05,
+    opt: float = 0.0,
+) -> SourcePlan: ...
+
+
+@overload
+def plan(
+    learner: Any,
+    *,
+    assume: Literal["boostable"],
+    error: float,
+    chi2: float,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
+    opt: float = 0.0,
+) -> BoostedPlan: ...
+
+
+@overload
+def plan(
+    learner: Any = None,
+    *,
+    assume: Literal["nothing"],
     alpha: float,
+    agents_epsilon: float,
+    beta: float = 0.05,
+    response_rate: float = 1.0,
+) -> CertificatePlan: ...
+
+
+@overload
+def plan(
+    learner: Any,
+    *,
+    assume: None = None,
+    alpha: float | Auto = "auto",
     epsilon: float,
     beta: float = 0.05,
     delta: float | None = None,
     agents_epsilon: float | None = None,
     chi2: float | None = None,
-    kappa: float | None = None,
-    eta: float | Literal["paper"] | None = None,
-    rounds: int | None = None,
+    kappa: float | Auto | None = "auto",
+    eta: float | Literal["paper", "auto"] | None = "auto",
+    rounds: int | Auto | None = "auto",
     n: int | None = None,
-    schedule: Schedule = "geometric",
-    output: Output = "tested",
+    N: int | None = None,
+    schedule: Schedule | Auto = "auto",
+    output: Output | Auto = "auto",
     opt: float = 0.0,
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
     response_rate: float = 1.0,
-) -> Plan:
-    """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
+) -> Plan: ...
 
-    With chi2 alone, the numbers n and rounds, kappa and eta follow from it. The target error is
-    then promised for a learner of a finite class (one with `hypotheses`) if opt is 0. With kappa or
-    rounds given, or a number for eta, privacy is promised for n records and the error is only
-    measured.
+
+def plan(
+    learner: Any = None,
+    *,
+    assume: Assumption | None = None,
+    error: float | None = None,
+    alpha: float | Auto | None = "auto",
+    epsilon: float | None = None,
+    beta: float = 0.05,
+    delta: float | None = None,
+    agents_epsilon: float | None = None,
+    chi2: float | None = None,
+    kappa: float | Auto | None = "auto",
+    eta: float | Literal["paper", "auto"] | None = "auto",
+    rounds: int | Auto | None = "auto",
+    n: int | None = None,
+    N: int | None = None,
+    schedule: Schedule | Auto = "auto",
+    output: Output | Auto = "auto",
+    opt: float = 0.0,
+    draws: int | None = None,
+    weigh_by: WeighBy = "errors",
+    response_rate: float = 1.0,
+) -> Plan | SourcePlan | BoostedPlan | CertificatePlan:
+    """Computes what a promised error needs, or all parameters of SubsampleTestReweigh.
+
+    What can be promised depends on what is assumed of source and class:
+
+    - assume="realizable": one hypothesis of the class is right on the source, or errs there by at
+      most opt. A private learner on the source alone then keeps the promise `error`, without
+      agents (SourcePlan).
+    - assume="boostable": however the records of the source are reweighed, one hypothesis errs there
+      by at most opt, though none need be good on all of them. The majority vote of reweighed rounds
+      then keeps the promise, without agents (BoostedPlan); it is no hypothesis of the class.
+    - assume="nothing": no error can be promised. Agents say how large it is, to within alpha
+      (CertificatePlan).
+    - assume=None: all parameters of SubsampleTestReweigh, and the paper's for comparison (Plan).
+
+    A plan of SubsampleTestReweigh finds one hypothesis of the class. Without chi2 the settings that
+    are "auto" follow public rules from n, N, the epsilons and the size of the class, and
+    `Plan.chosen` names them. With chi2 alone, the numbers n and rounds, kappa and eta follow from
+    it. The target error is then promised for a learner of a finite class (one with `hypotheses`) if
+    opt is 0. With kappa or rounds given, or a number for eta, privacy is promised for n records and
+    the error is only measured. A UtilityWarning says where the noise or the tests of a plan hide
+    every difference between hypotheses, and where assume="realizable", which assumes no more, keeps
+    the same promise with fewer records.
 
     Args:
         learner: An object with sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and
@@ -109,31 +133,46 @@ def plan(
             that has learn_weighted(X, y, weights), step (its mechanism), steps, batch_size and
             calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is only measured,
             since no bound on all hypotheses at once is known here; it needs n, unless it has a
-            noise_multiplier, from which n then follows.
+            noise_multiplier, from which n then follows. assume="realizable" and
+            "boostable" take the former kind, and "nothing" takes any learner or None.
+        assume: What is known of the class: "realizable", "boostable", "nothing" or None, as above.
+        error: Error on the target to promise, in (0, 1), for assume="realizable" or "boostable";
+            None else.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
-            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2.
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" takes the smallest
+            for which N agents are enough, and then uses all of them; 0.1 without N.
         epsilon: Privacy parameter of the curator's records, above 0. math.inf protects none of
             them, takes no delta and plans Algorithm 1.
-        beta: Failure probability, in (0, 1), of each of three or four parts; the promise fails with
-            probability at most 3 beta or 4 beta (`Plan.failure`).
+        beta: Failure probability, in (0, 1): of the whole promise, or without `assume` of each of
+            three or four parts, so that the promise fails with probability at most 3 beta or 4
+            beta. `failure` of the plan says it.
         delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
         agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ oracle.
         chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
-            of target from source. None needs rounds and, for a private run, kappa.
-        kappa: Density of the weights, in (0, 1]; None takes alpha / (8 (chi2 + 1)), and for a run
-            that is not private no projection.
-        eta: Step size of the weights, in (0, 4]. None takes 3 alpha / 2, and "paper" takes alpha /
-            8 with the paper's number of rounds.
-        rounds: Largest number of rounds, at least 1; None computes it from chi2.
+            of target from source. None without a bound.
+        kappa: Density of the weights, in (0, 1]: no draw holds a record with a probability above
+            about 1 / (kappa n). "auto" takes alpha / (8 (chi2 + 1)) with chi2, and without it the
+            density at which the error that privacy adds to a round is about kappa. A run that is
+            not private has no projection, unless rounds is "auto", too.
+        eta: Step size of the weights, in (0, 4]. "paper" takes alpha / 8 with the paper's number of
+            rounds. "auto" takes 1 where another number is chosen without chi2, else 3 alpha / 2.
+        rounds: Largest number of rounds, at least 1. "auto" computes it from chi2; without chi2 it
+            takes 3 + ln(1 / kappa), rounded up.
         n: Number of the curator's records; None where it follows from the other parameters.
+        N: Number of agents that there are; None if alpha says how many are needed.
         schedule: When hypotheses are tested: after "every" round; after the rounds 1, 2, 4, ...
-            and, for some random rounds, at the end ("geometric"); or at the end only ("final").
-            There are log2(1 / beta) random rounds.
+            and, for some random rounds, at the end ("geometric"); at the end only ("final"); or
+            "never", for the majority vote of a run without agents. There are log2(1 / beta) random
+            rounds. "auto" takes "geometric"; where a number is chosen without chi2, "every" up to
+            10 rounds and "final" beyond.
         output: The first hypothesis whose estimated error is at most 3 alpha + opt, or, if there is
             none, that with the smallest estimate ("tested"); that with the "smallest" estimate; or
-            the "majority" vote of all rounds.
+            the "majority" vote of all rounds. "auto" takes "tested"; where a number is chosen
+            without chi2, "smallest"; and "majority" if the schedule is "never".
         opt: Least error of the class on the target, in [0, 1). 0 says that one hypothesis is right
             on source and target alike. Above 0 the learner is planned agnostically, and no error is
+            promised. With assume="realizable" or "boostable" it is a bound on the least error of
+            the class on the source, or on each reweighing of its records, and the error is
             promised.
         draws: Records that a round draws, in place of sample_size. It is refused for a private plan
             and for a learner with steps. A promised error presumes that the learner errs by at most
@@ -145,7 +184,7 @@ def plan(
             each agent answers with at least this probability, whatever the answer.
 
     Returns:
-        The plan.
+        The plan, whose attributes n, N, error and failure say what it needs and promises.
 
     Raises:
         ParameterError: A parameter is out of range, lacks another one that it needs, or excludes
@@ -153,11 +192,12 @@ def plan(
             records; or `2**62` records would not do.
 
     Guarantee:
-        A run with this plan is (epsilon, delta)-DP under "replace_one" for n records or more, by
-        `accounting.delta`. `fit` verifies it again for its own number of records.
+        A run of SubsampleTestReweigh with this plan is (epsilon, delta)-DP under "replace_one" for
+        n records or more, by `accounting.delta`. `fit` verifies it again for its own number of
+        records.
 
     Cost:
-        A few seconds, for the search of the learner's own epsilon.
+        A few seconds for a private run, for the search of the learner's own epsilon.
 
     Source:
         Kohen and Sheffet 2022, Algorithm 2 and Theorems 4.2 and 4.3. Fewer records are needed by
@@ -167,253 +207,102 @@ def plan(
     Examples:
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.ExponentialLearner(learners.Conjunctions(8, 2), epsilon=1.0)
+        >>> transfer.plan(learner, assume="realizable", error=0.1, chi2=0.35, epsilon=1.0).n
+        1042
         >>> goal = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
         >>> plan = transfer.plan(learner, n=20_000, kappa=0.1, eta=0.5, rounds=20, **goal)
         >>> plan.draws > 5_000, plan.learner_epsilon, plan.N
         (True, 0.015625, 20978)
+        >>> plan = transfer.plan(learner, n=20_000, N=9_000, **{**goal, "alpha": "auto"})
+        >>> plan.rounds, plan.schedule, plan.N, plan.chosen
+        (6, 'every', 9000, ('alpha', 'kappa', 'eta', 'rounds', 'schedule', 'output'))
     """
-    goal = _validate_goal(alpha, beta, opt, schedule, output)
-    ratio = None if chi2 is None else 1 + _validate_divergence(chi2)
-    derived = ratio is not None and kappa is None and rounds is None and eta in (None, "paper")
-    private = is_private(epsilon)
-    updates = _plan_updates(goal.alpha, ratio, eta, rounds, kappa, private)
-    rate = probability_or_one("response_rate", response_rate)
-    tests, agents_per_test = _plan_tests(goal, updates.rounds, agents_epsilon, rate)
-    constants = _plan_constants(goal, agents_epsilon, rate)
-    held = None if n is None else nonnegative_int("n", n)
-    if private:
-        epsilon, delta = _validate_privacy(epsilon, delta, draws)
-        sample = _plan_private(learner, goal, updates, epsilon, delta, held, derived)
-    else:
-        _refuse_delta(delta)
-        sample = _plan_open(learner, goal, updates, held, draws)
-    enough = _records_of_lemma(learner, goal, ratio) if derived and ratio is not None else None
-    records = max(sample.n, enough or 0)
-    if updates.kappa is not None and (held or records > 1):
-        _check_size(records, updates.kappa)
-    return Plan(
-        alpha=goal.alpha,
-        beta=goal.beta,
-        opt=goal.opt,
+    _check_settings(
+        assume,
+        error=error,
+        alpha=alpha,
+        chi2=chi2,
+        kappa=kappa,
+        eta=eta,
+        rounds=rounds,
+        n=n,
+        N=N,
+        draws=draws,
+    )
+    if assume == "realizable":
+        return plan_source(learner, error=error, chi2=chi2, epsilon=epsilon, beta=beta, opt=opt)
+    if assume == "boostable":
+        return plan_boosted(
+            learner,
+            error=error,
+            chi2=chi2,
+            epsilon=epsilon,
+            delta=delta,
+            beta=beta,
+            opt=opt,
+        )
+    if assume == "nothing":
+        return plan_certificate(
+            alpha=alpha, beta=beta, agents_epsilon=agents_epsilon, response_rate=response_rate
+        )
+    made = plan_rounds(
+        learner,
+        alpha=alpha,
         epsilon=epsilon,
+        beta=beta,
         delta=delta,
         agents_epsilon=agents_epsilon,
-        response_rate=rate,
         chi2=chi2,
+        kappa=kappa,
+        eta=eta,
+        rounds=rounds,
+        n=n,
+        N=N,
         schedule=schedule,
         output=output,
-        n=records,
-        N=tests * agents_per_test + constants,
-        rounds=updates.rounds,
-        kappa=updates.kappa,
-        eta=updates.eta,
-        draws=sample.draws,
-        learner_epsilon=sample.learner_epsilon,
-        tests=tests,
-        agents_per_test=agents_per_test,
-        agents_for_constants=constants,
-        error=goal.error if enough and not goal.opt else None,
-        failure=goal.failure,
-        paper=plan_paper(learner, goal.alpha, goal.beta, epsilon, delta, agents_epsilon, ratio),
-        weigh_by=one_of("weigh_by", weigh_by, ("errors", "losses")),
+        opt=opt,
+        draws=draws,
+        weigh_by=weigh_by,
+        response_rate=response_rate,
     )
+    note_useless(made)
+    _note_source(learner, made)
+    return made
 
 
-def _validate_goal(
-    alpha: float, beta: float, opt: float, schedule: Schedule, output: Output
-) -> _Goal:
-    alpha, beta = probability("alpha", alpha), probability("beta", beta)
-    opt = probability("opt", opt, zero=True)
-    one_of("schedule", schedule, _SCHEDULES)
-    one_of("output", output, _OUTPUTS)
-    goal = _Goal(alpha, beta, opt, schedule, output)
-    if goal.accepts and goal.threshold >= 0.5:
-        rule = f"a test accepts an error of 3 alpha + opt = {goal.threshold:g}: it must be below .5"
-        raise ParameterError(f"alpha = {alpha:g} and opt = {opt:g}, but {rule}")
-    return goal
+# The settings that a plan takes whose promise rests on an assumption.
+_TAKEN = {
+    "realizable": ("error", "chi2"),
+    "boostable": ("error", "chi2"),
+    "nothing": ("alpha",),
+    None: ("alpha", "chi2", "kappa", "eta", "rounds", "n", "N", "draws"),
+}
 
 
-def _validate_divergence(chi2: float) -> float:
-    divergence = number("chi2", chi2)
-    if not 0 <= divergence < math.inf:
-        refuse("chi2", chi2, "it must be finite and at least 0")
-    return divergence
+def _check_settings(assume: str | None, **settings: Any) -> None:
+    """Refuses settings that this kind of plan has no use for."""
+    if assume is not None:
+        one_of("assume", assume, _ASSUMPTIONS)
+    for name, value in settings.items():
+        if not (value is None or is_auto(value) or name in _TAKEN[assume]):
+            refuse(name, value, f"a plan with assume = {assume!r} has none: leave it out")
 
 
-def _validate_privacy(
-    epsilon: float, delta: float | None, draws: int | None
-) -> tuple[float, float]:
-    if draws is not None:
-        refuse("draws", draws, "a private plan finds them itself")
-    return positive("epsilon", epsilon), probability("delta", delta)
-
-
-def _refuse_delta(delta: object) -> None:
-    if delta is not None:
-        rule = "epsilon = inf protects no record of the curator: leave it out"
-        refuse("delta", delta, rule)
-
-
-def _plan_private(
-    learner: Any,
-    goal: _Goal,
-    updates: _Updates,
-    epsilon: float,
-    delta: float,
-    held: int | None,
-    derived: bool,
-) -> Sample:
-    """The draws of a private round, and the number of records that they need."""
-    assert updates.kappa is not None
-    if composes(learner):
-        draws = math.prod(validate_steps(learner))
-        records = held or _records_of_steps(learner, updates, epsilon, delta)
-        return Sample(records, draws, None)
-    search = Search(learner, goal.alpha, goal.beta, updates.rounds, updates.kappa, epsilon, delta)
-    if derived:
-        return search.serve_promise(agnostic=goal.opt > 0)
-    return search.serve_records(_require_records(held, "without chi2"))
-
-
-def _plan_open(
-    learner: Any, goal: _Goal, updates: _Updates, held: int | None, draws: int | None
-) -> Sample:
-    """The draws of a round that protects nobody."""
-    if composes(learner):
-        if draws is not None:
-            refuse("draws", draws, "a learner with steps draws steps * batch")
-        size = math.prod(validate_steps(learner))
-    elif draws is not None:
-        size = nonnegative_int("draws", draws)
-    else:
-        size = compute_sample_size(learner, goal.alpha, goal.beta / updates.rounds)
-    return Sample(held or 1, size, None)
-
-
-def _require_records(n: int | None, case: str) -> int:
-    if not n:
-        raise ParameterError(f"n = {n}, but {case} it must be given")
-    return n
-
-
-def _records_of_steps(learner: Any, updates: _Updates, epsilon: float, delta: float) -> int:
-    """The records for which the noise that a learner with steps brings is enough."""
-    has_noise = getattr(learner, "noise_multiplier", None) is not None
-    if not has_noise or not hasattr(learner, "records_needed"):
-        _require_records(None, "for a learner with steps and no noise of its own")
-    return int(
-        learner.records_needed(
-            epsilon=epsilon, delta=delta, kappa=updates.kappa, rounds=updates.rounds
-        )
+def _note_source(learner: Any, made: Plan) -> None:
+    """Warns where the learner alone keeps the promise of a run with fewer records."""
+    is_promised = made.error is not None and made.error < 1 and made.failure < 1
+    if not is_promised or made.chi2 is None or made.delta is None:
+        return
+    alone = plan_source(
+        learner,
+        error=made.error,
+        chi2=made.chi2,
+        epsilon=made.epsilon,
+        beta=made.failure,
+        opt=0.0,
     )
-
-
-def _plan_updates(
-    alpha: float,
-    ratio: float | None,
-    eta: float | str | None,
-    rounds: int | None,
-    kappa: float | None,
-    private: bool,
-) -> _Updates:
-    """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
-    step = _choose_step_size(alpha, ratio, eta, rounds)
-    length = _choose_rounds(alpha, ratio, eta, rounds)
-    _check_depth(step, length)
-    return _Updates(length, step, _choose_density(alpha, ratio, kappa, private))
-
-
-def _choose_step_size(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | None
-) -> float:
-    if isinstance(eta, str) and eta != "paper":
-        raise ParameterError(f"eta = {eta!r}, but it must be a number, None or 'paper'")
-    if rounds is None and ratio is None:
-        raise ParameterError("rounds = None, but without chi2 it must be given")
-    step = alpha / 8 if eta == "paper" else 1.5 * alpha if eta is None else number("eta", eta)
-    if not 0 < step <= 4:
-        refuse("eta", eta, "it must lie in (0, 4]")
-    return float(step)
-
-
-def _choose_rounds(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | None
-) -> int:
-    if rounds is not None:
-        length = nonnegative_int("rounds", rounds)
-        if not 0 < length < 1 << 40:
-            raise ParameterError(f"rounds = {length}, but it must be at least 1 and below 2**40")
-        return length
-    assert ratio is not None
-    if eta == "paper":
-        return count_paper_rounds(alpha, ratio)
-    if eta is not None:
-        raise ParameterError(f"rounds = None, but with eta = {eta} it must be given")
-    return math.ceil(32 * math.log(8 * ratio / alpha) / (9 * alpha**2))
-
-
-def _choose_density(
-    alpha: float, ratio: float | None, kappa: float | None, private: bool
-) -> float | None:
-    if kappa is not None:
-        return probability_or_one("kappa", kappa)
-    if not private:
-        return None
-    if ratio is None:
-        raise ParameterError("kappa = None, but without chi2 it must be given")
-    return alpha / (8 * ratio)
-
-
-def _check_depth(step: float, rounds: int) -> None:
-    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
-    if not step * rounds < _DEEPEST:
-        rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
-        raise ParameterError(f"rounds = {rounds}, but {rule}")
-
-
-def _check_size(n: int, kappa: float) -> None:
-    # DenseWeights would refuse them, but only after the records have been gathered.
-    if not (kappa * n >= 1 and kappa * n * n <= _LARGEST):
-        rule = "kappa n must be at least 1 and kappa n**2 at most 2**49"
-        raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
-
-
-def _plan_tests(
-    goal: _Goal, rounds: int, agents_epsilon: float | None, rate: float
-) -> tuple[int, int]:
-    """The largest number of hypotheses that are tested, and the agents for each."""
-    during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
-    random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
-    tests = during + (1 if goal.output == "majority" else random)
-    if agents_epsilon is None:
-        return tests, 0
-    epsilon = positive("agents_epsilon", agents_epsilon)
-    needed = local.agents_needed(
-        alpha=goal.alpha, beta=goal.beta / tests, epsilon=epsilon, response_rate=rate
-    )
-    return tests, needed
-
-
-def _plan_constants(goal: _Goal, agents_epsilon: float | None, rate: float) -> int:
-    """The agents who say how often the constant hypotheses err, half as precisely as a test."""
-    if agents_epsilon is None:
-        return 0
-    width = min(2 * goal.alpha, 0.5)
-    return local.agents_needed(
-        alpha=width, beta=goal.beta, epsilon=agents_epsilon, response_rate=rate
-    )
-
-
-def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:
-    """The records among which some dense weights stand for the target, for all hypotheses at once.
-
-    This is the paper's Lemma 3.2 for a finite class. The sum of the weights is bounded by
-    Bernstein's inequality, each hypothesis by the one for sums of nonnegative variables, and all by
-    a union bound.
-    """
-    hypotheses = getattr(learner, "hypotheses", None)
-    if hypotheses is None:
-        return None
-    total = 150 * math.log(4 / goal.beta)
-    single = 32 * (math.log(2 * len(hypotheses)) - math.log(goal.beta))
-    return math.ceil(ratio / goal.alpha**2 * max(total, single))
+    if alone.n < made.n:
+        promise = f"an error of {alone.error:g} at chi2 = {made.chi2:g}"
+        case = "if one hypothesis is right on the source, as is assumed here,"
+        few = f"the learner alone promises it with n = {alone.n:,} and N = 0"
+        note(f"n = {made.n:,} promises {promise}, but {case} {few}: assume='realizable'")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from .learner_epsilon import composes, compute_sample_size, validate_steps
 
-Schedule = Literal["every", "geometric", "final"]
+Schedule = Literal["every", "geometric", "final", "never"]
 Output = Literal["tested", "smallest", "majority"]
 WeighBy = Literal["errors", "losses"]
 
@@ -66,12 +66,13 @@ class Plan:
         agents_epsilon: Privacy parameter of each agent's answer; None for an SQ oracle.
         response_rate: Share of the agents asked who are expected to answer, in (0, 1].
         chi2: Bound on the chi-squared divergence of target from source; None if none was passed.
-        schedule: When hypotheses are tested: "every", "geometric" or "final".
+        schedule: When hypotheses are tested: "every", "geometric", "final" or, without agents,
+            "never".
         output: Which hypothesis is released: "tested", "smallest" or "majority".
         n: Number of records needed. Where parameters were passed from which no number follows, it
             is the n that was passed, or 1 for a run that is not private.
         N: Number of agents needed if no test accepts before the last round, those for the constants
-            included; 0 for an SQ oracle.
+            included; 0 for an SQ oracle and where no hypothesis is tested.
         rounds: Planned number of rounds. Privacy is charged for all of them.
         kappa: Density of the weights, in (0, 1]: no draw holds a record with probability above
             about 1 / (kappa n). None if the weights are not projected.
@@ -93,6 +94,10 @@ class Plan:
             run that is not private.
         weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
             that hypotheses have of their own.
+        added_error: About how much larger an error on its draws privacy makes a round's hypothesis,
+            2 ln|H| / (draws learner_epsilon). It should be well below the error of a constant.
+            None for a run that is not private and for a learner of no finite class.
+        chosen: Names of the settings that were chosen automatically.
 
     Examples:
         >>> from hdp_fast import learners, transfer
@@ -129,6 +134,8 @@ class Plan:
     failure: float
     paper: PaperPlan | None
     weigh_by: WeighBy = "errors"
+    added_error: float | None = None
+    chosen: tuple[str, ...] = ()
 
     @property
     def promised(self) -> bool:
@@ -138,7 +145,7 @@ class Plan:
     @property
     def tested_rounds(self) -> tuple[int, ...]:
         """The rounds whose hypothesis is tested before the next round."""
-        if self.schedule == "final":
+        if self.schedule in ("final", "never"):
             return ()
         if self.schedule == "every":
             return tuple(range(1, self.rounds + 1))

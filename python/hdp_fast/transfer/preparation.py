@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 import secrets
 from dataclasses import asdict
@@ -75,6 +76,15 @@ def open_journal(
     if journal.settings["seed"] is not None and isinstance(agents, local.Agents):
         journal.forget_unanswered()
     return journal
+
+
+def count_offered(path: str | None, agents: Any) -> int:
+    """The number of agents for whom the run was planned: those left, when it began."""
+    if path is not None and os.path.exists(path):
+        planned = Journal(path, {}).settings["plan"].get("N")
+        if type(planned) is int:
+            return planned
+    return int(agents.remaining)
 
 
 def pass_over_asked(agents: Any, journal: Journal) -> None:

@@ -71,20 +71,21 @@ class TransferResult:
     Attributes:
         hypothesis: Description of the hypothesis, a dict that JSON can hold; None if the hypotheses
             of the learner have none.
-        tested: The agents' estimate of the error of this hypothesis.
+        tested: The agents' estimate of the error of this hypothesis; None for a run without agents.
         estimates: Estimates of all hypotheses that were tested, in the order of the plan: tested
             rounds first, then those of the end.
         constants: Errors of always 0 and always 1, with which every estimate is to be compared.
-            None where they are not known: for an SQ oracle, which is asked the tests only; if no
-            agent was left, or remote agents could not read the constant; and for losses other than
-            those of a linear model of labels 0 and 1.
+            None where they are not known: without agents; for an SQ oracle, which is asked the
+            tests only; if no agent was left, or remote agents could not read the constant; and for
+            losses other than those of a linear model of labels 0 and 1.
         stopped: Why the run ended. "accepted": a test accepted the hypothesis. "threshold": a test
             accepted it, but it is not shown to be better than a constant. "rounds": the planned
             rounds were over.
         rounds: Number of rounds that were run.
         plan: Parameters of the run; `plan.promised` says whether the error was promised.
         record: Privacy record of the curator's data; None for a run that is not private.
-        agents_record: Privacy record of the agents' answers; None for an SQ oracle.
+        agents_record: Privacy record of the agents' answers; None for an SQ oracle and without
+            agents.
         weights: Probability of every record in a further round, of shape (n,). None for a private
             run, whose weights are never released.
         feature_names_in_: Names of the columns of the frame that was learned from, or None.
@@ -103,7 +104,7 @@ class TransferResult:
     """
 
     hypothesis: dict[str, Any] | None
-    tested: RoundResult
+    tested: RoundResult | None
     estimates: tuple[RoundResult, ...]
     constants: Constants | None
     stopped: Stopped
@@ -146,7 +147,7 @@ class TransferResult:
             The text.
         """
         parts = {
-            "tested": dataclasses.asdict(self.tested),
+            "tested": None if self.tested is None else dataclasses.asdict(self.tested),
             "estimates": [dataclasses.asdict(each) for each in self.estimates],
             "constants": None if self.constants is None else dataclasses.asdict(self.constants),
             "plan": {**dataclasses.asdict(self.plan), "epsilon": _finite(self.plan.epsilon)},
@@ -167,7 +168,9 @@ class TransferResult:
     @property
     def beats_constants(self) -> bool | None:
         """Whether the error's interval lies below the better constant's error; None if unknown."""
-        return None if self.constants is None else self.tested.high < self.constants.better
+        if self.constants is None or self.tested is None:
+            return None
+        return self.tested.high < self.constants.better
 
     @property
     def utility(self) -> str:
@@ -176,7 +179,10 @@ class TransferResult:
         Where far fewer agents have answered than the plan counts on, nothing is promised.
         """
         promise = self.plan.error if self._has_answers else None
-        known = f"promised at most {promise:g}" if promise is not None else "measured, no promise"
+        measured = "not tested" if self.tested is None else "measured"
+        known = f"{measured}, no promise" if promise is None else f"promised at most {promise:g}"
+        if self.tested is None:
+            return known
         if self.constants is None:
             return f"{known}, constants unknown"
         return f"{known}, {self.comparison} than a constant's {self.constants.better:.3f}"
@@ -197,7 +203,7 @@ class TransferResult:
         It is "better", "not surely better" or "not better", and "not known to be better" where the
         errors of the constants are unknown.
         """
-        if self.constants is None:
+        if self.constants is None or self.tested is None:
             return "not known to be better"
         if self.beats_constants:
             return "better"
@@ -205,7 +211,9 @@ class TransferResult:
 
     def __repr__(self) -> str:
         tested, utility = self.tested, self.utility
-        error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
+        error = "error unknown"
+        if tested is not None:
+            error = f"error {tested.value:.3f} in [{tested.low:.3f}, {tested.high:.3f}]"
         rounds = f"{self.rounds:,} of {self.plan.rounds:,} rounds ({self.stopped})"
         private = "not private" if self.record is None else f"epsilon={self.record.epsilon:g}"
         return f"TransferResult({error}, {utility}, {rounds}, {private})"
@@ -261,6 +269,8 @@ class Rounds:
             compute = _compute_losses if self.plan.weigh_by == "losses" else _errors
             self.weights.update(compute(hypothesis, prepared, y))
             bar.update()
+        if not self.plan.tests:
+            return self._release(None, self._vote(), "rounds", self.plan.rounds, agents)
         self._test_finalists(len(places), agents)
         last = len(places) if self.plan.output == "majority" else self._best()
         return self._result(last, "rounds", self.plan.rounds, agents)
@@ -303,10 +313,13 @@ class Rounds:
 
     def _test_finalists(self, place: int, agents: Any) -> None:
         if self.plan.output == "majority":
-            self._test(place, None, Vote(list(self._kept.values())), agents)
+            self._test(place, None, self._vote(), agents)
             return
         for offset, number in enumerate(self._finalists):
             self._test(place + offset, number, self._kept[number], agents)
+
+    def _vote(self) -> Vote:
+        return Vote(list(self._kept.values()))
 
     def _test(
         self, place: int, number: int | None, hypothesis: Hypothesis, agents: Any
@@ -371,11 +384,21 @@ class Rounds:
 
     def _result(self, place: int, stopped: Stopped, rounds: int, agents: Any) -> TransferResult:
         tested, hypothesis = self._tested[place]
+        return self._release(tested, hypothesis, stopped, rounds, agents)
+
+    def _release(
+        self,
+        tested: RoundResult | None,
+        hypothesis: Hypothesis,
+        stopped: Stopped,
+        rounds: int,
+        agents: Any,
+    ) -> TransferResult:
         result = TransferResult(
             hypothesis=hypothesis.hypothesis,
             tested=tested,
             estimates=tuple(self._tested[key][0] for key in sorted(self._tested)),
-            constants=self._measure_constants(hypothesis, agents),
+            constants=None if tested is None else self._measure_constants(hypothesis, agents),
             stopped=stopped,
             rounds=rounds,
             plan=self.plan,

@@ -1,0 +1,66 @@
+"""The plan where nothing is assumed: agents say how large the error is, and nothing is promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import local
+from .._support.json_text import JsonText
+from .._support.validate import positive, probability, probability_or_one
+
+
+@dataclass(frozen=True, repr=False)
+class CertificatePlan(JsonText):
+    """A plan that promises no error, but says afterwards how large it is.
+
+    Where no hypothesis is known to fit, no number of records promises a small error on the target.
+    But agents measure the error of any model, whatever it was learned from and however the target
+    differs from the source. `transfer.certify(model, agents)` does it.
+
+    Attributes:
+        n: Number of the curator's records, 0: any model can be measured.
+        N: Number of agents to ask.
+        error: None, since no error is promised.
+        failure: Probability with which the interval may miss the error.
+        alpha: Half width of the interval of the error, in (0, 1).
+        agents_epsilon: Privacy parameter of each agent's answer.
+        response_rate: Share of the agents asked who are expected to answer, in (0, 1].
+
+    Source:
+        Hoeffding's inequality for randomized response; see `local.agents_needed`.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0).N
+        3455
+        >>> transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=1.0).N
+        21593
+    """
+
+    n: int
+    N: int
+    error: None
+    failure: float
+    alpha: float
+    agents_epsilon: float
+    response_rate: float
+
+    def __repr__(self) -> str:
+        width = f"the error on the target to within {self.alpha:g}"
+        failure = f"except with probability {self.failure:g}"
+        return f"CertificatePlan(N={self.N:,}, {width} {failure}; no error is promised)"
+
+
+def plan_certificate(
+    *, alpha: float | str | None, beta: float, agents_epsilon: float | None, response_rate: float
+) -> CertificatePlan:
+    """Computes how many agents measure an error to within alpha.
+
+    Raises:
+        ParameterError: A parameter is out of range.
+    """
+    epsilon = positive("agents_epsilon", agents_epsilon)
+    width, failure = probability("alpha", alpha), probability("beta", beta)
+    rate = probability_or_one("response_rate", response_rate)
+    agents = local.agents_needed(alpha=width, beta=failure, epsilon=epsilon, response_rate=rate)
+    return CertificatePlan(0, agents, None, failure, width, epsilon, rate)
