@@ -245,8 +245,10 @@ def write_page_table() -> str:
 # Runs ---------------------------------------------------------------------------------------------
 
 
-def run_calls(problem: Any, epsilon: float, repetitions: int) -> dict[str, list[Any]]:
-    """Error, log loss and AUC of every call that advise prints, on the other half of the target."""
+def run_calls(
+    problem: Any, epsilon: float, repetitions: int, method: str | None
+) -> dict[str, list[Any]]:
+    """Error, log loss and AUC of the calls that advise prints, on the other half of the target."""
     source, target = read(problem)
     task = next(task for task in TASKS if task.name == problem.name)
     advice = task.advise(epsilon)
@@ -256,7 +258,7 @@ def run_calls(problem: Any, epsilon: float, repetitions: int) -> dict[str, list[
         order, half = rng.permutation(len(target.y)), len(target.y) // 2
         agents, test = target.part(order[:half]), target.part(order[half:])
         for one in advice.candidates:
-            if one.name == "constant":
+            if one.name == "constant" or method not in (None, one.name):
                 continue
             model = eval(one.call, _names(source, agents))
             results.setdefault(one.name, []).append(score(model, test))
@@ -289,11 +291,11 @@ def score(model: Any, test: People) -> Any:
     return scores(test.y, predictions, predictions)
 
 
-def print_runs(epsilon: float, repetitions: int, only: str | None) -> None:
+def print_runs(epsilon: float, repetitions: int, only: str | None, method: str | None) -> None:
     """Lines of the file of measured numbers, and error and AUC behind them."""
     for problem in select_present(PROBLEMS, only):
         metric = next(task.metric for task in TASKS if task.name == problem.name)
-        for name, results in run_calls(problem, epsilon, repetitions).items():
+        for name, results in run_calls(problem, epsilon, repetitions, method).items():
             error, loss, auc = np.mean(results, axis=0)
             value = error if metric == "error" else loss
             print(
@@ -326,6 +328,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="print the table of the page")
     parser.add_argument("--best", action="store_true", help="print what has no privacy")
     parser.add_argument("--only", help="one data set of --run")
+    parser.add_argument("--method", help="one method of --run")
     parser.add_argument("--epsilon", type=float, default=1.0, help="of --run, on both sides")
     parser.add_argument("--repetitions", type=int, default=5)
     arguments = parser.parse_args()
@@ -335,7 +338,7 @@ def main() -> None:
     elif arguments.page:
         print(write_page_table())
     elif arguments.run:
-        print_runs(arguments.epsilon, arguments.repetitions, arguments.only)
+        print_runs(arguments.epsilon, arguments.repetitions, arguments.only, arguments.method)
     else:
         print_comparison()
 

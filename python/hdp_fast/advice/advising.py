@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from .._support.notes import note
-from .methods import CONSTANT, Method, Outlook, list_methods
+from .candidates import CONSTANT, list_methods
+from .methods import Method, Outlook
 from .results import USELESS, Advice, Forecast
 from .sizes import Learner, Sizes, Source, Target, check_sizes
 
@@ -164,7 +165,7 @@ def _forecast(method: Method, sizes: Sizes) -> Forecast:
         expected=sizes.room * min(max(lost, outlook.low), outlook.high),
         high=sizes.room * outlook.high,
         lost=lost,
-        useful=lost <= USELESS and method.name != CONSTANT,
+        useful=lost <= USELESS and method is not CONSTANT,
         basis=method.explain(sizes, *setting),
         call=method.write_call(sizes, *setting),
     )
@@ -185,7 +186,7 @@ def _find_best(sizes: Sizes) -> str:
         if method.lack(sizes) is None
     ]
     lost, name = min(outlooks, key=lambda pair: pair[0])
-    return name if lost <= USELESS else CONSTANT
+    return name if lost <= USELESS else CONSTANT.name
 
 
 def _round(outlook: Outlook) -> float:

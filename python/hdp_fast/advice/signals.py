@@ -202,7 +202,9 @@ def lose_votes(sizes: Sizes, world: World, members: int) -> float:
     signal = member_signal(sizes, world, members)
     lead = 1 - lose_direction(signal, world)
     agreement = max(0.52, round(25 * (1 + lead)) / 50)
-    flip = _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement)
+    flip = _flip(
+        count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement
+    )
     return join_losses(
         lose_direction(signal * math.sqrt(2 * members / math.pi), world),
         min(1.0, flip * sizes.classes / (sizes.classes - 1)),
@@ -210,13 +212,14 @@ def lose_votes(sizes: Sizes, world: World, members: int) -> float:
     )
 
 
-def _queries(sizes: Sizes) -> int:
+def count_queries(sizes: Sizes) -> int:
+    """Number of public points on which members vote."""
     return min(sizes.pool, MOST_QUERIES)
 
 
 def design_votes(sizes: Sizes) -> VoteTable | GaussianVote:
     """The table that would answer votes on the pool: of two labels, or Gaussian for more."""
-    return _design(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+    return _design(count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
 
 
 def unstable_votes(queries: int) -> int:
@@ -242,7 +245,7 @@ def _flip(
 
 def flip_unanimous(sizes: Sizes, members: int) -> float:
     """Probability that a label on which all members agree is not the answer."""
-    return _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, 1.0)
+    return _flip(count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, 1.0)
 
 
 def lose_source(sizes: Sizes, world: World) -> float:
