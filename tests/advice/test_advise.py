@@ -278,7 +278,10 @@ def test_every_printed_call_runs(name):
         ({"n": 2.5}, "n = 2.5, but"),
         ({"n": 1 << 60}, "n = .*, but it must be an integer from 0 to"),
         ({"d": 0}, "d = 0, but"),
-        ({"epsilon": 0}, "epsilon = 0, but"),
+        ({"epsilon": 0}, r"epsilon = 0, but it must lie in \[0.001, 1000\], or be math.inf"),
+        ({"epsilon": 1e4}, "epsilon = 10000.0, but"),
+        ({"delta": 1e-300}, "delta = 1e-300, but it must be at least 1e-200"),
+        ({"base_rate": 1e-9}, "base_rate = 1e-09, but it must lie in"),
         ({"epsilon": math.nan}, "epsilon = nan, but"),
         ({"epsilon": "1"}, "epsilon = '1', but"),
         ({"delta": 0}, "delta = 0, but"),
@@ -305,6 +308,28 @@ def test_every_printed_call_runs(name):
 def test_a_bad_argument_is_one_clear_error(changes, message):
     with pytest.raises(ParameterError, match=message):
         advise(**{"n": 100, "d": 4, "epsilon": 1.0, **changes})
+
+
+EXTREMES = {
+    "n": (1, 20, 1 << 53), "d": (1, 1 << 53), "epsilon": (0.001, 1_000.0, math.inf),
+    "agents": (0, 1, 60, 1 << 53), "pool": (1, 1 << 53), "classes": (2, 256),
+    "delta": (1e-200, 0.999), "agents_epsilon": (1e-12, 1e5), "base_rate": (None, 1e-6),
+    "learner": ("linear", "other", "finite"), "source": ("private", "public"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_extreme_sizes_have_advice():
+    rng = random.Random(3)
+    for _ in range(60):
+        task = {name: rng.choice(values) for name, values in EXTREMES.items()}
+        if task["learner"] == "finite":
+            task |= {"size": rng.choice([1, 1 << 53]), "classes": 2}
+        if task["classes"] > 2:
+            task["base_rate"] = None
+        advice = advise(**task, changes=rng.random() < 0.1)
+        assert "constant" in {one.name for one in advice.candidates}
+        assert json.loads(advice.to_json(), parse_constant=pytest.fail)
 
 
 def test_advice_is_json():

@@ -9,7 +9,7 @@ from .._support.notes import note
 from .candidates import CONSTANT, list_methods
 from .methods import Method, Outlook
 from .results import USELESS, Advice, Forecast
-from .sizes import Learner, Sizes, Source, Target, check_sizes
+from .sizes import LARGEST_EPSILON, LEAST_EPSILON, MOST, Learner, Sizes, Source, Target, check_sizes
 
 # Numbers that somebody may have more of, and how they are called.
 _COUNTS = {"n": "private records", "agents": "agents", "pool": "public points"}
@@ -76,12 +76,12 @@ def advise(
     Args:
         n: Number of private records; 0 only with a public source and agents.
         d: Number of feature columns, at least 1.
-        epsilon: Privacy parameter of the records, above 0; math.inf protects none.
+        epsilon: Privacy parameter of the records, 0.001 to 1,000; math.inf protects none.
         agents: Number of agents N who may be asked a question each; 0 where there are none.
         pool: Number of public points. With a private source they have no labels and are of the
             target; with a public source they are its labeled records, at least 1.
         classes: Number K of labels, 2 to 256.
-        delta: Privacy parameter of the records, in (0, 1).
+        delta: Privacy parameter of the records, in [1e-200, 1).
         agents_epsilon: Privacy parameter of each agent's answer, above 0.
         learner: "linear" for models of a score that is linear in the columns; "finite" for a class
             of `size` hypotheses, of which one is wanted; "other" where a linear model may not fit.
@@ -90,7 +90,7 @@ def advise(
             "shifted", or "unknown".
         source: Whether the source is "private". With a "public" source, n private records of the
             target are protected.
-        base_rate: Share of label 1 in the target where it is known publicly, in (0, 1).
+        base_rate: Share of label 1 in the target where it is known publicly, in [1e-6, 1 - 1e-6].
         best_error: Error that such a model has without privacy, as far as public sources tell it,
             in [0, error of the constant).
         changes: Whether to search for what would make another method the first one, which takes
@@ -199,12 +199,14 @@ def _list_changes(sizes: Sizes) -> Iterator[str]:
     for name, words in _COUNTS.items():
         count, factors = getattr(sizes, name), _FACTORS[name]
         more = [count * factor for factor in factors] if count else list(_FIRST)
+        more = [one for one in more if one <= MOST]
         fewer = [count // factor for factor in factors if count // factor >= _FEWEST]
         yield from _find_change(sizes, best, name, more, f"{words} or more")
         yield from _find_change(sizes, best, name, fewer, f"{words} or fewer")
     for name in _PRIVACIES if sizes.agents else _PRIVACIES[:1]:
         value = getattr(sizes, name)
         for values in ([value * 2, value * 4], [value / 2, value / 4]):
+            values = [one for one in values if LEAST_EPSILON <= one <= LARGEST_EPSILON]
             yield from _find_change(sizes, best, name, values, f"for {name}")
     for target in ("same", "shifted"):
         other = _try(sizes, target=target)

@@ -72,8 +72,8 @@ def _explain_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
         width = signals.half_width(sizes, rounds)
         records = write_number(kappa * sizes.n)
         return (
-            f"with kappa = {kappa} an excess error of {write_number(excess)} on kappa n = {records}"
-            f" records in each of {rounds} rounds, tests within {write_number(width)}; finds a rule "
+            f"with kappa = {kappa} an excess error of {write_number(excess)} on {records} records "
+            f"in each of {rounds} rounds, tests within {write_number(width)}; finds a rule "
             "that only a part of the records follows; the call chooses kappa and rounds itself"
         )
     return "a linear model blends rules, and its base rate stays the source's; noise of all rounds"

@@ -134,7 +134,7 @@ def _lack_votes(sizes: Sizes) -> str | None:
         return "nothing is to be protected"
     if sizes.n < 2 * signals.MEMBERS[0]:
         return f"{signals.MEMBERS[0]} members need two records each"
-    return None if sizes.pool else "there is no pool to label"
+    return signals.lack_table(sizes) if sizes.pool else "there is no pool to label"
 
 
 def _members(sizes: Sizes) -> Iterable[Setting]:

@@ -6,11 +6,11 @@ import math
 import warnings
 from functools import lru_cache
 
-from ..exceptions import UtilityWarning
+from ..exceptions import ParameterError, UtilityWarning
 from ..stability import GaussianVote, VoteTable
 from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
-from ..transfer.calibration_plan import LEAST_AGENTS
+from ..transfer.calibration_plan import INTERCEPT, LEAST_AGENTS
 from .sizes import Sizes
 from .worlds import (
     World,
@@ -96,7 +96,10 @@ def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
     with warnings.catch_warnings():
         # An intercept that nobody will know is a forecast here.
         warnings.simplefilter("ignore", UtilityWarning)
-        return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+        try:
+            return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+        except ParameterError:  # no number of agents is enough: what is left is the prior
+            return INTERCEPT[1]
 
 
 def _mended(sizes: Sizes, world: World) -> float:
@@ -220,6 +223,15 @@ def count_queries(sizes: Sizes) -> int:
 def design_votes(sizes: Sizes) -> VoteTable | GaussianVote:
     """The table that would answer votes on the pool: of two labels, or Gaussian for more."""
     return _design(count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+
+
+def lack_table(sizes: Sizes) -> str | None:
+    """Why no table of votes can answer on the pool."""
+    try:
+        design_votes(sizes)
+    except ParameterError:
+        return "no table of votes keeps so small an epsilon"
+    return None
 
 
 def unstable_votes(queries: int) -> int:
