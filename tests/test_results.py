@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hdp_fast import advise, labels, learners, transfer
+from hdp_fast import labels, learners, transfer
 from hdp_fast._support.json_text import JsonText
 
 X = np.random.default_rng(0).integers(0, 2, (2_000, 3), dtype=np.uint8)
@@ -47,7 +47,6 @@ def release(**settings):
 
 
 MAKERS = {
-    "advice": lambda: advise(n=900, d=3, epsilon=1.0, changes=False),
     "labels": lambda: labels.LabelResult(labels=np.array(["a", "-"]), record=None, **ANSWERS),
     "scores": lambda: labels.ScoreResult(scores=np.array([0.5, 0.0]), record=None, **ANSWERS),
     "suggestion": suggest,

@@ -4,16 +4,17 @@ Names that end in "rules" are the same people with a finite class of conjunction
 
 Run `python benches/papers/advice.py`: seconds. It reads no data: sizes stand below, and measured
 numbers in advice_measured.csv, each with the command of this folder that prints it. Those of the
-four pairs of populations come from `python benches/papers/advice.py --run`, some
-minutes, which runs the very calls that advise prints, with the settings that they have by
-themselves, and prints their lines of the file. `--best` prints what a model without privacy has.
+four pairs of populations come from `python benches/papers/advice.py --run`, some minutes: ten
+repetitions for k401 and lalonde, three for the censuses. It runs the very calls that advise prints,
+with the settings that they have by themselves, and prints their lines of the file. `--best` prints
+what a model without privacy has.
 
 A forecast is the expected share of what can be learned that is kept, and its range. The measured
-share is (constant - measured) / (constant - best), from accuracy or error, and from log loss on
-the two censuses, where the label is so rare that the constant errs as little as anything. In
-adaptation there is none, as there is no constant in its tables, nor for rules on the censuses,
-where nothing is learned beyond the constant. The method with the best measured
-number is the one to be chosen; a lead of at most a hundredth, or .005 of log loss, is a tie.
+share is (constant - measured) / (constant - best), from accuracy or error, and from log loss on the
+two censuses, where the label is so rare that the constant errs as little as anything. In adaptation
+there is none, as there is no constant in its tables, nor for rules on the censuses, where nothing
+is learned beyond the constant. The method with the best measured number is the one to be chosen; a
+lead of at most a hundredth, or .005 of log loss, is a tie.
 
 Which table a rule has seen: the formulas were written by somebody who knew the tables of
 docs/reproduction and which methods had won on the four panels, so that the order is no independent
