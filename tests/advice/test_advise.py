@@ -189,6 +189,17 @@ def test_a_certificate_stands_beside_the_forecast(measured, verdict):
     assert json.loads(comparison.to_json())["verdict"] == verdict
 
 
+def test_a_real_certificate_is_taken():
+    X, y = make_records(3_000, 3, np.random.default_rng(1))
+    advice = advise(n=2_000, d=3, epsilon=8.0, target="same", changes=False)
+    model = eval(advice.best.call, {"learners": learners, "X": X[:2_000], "y": y[:2_000]})
+    measured = transfer.certify(model, local.Agents(X[2_000:], y[2_000:], epsilon=4.0))
+    comparison = advice.compare(measured)
+    assert comparison.name == advice.best.name
+    assert comparison.verdict == "as forecast"
+    assert comparison.interval == (measured.low, measured.high)
+
+
 def test_nobody_knows_more_than_the_constant_without_a_best_error():
     advice = advise(n=9_000, d=20, epsilon=1.0, base_rate=0.3)
     assert advice.compare(certificate(0.2, 0.1, 0.3), "DP-SGD").forecast[1] == 0.3

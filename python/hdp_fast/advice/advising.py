@@ -114,7 +114,8 @@ def advise(
 
     Examples:
         >>> import hdp_fast
-        >>> advice = hdp_fast.advise(n=3_500, d=40, classes=10, pool=1_000, epsilon=1.0)
+        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
+        >>> advice = hdp_fast.advise(**task, changes=False)
         >>> [one.name for one in advice.candidates if one.useful]
         ['statistics', 'DP-SGD']
         >>> advice.best.call.split("(")[0]
