@@ -12,8 +12,6 @@ import pytest
 import hdp_fast
 from hdp_fast import adaptation, labels, learners, local, transfer
 from hdp_fast.advice import Forecast, advise
-from hdp_fast.advice.advising import order_candidates
-from hdp_fast.advice.sizes import check_sizes
 from hdp_fast.exceptions import ParameterError, UtilityWarning
 
 POOL = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
@@ -45,16 +43,11 @@ def draw_tasks(count):
 
 
 DRAWN = list(draw_tasks(30))
-NOTHING = {
-    "agents": 0, "pool": 0, "classes": 2, "delta": 1e-6, "agents_epsilon": 1.0,
-    "learner": "linear", "size": None, "target": "unknown", "source": "private",
-    "base_rate": None, "best_error": None,
-}  # fmt: skip
 
 
 def order(task):
     """The candidates of advise, without what would change their order, which takes longer."""
-    return order_candidates(check_sizes(**{**NOTHING, **task}))
+    return advise(**task, changes=False).candidates
 
 
 def forecasts(task):
@@ -86,8 +79,10 @@ def test_every_method_stands_in_the_advice_once(task):
     assert "constant" in names
     assert advice.best.useful or advice.best.name == "constant"
     assert advice.candidates == order(task)
+    assert not advise(**task, changes=False).changes
 
 
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("number", ["n", "agents"])
 @pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
 def test_more_people_never_make_a_forecast_worse(task, number):
@@ -99,6 +94,7 @@ def test_more_people_never_make_a_forecast_worse(task, number):
             assert getattr(many[name], part) <= getattr(few[name], part) + 1e-12, name
 
 
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
 def test_a_known_population_never_makes_the_best_forecast_worse(task):
     same = order({**task, "target": "same"})[0]
@@ -193,6 +189,17 @@ def test_a_certificate_stands_beside_the_forecast(measured, verdict):
     assert json.loads(comparison.to_json())["verdict"] == verdict
 
 
+def test_a_real_certificate_is_taken():
+    X, y = make_records(3_000, 3, np.random.default_rng(1))
+    advice = advise(n=2_000, d=3, epsilon=8.0, target="same", changes=False)
+    model = eval(advice.best.call, {"learners": learners, "X": X[:2_000], "y": y[:2_000]})
+    measured = transfer.certify(model, local.Agents(X[2_000:], y[2_000:], epsilon=4.0))
+    comparison = advice.compare(measured)
+    assert comparison.name == advice.best.name
+    assert comparison.verdict == "as forecast"
+    assert comparison.interval == (measured.low, measured.high)
+
+
 def test_nobody_knows_more_than_the_constant_without_a_best_error():
     advice = advise(n=9_000, d=20, epsilon=1.0, base_rate=0.3)
     assert advice.compare(certificate(0.2, 0.1, 0.3), "DP-SGD").forecast[1] == 0.3
@@ -282,7 +289,10 @@ def test_every_printed_call_runs(name):
         ({"n": 2.5}, "n = 2.5, but"),
         ({"n": 1 << 60}, "n = .*, but it must be an integer from 0 to"),
         ({"d": 0}, "d = 0, but"),
-        ({"epsilon": 0}, "epsilon = 0, but"),
+        ({"epsilon": 0}, r"epsilon = 0, but it must lie in \[0.001, 1000\], or be math.inf"),
+        ({"epsilon": 1e4}, "epsilon = 10000.0, but"),
+        ({"delta": 1e-300}, "delta = 1e-300, but it must be at least 1e-200"),
+        ({"base_rate": 1e-9}, "base_rate = 1e-09, but it must lie in"),
         ({"epsilon": math.nan}, "epsilon = nan, but"),
         ({"epsilon": "1"}, "epsilon = '1', but"),
         ({"delta": 0}, "delta = 0, but"),
@@ -309,6 +319,28 @@ def test_every_printed_call_runs(name):
 def test_a_bad_argument_is_one_clear_error(changes, message):
     with pytest.raises(ParameterError, match=message):
         advise(**{"n": 100, "d": 4, "epsilon": 1.0, **changes})
+
+
+EXTREMES = {
+    "n": (1, 20, 1 << 53), "d": (1, 1 << 53), "epsilon": (0.001, 1_000.0, math.inf),
+    "agents": (0, 1, 60, 1 << 53), "pool": (1, 1 << 53), "classes": (2, 256),
+    "delta": (1e-200, 0.999), "agents_epsilon": (1e-12, 1e5), "base_rate": (None, 1e-6),
+    "learner": ("linear", "other", "finite"), "source": ("private", "public"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_extreme_sizes_have_advice():
+    rng = random.Random(3)
+    for _ in range(60):
+        task = {name: rng.choice(values) for name, values in EXTREMES.items()}
+        if task["learner"] == "finite":
+            task |= {"size": rng.choice([1, 1 << 53]), "classes": 2}
+        if task["classes"] > 2:
+            task["base_rate"] = None
+        advice = advise(**task, changes=rng.random() < 0.1)
+        assert "constant" in {one.name for one in advice.candidates}
+        assert json.loads(advice.to_json(), parse_constant=pytest.fail)
 
 
 def test_advice_is_json():

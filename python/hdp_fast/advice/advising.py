@@ -6,14 +6,16 @@ import dataclasses
 from collections.abc import Iterator
 
 from .._support.notes import note
-from .methods import CONSTANT, Method, Outlook, list_methods
+from .candidates import CONSTANT, list_methods
+from .methods import Method, Outlook
 from .results import USELESS, Advice, Forecast
-from .sizes import Learner, Sizes, Source, Target, check_sizes
+from .sizes import LARGEST_EPSILON, LEAST_EPSILON, MOST, Learner, Sizes, Source, Target, check_sizes
 
 # Numbers that somebody may have more of, and how they are called.
 _COUNTS = {"n": "private records", "agents": "agents", "pool": "public points"}
 _PRIVACIES = ("epsilon", "agents_epsilon")
 _FACTORS = {"n": (2, 4, 8, 16, 64, 256), "agents": (2, 4, 8, 16, 64, 256), "pool": (4, 64)}
+_FEWEST = 10
 _FIRST = (100, 1_000, 10_000, 100_000)
 
 
@@ -33,6 +35,7 @@ def advise(
     source: Source = "private",
     base_rate: float | None = None,
     best_error: float | None = None,
+    changes: bool = True,
 ) -> Advice:
     """Ranks the methods of this package for a task, before any data are read.
 
@@ -48,9 +51,10 @@ def advise(
       the classes in units of their spread;
     - agents alone have s = g tau sqrt(2 N / (pi d)) / 2, or vote on the hypotheses of a finite
       class with a standard error of sqrt(size / (4 N)) / tau each;
-    - votes have k members of n / k records, which learn with s = sqrt(2 n / (30 k K)); the
-      plurality learns with sqrt(2 k / pi) times that, and the table says how often the lead that a
-      member's signal leaves is not answered;
+    - votes have k members of n / k records each, who learn with the second formula if they are
+      linear, and with s = sqrt(2 n / (30 k K)) otherwise; the plurality learns with
+      sqrt(2 k / pi) times that, and the table says how often the lead that a member's signal
+      leaves is not answered;
     - the exponential mechanism over a finite class loses
       2 ln(size) / (epsilon n) + sqrt(ln(size) / (2 n)) where labels are faint, and errs with
       size exp(-epsilon n e / 2) where they are sharp, for a constant's error e;
@@ -72,12 +76,12 @@ def advise(
     Args:
         n: Number of private records; 0 only with a public source and agents.
         d: Number of feature columns, at least 1.
-        epsilon: Privacy parameter of the records, above 0; math.inf protects none.
+        epsilon: Privacy parameter of the records, 0.001 to 1,000; math.inf protects none.
         agents: Number of agents N who may be asked a question each; 0 where there are none.
         pool: Number of public points. With a private source they have no labels and are of the
             target; with a public source they are its labeled records, at least 1.
         classes: Number K of labels, 2 to 256.
-        delta: Privacy parameter of the records, in (0, 1).
+        delta: Privacy parameter of the records, in [1e-200, 1).
         agents_epsilon: Privacy parameter of each agent's answer, above 0.
         learner: "linear" for models of a score that is linear in the columns; "finite" for a class
             of `size` hypotheses, of which one is wanted; "other" where a linear model may not fit.
@@ -86,9 +90,11 @@ def advise(
             "shifted", or "unknown".
         source: Whether the source is "private". With a "public" source, n private records of the
             target are protected.
-        base_rate: Share of label 1 in the target where it is known publicly, in (0, 1).
+        base_rate: Share of label 1 in the target where it is known publicly, in [1e-6, 1 - 1e-6].
         best_error: Error that such a model has without privacy, as far as public sources tell it,
             in [0, error of the constant).
+        changes: Whether to search for what would make another method the first one, which takes
+            most of the time.
 
     Returns:
         The Advice. Its repr is a table.
@@ -108,7 +114,8 @@ def advise(
 
     Examples:
         >>> import hdp_fast
-        >>> advice = hdp_fast.advise(n=3_500, d=40, classes=10, pool=1_000, epsilon=1.0)
+        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
+        >>> advice = hdp_fast.advise(**task, changes=False)
         >>> [one.name for one in advice.candidates if one.useful]
         ['statistics', 'DP-SGD']
         >>> advice.best.call.split("(")[0]
@@ -130,21 +137,21 @@ def advise(
         base_rate=base_rate,
         best_error=best_error,
     )
-    candidates = order_candidates(sizes)
+    candidates = _order(sizes)
     if not candidates[0].useful:
         rule = "no method keeps a quarter of what can be learned: more records or agents are needed"
         note(f"n = {sizes.n:,} and agents = {sizes.agents:,}, but {rule}")
     return Advice(
         candidates=candidates,
         missing=tuple(_list_missing(sizes)),
-        changes=tuple(_list_changes(sizes)),
+        changes=tuple(_list_changes(sizes)) if changes else (),
         sizes=dataclasses.asdict(sizes),
         constant_error=sizes.constant_error,
         room=sizes.room,
     )
 
 
-def order_candidates(sizes: Sizes) -> tuple[Forecast, ...]:
+def _order(sizes: Sizes) -> tuple[Forecast, ...]:
     """Forecasts from the least expected loss; where two are equal, the cheaper one is first."""
     runnable = [method for method in list_methods(sizes) if method.lack(sizes) is None]
     return tuple(sorted((_forecast(one, sizes) for one in runnable), key=lambda one: one.lost))
@@ -159,7 +166,7 @@ def _forecast(method: Method, sizes: Sizes) -> Forecast:
         expected=sizes.room * min(max(lost, outlook.low), outlook.high),
         high=sizes.room * outlook.high,
         lost=lost,
-        useful=lost <= USELESS and method.name != CONSTANT,
+        useful=lost <= USELESS and method is not CONSTANT,
         basis=method.explain(sizes, *setting),
         call=method.write_call(sizes, *setting),
     )
@@ -180,7 +187,7 @@ def _find_best(sizes: Sizes) -> str:
         if method.lack(sizes) is None
     ]
     lost, name = min(outlooks, key=lambda pair: pair[0])
-    return name if lost <= USELESS else CONSTANT
+    return name if lost <= USELESS else CONSTANT.name
 
 
 def _round(outlook: Outlook) -> float:
@@ -193,12 +200,14 @@ def _list_changes(sizes: Sizes) -> Iterator[str]:
     for name, words in _COUNTS.items():
         count, factors = getattr(sizes, name), _FACTORS[name]
         more = [count * factor for factor in factors] if count else list(_FIRST)
-        fewer = [count // factor for factor in factors if count // factor]
+        more = [one for one in more if one <= MOST]
+        fewer = [count // factor for factor in factors if count // factor >= _FEWEST]
         yield from _find_change(sizes, best, name, more, f"{words} or more")
         yield from _find_change(sizes, best, name, fewer, f"{words} or fewer")
     for name in _PRIVACIES if sizes.agents else _PRIVACIES[:1]:
         value = getattr(sizes, name)
         for values in ([value * 2, value * 4], [value / 2, value / 4]):
+            values = [one for one in values if LEAST_EPSILON <= one <= LARGEST_EPSILON]
             yield from _find_change(sizes, best, name, values, f"for {name}")
     for target in ("same", "shifted"):
         other = _try(sizes, target=target)

@@ -54,7 +54,8 @@ class Forecast(JsonText):
 
     Examples:
         >>> import hdp_fast
-        >>> advice = hdp_fast.advise(n=3_500, d=40, classes=10, pool=1_000, epsilon=1.0)
+        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
+        >>> advice = hdp_fast.advise(**task, changes=False)
         >>> votes = next(one for one in advice.candidates if one.name == "votes")
         >>> votes.expected > advice.best.expected
         True
@@ -122,7 +123,7 @@ class Advice(JsonText):
     Examples:
         >>> import hdp_fast
         >>> advice = hdp_fast.advise(
-        ...     n=2_562, agents=3_356, d=14, epsilon=1.0, agents_epsilon=1.0, base_rate=0.39
+        ...     n=2_562, agents=3_356, d=14, epsilon=1.0, base_rate=0.39, changes=False
         ... )
         >>> [one.name for one in advice.candidates][-1], dict(advice.missing)["votes"]
         ('constant', 'there is no pool to label')
@@ -207,10 +208,10 @@ class Advice(JsonText):
         return f"{place}.", one.name, excess, f"{1 - one.lost:.0%}", useless
 
     def _scale(self) -> str:
-        upper = "at most, " * (self.sizes["best_error"] is None)
+        upper = ", at most" * (self.sizes["best_error"] is None)
         return (
-            f"Excess error over a model without privacy on the target: {upper}the constant has "
-            f"{self.room:.3f}.\nKept is the expected share of what can be learned. "
+            "The excess error is that over a model without privacy on the target; the constant has "
+            f"{self.room:.3f}{upper}.\nKept is the expected share of what can be learned. "
             "No data was read."
         )
 

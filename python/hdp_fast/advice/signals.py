@@ -6,10 +6,11 @@ import math
 import warnings
 from functools import lru_cache
 
-from ..exceptions import UtilityWarning
-from ..stability import VotePlan, plan
+from ..exceptions import ParameterError, UtilityWarning
+from ..stability import GaussianVote, VoteTable
+from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
-from ..transfer.calibration_plan import LEAST_AGENTS
+from ..transfer.calibration_plan import INTERCEPT, LEAST_AGENTS
 from .sizes import Sizes
 from .worlds import (
     World,
@@ -95,7 +96,10 @@ def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
     with warnings.catch_warnings():
         # An intercept that nobody will know is a forecast here.
         warnings.simplefilter("ignore", UtilityWarning)
-        return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+        try:
+            return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
+        except ParameterError:  # no number of agents is enough: what is left is the prior
+            return INTERCEPT[1]
 
 
 def _mended(sizes: Sizes, world: World) -> float:
@@ -185,8 +189,10 @@ def lose_reweighed(sizes: Sizes, world: World, kappa: float, rounds: int) -> flo
 
 
 def member_signal(sizes: Sizes, world: World, members: int) -> float:
-    """What of its records a member learns."""
+    """What of its records a member learns: as any linear model does, or half from 30 of them."""
     records = sizes.n * world.overlap / members
+    if sizes.learner == "linear":
+        return sampling_signal(sizes, records, world)
     return math.sqrt(2 * records / (sizes.classes * MEMBER_RECORDS))
 
 
@@ -198,8 +204,10 @@ def lose_votes(sizes: Sizes, world: World, members: int) -> float:
     """
     signal = member_signal(sizes, world, members)
     lead = 1 - lose_direction(signal, world)
-    agreement = round(max(0.51, (1 + lead) / 2), 2)
-    flip = _flip(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement)
+    agreement = max(0.52, round(25 * (1 + lead)) / 50)
+    flip = _flip(
+        count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, agreement
+    )
     return join_losses(
         lose_direction(signal * math.sqrt(2 * members / math.pi), world),
         min(1.0, flip * sizes.classes / (sizes.classes - 1)),
@@ -207,13 +215,23 @@ def lose_votes(sizes: Sizes, world: World, members: int) -> float:
     )
 
 
-def _queries(sizes: Sizes) -> int:
+def count_queries(sizes: Sizes) -> int:
+    """Number of public points on which members vote."""
     return min(sizes.pool, MOST_QUERIES)
 
 
-def plan_votes(sizes: Sizes) -> VotePlan:
-    """The table that would answer votes on the pool."""
-    return _plan(_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+def design_votes(sizes: Sizes) -> VoteTable | GaussianVote:
+    """The table that would answer votes on the pool: of two labels, or Gaussian for more."""
+    return _design(count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes)
+
+
+def lack_table(sizes: Sizes) -> str | None:
+    """Why no table of votes can answer on the pool."""
+    try:
+        design_votes(sizes)
+    except ParameterError:
+        return "no table of votes keeps so small an epsilon"
+    return None
 
 
 def unstable_votes(queries: int) -> int:
@@ -222,17 +240,24 @@ def unstable_votes(queries: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _plan(queries: int, epsilon: float, delta: float, labels: int) -> VotePlan:
-    return plan(
-        unstable_votes(queries), queries, epsilon=epsilon, delta=delta, beta=_BETA, labels=labels
-    )
+def _design(queries: int, epsilon: float, delta: float, labels: int) -> VoteTable | GaussianVote:
+    goal = {"epsilon": epsilon, "delta": delta, "beta": _BETA}
+    if labels == 2:
+        return VoteTable.design(queries, **goal)
+    return GaussianVote.design(queries, labels=labels, **goal)
 
 
 @lru_cache(maxsize=1 << 14)
 def _flip(
     queries: int, epsilon: float, delta: float, labels: int, members: int, agreement: float
 ) -> float:
-    return _plan(queries, epsilon, delta, labels).flip(members, agreement=agreement)
+    table = _design(queries, epsilon, delta, labels)
+    return flip_probability(table, members, round(agreement * members))
+
+
+def flip_unanimous(sizes: Sizes, members: int) -> float:
+    """Probability that a label on which all members agree is not the answer."""
+    return _flip(count_queries(sizes), sizes.epsilon, sizes.delta, sizes.classes, members, 1.0)
 
 
 def lose_source(sizes: Sizes, world: World) -> float:

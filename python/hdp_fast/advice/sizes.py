@@ -22,7 +22,11 @@ Learner = Literal["linear", "finite", "other"]
 Target = Literal["same", "shifted", "unknown"]
 Source = Literal["private", "public"]
 
-_MOST = 1 << 53
+MOST = 1 << 53
+# For which there are tables of votes.
+LEAST_EPSILON, LARGEST_EPSILON = 0.001, 1_000.0
+_LEAST_DELTA = 1e-200
+_RAREST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,34 +116,51 @@ def check_sizes(
     """
     sizes = Sizes(
         n=_count("n", n),
-        d=positive_int("d", d, _MOST),
-        epsilon=math.inf
-        if number("epsilon", epsilon) == math.inf
-        else positive("epsilon", epsilon),
+        d=positive_int("d", d, MOST),
+        epsilon=_check_epsilon(epsilon),
         agents=_count("agents", agents),
         pool=_count("pool", pool),
         classes=positive_int("classes", classes, 256),
-        delta=probability("delta", delta),
+        delta=_check_delta(delta),
         agents_epsilon=positive("agents_epsilon", agents_epsilon),
         learner=one_of("learner", learner, get_args(Learner)),
-        size=None if size is None else positive_int("size", size, _MOST),
+        size=None if size is None else positive_int("size", size, MOST),
         target=one_of("target", target, get_args(Target)),
         source=one_of("source", source, get_args(Source)),
-        base_rate=None if base_rate is None else probability("base_rate", base_rate),
+        base_rate=None if base_rate is None else _check_rate(base_rate),
         best_error=None if best_error is None else probability("best_error", best_error, zero=True),
     )
     _check_together(sizes)
-    if sizes.epsilon < math.inf:
-        gaussian_mu(sizes.epsilon, sizes.delta)
     advantage(sizes.agents_epsilon)
     return sizes
 
 
 def _count(name: str, value: Any) -> int:
     count = nonnegative_int(name, value)
-    if count > _MOST:
-        refuse(name, value, f"it must be an integer from 0 to {_MOST}")
+    if count > MOST:
+        refuse(name, value, f"it must be an integer from 0 to {MOST}")
     return count
+
+
+def _check_epsilon(value: Any) -> float:
+    epsilon = number("epsilon", value)
+    if epsilon != math.inf and not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        refuse("epsilon", value, "it must lie in [0.001, 1000], or be math.inf")
+    return epsilon
+
+
+def _check_delta(value: Any) -> float:
+    delta = probability("delta", value)
+    if delta < _LEAST_DELTA:
+        refuse("delta", value, f"it must be at least {_LEAST_DELTA}")
+    return delta
+
+
+def _check_rate(value: Any) -> float:
+    rate = number("base_rate", value)
+    if not _RAREST <= rate <= 1 - _RAREST:
+        refuse("base_rate", value, f"it must lie in [{_RAREST}, 1 - {_RAREST}]")
+    return rate
 
 
 def _check_together(sizes: Sizes) -> None:
