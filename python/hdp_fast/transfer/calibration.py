@@ -317,8 +317,9 @@ def _inner(thresholds: Floats) -> Floats:
 
 
 def _record_of(model: Any) -> PrivacyRecord | None:
-    record = getattr(model, "record", None)
-    return record if isinstance(record, PrivacyRecord) else None
+    """What protects the curator's records: of a model, of a result, or of a fitted estimator."""
+    records = (getattr(model, name, None) for name in ("record", "record_"))
+    return next((record for record in records if isinstance(record, PrivacyRecord)), None)
 
 
 def _note_outcome(outcome: Outcome, count: int) -> None:
