@@ -7,8 +7,8 @@ lose weight. The rounds end when a hypothesis is good on the target. The weights
 that no record is drawn often: this is what protects the records.
 
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
-Where its ranking is right and its base rate wrong, `calibrate` lets agents tell the slope and
-intercept that its score needs.
+`survey` estimates means, shares and tables in the same way. Where a model's ranking is right and
+its base rate wrong, `calibrate` lets agents tell the slope and intercept that its score needs.
 """
 
 from .._support.lazy import list_only
@@ -23,6 +23,7 @@ from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
+from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
     "CalibratedModel",
@@ -34,13 +35,17 @@ __all__ = [
     "ReliabilityDiagram",
     "RoundResult",
     "SubsampleTestReweigh",
+    "SurveyResult",
+    "SurveyRow",
     "TransferResult",
     "calibrate",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
+    "cross_table",
     "plan",
     "plan_calibration",
+    "survey",
 ]
 
 __dir__ = list_only(__all__)
