@@ -15,7 +15,7 @@ from .._support.lazy import list_only
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
-from .certificate import Certificate, certify
+from .certificate import Certificate, agents_to_certify, certify
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -38,6 +38,7 @@ __all__ = [
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
+    "agents_to_certify",
     "calibrate",
     "certify",
     "chi2_finite",

@@ -16,9 +16,9 @@ from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import positive_int, probability, refuse
+from .._support.validate import positive_int, probability, probability_or_one, refuse
 from ..exceptions import AgentsExhausted, ParameterError
-from ..local.exact_estimation import estimate_exactly
+from ..local.exact_estimation import answers_for_width, estimate_exactly
 from ..local.pool import AgentPool, find_mistakes
 from ..record import PrivacyRecord
 from .constants import Constants, constant_loss
@@ -95,8 +95,8 @@ class Certificate(JsonText):
     def more_agents(self, half_width: float) -> int:
         """Counts how many more agents would have been needed for an interval of this half width.
 
-        They are counted for the worst case, an error of 1/2, and for as large a share of answers as
-        has arrived.
+        They are counted for the answers that make an interval widest, and for as large a share of
+        answers as has arrived.
 
         Args:
             half_width: Half of the width that the interval should have had, above 0 and below 1.
@@ -107,20 +107,17 @@ class Certificate(JsonText):
         Raises:
             ParameterError: The half width is out of range, or there cannot be so many agents.
 
-        Source:
-            Hoeffding's inequality, as `local.agents_needed`; the exact interval is never wider.
         """
         width = probability("half_width", half_width)
-        if 2 * self.half_width <= 2 * width:
+        if self.half_width <= width:
             return 0
-        scale = 2 if self.measured == "difference" else 1
-        needed = local.agents_needed(
-            alpha=width / scale,
+        needed = answers_for_width(
+            width / 2 if self.measured == "difference" else width,
             beta=self.beta,
             epsilon=self.agents_record.epsilon,
-            response_rate=self.agents / self.asked,
+            wanted=f"half_width = {half_width}",
         )
-        return max(0, needed - self.asked)
+        return max(0, math.ceil(needed * self.asked / self.agents) - self.asked)
 
     def __repr__(self) -> str:
         ends = f"in [{self.low:.3f}, {self.high:.3f}] but for probability {self.beta:g}"
@@ -135,6 +132,59 @@ class Certificate(JsonText):
             return ""
         shown = "better than" if self.beats_constant else "not shown better than"
         return f"{shown} a constant's {self.constants.better:.3f}, "
+
+
+def agents_to_certify(
+    half_width: float,
+    *,
+    epsilon: float,
+    beta: float = 0.05,
+    compared: bool = False,
+    response_rate: float = 1.0,
+) -> int:
+    """Counts the agents that `certify` must be given for an interval of this half width.
+
+    Whatever they answer, the interval is no wider. This takes about half as many agents as
+    `local.agents_needed` counts for an interval by Hoeffding's inequality.
+
+    Args:
+        half_width: Half of the largest width of the interval, above 0 and below 1.
+        epsilon: Privacy parameter of each agent's answer, above 0.
+        beta: Probability with which the interval may miss, in (0, 1).
+        compared: Whether two models are compared. If not, a fifth of the agents are asked for their
+            label.
+        response_rate: Public share of those asked who will answer, in (0, 1]. If fewer do, the
+            interval is wider.
+
+    Returns:
+        The number of agents, which is the `count` of certify.
+
+    Raises:
+        ParameterError: An argument is out of range, or there cannot be so many agents.
+
+    Source:
+        Clopper and Pearson 1934, for an equal number of answers 0 and 1.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> transfer.agents_to_certify(0.05, epsilon=1.0)
+        2299
+        >>> transfer.agents_to_certify(0.05, epsilon=1.0, compared=True)
+        7280
+    """
+    width, failure = probability("half_width", half_width), probability("beta", beta)
+    rate = probability_or_one("response_rate", response_rate)
+    answers = answers_for_width(
+        width / 2 if compared else width,
+        beta=failure,
+        epsilon=epsilon,
+        wanted=f"half_width = {half_width}",
+    )
+    asked = math.ceil(answers / rate)
+    if compared:
+        return asked
+    # The least count of which four fifths, rounded up, are so many.
+    return max(asked + (asked - 1) // (_AGENTS_PER_LABEL - 1), _AGENTS_PER_LABEL)
 
 
 def certify(

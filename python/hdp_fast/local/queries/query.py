@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -553,7 +554,8 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         and where a hypothesis cannot be applied, it counts as wrong.
 
     Raises:
-        ParameterError: `hypothesis` is neither. This depends on no record.
+        ParameterError: `hypothesis` is neither, or X or y is a masked array. This depends on no
+            record.
         ShapeError: There are not as many labels as records.
 
     Examples:
@@ -568,6 +570,7 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         content = from_json("hypothesis", hypothesis, "a query or a hypothesis", _mapping)
     else:
         content = _mapping(hypothesis)
+    _refuse_masked("X", X)
     labels = _labels(y)
     if labels.shape != (len(X),):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(X):,} records")
@@ -651,8 +654,15 @@ def _records(X: Any) -> NDArray[Any]:
     return values
 
 
+def _refuse_masked(name: str, value: Any) -> None:
+    """Refuse masked arrays and lists of them, whose hidden entries numpy would show."""
+    with suppress(ShapeError):
+        array(name, value)
+
+
 def _labels(y: Any) -> Floats:
     """The labels as floats, with NaN for what is no number."""
+    _refuse_masked("y", y)
     return floats(entries("y", y) if isinstance(y, list | tuple) else to_numbers(array("y", y)))
 
 
