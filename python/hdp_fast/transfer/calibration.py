@@ -123,8 +123,9 @@ def calibrate(
         is depends on answers that were randomized before. The map is post-processing of the answers
         and of the model, whose own record holds unchanged.
 
-        It is no guarantee, but measured: in thousands of simulated fits over base rates, numbers of
-        agents and epsilons the log loss was never more than 0.01 above the model's.
+        It is no guarantee, but measured: in 3,000 simulated fits over base rates, numbers of agents
+        and epsilons the log loss was more than 0.01 above the model's twice, and at most 0.013.
+        Both had about a thousand agents with an epsilon of 2 or 4.
 
     Cost:
         Some thirty passes of the model over parts of the agents, and a tenth of a second.
@@ -139,7 +140,7 @@ def calibrate(
         >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(2 - X[:, 0]))
         >>> agents = local.Agents(X, y, epsilon=4.0)
         >>> result = transfer.calibrate(lambda X: X[:, 0], agents)
-        >>> result.outcome, bool(result.predict_proba([[2.0]])[0, 1] < 0.62)
+        >>> result.outcome, bool(result.predict_proba(np.array([[2.0]]))[0, 1] < 0.85)
         ('calibrated', True)
     """
     task = _validate(
@@ -179,7 +180,7 @@ class _Task:
         check = None
         if checking:
             check, answers = self._check(fit, thresholds, checking, rng)
-            asked, counts = asked + answers, counts + answers
+            counts = counts + answers
             fit = fit_map(counts, self.edge, axis, prior)
         if not counts.sizes.sum():
             rule = "there is nothing to calibrate with: ask others"
@@ -191,6 +192,8 @@ class _Task:
             outcome, step = "worse when checked", 0.0
         _note_outcome(outcome, self.count)
         odds = scores + step * (target - scores)
+        # How many are asked by the check depends on earlier answers; exact intervals need fixed
+        # numbers.
         diagram = draw_up(asked, self.edge, _inner(thresholds), fit, odds, self.beta)
         return self._result(
             fit, target, step, outcome, check, diagram, thresholds,
@@ -317,8 +320,9 @@ def _inner(thresholds: Floats) -> Floats:
 
 
 def _record_of(model: Any) -> PrivacyRecord | None:
-    record = getattr(model, "record", None)
-    return record if isinstance(record, PrivacyRecord) else None
+    """What protects the curator's records: of a model, of a result, or of a fitted estimator."""
+    records = (getattr(model, name, None) for name in ("record", "record_"))
+    return next((record for record in records if isinstance(record, PrivacyRecord)), None)
 
 
 def _note_outcome(outcome: Outcome, count: int) -> None:

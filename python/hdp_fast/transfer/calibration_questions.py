@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats, RandomState
+from ..exceptions import AgentsExhausted
 from ..local.queries.query import Query
 from ..local.response import advantage
 from .calibration_fit import Axis, Counts, log_likelihood, sigmoid
@@ -62,10 +63,18 @@ class Questions:
         asked, sizes, ones = self.sizes(count), [], []
         for place, size in enumerate(asked.tolist()):
             query = self.query(model, place)
-            answers = agents.ask(query, size, random_state=random_state) if size else np.zeros(0)
+            answers = _ask(query, agents, size, random_state) if size else np.zeros(0)
             sizes.append(len(answers))
             ones.append(int(answers.sum()))
         return Counts(self.thresholds, self.labeled, np.array(sizes), np.array(ones))
+
+
+def _ask(query: Query, agents: Any, size: int, random_state: RandomState) -> Any:
+    try:
+        return agents.ask(query, size, random_state=random_state)
+    except AgentsExhausted:
+        # Some were lost with a question that was interrupted before any answer came.
+        return agents.ask(query, agents.remaining, random_state=random_state)
 
 
 def first_questions() -> Questions:
