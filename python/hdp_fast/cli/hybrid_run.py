@@ -1,0 +1,306 @@
+"""What hdp-fast hybrid runs: screen, learn, calibrate, certify, each person asked once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import local, transfer
+from .._support.random_state import check_random_state
+from .._support.types import Bits, Floats
+from .._support.validate import number, refuse
+from ..budget.account import Budget
+from ..data.schema import Category, Ignore, Number, Schema
+from ..data.table import Table
+from ..exceptions import AgentsExhausted, ParameterError
+from ..learners.linear_model import LinearModel
+from ..learners.sgd import PrivateSGD
+from ..record import PrivacyRecord
+from .scaled_features import Predictor, ScaledFeatures
+
+
+class Counts(NamedTuple):
+    """How many people of the survey are asked for what."""
+
+    screen: int
+    calibrate: int
+    certify: int
+
+
+# What of the panel's epsilon and delta the means of its columns take.
+_SCREEN_PRICE = 0.2
+# With fewer people nothing can be calibrated, or certified twice.
+_FEWEST = Counts(screen=0, calibrate=60, certify=20)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Which shares of the survey say what moved, and how often the model errs; the rest calibrates.
+
+    Raises:
+        ParameterError: A share is out of range, or nobody is left to calibrate.
+    """
+
+    screen: float = 0.3
+    certify: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Validate the shares."""
+        if not 0 <= number("--screen", self.screen) < 1:
+            refuse("--screen", self.screen, "it must lie in [0, 1)")
+        if not 0 < number("--certify", self.certify) < 1:
+            refuse("--certify", self.certify, "it must lie in (0, 1)")
+        if self.screen + self.certify >= 1:
+            rule = "together they must be below 1, so that some people calibrate the model"
+            raise ParameterError(
+                f"--screen = {self.screen:g} and --certify = {self.certify:g}, but {rule}"
+            )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is set in public before any file is read."""
+
+    epsilon: float
+    delta: float
+    agents_epsilon: float
+    beta: float
+    shares: Shares
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        """Validate what the flags alone do not show."""
+        check_random_state(self.seed)
+        local.agents_needed(alpha=0.5, beta=0.5, epsilon=self.agents_epsilon)
+
+    @property
+    def screen_price(self) -> tuple[float, float]:
+        """Epsilon and delta of the means of the panel's columns."""
+        return self.epsilon * _SCREEN_PRICE, self.delta * _SCREEN_PRICE
+
+    @property
+    def model_price(self) -> tuple[float, float]:
+        """Epsilon and delta of the model; with those of the means they never exceed the total."""
+        if not self.shares.screen:
+            return self.epsilon, self.delta
+        pairs = zip((self.epsilon, self.delta), self.screen_price, strict=True)
+        epsilon, delta = (math.nextafter(total - part, 0) for total, part in pairs)
+        return epsilon, delta
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of them, for the summary."""
+        fields = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "shares"
+        }
+        return {
+            **fields,
+            "screen_share": self.shares.screen,
+            "certify_share": self.shares.certify,
+            "model": "logistic regression by noisy gradients (learners.PrivateSGD)",
+        }
+
+
+@dataclass(frozen=True)
+class HybridModel:
+    """What a run releases.
+
+    Attributes:
+        features: The features of the model, without the columns that were left out.
+        linear: The model of the panel.
+        calibrated: The model of the survey's people.
+        shift: What moved; None where nobody was asked.
+        left_out: Names of the features that were left out.
+        certificates: The errors on the survey's people, "before" calibration and, where that
+            changed the model, "after" it.
+        records: What protects the panel, and then each person of the survey.
+    """
+
+    features: ScaledFeatures
+    linear: LinearModel
+    calibrated: transfer.CalibratedModel
+    shift: transfer.ShiftReport | None
+    left_out: tuple[str, ...]
+    certificates: dict[str, transfer.Certificate]
+    records: Sequence[PrivacyRecord]
+
+    def predictors(self) -> tuple[Predictor, Predictor]:
+        """The log-odds in the units of the table: by the panel's model, and calibrated."""
+        panel = self.features.predictor(self.linear.weights)
+        slope, intercept = self.calibrated.slope, self.calibrated.intercept
+        slopes = {name: slope * value for name, value in panel.coefficients.items()}
+        return panel, Predictor(slope * panel.intercept + intercept, slopes)
+
+    def probabilities(self, table: Table) -> Floats:
+        """The calibrated probability of label 1 for each row."""
+        shares: Floats = self.calibrated.predict_proba(self.features.rows(table))[:, 1]
+        return shares
+
+
+class HybridRun:
+    """A run on two tables; whatever can be refused is refused when it is made."""
+
+    def __init__(self, schema: Schema, panel: Table, survey: Table, settings: Settings):
+        """Reads features and labels, and checks that records and people are enough.
+
+        Raises:
+            ParameterError: A table lacks a column, or the label is a number between bounds.
+            AgentsExhausted: The survey has too few people for the shares.
+        """
+        self.schema, self.settings, self._panel = schema, settings, panel
+        self.budget: Budget | None = None
+        self._labels = schema.labels(panel)
+        # Questions go to agents in order, and files are often sorted. The new order does not depend
+        # on the rows.
+        order = np.random.default_rng(0).permutation(survey.rows)
+        self._survey = survey.select(order)
+        self._answers = schema.labels(self._survey)
+        self._floats = schema.floats(self._survey)
+        schema.floats(panel.select(np.arange(1)))
+        self.rows, self.people = panel.rows, survey.rows
+        self.counts = self._share_out()
+        self._check_prices()
+
+    def run(self, budget: Budget | None) -> HybridModel:
+        """Screens, learns, calibrates and certifies."""
+        if budget is not None:
+            budget = budget.sequential(
+                self.settings.epsilon, self.settings.delta, name="hdp-fast hybrid"
+            )
+        self.budget = budget
+        stream = self._stream()
+        shift = self._screen(budget, stream)
+        left_out = () if shift is None else shift.droppable
+        schema = leave_out(self.schema, [name in left_out for name in self.schema.float_names])
+        features = ScaledFeatures(schema or self.schema)
+        linear = self._learn(features, budget, stream)
+        agents = self._agents(features)
+        calibrated, certificates = self._repair(linear, agents, stream)
+        panel = [record for record in (shift and shift.record, linear.record) if record]
+        return HybridModel(
+            features=features,
+            linear=linear,
+            calibrated=calibrated,
+            shift=shift,
+            left_out=left_out if schema else (),
+            certificates=certificates,
+            records=[*panel, agents.record(self.settings.seed)],
+        )
+
+    def _stream(self) -> Any:
+        """One stream for the whole run; None draws from the operating system."""
+        seed = self.settings.seed
+        return None if seed is None else np.random.default_rng(seed)
+
+    def _share_out(self) -> Counts:
+        people, shares = self.people, self.settings.shares
+        screen, certify = int(people * shares.screen), int(people * shares.certify)
+        counts = Counts(screen, people - screen - certify, certify)
+        if counts.calibrate < _FEWEST.calibrate or counts.certify < _FEWEST.certify:
+            rule = (
+                f"at least {_FEWEST.calibrate} calibrate a model and {_FEWEST.certify} certify it"
+            )
+            left = f"{counts.calibrate:,} to calibrate and {counts.certify:,} to certify"
+            raise AgentsExhausted(f"SURVEY has {people:,} people, {left}, but {rule}")
+        columns = len(self.schema.float_names)
+        if 0 < screen < columns or (shares.screen and not screen):
+            rule = f"each of the schema's {columns:,} columns needs one: --screen 0 asks nobody"
+            raise AgentsExhausted(f"--screen asks {screen:,} of {people:,} people, but {rule}")
+        return counts
+
+    def _check_prices(self) -> None:
+        """Refuses an epsilon or delta for which no noise is enough, before anything is spent."""
+        self._make_learner().plan(n=self.rows, d=len(self.schema.float_names) + 1)
+
+    def _make_learner(self) -> PrivateSGD:
+        epsilon, delta = self.settings.model_price
+        return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
+
+    def _screen(self, budget: Budget | None, stream: Any) -> transfer.ShiftReport | None:
+        if not self.counts.screen:
+            return None
+        epsilon, delta = self.settings.screen_price
+        means = transfer.release_means(
+            self._panel,
+            epsilon=epsilon,
+            delta=delta,
+            schema=self.schema,
+            budget=budget,
+            random_state=stream,
+        )
+        part = slice(0, self.counts.screen)
+        agents = self._pool(self._floats[part], self._answers[part])
+        return transfer.shifted_columns(means, agents, beta=self.settings.beta, random_state=stream)
+
+    def _learn(self, features: ScaledFeatures, budget: Budget | None, stream: Any) -> LinearModel:
+        model = self._make_learner().learn(
+            features.rows(self._panel), self._labels, budget=budget, random_state=stream
+        )
+        assert isinstance(model, LinearModel)
+        return model
+
+    def _agents(self, features: ScaledFeatures) -> local.Agents:
+        """The people who have not been asked, with the features of the model."""
+        rest = slice(self.counts.screen, None)
+        rows = features.rows(self._survey.select(np.arange(self.people)[rest]))
+        return self._pool(rows, self._answers[rest])
+
+    def _pool(self, rows: NDArray[Any], labels: Bits) -> local.Agents:
+        return local.Agents(rows, labels, epsilon=self.settings.agents_epsilon)
+
+    def _repair(
+        self, linear: LinearModel, agents: local.Agents, stream: Any
+    ) -> tuple[transfer.CalibratedModel, dict[str, transfer.Certificate]]:
+        """Calibrates the model, and certifies it as it was and as it is."""
+        beta, counts = self.settings.beta, self.counts
+        calibrated = transfer.calibrate(
+            linear, agents, beta=beta, count=counts.calibrate, random_state=stream
+        )
+        models: dict[str, Any] = {"before": _Predictions(linear)}
+        if calibrated.outcome == "calibrated":
+            models["after"] = calibrated
+        certificates = {
+            name: transfer.certify(
+                model,
+                agents,
+                count=counts.certify // len(models),
+                beta=beta,
+                random_state=stream,
+            )
+            for name, model in models.items()
+        }
+        return calibrated, certificates
+
+
+class _Predictions:
+    """A model that is certified by its wrong labels, not by its losses."""
+
+    def __init__(self, model: LinearModel):
+        self.predict = model.predict
+
+
+def leave_out(schema: Schema, dropped: Sequence[bool]) -> Schema | None:
+    """The schema without some of its float features; None if none would be left.
+
+    dropped: whether each of the schema's float_names is left out.
+    """
+    flags = iter(dropped)
+    columns: dict[str, Category | Number | Ignore] = {}
+    for name, kind in schema.columns.items():
+        if isinstance(kind, Ignore):
+            columns[name] = kind
+        elif isinstance(kind, Number):
+            columns[name] = Ignore() if next(flags) else kind
+        else:
+            kept = tuple(value for value in kind.values if not next(flags))
+            columns[name] = Category(kept) if kept else Ignore()
+    if all(isinstance(kind, Ignore) for kind in columns.values()):
+        return None
+    return Schema(schema.label, columns)
