@@ -134,7 +134,7 @@ def test_it_can_be_read_aloud(made):
     assert len(pictures) == 3
     for picture in pictures:
         assert picture["role"] == "img"
-        assert set(picture["aria-labelledby"].split()) <= ids
+        assert {picture["aria-labelledby"], picture["aria-describedby"]} <= ids
     tags = [tag for tag, _ in reader.tags]
     assert tags.count("h1") == 1
     assert tags.count("caption") == tags.count("table") == 6

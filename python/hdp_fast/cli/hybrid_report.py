@@ -35,6 +35,7 @@ stroke-width: 2; }
 .legend span { display: inline-block; margin-right: 1.2rem; }
 .legend .before::before { content: "\\25CB "; color: var(--before); font-weight: 700; }
 .legend .after::before { content: "\\25CF "; color: var(--after); }
+@media screen and (max-width: 34rem) { svg.wide { font-size: 18px; } }
 @media print { body { font-size: 11pt; } main { max-width: none; padding: 0; }
 section, svg, tr { break-inside: avoid; } }
 """
@@ -147,7 +148,8 @@ def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) ->
         )
         body.append(f'<tr><th scope="row">{first}</th>{others}</tr>')
     inner = f"<caption>{caption}</caption><thead><tr>{top}</tr></thead>"
-    return f'<div class="scroll"><table>{inner}<tbody>{"".join(body)}</tbody></table></div>'
+    rows_of_body = f"<tbody>{''.join(body)}</tbody>"
+    return f'<div class="scroll" tabindex="0"><table>{inner}{rows_of_body}</table></div>'
 
 
 _LEGEND = (

@@ -184,9 +184,10 @@ def _frame(
 ) -> str:
     """A drawing with a title and a description for those who do not see it."""
     width, height = size
-    names = f'aria-labelledby="{key}-title {key}-desc"'
-    head = f'<svg role="img" {names} viewBox="0 0 {width:g} {height:g}"{attributes} '
-    head += f'style="min-width:{0.8 * width:g}px;max-width:{width:g}px">'
+    names = f'aria-labelledby="{key}-title" aria-describedby="{key}-desc"'
+    kind = ' class="wide"' if width == _WIDTH else ""
+    head = f'<svg role="img"{kind} {names} viewBox="0 0 {width:g} {height:g}"{attributes} '
+    head += f'style="min-width:{0.55 * width:g}px;max-width:{width:g}px">'
     words = f'<title id="{key}-title">{escape(title)}</title>'
     words += f'<desc id="{key}-desc">{escape(description)}</desc>'
-    return f'<div class="scroll">{head}{words}{"".join(parts)}</svg></div>'
+    return f'<div class="scroll" tabindex="0">{head}{words}{"".join(parts)}</svg></div>'
