@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hdp_fast import labels, learners, transfer
+from hdp_fast import labels, learners, local, transfer
 from hdp_fast._support.json_text import JsonText
 
 X = np.random.default_rng(0).integers(0, 2, (2_000, 3), dtype=np.uint8)
@@ -27,6 +27,10 @@ def learn_linear():
 def learn_softmax():
     sgd = learners.PrivateSGD(loss="softmax", classes=2, epsilon=math.inf)
     return sgd.learn(X.astype(float), X[:, 0])
+
+
+def people():
+    return local.Agents(X.astype(float), X[:, 0], epsilon=2.0)
 
 
 def suggest():
@@ -57,6 +61,8 @@ MAKERS = {
     "softmax": learn_softmax,
     "plan of descent": lambda: learn_softmax().plan,
     "statistics": release,
+    "certificate": lambda: transfer.certify(learn_linear(), people(), random_state=0),
+    "survey": lambda: transfer.survey({"y": local.Query.label()}, people(), random_state=0),
     "comparison": lambda: labels.PopulationTest(distance=0.2, most=0.1, epsilon=0.1, delta=1e-7),
     "method": lambda: labels.MethodChoice(method="votes", reason="as asked", signal=0.5),
     "model of statistics": lambda: release(second_moments=True).solve(),

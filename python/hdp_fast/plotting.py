@@ -27,6 +27,7 @@ from .stability.tables import HazardTable, VoteTable
 from .transfer.calibration_result import CalibratedModel
 from .transfer.reliability import ReliabilityDiagram
 from .transfer.run import TransferResult
+from .transfer.surveys import SurveyResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS = 30
@@ -229,6 +230,56 @@ def local(
     if isinstance(result, MeanAggregate | FrequencyAggregate):
         epsilon = result.randomizer.epsilon
         axes.set_title(f"{result.reports:,} reports, epsilon = {epsilon:g}")
+    return _png(figure)
+
+
+def survey(result: SurveyResult) -> bytes:
+    """Draws the estimates of a survey with their intervals, thin where all rows hold at once.
+
+    Each row is drawn between the least and the greatest value that it can have, and its label names
+    the estimate.
+
+    Args:
+        result: Result of transfer.survey.
+
+    Returns:
+        The content of a PNG file.
+
+    Raises:
+        ParameterError: `result` is no SurveyResult.
+        ImportError: matplotlib is not installed; the error names the extra.
+
+    Cost:
+        A fraction of a second. The first figure also imports matplotlib.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, plotting, transfer
+        >>> agents = local.Agents(np.full((9_000, 1), 30.0), np.ones(9_000, int), epsilon=1.0)
+        >>> result = transfer.survey({"age": local.Query.value(0, 0, 100)}, agents)
+        >>> plotting.survey(result)[1:4]
+        b'PNG'
+    """
+    if not isinstance(result, SurveyResult):
+        refuse("result", type(result).__name__, "it must be a transfer.SurveyResult")
+    figure = _matplotlib("figure").Figure(
+        figsize=(8, 1.5 + 0.35 * len(result.rows)), layout="constrained"
+    )
+    axes = figure.subplots()
+    for place, row in enumerate(result.rows):
+        least, greatest = row.bounds
+        ends = [(row.low, row.high, 5.0), (row.low_all, row.high_all, 1.5)]
+        for low, high, width in ends:
+            span = [(end - least) / (greatest - least) for end in (low, high)]
+            axes.plot(span, [place, place], color="#4c72b0", linewidth=width, alpha=0.7)
+        axes.plot([(row.value - least) / (greatest - least)], [place], "o", color="black")
+    names = [f"{row.name}: {row.value:.4g}" for row in result.rows]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("from the least to the greatest value that is possible")
+    epsilon = result.agents_record.epsilon
+    axes.set_title(f"{result.agents:,} agents, epsilon = {epsilon:g}, beta = {result.beta:g}")
     return _png(figure)
 
 

@@ -34,7 +34,7 @@ from hdp_fast.learners import (
     PrivateSGD,
     SufficientStatistics,
 )
-from hdp_fast.transfer import SubsampleTestReweigh
+from hdp_fast.transfer import SubsampleTestReweigh, certify, survey
 
 COINS = np.random.default_rng(6)
 X = COINS.normal(size=(600, 2))
@@ -45,6 +45,15 @@ PARITY = BITS[:, 0] ^ BITS[:, 1]
 HOLES = X * np.nan
 UNIT = X / np.maximum(np.linalg.norm(X, axis=1), 1)[:, None]
 FRAME = pd.DataFrame(BITS, columns=list("abcdef"))
+QUESTION = {"y": local.Query.label()}
+HALFSPACE = {"kind": "halfspace", "weights": [1.0], "bias": 0.0}
+
+
+class Rule:
+    """Predicts the first feature."""
+
+    def predict(self, X):
+        return X[:, 0]
 
 
 def statistics(X=X, y=Y, price=(1.0, 1e-6), **changed):
@@ -309,4 +318,30 @@ CALLS = [
         "public has no dimension, but it must have rows"),
     row(189, "one release of labels: texts", "released(X.astype(str))", ParameterError,
         "public has dtype float64, but in X it is object: convert one of them"),
+    row(220, "a query: both ends missing", "local.Query.between(0)", ParameterError,
+        "low = None and high = None, but one of them must be a number"),
+    row(221, "a query: a column that no agent has", "agents().ask(local.Query.value(6, 0, 1), 9)",
+        ShapeError, "query asks about column 6, but a record has 6 features"),
+    row(222, "a query: a class as its model", "local.Query.score_above(LogisticRegression, 0)",
+        ParameterError, "model is the class LogisticRegression, but .*: pass an instance"),
+    row(223, "a query: a model of other records",
+        "agents().ask(local.Query.wrong(HALFSPACE), 9)",
+        ShapeError, "query asks about a model, but it must take records of 6 features"),
+    row(224, "certify: no model", "certify(BITS, agents())", ParameterError,
+        "model is ndarray, but it must have predict, or with a loss be a function"),
+    row(225, "certify: more agents than there are", "certify(Rule(), agents(), count=201)",
+        AgentsExhausted, "count = 201, but 200 agents are left"),
+    row(226, "certify: too few agents for a bound", "certify(Rule(), agents(20))", None,
+        "agents = 16 show an error of at most .*, but the better constant's is"),
+    row(227, "certify: a loss that is a number", "certify(Rule(), agents(), loss=0.5)",
+        ParameterError, "loss = 0.5, but it must be callable or None"),
+    row(228, "survey: a list of questions", "survey([local.Query.label()], agents())",
+        ParameterError, "questions = .*, but it must be a mapping from names to queries"),
+    row(229, "survey: weights of percents",
+        "survey(QUESTION, agents(), strata=QUESTION, weights={'y': 100})", ParameterError,
+        "weights = .*, but they must be at least 0 and add up to 1"),
+    row(230, "survey: weights without strata", "survey(QUESTION, agents(), weights={'y': 1})",
+        ParameterError, "weights are for strata, but strata = None"),
+    row(231, "survey: too few agents", "survey(QUESTION, agents(3))", None,
+        r"agents = 3 for 1 questions tell nothing about 1 of 1 rows \(y\)"),
 ]  # fmt: skip

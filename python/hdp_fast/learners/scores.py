@@ -69,6 +69,9 @@ def score_of(model: Any) -> Score:
         >>> score_of({"kind": "vote", "hypotheses": [vote] * 3})([[1], [0]]).round(2).tolist()
         [1.95, -1.95]
     """
+    rule = "it must have predict_proba, decision_function or a description, or be a function"
+    if isinstance(model, type):
+        raise ParameterError(f"model is the class {model.__name__}, but {rule}: pass an instance")
     description = describe_score(model)
     if description is not None:
         names = getattr(model, "feature_names_in_", None)
@@ -79,9 +82,8 @@ def score_of(model: Any) -> Score:
         return partial(_log_odds, model)
     if callable(getattr(model, "decision_function", None)):
         return partial(_call, "model.decision_function(X)", model.decision_function)
-    if callable(model) and not isinstance(model, type):
+    if callable(model):
         return partial(_call, "model(X)", model)
-    rule = "it must have predict_proba, decision_function or a description, or be a function"
     raise ParameterError(f"model is {type(model).__name__}, but {rule}")
 
 

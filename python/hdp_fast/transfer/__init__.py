@@ -7,9 +7,10 @@ lose weight. The rounds end when a hypothesis is good on the target. The weights
 that no record is drawn often: this is what protects the records.
 
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
-`calibrate` uses agents otherwise: they tell the slope and intercept that a released model's score
-needs on the target, where its ranking is right and its base rate wrong. `shifted_columns` says
-which columns have other means there.
+`survey` estimates means, shares and tables in the same way, and `shifted_columns` says which
+columns have other means than in the source. `calibrate` uses agents otherwise: they tell the slope
+and intercept that a released model's score needs on the target, where its ranking is right and its
+base rate wrong.
 """
 
 from .._support.lazy import list_only
@@ -26,6 +27,7 @@ from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
 from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
+from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
     "CalibratedModel",
@@ -41,16 +43,20 @@ __all__ = [
     "ShiftPlan",
     "ShiftReport",
     "SubsampleTestReweigh",
+    "SurveyResult",
+    "SurveyRow",
     "TransferResult",
     "calibrate",
     "certify",
     "chi2_finite",
     "chi2_gaussians",
+    "cross_table",
     "plan",
     "plan_calibration",
     "plan_shifts",
     "release_means",
     "shifted_columns",
+    "survey",
 ]
 
 __dir__ = list_only(__all__)

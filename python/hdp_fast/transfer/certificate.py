@@ -311,7 +311,7 @@ def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> N
             rule = "RemoteAgents need a model with a description, the attribute hypothesis"
             raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
         return
-    predicts = callable(getattr(model, "predict", None))
+    predicts = callable(getattr(model, "predict", None)) and not isinstance(model, type)
     if not predicts and (loss is None or not callable(model)):
         rule = "it must have predict, or with a loss be a function"
         raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")

@@ -537,7 +537,7 @@ def _predictor_of(name: str, model: Any) -> _Predictor:
     if isinstance(described, str | Mapping):
         content = parse(described if isinstance(described, str) else dict(described))
         return _Predictor(predictor(content), content)
-    if not callable(getattr(model, "predict", None)):
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         rule = "it must have predict, or be the description of a hypothesis"
         raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
     return _Predictor(model.predict, None)

@@ -1,0 +1,359 @@
+"""Surveys: exact coverage, simulated surveys, strata, and agents who do not answer."""
+
+import functools
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import _core, local, plotting, transfer
+from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
+from hdp_fast.local import Query
+from hdp_fast.transfer import surveys
+from hdp_fast.transfer.surveys import _Answers, _divide, _Plan
+
+EPSILON, BETA = 2.0, 0.05
+STRATA = {"young": Query.between(0, high=50), "old": Query.between(0, low=50)}
+WEIGHTS = {"young": 0.7, "old": 0.3}
+RNG = np.random.default_rng(8)
+AGE = RNG.integers(18, 90, (60_000, 1))
+Y = (RNG.random(60_000) < np.where(AGE[:, 0] < 50, 0.2, 0.6)).astype(np.uint8)
+
+
+def people(count=60_000, epsilon=EPSILON):
+    return local.Agents(AGE[:count], Y[:count], epsilon=epsilon)
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Few counts are possible: each interval is computed once."""
+    exact = functools.cache(surveys.estimate_exactly)
+    monkeypatch.setattr(surveys, "estimate_exactly", exact)
+
+
+# Coverage in exact fractions ---------------------------------------------------------------------
+
+
+def truth(epsilon):
+    return Fraction(_core.truth_probability(epsilon), 1 << 64)
+
+
+def law(count, mean, epsilon):
+    p = truth(epsilon)
+    q = (1 - p) + (2 * p - 1) * mean
+    return [math.comb(count, k) * q**k * (1 - q) ** (count - k) for k in range(count + 1)]
+
+
+def plan_of(**settings):
+    return _Plan(
+        {"y": Query.label()},
+        settings.get("strata"),
+        settings.get("weights"),
+        settings.get("sampled"),
+        None,
+        people(10),
+    )
+
+
+def misses(plan, count, means, row, true, ends, epsilon):
+    """The probability with which a row's interval misses, over all counts of all cells."""
+    laws, missed = [law(count, mean, epsilon) for mean in means], Fraction(0)
+    for counts in itertools.product(range(count + 1), repeat=len(means)):
+        answers = [_Answers(count, count, ones) for ones in counts]
+        one = plan.estimate(answers, BETA, epsilon)[row]
+        low, high = (getattr(one, end) for end in ends)
+        if not low - 1e-12 <= true <= high + 1e-12:
+            missed += math.prod(one[k] for one, k in zip(laws, counts, strict=True))
+    return missed
+
+
+PROMISED = ("low", "high"), ("low_all", "high_all")
+SHARES = [Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 6.0])
+def test_a_mean_of_a_stratum_is_missed_seldom_enough(fast, epsilon):
+    plan = plan_of(strata={"young": STRATA["young"]})
+    for share, mean in itertools.product(SHARES, SHARES):
+        for ends in PROMISED:
+            cells = [share * mean, share]
+            assert misses(plan, 5, cells, 0, mean, ends, epsilon) <= BETA
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 6.0])
+def test_a_post_stratified_mean_is_missed_seldom_enough(fast, epsilon):
+    plan = plan_of(strata=STRATA, weights=WEIGHTS, sampled={"young": 0.25, "old": 0.75})
+    for first, second in itertools.product(SHARES, SHARES):
+        true = Fraction(0.7) * first + Fraction(0.3) * second
+        for ends in PROMISED:
+            cells = [first / 4, second * 3 / 4]
+            assert misses(plan, 6, cells, 2, true, ends, epsilon) <= BETA
+
+
+def test_the_delta_method_misses_too_often(fast):
+    plan = plan_of(strata={"young": STRATA["young"]})
+    share, mean = Fraction(1, 20), Fraction(9, 10)
+    ends = "normal_low", "normal_high"
+    assert misses(plan, 5, [share * mean, share], 0, mean, ends, 6.0) > BETA
+
+
+# Simulated surveys -------------------------------------------------------------------------------
+
+
+def simulate(plan, count, means, runs):
+    """Rows of simulated surveys: only the coins are drawn, all at once."""
+    p = float(truth(EPSILON))
+    ones = RNG.binomial(count, (1 - p) + (2 * p - 1) * np.array(means), (runs, len(means)))
+    for counts in ones.tolist():
+        yield plan.estimate([_Answers(count, count, k) for k in counts], BETA, EPSILON)
+
+
+def test_a_thousand_simulated_surveys_hold(fast):
+    """Each interval by itself, and the wide ones of a survey together."""
+    plan, shares, means = plan_of(strata=STRATA, weights=WEIGHTS), [0.4, 0.6], [0.2, 0.7]
+    cells = [share * mean for share, mean in zip(shares, means, strict=True)] + shares
+    true = [*means, 0.7 * means[0] + 0.3 * means[1], *shares]
+    alone, together, normal = np.zeros(5), 0, 0
+    for rows in simulate(plan, 400, cells, 1_000):
+        alone += [not row.low <= mean <= row.high for row, mean in zip(rows, true, strict=True)]
+        pairs = zip(rows, true, strict=True)
+        together += any(not row.low_all <= mean <= row.high_all for row, mean in pairs)
+        normal += not rows[2].normal_low <= true[2] <= rows[2].normal_high
+        for row in rows:
+            assert row.low_all <= row.low <= row.value <= row.high <= row.high_all
+        assert rows[2].normal_high - rows[2].normal_low < rows[2].high - rows[2].low
+    most = 1_000 * BETA + 4 * math.sqrt(1_000 * BETA)
+    assert (alone <= most).all()
+    assert together <= most
+    assert 0 < normal <= most  # measured, not promised
+
+
+def test_coins_of_the_compiled_module_are_covered(fast):
+    runs, missed = 300, 0
+    for seed in range(runs):
+        agents = local.Agents(AGE[:900], Y[:900], epsilon=EPSILON)
+        questions = {"y": Query.label(), "young": STRATA["young"]}
+        result = transfer.survey(questions, agents, random_state=seed)
+        true = Y[:900].mean(), (AGE[:900] < 50).mean()
+        pairs = zip(result.rows, true, strict=True)
+        missed += any(not row.low_all <= mean <= row.high_all for row, mean in pairs)
+    assert missed <= runs * BETA + 4 * math.sqrt(runs * BETA)
+
+
+# What a survey does ------------------------------------------------------------------------------
+
+
+def test_means_come_in_the_units_of_the_question():
+    questions = {
+        "age": Query.value(0, 0, 100),
+        "y": Query.label(),
+        "a function": lambda X, y: 1 - y,
+    }
+    shares = {"age": 2, "y": 1, "a function": 1}
+    result = transfer.survey(questions, people(), shares=shares, random_state=1)
+    assert [row.asked for row in result.rows] == [30_000, 15_000, 15_000]
+    assert [row.kind for row in result.rows] == ["mean"] * 3
+    assert result["age"].low < AGE.mean() < result["age"].high
+    assert result["age"].value == pytest.approx(AGE.mean(), abs=3)
+    assert result["y"].value + result["a function"].value == pytest.approx(1, abs=0.06)
+    assert result["y"].normal_low is None
+    with pytest.raises(ParameterError, match="age, y, a function"):
+        result["income"]
+
+
+def test_strata_correct_a_sample_that_is_not_representative():
+    result = transfer.survey(
+        {"y": Query.label()}, people(), strata=STRATA, weights=WEIGHTS, random_state=2
+    )
+    kinds = [(row.question, row.stratum, row.kind) for row in result.rows]
+    assert kinds == [
+        ("y", "young", "mean of a stratum"),
+        ("y", "old", "mean of a stratum"),
+        ("y", None, "post-stratified"),
+        (None, "young", "share of a stratum"),
+        (None, "old", "share of a stratum"),
+    ]
+    true = 0.7 * 0.2 + 0.3 * 0.6
+    assert result["y"].low < true < result["y"].high
+    assert not result["y"].low < Y.mean() < result["y"].high
+    assert result["y"].asked == 60_000
+    known = {name: float(query(AGE, Y).mean()) for name, query in STRATA.items()}
+    sharper = transfer.survey(
+        {"y": Query.label()},
+        people(),
+        strata=STRATA,
+        weights=WEIGHTS,
+        sampled=known,
+        random_state=2,
+    )
+    assert len(sharper.rows) == 3
+    assert sharper["y"].low < true < sharper["y"].high
+    assert sharper["y"].high - sharper["y"].low < result["y"].high - result["y"].low
+
+
+def test_strata_without_weights_have_no_mean_of_all():
+    result = transfer.survey({"y": Query.label()}, people(), strata=STRATA, random_state=1)
+    assert [row.kind for row in result.rows] == ["mean of a stratum"] * 2 + [
+        "share of a stratum"
+    ] * 2
+    with pytest.raises(ParameterError, match="for: none"):
+        result["y"]
+
+
+def test_a_cross_table_asks_for_its_cells():
+    table = transfer.cross_table(
+        STRATA, {"yes": Query.label()}, {"short": Query.between(0, high=80)}
+    )
+    assert list(table) == ["young, yes, short", "old, yes, short"]
+    result = transfer.survey(table, people(), random_state=3)
+    for name, query in table.items():
+        assert result[name].low < query(AGE, Y).mean() < result[name].high
+    for bad in ((), ({},), ({"a": len},), ([("a", Query.label())],), ({3: Query.label()},)):
+        with pytest.raises(ParameterError):
+            transfer.cross_table(*bad)
+
+
+def test_the_order_is_random_and_public():
+    """Agents that stand sorted are divided evenly, and the same seed asks the same ones."""
+    order = np.argsort(AGE[:20_000, 0])
+    results = []
+    for _ in range(2):
+        agents = local.Agents(AGE[order], Y[order], epsilon=8.0)
+        questions = {"first": STRATA["young"], "second": STRATA["young"]}
+        results.append(transfer.survey(questions, agents, random_state=4))
+    assert results[0].rows == results[1].rows
+    assert results[0]["first"].value == pytest.approx(results[0]["second"].value, abs=0.05)
+
+
+@pytest.mark.parametrize("size", [5, 7, 1000, 60_000])
+def test_agents_are_divided_as_publicly_stated(size):
+    questions, shares = {"a": Query.label(), "b": Query.label()}, {"a": 3, "b": 1e-9}
+    plan = _Plan(questions, STRATA, None, None, shares, people(9))
+    counts = _divide(plan.cells, max(size, len(plan.cells)))
+    assert sum(counts) == max(size, len(plan.cells))
+    assert min(counts) >= 1
+
+
+def test_results_print_and_are_written():
+    result = transfer.survey(
+        {"y": Query.label()}, people(), strata=STRATA, weights=WEIGHTS, random_state=2
+    )
+    lines = repr(result).splitlines()
+    assert len(lines) == 6
+    assert lines[3].startswith("y, post-stratified ")
+    fields = json.loads(result.to_json())
+    assert fields["rows"][2]["kind"] == "post-stratified"
+    assert fields["agents_record"]["epsilon"] == EPSILON
+    columns = result.to_columns()
+    assert columns["stratum"] == ["young", "old", None, "young", "old"]
+    pandas = pytest.importorskip("pandas")
+    assert pandas.DataFrame(columns).shape == (5, 13)
+    pytest.importorskip("matplotlib")
+    assert plotting.survey(result)[1:4] == b"PNG"
+    with pytest.raises(ParameterError):
+        plotting.survey(fields)
+
+
+def test_too_few_agents_are_said():
+    with pytest.warns(UtilityWarning, match=r"5 of 5 rows \(y \| young, .*fewer questions"):
+        transfer.survey(
+            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=2
+        )
+
+
+# Remote agents -----------------------------------------------------------------------------------
+
+
+def remote(answered=1.0, fails_at=None, **more):
+    def ask(text, count):
+        asked.append(text)
+        if len(asked) == fails_at:
+            raise OSError("the network is gone")
+        place = RNG.integers(0, len(Y), count)
+        bits = local.randomized_response(
+            local.true_answers(text, AGE[place], Y[place]), epsilon=EPSILON
+        )
+        return [(f"{RNG.integers(1 << 60):x}", int(bit)) for bit in bits[: round(answered * count)]]
+
+    asked = []
+    pool = {"epsilon": EPSILON, "count": 20_000, "response_rate": max(answered, 0.1)} | more
+    return local.RemoteAgents(ask, **pool), asked
+
+
+def test_remote_agents_answer_a_survey():
+    agents, asked = remote(0.5)
+    result = transfer.survey({"y": Query.label()}, agents, strata=STRATA, weights=WEIGHTS)
+    assert len(asked) == 4
+    assert result["y"].low < 0.7 * 0.2 + 0.3 * 0.6 < result["y"].high
+    assert (result["y"].asked, result["y"].answered) == (20_000, 10_000)
+
+
+def test_remote_agents_who_are_all_silent_tell_nothing():
+    agents, _ = remote(0.0)
+    with pytest.warns(UtilityWarning, match="2 of 2 rows"):
+        result = transfer.survey({"y": Query.label(), "old": STRATA["old"]}, agents, count=100)
+    assert [(row.low, row.high, row.answered) for row in result.rows] == [(0, 1, 0)] * 2
+
+
+def test_a_survey_that_was_interrupted_is_taken_up(tmp_path):
+    questions = {"y": Query.label(), "old": STRATA["old"], "young": STRATA["young"]}
+    agents, asked = remote(fails_at=3, state=tmp_path / "agents.db")
+    with pytest.raises(OSError, match="gone"):
+        transfer.survey(questions, agents, count=900)
+    again, asked_again = remote(state=tmp_path / "agents.db")
+    result = transfer.survey(questions, again, count=900)
+    assert (len(asked), len(asked_again)) == (3, 1)
+    assert [row.answered for row in result.rows] == [300, 300, 300]
+    assert again.remaining == 20_000 - 1_200
+
+
+# Bad arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"questions": {}}, ParameterError),
+        ({"questions": [Query.label()]}, ParameterError),
+        ({"questions": {"y": "label"}}, ParameterError),
+        ({"questions": {1: Query.label()}}, ParameterError),
+        ({"questions": {"x": Query.between(3, low=0)}}, ShapeError),
+        ({"questions": {"y": lambda X, y: y}, "strata": STRATA}, ParameterError),
+        ({"agents": AGE}, ParameterError),
+        ({"weights": WEIGHTS}, ParameterError),
+        ({"sampled": WEIGHTS}, ParameterError),
+        ({"strata": {}}, ParameterError),
+        ({"strata": {"old": len}}, ParameterError),
+        ({"strata": {"old": Query.between(7, low=0)}}, ShapeError),
+        ({"strata": STRATA, "weights": {"young": 1.0}}, ParameterError),
+        ({"strata": STRATA, "weights": {"young": 0.7, "old": 0.2}}, ParameterError),
+        ({"strata": STRATA, "weights": {"young": 1.5, "old": -0.5}}, ParameterError),
+        ({"strata": STRATA, "weights": {"young": math.nan, "old": 1}}, ParameterError),
+        ({"strata": STRATA, "sampled": {"young": 0.0, "old": 1.0}}, ParameterError),
+        ({"strata": STRATA, "sampled": {"young": 0.7, "old": 0.7}}, ParameterError),
+        ({"shares": {"y": 0}}, ParameterError),
+        ({"shares": {"z": 1}}, ParameterError),
+        ({"count": 0}, ParameterError),
+        ({"count": 101}, AgentsExhausted),
+        ({"count": 2, "strata": STRATA}, AgentsExhausted),
+        ({"beta": 1}, ParameterError),
+        ({"random_state": -1}, ParameterError),
+    ],
+)
+def test_bad_arguments_are_refused_before_anybody_is_asked(change, error):
+    agents = people(100)
+    arguments = {"questions": {"y": Query.label()}, "agents": agents} | change
+    with pytest.raises(error):
+        transfer.survey(arguments.pop("questions"), arguments.pop("agents"), **arguments)
+    assert agents.remaining == 100
+
+
+def test_what_remote_agents_cannot_be_sent_is_refused():
+    for question in (lambda X, y: y, Query.score_above(lambda X: X[:, 0], 0)):
+        agents, asked = remote()
+        with pytest.raises(ParameterError):
+            transfer.survey({"y": Query.label(), "other": question}, agents)
+        assert not asked
