@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from .._support.notes import note
-from .._support.random_state import make_stream
+from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, RandomState
-from .._support.validate import finite_number, one_of, positive, refuse, sequence
+from .._support.validate import finite_number, one_of, positive, probability, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import score_of
 from ..local.agents import Agents
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
+from ..local.remote_agents import RemoteAgents
 from ..local.response import advantage
 from ..record import PrivacyRecord
 from .calibration_fit import (
@@ -43,9 +44,11 @@ from .reliability import draw_up
 
 # The map goes as far as keeps the log loss within this of the model's even where the truth is so
 # many standard deviations worse than the fit.
-TOLERANCE, CONFIDENCE = 0.005, 4.0
+TOLERANCE, CONFIDENCE = 0.005, 3.5
 # How far the check must speak against the map, in standard errors.
 _AGAINST = 1.645
+# The check is about a map that differs from the score, whatever the fit dares.
+_LEAST_STEP = 0.25
 _BENDS = 0.5
 _MOST_THRESHOLDS = 64
 
@@ -72,12 +75,13 @@ def calibrate(
     bends at four thresholds. The likelihood is that of independent randomized bits; the scores'
     distribution on the target is unknown, and estimated with the map.
 
-    The first tenth of the agents tells where the scores lie, since these may have any unit, and the
-    thresholds are put among the people of both labels. The map goes from the model as it was
-    towards the fitted map as far as the log loss stays within 0.005 of the model's even where the
-    truth is four standard deviations worse than the fit: with few agents it does not move at all.
-    The agents held out then estimate the difference of log loss, and where that is above 1.645 of
-    its standard errors, the model is returned as it was.
+    The first twentieth of the agents tells where the scores lie, since these may have any unit, and
+    the thresholds are put among the people of both labels. The agents held out estimate how much
+    more log loss the map has that the others' answers give; where that is above 1.645 of its
+    standard errors, the model is returned as it was. Otherwise the map is fitted to all answers.
+    The result goes from the model as it was towards that map as far as the log loss stays within
+    0.005 of the model's even where the truth is 3.5 standard deviations worse than the fit: with
+    few agents it hardly moves, or not at all.
 
     Args:
         model: A released or public model of two classes, as learners.score_of takes it: one of this
@@ -87,17 +91,18 @@ def calibrate(
             nothing about them. Agents who do not answer are assumed to be missing at random.
         method: "logistic" for slope and intercept, or "isotonic" for a monotone map.
         thresholds: At least 2 and at most 64 increasing public scores to ask about. They save the
-            first tenth, and a pool of real agents half of the questions that are sent. They may
+            first twentieth, and a pool of real agents half of the questions that are sent. They may
             come from released scores, but not from the curator's records. None finds them.
-        held_out: Share of the agents who check the map, in [0, 1). The default 1/4 makes the fitted
-            parameters' deviations about a seventh larger. They are not asked where the map does not
-            move, and remain for other questions.
+        held_out: Share of the agents who check the map, in [0, 1), and serve the last fit, too. 0
+            checks nothing.
         slope: Mean and standard deviation of the slope before any answer; both above 0.
         intercept: Mean and standard deviation of the intercept before any answer; the latter above
             0.
         beta: Probability, in (0, 1), with which the interval of one bin of the reliability diagram
             may miss.
-        count: Number of agents to ask at most, at least 60; None asks all who are left.
+        count: Number of agents to ask, at least 60; None asks all who are left. With a count, the
+            same call after an interruption takes up the answers of real agents who were asked by
+            it, and asks only the others.
         random_state: None draws the agents' coins from the operating system. An int or a numpy
             Generator makes a reproducible stream for tests, which protects nobody who knows it.
             RemoteAgents do not use it.
@@ -140,7 +145,8 @@ def calibrate(
     task = _validate(
         model, agents, method, thresholds, held_out, slope, intercept, beta, count, random_state
     )
-    return task.run(make_stream(random_state), random_state)
+    with agents.keep_answers():
+        return task.run(make_stream(random_state), random_state)
 
 
 @dataclass(frozen=True)
@@ -162,34 +168,33 @@ class _Task:
         return advantage(self.agents.epsilon)
 
     def run(self, rng: Any, random_state: RandomState) -> CalibratedModel:
-        before = self.agents.remaining
         first, fitted, checking = divide(self.count, self.held_out, locate=self.thresholds is None)
         located = self._ask(first_questions(), first, rng) if first else None
         location = self._locate(located)
         thresholds = self.thresholds if self.thresholds is not None else location.thresholds()
+        axis, prior = location.axis(thresholds), self._prior(thresholds)
         asked = self._ask(main_questions(thresholds), fitted, rng)
         counts = asked if located is None else asked + located
+        fit = fit_map(counts, self.edge, axis, prior)
+        check = None
+        if checking:
+            check, answers = self._check(fit, thresholds, checking, rng)
+            asked, counts = asked + answers, counts + answers
+            fit = fit_map(counts, self.edge, axis, prior)
         if not counts.sizes.sum():
             rule = "there is nothing to calibrate with: ask others"
             raise AgentsExhausted(f"agents: none of {self.count:,} has answered, {rule}")
-        fit = fit_map(counts, self.edge, location.axis(thresholds), self._prior(thresholds))
-        target = self._map(fit)
-        scores = fit.axis.middles
+        target, scores = self._map(fit), axis.middles
         step = choose_step(fit, target, tolerance=TOLERANCE, confidence=CONFIDENCE)
         outcome: Outcome = "calibrated" if step else "no evidence"
-        check = None
-        if step and checking:
-            odds = scores + step * (target - scores)
-            check, answers = self._check(fit, odds, thresholds, checking, rng)
-            asked, counts = asked + answers, counts + answers
-            if check.difference > _AGAINST * check.standard_error:
-                outcome, step = "worse when checked", 0.0
+        if check is not None and check.difference > _AGAINST * check.standard_error:
+            outcome, step = "worse when checked", 0.0
         _note_outcome(outcome, self.count)
         odds = scores + step * (target - scores)
         diagram = draw_up(asked, self.edge, _inner(thresholds), fit, odds, self.beta)
         return self._result(
             fit, target, step, outcome, check, diagram, thresholds,
-            before - self.agents.remaining, int(counts.sizes.sum()), random_state,
+            int(counts.sizes.sum()), random_state,
         )  # fmt: skip
 
     def _ask(self, questions: Questions, count: int, rng: Any) -> Counts:
@@ -218,16 +223,18 @@ class _Task:
             return line
         return make_monotone(fit.log_odds(scores), fit.masses + 1e-9)
 
-    def _check(
-        self, fit: Fit, odds: Floats, thresholds: Floats, count: int, rng: Any
-    ) -> tuple[Check, Counts]:
+    def _check(self, fit: Fit, thresholds: Floats, count: int, rng: Any) -> tuple[Check, Counts]:
         """Estimate the difference of log loss from agents whose answers the fit has not seen."""
+        target, scores = self._map(fit), fit.axis.middles
+        step = choose_step(fit, target, tolerance=TOLERANCE, confidence=CONFIDENCE)
+        odds = scores + max(step, _LEAST_STEP) * (target - scores)
         questions, weights, constant = plan_check(fit, odds, thresholds)
         answers = self._ask(questions, count, rng)
         means, deviations = answers.debias(self.edge)
-        used = weights != 0
-        value = constant + float(weights[used] @ means[used])
-        error = float(np.sqrt(((weights[used] * deviations[used]) ** 2).sum()))
+        # What nobody has answered is 1/2 give or take 1/2.
+        deviations = np.minimum(deviations, np.where(answers.sizes > 0, np.inf, 0.5))
+        value = constant + float(weights @ means)
+        error = float(np.sqrt(((weights * deviations) ** 2).sum()))
         return Check(value, error, int(answers.sizes.sum())), answers
 
     def _result(
@@ -239,7 +246,6 @@ class _Task:
         check: Check | None,
         diagram: Any,
         thresholds: Floats,
-        asked: int,
         answers: int,
         random_state: RandomState,
     ) -> CalibratedModel:
@@ -263,7 +269,7 @@ class _Task:
             check=check,
             reliability=diagram,
             thresholds=thresholds,
-            agents=asked,
+            agents=self.count,
             answers=answers,
             record=_record_of(self.model),
             agents_record=self.agents.record(random_state),
@@ -293,8 +299,12 @@ def plan_check(fit: Fit, odds: Floats, thresholds: Floats) -> tuple[Questions, F
     # The reliability diagram needs some answers at every other threshold and for the label.
     inner = set(_inner(thresholds).tolist()) | {-math.inf}
     least = 0.02 * float(np.abs(weights).sum())
-    shares = [abs(w) + (least if t in inner else 0.0) for t, _, w in rows]
-    asked = [(t, labeled, max(s, 1e-12)) for (t, labeled, _), s in zip(rows, shares, strict=True)]
+    shares = np.array([abs(w) + (least if t in inner else 0.0) for t, _, w in rows]) + 1e-12
+    labeled = np.array([labeled for _, labeled, _ in rows])
+    # Half of the agents for each part: the labels' question is as noisy as those about scores.
+    for part in (labeled, ~labeled):
+        shares[part] /= 2 * shares[part].sum()
+    asked = [(t, label, share) for (t, label, _), share in zip(rows, shares.tolist(), strict=True)]
     return Questions.of(asked), weights, float(losses[0])
 
 
@@ -307,8 +317,9 @@ def _inner(thresholds: Floats) -> Floats:
 
 
 def _record_of(model: Any) -> PrivacyRecord | None:
-    record = getattr(model, "record", None)
-    return record if isinstance(record, PrivacyRecord) else None
+    """What protects the curator's records: of a model, of a result, or of a fitted estimator."""
+    records = (getattr(model, name, None) for name in ("record", "record_"))
+    return next((record for record in records if isinstance(record, PrivacyRecord)), None)
 
 
 def _note_outcome(outcome: Outcome, count: int) -> None:
@@ -332,9 +343,6 @@ def _validate(
     count: Any,
     random_state: RandomState,
 ) -> _Task:
-    from .._support.random_state import check_random_state
-    from .._support.validate import probability
-
     score_of(model)
     if not isinstance(agents, AgentPool) or not hasattr(agents, "ask"):
         rule = "it must be local.Agents or local.RemoteAgents"
@@ -350,8 +358,10 @@ def _validate(
     total = agents.remaining if count is None else count
     if count is not None or agents.remaining:
         total = check_count("count" if count is not None else "agents.remaining", total)
-    if total > agents.remaining or not total:
-        raise AgentsExhausted(f"count = {total}, but {agents.remaining:,} agents are left")
+    # Those who were asked by a call that was interrupted may be among the count.
+    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    if total > left or not total:
+        raise AgentsExhausted(f"count = {total:,}, but {left:,} agents are left")
     query = Query.score_above(model, 0.0)
     if isinstance(agents, Agents):
         query.check(agents.d)

@@ -183,7 +183,7 @@ class Fit:
         return odds
 
 
-class _Posterior:
+class Posterior:
     """The posterior of the masses and coefficients, its gradient and expected information."""
 
     def __init__(self, counts: Counts, edge: float, axis: Axis, prior: Prior):
@@ -206,6 +206,7 @@ class _Posterior:
         return means, np.concatenate([by_mass, slopes @ self.basis], axis=1)
 
     def value(self, state: Floats) -> float:
+        """The log of the posterior, up to a constant."""
         masses = self.axis.masses(state[: self.waves])
         rates = sigmoid(self.basis @ state[self.waves :])
         shares = self.above * np.where(self.counts.labeled[:, None], rates, 1.0)
@@ -224,13 +225,17 @@ class _Posterior:
         return gradient, (jacobian.T * weights) @ jacobian + np.diag(self.precision)
 
     def excess(self, state: Floats) -> float:
-        """How much further the answers lie from the fit than their coins explain, at least 1."""
+        """How much further the answers lie from the fit than their coins explain, at least 1.
+
+        Two standard deviations of the mean misfit count as chance.
+        """
         shown = (1 - self.edge) / 2 + self.edge * self.means(state)[0]
         sizes = np.maximum(self.counts.sizes, 1)
         misfits = (self.counts.ones - sizes * shown) ** 2 / np.maximum(
             sizes * shown * (1 - shown), 1e-12
         )
-        return max(1.0, float(np.mean(misfits)))
+        chance = 1 + 2 * math.sqrt(2 / len(self.counts))
+        return max(1.0, float(np.mean(misfits)) / chance)
 
     def climb(self, state: Floats) -> tuple[float, Floats]:
         """Fisher scoring with damping from one start."""
@@ -261,7 +266,7 @@ def fit_map(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Fit:
         axis: The score axis.
         prior: What is believed of the map.
     """
-    posterior = _Posterior(counts, edge, axis, prior)
+    posterior = Posterior(counts, edge, axis, prior)
     best = -math.inf, posterior.center
     for shift in _STARTS:
         start = posterior.center.copy()
@@ -279,7 +284,7 @@ def fit_map(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Fit:
 
 def find_covariance(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Floats:
     """The inverse of expected information and prior precision at the center of the prior."""
-    posterior = _Posterior(counts, edge, axis, prior)
+    posterior = Posterior(counts, edge, axis, prior)
     _, information = posterior.curvature(posterior.center)
     return _invert(information)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats, RandomState
+from ..exceptions import AgentsExhausted
 from ..local.queries.query import Query
 from ..local.response import advantage
 from .calibration_fit import Axis, Counts, log_likelihood, sigmoid
@@ -19,7 +20,7 @@ from .calibration_fit import Axis, Counts, log_likelihood, sigmoid
 LADDER = (-100.0, -12.0, -6.0, -3.5, -2.0, -1.0, -0.3, 0.0, 0.3, 1.0, 2.0, 3.5, 6.0, 12.0, 100.0)
 THRESHOLDS = 8
 # Of those who answer for the fit: about scores, about labels, about both.
-_ABOUT_SCORES, _ABOUT_LABELS = 0.5, 0.25
+_ABOUT_SCORES, _ABOUT_LABELS = 0.4, 0.45
 # A logistic distribution has but a share of 3e-4 further than 8 scales from its center.
 _TAILS = 8.0
 
@@ -62,10 +63,18 @@ class Questions:
         asked, sizes, ones = self.sizes(count), [], []
         for place, size in enumerate(asked.tolist()):
             query = self.query(model, place)
-            answers = agents.ask(query, size, random_state=random_state) if size else np.zeros(0)
+            answers = _ask(query, agents, size, random_state) if size else np.zeros(0)
             sizes.append(len(answers))
             ones.append(int(answers.sum()))
         return Counts(self.thresholds, self.labeled, np.array(sizes), np.array(ones))
+
+
+def _ask(query: Query, agents: Any, size: int, random_state: RandomState) -> Any:
+    try:
+        return agents.ask(query, size, random_state=random_state)
+    except AgentsExhausted:
+        # Some were lost with a question that was interrupted before any answer came.
+        return agents.ask(query, agents.remaining, random_state=random_state)
 
 
 def first_questions() -> Questions:

@@ -29,7 +29,8 @@ class Check(NamedTuple):
     Attributes:
         difference: Estimated log loss of the calibrated model less that of the model before; the
             scores are counted in the bins between the thresholds.
-        standard_error: Its standard error; infinite where nobody has answered.
+        standard_error: Its standard error; a question that nobody has answered counts as 1/2,
+            give or take 1/2.
         agents: Number of answers.
     """
 
@@ -59,7 +60,8 @@ class CalibratedModel(JsonText):
         expected_gain: How much less log loss than before the fit expects of the map on the target.
         knots: Scores between which `shifts` is linear, shape (k,); empty for "logistic".
         shifts: What is added to the score, shape (k,), instead of slope and intercept.
-        check: What the agents who were held out say of the fitted map; None if they were not asked.
+        check: What the agents who were held out say of the map that was fitted to the others'
+            answers; None where none were held out.
         reliability: Rates of label 1 in bins of the score.
         thresholds: The thresholds that the agents were asked about.
         agents: Number of agents asked.

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .._support.binomial import clopper_pearson
 from .._support.json_text import JsonText
 from .._support.types import Floats
 from .calibration_fit import Counts, Fit, sigmoid
 
-_PRECISION = 80
 # Rates are tried on a grid, and intervals widened by one of its steps.
 _RATES = 1000
 
@@ -140,7 +140,7 @@ class _Tail:
             return self.known, self.known
         if not self.size:
             return 0.0, 1.0
-        low, high = interval_of_bits(self.ones, self.size, beta)
+        low, high = clopper_pearson(self.ones, self.size, beta)
         return self._debias(low), self._debias(high)
 
     def _debias(self, mean: float) -> float:
@@ -189,57 +189,6 @@ def _means(fit: Fit, odds: Floats, edges: Floats) -> Floats:
     inside = (above[:-1] - above[1:]) * fit.masses
     means: Floats = (inside @ sigmoid(odds)) / np.maximum(inside.sum(axis=1), 1e-300)
     return means
-
-
-def interval_of_bits(ones: int, size: int, beta: float) -> tuple[float, float]:
-    """The Clopper-Pearson interval of a probability, from independent bits.
-
-    Both ends are rounded outwards; an end misses with probability beta / 2 at most.
-    """
-    low = 0.0 if ones == 0 else _solve(lambda p: upper_tail(ones, size, p) < beta / 2)
-    high = (
-        1.0 if ones == size else 1 - _solve(lambda p: upper_tail(size - ones, size, p) < beta / 2)
-    )
-    return low, high
-
-
-def _solve(below: Any) -> float:
-    """The largest p up to rounding at which the condition, true at 0, still holds."""
-    low, high = 0.0, 1.0
-    for _ in range(_PRECISION):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return max(0.0, low - 1e-12)
-
-
-def upper_tail(ones: int, size: int, p: float) -> float:
-    """Pr[Bin(size, p) >= ones], as an incomplete beta function by Lentz's continued fraction."""
-    a, b = ones, size - ones + 1
-    if p <= 0 or p >= 1:
-        return float(p >= 1)
-    if p > (a + 1) / (a + b + 2):
-        return 1 - _incomplete_beta(b, a, 1 - p)
-    return _incomplete_beta(a, b, p)
-
-
-def _incomplete_beta(a: int, b: int, x: float) -> float:
-    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front += a * math.log(x) + b * math.log1p(-x) - math.log(a)
-    tiny, c, d = 1e-300, 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > tiny else tiny)
-    value = d
-    for m in range(1, 100_000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1 + term * d
-            d = 1 / (d if abs(d) > tiny else tiny)
-            c = 1 + term / c
-            c = c if abs(c) > tiny else tiny
-            value *= d * c
-        if abs(d * c - 1) < 1e-15:
-            break
-    return math.exp(front) * value
 
 
 def diagram_of(fields: Mapping[str, Any]) -> ReliabilityDiagram:

@@ -1,0 +1,559 @@
+"""Calibration: the likelihood, the fit, its safeguards, and what is refused.
+
+The first half tests modules of the room that are not public.
+"""
+
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast import Budget, learners, local, plotting, transfer
+from hdp_fast.exceptions import (
+    AgentsExhausted,
+    HdpFastError,
+    ParameterError,
+    ShapeError,
+    UtilityWarning,
+)
+from hdp_fast.transfer.calibration import plan_check
+from hdp_fast.transfer.calibration_fit import (
+    Axis,
+    Counts,
+    Posterior,
+    Prior,
+    choose_step,
+    compare,
+    fit_map,
+    log_likelihood,
+    make_monotone,
+    sigmoid,
+)
+from hdp_fast.transfer.calibration_questions import first_questions, locate, main_questions
+
+EDGE = Fraction(1, 3)
+
+
+def counts_of(rows):
+    """Counts of rows (threshold, labeled, size, ones)."""
+    thresholds, labeled, sizes, ones = (np.array(column) for column in zip(*rows, strict=True))
+    return Counts(thresholds.astype(float), labeled.astype(bool), sizes, ones)
+
+
+# The likelihood -----------------------------------------------------------------------------------
+
+
+# People (score, label) with their probabilities, and two questions with two and three agents.
+PEOPLE = {(0, 0): Fraction(1, 2), (1, 0): Fraction(1, 6), (1, 1): Fraction(1, 3)}
+QUESTIONS = [(0.5, False, 2), (-math.inf, True, 1), (0.5, True, 3)]
+
+
+def answers_to(question, person):
+    threshold, labeled, _ = question
+    return int(person[0] > threshold and (person[1] or not labeled))
+
+
+def enumerate_law(edge):
+    """The exact law of the counts of ones: over all people who may be asked, and all coins."""
+    laws = []
+    for question in QUESTIONS:
+        law = {}
+        for group in itertools.product(PEOPLE, repeat=question[2]):
+            weight = math.prod(PEOPLE[person] for person in group)
+            for lies in itertools.product((0, 1), repeat=len(group)):
+                chance = math.prod((1 - edge) / 2 if lie else (1 + edge) / 2 for lie in lies)
+                ones = sum(
+                    answers_to(question, p) ^ lie for p, lie in zip(group, lies, strict=True)
+                )
+                law[ones] = law.get(ones, 0) + weight * chance
+        laws.append(law)
+    return {
+        ones: math.prod(law[k] for law, k in zip(laws, ones, strict=True))
+        for ones in itertools.product(*laws)
+    }
+
+
+def probability_of(ones, edge):
+    rows = [(t, labeled, size, k) for (t, labeled, size), k in zip(QUESTIONS, ones, strict=True)]
+    means = [
+        sum(weight * answers_to(question, person) for person, weight in PEOPLE.items())
+        for question in QUESTIONS
+    ]
+    value = log_likelihood(counts_of(rows), np.array(means, float), float(edge))
+    return math.exp(value) * math.prod(math.comb(row[2], row[3]) for row in rows)
+
+
+def test_the_likelihood_is_that_of_all_people_and_all_coins():
+    law = enumerate_law(EDGE)
+    assert sum(law.values()) == 1
+    for ones, exact in law.items():
+        assert probability_of(ones, EDGE) == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_another_edge_would_be_seen():
+    law = enumerate_law(EDGE)
+    assert max(abs(probability_of(k, EDGE / 2) - float(p)) for k, p in law.items()) > 0.01
+
+
+def debias(ones, size, edge):
+    means, _ = counts_of([(0.0, False, size, ones)]).debias(edge)
+    return means[0]
+
+
+@pytest.mark.parametrize("truth", list(itertools.product((0, 1), repeat=3)))
+def test_debiased_means_are_unbiased_over_all_coins(truth):
+    edge = EDGE
+    mean = sum(
+        float(math.prod((1 - edge) / 2 if lie else (1 + edge) / 2 for lie in lies))
+        * debias(sum(bit ^ lie for bit, lie in zip(truth, lies, strict=True)), 3, float(edge))
+        for lies in itertools.product((0, 1), repeat=3)
+    )
+    assert mean == pytest.approx(sum(truth) / 3, abs=1e-12)
+
+
+# The fit ------------------------------------------------------------------------------------------
+
+
+AXIS = Axis.around(-0.5, 1.0, -8.0, 8.0)
+PLAIN = Prior(np.array([1.0, 0.0]), np.array([0.3, 2.0]))
+BENT = Prior(np.array([1.0, 0.0, 0, 0]), np.array([0.3, 2.0, 0.5, 0.5]), np.array([-1.0, 1.0]))
+PLACES = np.array([-3.0, -1.5, -0.7, 0.0, 0.7, 1.5, 2.0, 3.0])
+
+
+def expected_counts(size, edge, slope=1.0, intercept=-1.0):
+    """The counts that are expected where scores are standard normal times 1.5."""
+    scores = np.sort(1.5 * np.random.default_rng(0).normal(size=20_000))
+    rates = sigmoid(slope * scores + intercept)
+    questions = main_questions(PLACES)
+    above = scores > questions.thresholds[:, None]
+    means = (above * np.where(questions.labeled[:, None], rates, 1.0)).mean(axis=1)
+    sizes = questions.sizes(size)
+    ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
+    return Counts(questions.thresholds, questions.labeled, sizes, ones)
+
+
+@pytest.mark.parametrize("prior", [PLAIN, BENT], ids=["line", "bends"])
+def test_the_gradient_is_that_of_the_posterior(prior):
+    posterior = Posterior(expected_counts(5_000, 0.5), 0.5, AXIS, prior)
+    state = posterior.center + 0.1 * np.random.default_rng(0).normal(size=len(posterior.center))
+    gradient, information = posterior.curvature(state)
+    steps = 1e-5 * np.eye(len(state))
+    slopes = [(posterior.value(state + s) - posterior.value(state - s)) / 2e-5 for s in steps]
+    np.testing.assert_allclose(gradient, slopes, atol=2e-3)
+    assert (np.linalg.eigvalsh(information) > 0).all()
+
+
+def test_many_expected_answers_give_slope_and_intercept():
+    fit = fit_map(expected_counts(10**9, 0.9, 0.8, -1.0), 0.9, AXIS, PLAIN)
+    np.testing.assert_allclose(fit.coefficients, [0.8, -1.0], atol=0.02)
+    twin = fit_map(expected_counts(10**9, 0.9, 0.8, -1.0), 0.45, AXIS, PLAIN)
+    assert abs(twin.coefficients[1] + 1) > 0.1  # with a wrong edge it is not found
+
+
+def test_no_answers_leave_the_prior():
+    none = Counts(np.zeros(0), np.zeros(0, bool), np.zeros(0, int), np.zeros(0, int))
+    fit = fit_map(none + expected_counts(0, 0.5), 0.5, AXIS, PLAIN)
+    np.testing.assert_allclose(fit.coefficients, [1, 0], atol=1e-9)
+    np.testing.assert_allclose(fit.deviations, [0.3, 2.0], rtol=1e-9)
+
+
+def test_the_step_grows_with_the_answers():
+    steps = []
+    for size in (300, 3_000, 30_000, 3_000_000):
+        fit = fit_map(expected_counts(size, 0.46), 0.46, AXIS, PLAIN)
+        odds = fit.log_odds(AXIS.middles)
+        steps.append(choose_step(fit, odds, tolerance=0.005, confidence=3.5))
+    assert steps == sorted(steps)
+    assert steps[0] < 0.3
+    assert steps[-1] == 1
+
+
+def test_the_difference_of_losses_is_the_mean_over_cells():
+    fit = fit_map(expected_counts(50_000, 0.9), 0.9, AXIS, PLAIN)
+    scores, masses = AXIS.middles, fit.masses
+    odds = 0.8 * scores - 1
+    rates = sigmoid(fit.log_odds(scores))
+    losses = [
+        -np.log(sigmoid(f)) * rates - np.log(sigmoid(-f)) * (1 - rates) for f in (odds, scores)
+    ]
+    gain = compare(fit, odds, scores)
+    assert gain.value == pytest.approx(float(masses @ (losses[0] - losses[1])), abs=1e-12)
+    assert gain.deviation > 0
+    assert compare(fit, scores, scores).deviation == 0
+
+
+def test_the_check_estimates_the_difference_of_losses():
+    fit = fit_map(expected_counts(500_000, 0.9), 0.9, AXIS, PLAIN)
+    scores, odds = AXIS.middles, fit.log_odds(AXIS.middles)
+    questions, weights, constant = plan_check(fit, odds, PLACES)
+    rates = np.where(questions.labeled[:, None], sigmoid(odds), 1.0)
+    means = (AXIS.above(questions.thresholds) * rates) @ fit.masses
+    value = constant + weights @ means
+    assert value == pytest.approx(compare(fit, odds, scores).value, rel=0.1)
+    assert questions.shares.sum() == pytest.approx(1)
+    assert questions.shares[questions.labeled].sum() == pytest.approx(0.5)
+
+
+def test_monotone_values_are_the_nearest():
+    isotonic = pytest.importorskip("sklearn.isotonic")
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        values, weights = rng.normal(size=9), rng.uniform(0.1, 2, 9)
+        expected = isotonic.isotonic_regression(values, sample_weight=weights)
+        np.testing.assert_allclose(make_monotone(values, weights), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("center", "scale"), [(0.0, 1.0), (-4.0, 0.5), (30.0, 8.0), (0.1, 0.05)])
+def test_scores_of_any_unit_are_located(center, scale):
+    questions, edge = first_questions(), math.tanh(1)
+    scores = np.random.default_rng(0).logistic(center, scale, 40_000)
+    means = (scores > questions.thresholds[:, None]).mean(axis=1)
+    means[questions.labeled] = 0.3
+    sizes = questions.sizes(200_000)
+    ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
+    counts = Counts(questions.thresholds, questions.labeled, sizes, ones)
+    location = locate(counts, 2.0)
+    thresholds = location.thresholds()
+    assert (np.diff(thresholds) > 0).all()
+    assert abs(location.center - center) < max(1.5 * scale, 0.15)
+    assert ((scores > thresholds[0]) & (scores < thresholds[-1])).mean() > 0.4
+
+
+# The whole ----------------------------------------------------------------------------------------
+
+
+def population(n, shift=2.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 2, (n, 1))
+    return X, (rng.random(n) < sigmoid(X[:, 0] - shift)).astype(np.uint8)
+
+
+def first_column(X):
+    return np.asarray(X)[:, 0]
+
+
+def calibrate(n=30_000, epsilon=4.0, model=first_column, shift=2.0, **changed):
+    X, y = population(n, shift)
+    agents = local.Agents(X, y, epsilon=epsilon)
+    return transfer.calibrate(model, agents, **{"random_state": 1} | changed)
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_a_shifted_base_rate_is_repaired(method):
+    result = calibrate(method=method)
+    X, y = population(20_000, seed=5)
+
+    def loss(p):
+        return -np.log(np.where(y == 1, p, 1 - p)).mean()
+
+    odds = result.scores(X)
+    assert result.outcome == "calibrated"
+    assert loss(sigmoid(odds)) < loss(sigmoid(X[:, 0] - 2)) + 0.01 < loss(sigmoid(X[:, 0])) - 0.1
+    assert (np.diff(odds[np.argsort(X[:, 0])]) >= 0).all()
+    probabilities = result.predict_proba(X)
+    assert probabilities.shape == (20_000, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert (result.predict(X) == (probabilities[:, 1] >= 0.5)).all()
+    assert abs(result.fitted[1] + 2) < 5 * result.intercept_error
+    assert result.agents == result.answers == 30_000
+
+
+def test_the_check_speaks_for_the_map():
+    result = calibrate()
+    assert result.check.agents == 7_500
+    assert result.check.difference < -3 * result.check.standard_error
+    assert calibrate(held_out=0).check is None
+
+
+def test_few_agents_leave_the_model_as_it_was():
+    with pytest.warns(UtilityWarning, match=r"agents = 100 do not show"):
+        result = calibrate(100, 0.5)
+    assert result.outcome == "no evidence"
+    X, _ = population(100)
+    np.testing.assert_array_equal(result.scores(X), X[:, 0])
+    assert "as it was" in repr(result)
+
+
+def test_agents_who_contradict_the_fit_bring_the_model_back(monkeypatch):
+    from hdp_fast.transfer import calibration
+
+    def invert(self, *arguments):
+        check, answers = check_truly(self, *arguments)
+        return check._replace(difference=-check.difference), answers
+
+    check_truly = calibration._Task._check
+    monkeypatch.setattr(calibration._Task, "_check", invert)
+    with pytest.warns(UtilityWarning, match="held out"):
+        result = calibrate()
+    assert (result.outcome, result.slope, result.intercept, result.step) == (
+        "worse when checked", 1.0, 0.0, 0.0,
+    )  # fmt: skip
+    assert result.fitted[1] < -1
+    assert "worse" in repr(result)
+
+
+def test_thresholds_save_the_first_agents():
+    result = calibrate(thresholds=[-3, -1, 0, 1, 2, 4])
+    np.testing.assert_array_equal(result.thresholds, [-3, -1, 0, 1, 2, 4])
+    np.testing.assert_array_equal(result.reliability.edges, [-1, 1, 4])
+    assert abs(result.intercept + 2) < 0.8
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_results_are_read_again(method):
+    result = calibrate(method=method)
+    text = result.to_json()
+    again = transfer.CalibratedModel.from_json(text, first_column)
+    assert again.to_json() == text
+    X, _ = population(50)
+    np.testing.assert_array_equal(again.predict_proba(X), result.predict_proba(X))
+    assert json.loads(text)["agents_record"]["epsilon"] == 4
+    for broken in ("[]", "{}", text.replace("calibrated", "splendid")):
+        with pytest.raises(ParameterError):
+            transfer.CalibratedModel.from_json(broken, first_column)
+
+
+def test_the_diagram_holds_the_rates():
+    result = calibrate(60_000)
+    diagram = result.reliability
+    X, y = population(400_000, seed=9)
+    places = np.searchsorted(diagram.edges, X[:, 0])
+    rates = np.bincount(places, weights=y) / np.bincount(places)
+    assert ((diagram.low <= rates) & (rates <= diagram.high)).all()
+    assert ((diagram.low <= diagram.rates) & (diagram.rates <= diagram.high)).all()
+    assert (diagram.before[1:4] > diagram.high[1:4]).any()
+    np.testing.assert_allclose(diagram.shares.sum(), 1, atol=0.1)
+    pytest.importorskip("matplotlib")
+    assert result.plot() == diagram.plot() == plotting.reliability(result)
+    assert result.plot()[1:4] == b"PNG"
+    with pytest.raises(ParameterError, match="result = "):
+        plotting.reliability(3)
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def rows(n, seed=0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) / 3
+    return X, (rng.random(n) < sigmoid(6 * X[:, 0] - 3 * X[:, 1] - shift)).astype(np.uint8)
+
+
+def private_sgd(X, y):
+    return learners.PrivateSGD(loss="logistic", epsilon=4.0, delta=1e-6).learn(X, y)
+
+
+def statistics(X, y):
+    features = learners.FeatureMap.identity(3, norm_bound=2.0)
+    made = learners.SufficientStatistics(features, classes=[0, 1])
+    released = made.release(X, y, epsilon=4.0, delta=1e-6)
+    return released.solve(pool=X, penalty=0.01)
+
+
+def votes(X, y):
+    voters = [
+        {"kind": "halfspace", "weights": weights, "bias": bias}
+        for weights in ([1.0, 0.0, 0.0], [2.0, -1.0, 0.0], [1.0, -1.0, 0.3])
+        for bias in (-0.4, 0.0, 0.4)
+    ]
+    return {"kind": "vote", "hypotheses": voters}
+
+
+def public_model(X, y):
+    return pytest.importorskip("sklearn.linear_model").LogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize("learn", [private_sgd, statistics, votes, public_model])
+def test_models_of_all_kinds(learn):
+    model = learn(*rows(4_000))
+    X, y = rows(40_000, 1, shift=2.0)
+    result = transfer.calibrate(model, local.Agents(X, y, epsilon=4.0), random_state=1)
+    Q, labels = rows(5_000, 2, shift=2.0)
+    before, after = learners.score_of(model)(Q), result.scores(Q)
+    loss_before, loss_after = (
+        np.logaddexp(0, s).mean() - (labels * s).mean() for s in (before, after)
+    )
+    assert loss_after < loss_before - 0.03
+    has_record = learn in (private_sgd, statistics)
+    assert (result.record is not None) == has_record
+    assert result.agents_record.neighbors == "local"
+
+
+def test_a_model_that_fails_on_some_records_raises_nothing():
+    def score(X):
+        if np.abs(X).max() > 5:
+            raise ValueError("a record that tells of itself")
+        return X[:, 0]
+
+    assert calibrate(20_000, model=score).outcome == "calibrated"
+
+
+# Real agents --------------------------------------------------------------------------------------
+
+
+def remote(X, y, share=1.0, fail_after=None, **settings):
+    """Devices that answer what they are sent; a share of them never does."""
+    state = {"asked": 0, "calls": 0}
+    rng = np.random.default_rng(3)
+
+    def ask(text, k):
+        state["calls"] += 1
+        if state["calls"] == fail_after:
+            raise ConnectionError("gone")
+        chosen = slice(state["asked"], state["asked"] + k)
+        state["asked"] += k
+        true = local.true_answers(text, X[chosen], y[chosen])
+        answers = local.randomized_response(true, epsilon=4.0, random_state=rng)
+        return answers[rng.random(len(answers)) < share]
+
+    agents = local.RemoteAgents(ask, epsilon=4.0, count=len(y), **settings)
+    return agents, state
+
+
+def test_real_agents_may_be_missing():
+    X, y = rows(40_000, 1, shift=2.0)
+    model = private_sgd(*rows(4_000))
+    agents, state = remote(X, y, 0.7, response_rate=0.7)
+    result = transfer.calibrate(model, agents)
+    assert result.outcome == "calibrated"
+    assert 27_000 < result.answers < 29_000
+    assert result.agents == state["asked"] == 40_000
+    assert result.agents_record.rng == "the agents' own"
+
+
+def test_nobody_is_asked_twice_after_an_interruption():
+    X, y = rows(20_000, 1, shift=2.0)
+    model = private_sgd(*rows(4_000))
+    agents, state = remote(X, y, fail_after=20)
+    with pytest.raises(ConnectionError):
+        transfer.calibrate(model, agents, count=20_000)
+    result = transfer.calibrate(model, agents, count=20_000)
+    # Those who were asked when the line broke are lost, and nobody takes their place.
+    assert result.answers <= state["asked"] <= 20_000
+    assert agents.remaining == 0
+    assert result.outcome == "calibrated"
+
+
+def test_silent_agents_teach_nothing():
+    X, y = rows(1_000)
+    agents, _ = remote(X, y, 0.0)
+    with pytest.raises(AgentsExhausted, match="none of 1,000 has answered"):
+        transfer.calibrate(private_sgd(*rows(400)), agents)
+
+
+def test_real_agents_need_a_description():
+    X, y = rows(1_000)
+    agents, state = remote(X, y)
+    with pytest.raises(ParameterError, match="only models of this package"):
+        transfer.calibrate(first_column, agents)
+    assert state["asked"] == 0
+    assert agents.remaining == 1_000
+
+
+# Bad inputs ---------------------------------------------------------------------------------------
+
+
+BAD = [
+    ({"model": 3}, ParameterError, "model is int"),
+    ({"agents": [1, 2]}, ParameterError, "agents = list, but it must be local.Agents"),
+    ({"method": "platt"}, ParameterError, "method = 'platt', but it must be one of logistic"),
+    ({"thresholds": [1.0]}, ParameterError, "thresholds = .*2 to 64 increasing"),
+    ({"thresholds": [1.0, 0.0]}, ParameterError, "increasing"),
+    ({"thresholds": [0.0, math.nan]}, ParameterError, "thresholds = nan"),
+    ({"thresholds": 3}, ParameterError, "thresholds = 3"),
+    ({"held_out": 1.0}, ParameterError, "held_out = 1.0"),
+    ({"held_out": -0.1}, ParameterError, "held_out"),
+    ({"slope": (0.0, 1.0)}, ParameterError, "slope = .*mean must be above 0"),
+    ({"slope": (1.0, 0.0)}, ParameterError, "slope = 0"),
+    ({"intercept": (0.0,)}, ParameterError, "a mean and a standard deviation"),
+    ({"intercept": (0.0, -1.0)}, ParameterError, "intercept = -1"),
+    ({"beta": 0.0}, ParameterError, "beta = 0"),
+    ({"count": 59}, ParameterError, "count = 59, but a calibration needs at least 60"),
+    ({"count": 2.5}, ParameterError, "count = 2.5"),
+    ({"count": 501}, AgentsExhausted, "count = 501, but 500 agents are left"),
+    ({"random_state": -1}, ParameterError, "random_state = -1"),
+    ({"model": lambda X: X[:, 7]}, ShapeError, "1 features"),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "words"), BAD, ids=[str(case[0]) for case in BAD])
+def test_bad_inputs_are_refused_before_anybody_is_asked(changed, error, words):
+    agents = local.Agents(*population(500), epsilon=1.0)
+    arguments = {"model": first_column, "agents": agents} | changed
+    with pytest.raises(error, match=words):
+        transfer.calibrate(arguments.pop("model"), arguments.pop("agents"), **arguments)
+    assert agents.remaining == 500
+
+
+def test_an_empty_pool_is_refused():
+    agents = local.Agents(*population(100), epsilon=1.0)
+    agents.pass_over(100)
+    with pytest.raises(AgentsExhausted, match="0 agents are left"):
+        transfer.calibrate(first_column, agents)
+
+
+BAD_PLANS = [
+    ({}, "agents and standard_error"),
+    ({"agents": 1_000, "standard_error": 0.1}, "agents and standard_error"),
+    ({"agents": 59}, "at least 60"),
+    ({"agents": 1_000, "epsilon": 0}, "epsilon"),
+    ({"agents": 1_000, "base_rate": 1.0}, "base_rate = 1.0"),
+    ({"agents": 1_000, "held_out": 1}, "held_out = 1"),
+    ({"agents": 1_000, "response_rate": 0}, "response_rate = 0"),
+    ({"standard_error": 0}, "standard_error = 0"),
+    ({"standard_error": 1e-9, "epsilon": 1e-3}, "standard_error = 1e-09 need more than"),
+]
+
+
+@pytest.mark.parametrize(("changed", "words"), BAD_PLANS, ids=[str(case[0]) for case in BAD_PLANS])
+def test_bad_plans_are_refused(changed, words):
+    with pytest.raises(HdpFastError, match=words):
+        transfer.plan_calibration(**{"epsilon": 1.0} | changed)
+
+
+# Plans --------------------------------------------------------------------------------------------
+
+
+def test_the_plan_states_the_formula():
+    plan = transfer.plan_calibration(50_000, epsilon=1.0, base_rate=0.1, response_rate=0.5)
+    edge, spread = math.tanh(0.5), 0.09
+    noise = (1 - edge**2) / (4 * edge**2) + spread
+    expected = math.sqrt(noise / (0.5 * plan.labels)) / spread
+    assert plan.standard_error == pytest.approx(expected, rel=1e-9)
+    assert plan.forecast > plan.standard_error
+    assert plan.first + plan.fitted + plan.held_out == 50_000
+    assert json.loads(plan.to_json())["labels"] == plan.labels
+    assert "50,000 agents" in repr(plan)
+
+
+@pytest.mark.parametrize("error", [0.05, 0.2])
+def test_the_plan_is_the_least_for_its_error(error):
+    goal = {"epsilon": 1.0, "base_rate": 0.3}
+    plan = transfer.plan_calibration(standard_error=error, **goal)
+    assert plan.standard_error <= error
+    assert transfer.plan_calibration(plan.agents - 20, **goal).standard_error > error
+
+
+def test_useless_plans_say_so():
+    with pytest.warns(UtilityWarning, match=r"agents = 300 .* tell it to 0.2"):
+        transfer.plan_calibration(300, epsilon=0.5, base_rate=0.05)
+
+
+def test_the_forecast_is_near_what_fits_state():
+    plan = transfer.plan_calibration(60_000, epsilon=4.0, base_rate=0.3)
+    result = calibrate(60_000, shift=1.3)
+    assert plan.forecast / 2 < result.intercept_error < 2 * plan.forecast
+
+
+def test_the_curators_ledger_is_not_touched():
+    budget = Budget(4.0, delta=1e-6)
+    X, y = rows(4_000)
+    learner = learners.PrivateSGD(loss="logistic", epsilon=4.0, delta=1e-6)
+    model = learner.learn(X, y, budget=budget)
+    left = budget.remaining
+    result = transfer.calibrate(model, local.Agents(*rows(5_000, 1), epsilon=2.0))
+    assert budget.remaining == left
+    assert result.record == model.record
