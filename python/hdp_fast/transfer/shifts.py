@@ -26,6 +26,7 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..local.estimation import agents_for_width, half_width
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
+from ..local.remote_agents import RemoteAgents
 from ..record import PrivacyRecord
 from .column_means import ColumnMeans
 from .mean_intervals import answer_intervals, estimate_means, upper_means
@@ -253,6 +254,9 @@ def shifted_columns(
     probability, and sends the bit through randomized response. Agents must stand in an order that
     has nothing to do with their records, as an independent sample does.
 
+    With RemoteAgents that have a `state`, pass `count`: the same call after a crash then takes up
+    the answers to what was asked, and asks only the rest.
+
     Args:
         source: The source's means with their bounds, from `release_means` or `ColumnMeans.public`;
             or public means in [0, 1], shape (d,), of columns whose bounds are 0 and 1.
@@ -310,9 +314,10 @@ def shifted_columns(
     _note_before(counts, visible, intervals, threshold)
     stream = make_stream(random_state)
     ones, answers = np.zeros(d, np.int64), np.zeros(d, np.int64)
-    for place, (query, some) in enumerate(zip(queries, counts.tolist(), strict=True)):
-        bits = agents.ask(query, some, random_state=stream)
-        ones[place], answers[place] = int(bits.sum()), len(bits)
+    with agents.keep_answers():
+        for place, (query, some) in enumerate(zip(queries, counts.tolist(), strict=True)):
+            bits = agents.ask(query, some, random_state=stream)
+            ones[place], answers[place] = int(bits.sum()), len(bits)
     return ShiftReport(
         columns=tuple(_compare(intervals, ones, answers, threshold)),
         beta=failure,
@@ -388,8 +393,10 @@ def _make_queries(means: ColumnMeans, agents: AgentPool) -> list[Query]:
 def _share_out(count: int, d: int, agents: AgentPool) -> Integers:
     """How many agents are asked about each column."""
     wanted = nonnegative_int("count", count)
-    if wanted > agents.remaining:
-        raise AgentsExhausted(f"count = {wanted:,}, but {agents.remaining:,} agents are left")
+    # Remote agents may have been asked by a call that was interrupted; their answers are kept.
+    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    if wanted > left:
+        raise AgentsExhausted(f"count = {wanted:,}, but {left:,} agents are left")
     if wanted < d:
         raise AgentsExhausted(f"count = {wanted:,}, but each of the {d:,} columns needs an agent")
     counts = np.full(d, wanted // d, np.int64)
