@@ -176,7 +176,7 @@ def _summarize(arguments: argparse.Namespace, run: HybridRun, model: HybridModel
         "calibration": _json(model.calibrated),
         "certificates": certificates,
         "records": [record_of(record) for record in model.records],
-        "budget": None if run.budget is None else run.budget.spent._asdict(),
+        "budget": None if run.budget is None else run.budget.limit._asdict(),
         "report": arguments.report and str(arguments.report),
     }
 
