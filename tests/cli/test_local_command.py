@@ -17,7 +17,7 @@ from command_line import fails
 
 from hdp_fast import local
 from hdp_fast.cli import main
-from hdp_fast.collection.questions import Question
+from hdp_fast.collection.questions import Question, hypothesis_question
 from hdp_fast.collection.reports import REASONS, Collection
 from hdp_fast.exceptions import ParameterError
 
@@ -314,6 +314,31 @@ def test_a_line_holds_the_report_and_nothing_of_the_value(capsys, monkeypatch):
         "digest": question.digest,
         "randomizer": json.loads(question.randomizer.to_json()),
     }
+
+
+def test_a_device_answers_a_query_and_a_hypothesis_from_its_record(capsys, monkeypatch):
+    rule = '{"kind": "conjunction", "features": [0], "values": [1], "complement": false}'
+    query = (local.Query.between(1, low=1) & local.Query.label()).to_json()
+    records = ["1,1,1", "0, 0.0 ,0", "1,,1", "garbage", ",,,", "1,30", "\u00e9,1e999,1"]
+    for text, expected in ((query, [1, 0, 0, 0, 0, 0, 0]), (rule, [0, 0, 1, 1, 1, 1, 1])):
+        question = hypothesis_question("q", text, epsilon=60.0)
+        Path("question.json").write_text(question.to_json())
+        typed(monkeypatch, "\n".join(records).encode())
+        lines = printed(capsys, "randomize", "--record", "--many", "--question", "question.json")
+        assert [json.loads(line)["report"] for line in lines.splitlines()] == expected
+        alone = printed(capsys, "randomize", "--record", "1,1,1", "--question", "question.json")
+        assert json.loads(alone)["report"] == expected[0]
+    state = ["--state", "answers.db", "--question", "question.json"]
+    kept = printed(capsys, "randomize", "--record", "1,1,1", *state)
+    assert printed(capsys, "randomize", "--record", "0,1,0", *state) == kept
+
+
+def test_a_record_answers_only_a_question_about_records(capsys, monkeypatch):
+    ask(capsys, *MEAN)
+    for more in ([], ["--many"]):
+        typed(monkeypatch, b"1,2\n")
+        command = ["local", "randomize", "--record", "--question", "question.json", *more]
+        assert "asks for a value" in fails(capsys, *command)
 
 
 def test_a_device_answers_about_every_number_and_category(capsys, monkeypatch):

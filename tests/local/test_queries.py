@@ -26,6 +26,11 @@ QUERIES = {
     "score": (Query.score_above(HALFSPACE, 0), [0, 1, 0, 0]),
     "wrong": (Query.wrong(HALFSPACE), [1, 1, 1, 1]),
     "worse": (Query.worse(HALFSPACE, HALFSPACE | {"bias": 5.0}), [1, 0.5, 0.5, 0.5]),
+    "weighted": (
+        Query.weighted([(Query.between(0, high=2), 0.25), (Query.between(0, low=2), 1)]),
+        [0.25, 1, 0, 1],
+    ),
+    "more than 1": (Query.weighted([(Query.label(), 0.75), (Query.label(), 0.5)]), [1, 0, 1, 1]),
     "product": (Query.value(0, 0, 4) & Query.label() & Query.between(1, low=0), [0.25, 0, 0, 0]),
 }
 
@@ -91,7 +96,8 @@ def test_a_model_that_fails_on_a_record_answers_0_for_it_alone():
     assert query(np.array([[1.0], [11.0], [0.0]]), np.zeros(3)).tolist() == [1, 0, 0]
 
 
-def test_bits_are_read_from_a_packed_matrix():
+def test_bits_are_read_from_a_packed_matrix(monkeypatch):
+    monkeypatch.setattr(local.queries.query, "_UNPACKED", 20)  # six rows at a time
     bits = np.random.default_rng(0).integers(0, 2, (50, 3))
     query = Query.between(1, low=1) & Query.score_above(RULE, 0)
     assert (query(BitMatrix.from_dense(bits), bits[:, 2]) == bits[:, 1] * bits[:, 0]).all()
@@ -123,6 +129,11 @@ def test_a_model_without_description_is_for_simulated_agents_only():
         lambda: Query.score_above(HALFSPACE, math.nan),
         lambda: Query.score_above(object(), 0),
         lambda: Query.wrong(object()),
+        lambda: Query.weighted([]),
+        lambda: Query.weighted([Query.label()]),
+        lambda: Query.weighted([(Query.label(), 1.5)]),
+        lambda: Query.weighted([("label", 0.5)]),
+        lambda: Query.weighted([(Query.label(), math.nan)]),
         lambda: Query.worse(RULE, {"kind": "none"}),
         lambda: Query.from_json("{}"),
         lambda: Query.from_json('{"kind": "query", "terms": []}'),
@@ -145,6 +156,8 @@ def test_nobody_is_asked_a_query_that_does_not_fit():
         Query.score_above(HALFSPACE | {"weights": [1.0]}, 0),
         Query.score_above(lambda X: X[:, 7], 0),
         Query.wrong(HALFSPACE | {"weights": [1.0]}),
+        Query.weighted([(Query.label(), 1), (Query.wrong(HALFSPACE | {"weights": [1.0]}), 1)]),
+        Query.weighted([(Query.label(), 1), (Query.between(2, low=0), 1)]),
         Query.worse(HALFSPACE, RULE | {"features": [7]}),
     ]
     for query in misfits:

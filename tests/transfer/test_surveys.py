@@ -11,6 +11,7 @@ import pytest
 
 from hdp_fast import _core, local, plotting, transfer
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
+from hdp_fast.gf2 import BitMatrix
 from hdp_fast.local import Query
 from hdp_fast.transfer import surveys
 from hdp_fast.transfer.surveys import _Answers, _divide, _Plan
@@ -54,6 +55,7 @@ def plan_of(**settings):
         settings.get("weights"),
         settings.get("sampled"),
         None,
+        settings.get("by_stratum", True),
         people(10),
     )
 
@@ -91,6 +93,22 @@ def test_a_post_stratified_mean_is_missed_seldom_enough(fast, epsilon):
         for ends in PROMISED:
             cells = [first / 4, second * 3 / 4]
             assert misses(plan, 6, cells, 2, true, ends, epsilon) <= BETA
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 6.0])
+def test_a_mean_that_agents_weight_is_missed_seldom_enough(fast, epsilon):
+    """The agents' answers are 0, 1/11 and 1: the strata count 1/2 and 11/2 times."""
+    sampled = {"young": 0.9, "old": 0.1}
+    plan = plan_of(
+        strata=STRATA, weights={"young": 0.45, "old": 0.55}, sampled=sampled, by_stratum=False
+    )
+    ((_, first), (_, second)) = plan.cells[0].query._terms[1].parts
+    assert (round(first * 11, 9), second) == (1, 1)
+    for young, old in itertools.product(SHARES, SHARES):
+        true = Fraction(0.45) * young + Fraction(0.55) * old
+        mean = true / Fraction(plan._scale)
+        for ends in PROMISED:
+            assert misses(plan, 9, [mean], 0, true, ends, epsilon) <= BETA
 
 
 def test_the_delta_method_misses_too_often(fast):
@@ -192,6 +210,35 @@ def test_strata_correct_a_sample_that_is_not_representative():
     assert len(sharper.rows) == 3
     assert sharper["y"].low < true < sharper["y"].high
     assert sharper["y"].high - sharper["y"].low < result["y"].high - result["y"].low
+    sums = transfer.survey(
+        {"y": Query.label()},
+        people(),
+        strata=STRATA,
+        weights=WEIGHTS,
+        sampled=known,
+        by_stratum=False,
+        random_state=2,
+    )
+    assert [row.kind for row in sums.rows] == ["post-stratified"]
+    assert sums["y"].low < true < sums["y"].high
+    assert sums["y"].high - sums["y"].low < 0.7 * (sharper["y"].high - sharper["y"].low)
+    assert (sums["y"].normal_low, sums["y"].answered) == (None, 60_000)
+
+
+def test_packed_bits_are_asked_some_rows_at_a_time(monkeypatch):
+    monkeypatch.setattr(surveys, "_UNPACKED", 1_000)
+    bits = RNG.integers(0, 2, (9_000, 3))
+    agents = local.Agents(BitMatrix.from_dense(bits), bits[:, 2], epsilon=8.0)
+    questions = {f"x{i}": Query.between(i, low=1) for i in range(3)}
+    result = transfer.survey(questions | {"y": lambda X, y: y}, agents)
+    for i in range(3):
+        assert result[f"x{i}"].low_all < bits[:, i].mean() < result[f"x{i}"].high_all
+
+
+def test_examples_that_are_drawn_when_asked_answer_a_survey():
+    agents = local.MaskedParityAgents(local.MaskedParity([0, 0], 1), 9_000, epsilon=8.0)
+    result = transfer.survey({"y": Query.label(), "x0": Query.between(0, low=1)}, agents)
+    assert result["y"].low_all < 0.5 < result["y"].high_all
 
 
 def test_strata_without_weights_have_no_mean_of_all():
@@ -231,7 +278,7 @@ def test_the_order_is_random_and_public():
 @pytest.mark.parametrize("size", [5, 7, 1000, 60_000])
 def test_agents_are_divided_as_publicly_stated(size):
     questions, shares = {"a": Query.label(), "b": Query.label()}, {"a": 3, "b": 1e-9}
-    plan = _Plan(questions, STRATA, None, None, shares, people(9))
+    plan = _Plan(questions, STRATA, None, None, shares, True, people(9))
     counts = _divide(plan.cells, max(size, len(plan.cells)))
     assert sum(counts) == max(size, len(plan.cells))
     assert min(counts) >= 1
@@ -334,6 +381,8 @@ def test_a_survey_that_was_interrupted_is_taken_up(tmp_path):
         ({"strata": STRATA, "weights": {"young": math.nan, "old": 1}}, ParameterError),
         ({"strata": STRATA, "sampled": {"young": 0.0, "old": 1.0}}, ParameterError),
         ({"strata": STRATA, "sampled": {"young": 0.7, "old": 0.7}}, ParameterError),
+        ({"strata": STRATA, "weights": WEIGHTS, "by_stratum": False}, ParameterError),
+        ({"by_stratum": False}, ParameterError),
         ({"shares": {"y": 0}}, ParameterError),
         ({"shares": {"z": 1}}, ParameterError),
         ({"count": 0}, ParameterError),

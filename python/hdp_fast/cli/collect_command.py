@@ -9,15 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .. import plotting
+from .. import local, plotting
 from .._support import progress
 from .._support.notes import note
+from .._support.numbers import nearest_float
 from .._support.validate import probability, refuse
 from ..budget.account import Budget, spend
 from ..collection import questions
 from ..collection.device import answer_once
 from ..collection.questions import Question, frequency_question, mean_question, read_question
-from ..collection.reports import REASONS, Collection, read_collection, report_lines
+from ..collection.reports import (
+    REASONS,
+    Collection,
+    hypothesis_line,
+    read_collection,
+    report_lines,
+)
 from ..data import files
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
@@ -36,7 +43,9 @@ together may cost. With a --state a question is answered once: the line is writt
 is shown, and whoever asks again gets the same line, whatever the value is by then, so that a client
 that was cut off can send it once more. A number out of range counts as the nearer end. What is no
 number or no category is refused, here on the device: give the question a category for the rest,
-since silence tells, too. The id in a line is random, and lets a collector drop copies of the line,
+since silence tells, too. A question that holds a hypothesis or a query is answered with --record
+from the device's own features and label, whatever they are. The id in a line is random, and lets a
+collector drop copies of the line,
 nothing else. Exit code 1: there was no value to answer with."""
 _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as many as there are. No
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
@@ -157,6 +166,8 @@ def add_randomize(parser: argparse.ArgumentParser) -> None:
     )
     add("value", nargs="?", metavar="VALUE", help=value_help)
     add("--question", type=Path, required=True, metavar="FILE", help="as question writes it")
+    record_help = "a value is a record: features and a label, with commas between them"
+    add("--record", action="store_true", help=record_help)
     add("--state", type=Path, metavar="FILE", help="what was answered; made if missing")
     add("--many", action="store_true", help="a line of input is a value, of somebody else each")
     add("--budget", type=Path, metavar="FILE", help="spend from it at a new answer, or refuse")
@@ -190,20 +201,23 @@ def _question(arguments: argparse.Namespace) -> None:
 def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     question = read_question(arguments.question)
     if arguments.many:
-        return _randomize_many(question, _many(arguments))
+        return _randomize_many(question, _many(arguments), arguments.record)
     text = arguments.value if arguments.value is not None else _input().removesuffix("\n")
     if "\n" in text:
         raise ParameterError("the input has several lines, but it must be one value, or --many")
     if not text.strip():
         raise ParameterError("there is no value: give VALUE, or a line of the standard input")
     # What is refused must cost nothing.
-    question.require_categories([text])
-    question.values([text])
+    if arguments.record:
+        _require_hypothesis(question)
+    else:
+        question.require_categories([text])
+        question.values([text])
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
 
     def draw() -> str:
         with spend(budget, question.randomizer.record()):
-            return report_lines(question, [text])[0]
+            return _lines(question, [text], arguments.record)[0]
 
     if arguments.state is None:
         say(draw(), "; the line is lost, and what it cost is spent")
@@ -213,11 +227,28 @@ def _randomize(arguments: argparse.Namespace) -> ExitCode | None:
     return None
 
 
-def _randomize_many(question: Question, texts: list[str]) -> ExitCode | None:
+def _require_hypothesis(question: Question) -> None:
+    if question.hypothesis is None:
+        rule = "--record answers one with a hypothesis or a query: leave it out"
+        raise ParameterError(f"question {question.id!r} asks for a value, but {rule}")
+    local.true_answers(question.hypothesis, [], [])
+
+
+def _lines(question: Question, texts: list[str], are_records: bool) -> list[str]:
+    """The lines that answer with values, or with records, of which nothing is ever an error."""
+    if not are_records:
+        return report_lines(question, texts)
+    records = ([nearest_float(part) for part in text.split(",")] for text in texts)
+    return [hypothesis_line(question, features, label) for *features, label in records]
+
+
+def _randomize_many(question: Question, texts: list[str], are_records: bool) -> ExitCode | None:
+    if are_records:
+        _require_hypothesis(question)
     if not texts:
         note("the input has 0 lines, so there is no answer: --many needs a value on each line")
         return ExitCode.NOTHING_USEFUL
-    say("\n".join(report_lines(question, texts)))
+    say("\n".join(_lines(question, texts, are_records)))
     return None
 
 

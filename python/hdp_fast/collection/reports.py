@@ -69,7 +69,7 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
     ]
 
 
-def hypothesis_line(question: Question, features: Any, label: int) -> str:
+def hypothesis_line(question: Question, features: Any, label: float) -> str:
     """Answers, on a device, whether the hypothesis of a question is wrong about its record.
 
     In place of a hypothesis the question may have the JSON of a local.Query, whose answer it is
@@ -80,7 +80,7 @@ def hypothesis_line(question: Question, features: Any, label: int) -> str:
     Args:
         question: A question with a hypothesis that learners.predictor reads, or with a query.
         features: The features of the record, d numbers.
-        label: Its label, 0 or 1.
+        label: Its label, 0 or 1; NaN for one that is missing.
 
     Returns:
         The line, without its end.

@@ -72,12 +72,13 @@ def score_of(model: Any) -> Score:
     rule = "it must have predict_proba, decision_function or a description, or be a function"
     if isinstance(model, type):
         raise ParameterError(f"model is the class {model.__name__}, but {rule}: pass an instance")
+    if isinstance(model, StatisticsModel):
+        # Its description holds the whole feature map as text.
+        return _statistics_score(model.features, _difference(model))
     description = describe_score(model)
     if description is not None:
         names = getattr(model, "feature_names_in_", None)
         return _KINDS[description["kind"]](description, names)
-    if isinstance(model, StatisticsModel):
-        return _statistics_score(model.features, _difference(model))
     if callable(getattr(model, "predict_proba", None)):
         return partial(_log_odds, model)
     if callable(getattr(model, "decision_function", None)):
@@ -128,20 +129,21 @@ def _linear_form(weights: Floats, bias: float, norm_bound: float | None) -> Desc
 
 
 def _describe_statistics(model: StatisticsModel) -> Description | None:
-    if model.classes is None:
-        refuse("model", model, "it predicts targets, but a score needs two classes")
-    _require_two(model, len(model.classes))
+    weights = _difference(model).tolist()
     if model.features.function is not None:
         return None
     return {
         "kind": "statistics",
         "features": json.loads(model.features.to_json()),
-        "weights": _difference(model).tolist(),
+        "weights": weights,
     }
 
 
 def _difference(model: StatisticsModel) -> Floats:
     """What the features are multiplied with: differences of log-odds, or of probabilities."""
+    if model.classes is None:
+        refuse("model", model, "it predicts targets, but a score needs two classes")
+    _require_two(model, len(model.classes))
     difference: Floats = model.coefficients[:, 1] - model.coefficients[:, 0]
     return difference if model.link == "logistic" else 2 * difference
 

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import local
 from .._support.callers import answers as checked_answers
@@ -22,6 +22,7 @@ from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import number, positive, positive_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
+from ..gf2 import BitMatrix
 from ..local.exact_estimation import estimate_exactly
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
@@ -33,6 +34,8 @@ Question = Query | Callable[[Any, Bits], ArrayLike]
 
 _MOST = 1 << 62
 _MOST_NAMES = 3
+# The bytes of bits that are unpacked at a time.
+_UNPACKED = 1 << 24
 _ROUNDING = 1e-9
 
 
@@ -197,6 +200,7 @@ def survey(
     sampled: Mapping[str, float] | None = None,
     count: int | None = None,
     shares: Mapping[str, float] | None = None,
+    by_stratum: bool = True,
     beta: float = 0.05,
     random_state: RandomState = None,
 ) -> SurveyResult:
@@ -228,6 +232,9 @@ def survey(
         count: Number of agents to ask; None asks all that are left.
         shares: For each question a number above 0 in proportion to which agents are divided. None
             divides equally. The shares of strata get as many agents as an average question.
+        by_stratum: Whether strata have rows of their own. False, which needs weights and sampled
+            shares, makes only the post-stratified mean: each agent multiplies its answer with what
+            its stratum counts for. One exact interval then stands for all strata, and is narrower.
         beta: Probability with which an interval may miss, in (0, 1).
         random_state: As for Agents.ask; it also draws the public order.
 
@@ -266,7 +273,7 @@ def survey(
         >>> [row.kind for row in result.rows][1:3], 0.1 < result["y"].value < 0.35
         (['mean of a stratum', 'post-stratified'], True)
     """
-    plan = _Plan(questions, strata, weights, sampled, shares, agents)
+    plan = _Plan(questions, strata, weights, sampled, shares, by_stratum, agents)
     failure = probability("beta", beta)
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
@@ -366,6 +373,7 @@ class _Plan:
         weights: Mapping[str, float] | None,
         sampled: Mapping[str, float] | None,
         shares: Mapping[str, float] | None,
+        by_stratum: bool,
         agents: Any,
     ):
         _check_agents(agents)
@@ -376,12 +384,23 @@ class _Plan:
         self.questions, self.strata = dict(questions), _check_strata(strata, agents)
         self.weights = _check_weights(weights, self.strata)
         self.sampled = _check_sampled(sampled, self.strata)
+        if not by_stratum and not (self.weights and self.sampled):
+            rule = "it needs strata, and both weights and sampled shares"
+            raise ParameterError(f"by_stratum = False, but {rule}")
+        self.by_stratum = bool(by_stratum)
         self.cells = self._make_cells(_check_shares(shares, self.questions))
 
     def _make_cells(self, shares: Mapping[str, float]) -> list[_Cell]:
         if not self.strata:
             pairs = self.questions.items()
             return [_Cell(name, None, query, shares[name]) for name, query in pairs]
+        if not self.by_stratum:
+            ratios = [
+                (query, self._ratio(name) / self._scale) for name, query in self.strata.items()
+            ]
+            group = Query.weighted(ratios)
+            pairs = self.questions.items()
+            return [_Cell(name, None, query & group, shares[name]) for name, query in pairs]  # type: ignore[operator]
         parts = len(self.strata)
         cells = [
             _Cell(name, stratum, query & group, shares[name] / parts)  # type: ignore[operator]
@@ -391,6 +410,14 @@ class _Plan:
         average = sum(shares.values()) / len(shares)
         groups = () if self.sampled else self.strata.items()
         return cells + [_Cell(None, name, query, average / parts) for name, query in groups]
+
+    def _ratio(self, stratum: str) -> float:
+        return self.weights[stratum] / self.sampled[stratum]
+
+    @property
+    def _scale(self) -> float:
+        """What the answer 1 stands for if strata are weighted on the agents' side."""
+        return max(map(self._ratio, self.strata))
 
     def estimate(
         self, answers: list[_Answers], beta: float, epsilon: float
@@ -413,6 +440,9 @@ class _Plan:
             if not self.strata:
                 rows.append(self._row(question, None, "mean", one, together))
                 continue
+            if not self.by_stratum:
+                rows.append(self._row(question, None, "post-stratified", one, together))
+                continue
             for stratum in self.strata:
                 kind: Kind = "mean of a stratum"
                 rows.append(self._row(question, stratum, kind, per_ratio, together))
@@ -433,7 +463,7 @@ class _Plan:
             return least + (most - least) * share
 
         normal_low = normal_high = None
-        if question is not None and kind != "mean":
+        if question is not None and kind != "mean" and self.by_stratum:
             reach = self._z * math.sqrt(self._variance(question, stratum, parts))
             normal_low = scale(max(alone.value - reach, 0.0))
             normal_high = scale(min(alone.value + reach, 1.0))
@@ -460,7 +490,7 @@ class _Plan:
     def _cells_of(
         self, question: str | None, stratum: str | None, kind: Kind
     ) -> list[tuple[str | None, str | None]]:
-        if kind in ("mean", "share of a stratum"):
+        if kind in ("mean", "share of a stratum") or not self.by_stratum:
             return [(question, stratum)]
         groups = list(self.strata) if stratum is None else [stratum]
         return [(name, group) for group in groups for name in (question, None)]
@@ -470,6 +500,9 @@ class _Plan:
     ) -> local.Estimate:
         if question is None or kind == "mean":
             return parts.mean(question, stratum)
+        if not self.by_stratum:
+            ends = (min(1.0, self._scale * end) for end in parts.mean(question, None))
+            return local.Estimate(*ends)
         if stratum is not None:
             return parts.ratio(question, stratum)
         ratios = ((weight, parts.ratio(question, name)) for name, weight in self.weights.items())
@@ -520,14 +553,29 @@ def _ask_at_random(
     places = [np.flatnonzero(order == i) for i in range(len(cells))]
 
     def answer(X: Any, y: Bits) -> Floats:
-        records, answers = np.asarray(X), np.empty(len(y))
-        for cell, place in zip(cells, places, strict=True):
-            one = cell.query(records[place], y[place])
-            answers[place] = checked_answers(f"answers to {cell.question}", one, len(place))
+        answers = np.empty(len(y))
+        # Bits that are unpacked take eight times the room: some rows at a time.
+        is_packed = isinstance(X, BitMatrix)
+        step = max(1, _UNPACKED // max(1, agents.d)) if is_packed else max(1, len(y))
+        records = X if is_packed else np.asarray(X)
+        for part in (slice(start, start + step) for start in range(0, len(y), step)):
+            answers[part] = _answer(cells, order[part], np.asarray(records[part]), y[part])
         return answers
 
     bits = agents.ask(answer, len(order), random_state=rng)
     return [_Answers(len(place), len(place), int(bits[place].sum())) for place in places]
+
+
+def _answer(
+    cells: list[_Cell], order: NDArray[np.int_], records: NDArray[Any], labels: Bits
+) -> Floats:
+    """The true answers, each to the question whose number stands in the order."""
+    answers = np.empty(len(labels))
+    for i, cell in enumerate(cells):
+        place = np.flatnonzero(order == i)
+        one = cell.query(records[place], labels[place])
+        answers[place] = checked_answers(f"answers to {cell.question}", one, len(place))
+    return answers
 
 
 # Arguments ---------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,14 @@ from ..._support.validate import (
     sequence,
 )
 from ...exceptions import ParameterError, ShapeError
+from ...gf2 import BitMatrix
 from ...learners.descriptions import parse
 from ...learners.scores import Score, describe_score, score_of, with_bits
 from ...learners.serialization import predictor
 
 _Fields = Mapping[str, Any]
+# The bytes of bits that are unpacked at a time.
+_UNPACKED = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class _ScoreAbove:
 
     threshold: float
     score: Score
-    model: dict[str, Any] | None
+    model: Any
 
     def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
         rows = floats(to_numbers(records))
@@ -64,9 +68,10 @@ class _ScoreAbove:
         return (usable & (scores > self.threshold)).astype(np.float64)
 
     def describe(self) -> dict[str, Any] | None:
-        if self.model is None:
+        model = describe_score(self.model)
+        if model is None:
             return None
-        return {"kind": "score_above", "model": self.model, "threshold": self.threshold}
+        return {"kind": "score_above", "model": model, "threshold": self.threshold}
 
     def __str__(self) -> str:
         return f"score > {self.threshold:g}"
@@ -180,16 +185,39 @@ class _Predictor:
         return floats(np.asarray(values))
 
 
-_Term = _Label | _ScoreAbove | _Between | _Value | _Wrong | _Worse
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """The sum of the answers to queries, each multiplied with its weight."""
+
+    parts: tuple[tuple[Query, float], ...]
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        total = np.zeros(len(records))
+        for query, weight in self.parts:
+            total += weight * query.multiply(records, labels)
+        return clip(total, 0.0)
+
+    def describe(self) -> dict[str, Any] | None:
+        described = [[query.hypothesis, weight] for query, weight in self.parts]
+        if any(hypothesis is None for hypothesis, _ in described):
+            return None
+        return {"kind": "weighted", "queries": described}
+
+    def __str__(self) -> str:
+        words = (f"{weight:g} ({query.words})" for query, weight in self.parts)
+        return f"({' + '.join(words)})"
+
+
+_Term = _Label | _ScoreAbove | _Between | _Value | _Wrong | _Worse | _Weighted
 
 
 class Query:
     """A statistical query whose answer about a record lies in [0, 1], and that JSON can carry.
 
     A query is a product of terms: the label, whether a model's score is above a threshold, whether
-    a model is wrong, or worse than another one, whether a column lies in an interval, and the value
-    of a column within bounds. `a & b` is the product of two queries; for answers 0 and 1 it says
-    whether both hold.
+    a model is wrong, or worse than another one, whether a column lies in an interval, the value of
+    a column within bounds, and weighted sums of queries. `a & b` is the product of two queries; for
+    answers 0 and 1 it says whether both hold.
 
     Simulated agents answer it like any function of X and y, and real ones from its JSON. No record
     causes an error: a column that is missing or not finite in a record makes the answer 0, and so
@@ -201,11 +229,6 @@ class Query:
 
     Args:
         terms: What is multiplied. The class methods below make them.
-
-    Attributes:
-        hypothesis: The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}; None
-            where one of its models has no description, such as one that is scored by predict_proba,
-            decision_function, or a function.
 
     Examples:
         >>> import numpy as np
@@ -222,11 +245,16 @@ class Query:
 
     def __init__(self, terms: tuple[_Term, ...]):
         self._terms = terms
-        described = [term.describe() for term in terms]
-        is_whole = None not in described
-        self.hypothesis: dict[str, Any] | None = (
-            {"kind": "query", "terms": described} if is_whole else None
-        )
+
+    @cached_property
+    def hypothesis(self) -> dict[str, Any] | None:
+        """The query as a dict that JSON can carry, {"kind": "query", "terms": [...]}.
+
+        None where one of its models has no description, such as one that is scored by
+        predict_proba, decision_function, or a function.
+        """
+        described = [term.describe() for term in self._terms]
+        return None if None in described else {"kind": "query", "terms": described}
 
     @classmethod
     def label(cls) -> Query:
@@ -252,7 +280,7 @@ class Query:
             ParameterError: The model has no score for two classes, or the threshold is not finite.
         """
         limit = finite_number("threshold", threshold)
-        return cls((_ScoreAbove(limit, score_of(model), describe_score(model)),))
+        return cls((_ScoreAbove(limit, score_of(model), model),))
 
     @classmethod
     def wrong(cls, model: Any) -> Query:
@@ -332,6 +360,38 @@ class Query:
         """
         return cls((_Value(nonnegative_int("column", column), *interval(low, high)),))
 
+    @classmethod
+    def weighted(cls, queries: Sequence[tuple[Query, float]]) -> Query:
+        """Asks for a weighted sum of the answers to other queries, cut off at 1.
+
+        With disjoint groups as queries, a person's answer is the weight of its group.
+
+        Args:
+            queries: Pairs of a query and its weight, a number in [0, 1].
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: There is no pair, or a pair is none.
+
+        Examples:
+            >>> from hdp_fast.local import Query
+            >>> young, old = Query.between(0, high=50), Query.between(0, low=50)
+            >>> query = Query.weighted([(young, 0.25), (old, 1.0)]) & Query.label()
+            >>> query([[20], [70], [30]], [1, 1, 0]).tolist()
+            [0.25, 1.0, 0.0]
+        """
+        pairs = [tuple(sequence("queries", pair)) for pair in sequence("queries", queries)]
+        if not pairs:
+            raise ParameterError("queries are none, but there must be one")
+        for pair in pairs:
+            if len(pair) != 2 or not isinstance(pair[0], Query):
+                refuse("queries", queries, "it must hold pairs of a local.Query and its weight")
+            if not 0 <= number("weight", pair[1]) <= 1:
+                refuse("weight", pair[1], "it must lie in [0, 1]")
+        return cls((_Weighted(tuple((query, float(weight)) for query, weight in pairs)),))
+
     def __and__(self, other: Query) -> Query:
         """Makes the query whose answer is the product of both answers."""
         if not isinstance(other, Query):
@@ -356,14 +416,32 @@ class Query:
         Cost:
             A pass over X, and the models' scores.
         """
-        records, labels = _records(X), _labels(y)
-        if labels.shape != (len(records),):
-            raise ShapeError(f"y has shape {labels.shape}, but X has {len(records):,} records")
-        self.check(records.shape[1])
-        answers = np.ones(len(records))
+        records = X if isinstance(X, BitMatrix) else _records(X)
+        labels, (count, d) = _labels(y), records.shape
+        if labels.shape != (count,):
+            raise ShapeError(f"y has shape {labels.shape}, but X has {count:,} records")
+        self.check(d)
+        answers = np.ones(count)
+        # Bits that are unpacked take eight times the room: some rows at a time.
+        step = max(1, _UNPACKED // max(1, d)) if isinstance(X, BitMatrix) else max(1, count)
         with silence():
-            for term in self._terms:
-                answers *= term(records, labels)
+            for part in (slice(start, start + step) for start in range(0, count, step)):
+                answers[part] = self.multiply(np.asarray(records[part]), labels[part])
+        return answers
+
+    def multiply(self, records: NDArray[Any], labels: Floats) -> Floats:
+        """Computes the answers about records that were checked.
+
+        Args:
+            records: The features, an array of shape (m, d).
+            labels: The labels, float64 of shape (m,).
+
+        Returns:
+            A float64 array of shape (m,) in [0, 1].
+        """
+        answers = np.ones(len(records))
+        for term in self._terms:
+            answers *= term(records, labels)
         return answers
 
     @property
@@ -383,9 +461,12 @@ class Query:
             ShapeError: The query asks about a column beyond them, or a model of another number of
                 columns.
         """
-        self._check_columns(d)
+        terms = list(self._leaves())
+        largest = max(getattr(term, "column", -1) for term in terms)
+        if largest >= d:
+            raise ShapeError(f"query asks about column {largest}, but a record has {d} features")
         zeros = np.zeros((1, d))
-        for compute in (compute for term in self._terms for compute in _models_of(term)):
+        for compute in (compute for term in terms for compute in _models_of(term)):
             try:
                 with silence():
                     compute(zeros)
@@ -436,14 +517,22 @@ class Query:
             raise ParameterError("terms are none, but a query must have one")
         return cls(tuple(term for query in queries for term in query._terms))
 
-    def _check_columns(self, d: int) -> None:
-        columns = (getattr(term, "column", -1) for term in self._terms)
-        largest = max(columns)
-        if largest >= d:
-            raise ShapeError(f"query asks about column {largest}, but a record has {d} features")
+    def _leaves(self) -> Iterator[_Term]:
+        """The terms, those of weighted queries in their place."""
+        for term in self._terms:
+            if isinstance(term, _Weighted):
+                for query, _ in term.parts:
+                    yield from query._leaves()
+            else:
+                yield term
 
     def __repr__(self) -> str:
-        return f"Query({' and '.join(map(str, self._terms))})"
+        return f"Query({self.words})"
+
+    @property
+    def words(self) -> str:
+        """The query in words."""
+        return " and ".join(map(str, self._terms))
 
 
 def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
@@ -488,7 +577,8 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
     predict = predictor(parse(dict(content)))
 
     def mistakes(X: Any, y: Any) -> Floats:
-        wrong: NDArray[np.bool_] = np.asarray(predict(X)) != np.asarray(y)
+        records = with_bits(to_numbers(np.asarray(X)))
+        wrong: NDArray[np.bool_] = np.asarray(predict(records)) != np.asarray(y)
         return wrong.astype(np.float64)
 
     return losses("mistakes", _answer_each(mistakes, 1.0, X, labels), len(X))
@@ -584,11 +674,16 @@ def _read(keys: set[str], make: Callable[..., Query]) -> Callable[[_Fields], Que
     return read
 
 
+def _read_pairs(pairs: Any) -> list[tuple[Query, Any]]:
+    return [(Query._from_fields(fields), weight) for fields, weight in sequence("queries", pairs)]
+
+
 _READERS: dict[Any, Callable[[_Fields], Query]] = {
     "label": _read(set(), Query.label),
     "score_above": _read({"model", "threshold"}, Query.score_above),
     "wrong": _read({"model"}, Query.wrong),
     "worse": _read({"model", "other"}, Query.worse),
+    "weighted": _read({"queries"}, lambda queries: Query.weighted(_read_pairs(queries))),
     "between": _read({"column", "low", "high"}, Query.between),
     "value": _read({"column", "low", "high"}, Query.value),
 }
