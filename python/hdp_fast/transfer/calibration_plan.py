@@ -52,9 +52,9 @@ class CalibrationPlan(JsonText):
         >>> from hdp_fast import transfer
         >>> plan = transfer.plan_calibration(40_000, epsilon=1.0, base_rate=0.2)
         >>> plan.first, plan.fitted, plan.held_out, plan.labels
-        (4000, 26000, 10000, 14000)
+        (2000, 28000, 10000, 22300)
         >>> round(plan.standard_error, 3), round(plan.forecast, 2) > 0.06
-        (0.062, True)
+        (0.044, True)
     """
 
     agents: int
@@ -114,7 +114,7 @@ def plan_calibration(
     Examples:
         >>> from hdp_fast import transfer
         >>> transfer.plan_calibration(epsilon=1.0, base_rate=0.2, standard_error=0.1).agents
-        12062
+        7574
     """
     edge = advantage(epsilon)
     base, rate = (
