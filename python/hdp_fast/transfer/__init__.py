@@ -26,7 +26,9 @@ from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
-from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
+from .shift_plan import ShiftPlan, plan_shifts
+from .shift_report import ColumnShift, ShiftReport
+from .shifts import shifted_columns
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
