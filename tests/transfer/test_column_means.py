@@ -93,6 +93,34 @@ def test_no_two_rows_of_a_schema_are_farther_apart_than_priced(monkeypatch):
     assert seen[-1] == X.shape[1]
 
 
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 2), (3, 1)])
+def test_no_neighbors_move_the_sums_by_more_than_is_priced(n, d, monkeypatch):
+    """All data sets over values within, at and beyond the bounds, and all neighbors, in
+    integers."""
+    values, seen = (-9.0, 0.0, 0.3, 1.0, 9.0, math.nan), {}
+    bounds = column_means._Bounds(np.zeros(d), np.ones(d))
+
+    def sums(records):
+        key = repr(records)
+        if key not in seen:
+            seen[key] = column_means._add_up(np.array(records), bounds, 20)
+        return seen[key]
+
+    rows = list(itertools.product(values, repeat=d))
+    largest = 0
+    for records in itertools.combinations_with_replacement(rows, n):
+        for row in rows:
+            moved = sums(records) - sums((row, *records[1:]))
+            largest = max(largest, int((moved**2).sum()))
+    assert largest == d * 4**20
+    # Without bounds, a record could move them by more.
+    monkeypatch.setattr(column_means._Bounds, "scale", lambda self, x: np.nan_to_num(x) / 2)
+    seen.clear()
+    most, least = (9.0,) * d, (-9.0,) * d
+    moved = sums((most, *[least] * (n - 1))) - sums((least,) * n)
+    assert int((moved**2).sum()) > largest
+
+
 def test_released_means_are_as_near_as_they_say():
     far = 0
     for seed in range(200):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -237,6 +238,7 @@ def release_means(
     return _make(sums + drawn, n, bits, bounds, labels, deviation, record)
 
 
+@lru_cache(maxsize=256)
 def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tuple[int, Fraction]:
     """The grid's bits, and the deviation of the noise on integer sums.
 
