@@ -12,8 +12,9 @@ from hybrid_tables import SCHEMA, write_tables
 
 from hdp_fast import Budget, transfer
 from hdp_fast.cli import main
-from hdp_fast.cli.hybrid_run import Settings, Shares, leave_out
-from hdp_fast.data import Schema, read_table
+from hdp_fast.cli.centered_features import CenteredFeatures, leave_out
+from hdp_fast.cli.hybrid_run import Settings, Shares
+from hdp_fast.data import Column, Schema, Table, read_table
 
 FILES = ["panel.csv", "town.csv", "--schema", "schema.json"]
 PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
@@ -169,8 +170,24 @@ def test_columns_leave_a_schema_by_their_features():
     flags = dict.fromkeys(schema.float_names, False)
     less = leave_out(schema, list((flags | {"age": True, "channel=app": True}).values()))
     assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
-    assert leave_out(schema, [True] * len(flags)) is None
     assert leave_out(schema, [False] * len(flags)) == schema
+
+
+def test_features_are_centered_and_come_back():
+    schema = Schema.from_json(json.dumps(SCHEMA))
+    center = np.linspace(0.1, 0.7, 7)
+    features = CenteredFeatures(schema, center)
+    less = features.without(["home=rent", "visits"])
+    assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
+    assert features.without(schema.float_names) is features
+    with_cells = {"age": "54", "home": "own", "channel": "shop", "visits": "12"}
+    columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
+    weights = np.arange(1.0, 9.0)
+    score = features.rows(Table(columns, 1))[0] @ weights
+    intercept, coef = features.predictor(weights)
+    in_units = intercept + 54 * coef["age"] + coef["home=own"] + coef["channel=shop"]
+    assert score == pytest.approx(in_units + 12 * coef["visits"])
+    assert features.norm_bound == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
 
 
 # Bad input ---------------------------------------------------------------------------------------

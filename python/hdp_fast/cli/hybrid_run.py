@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,13 +16,15 @@ from .._support.random_state import check_random_state
 from .._support.types import Bits, Floats
 from .._support.validate import number, refuse
 from ..budget.account import Budget
-from ..data.schema import Category, Ignore, Number, Schema
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.linear_model import LinearModel
+from ..learners.scores import score_of
 from ..learners.sgd import PrivateSGD
 from ..record import PrivacyRecord
-from .scaled_features import Predictor, ScaledFeatures
+from .centered_features import CenteredFeatures
+from .scaled_features import Predictor
 
 
 class Counts(NamedTuple):
@@ -123,7 +125,7 @@ class HybridModel:
         records: What protects the panel, and then each person of the survey.
     """
 
-    features: ScaledFeatures
+    features: CenteredFeatures
     linear: LinearModel
     calibrated: transfer.CalibratedModel
     shift: transfer.ShiftReport | None
@@ -176,10 +178,10 @@ class HybridRun:
             )
         self.budget = budget
         stream = self._stream()
-        shift = self._screen(budget, stream)
+        shift, center = self._screen(budget, stream)
         left_out = () if shift is None else shift.droppable
-        schema = leave_out(self.schema, [name in left_out for name in self.schema.float_names])
-        features = ScaledFeatures(schema or self.schema)
+        whole = CenteredFeatures(self.schema, center)
+        features = whole.without(left_out)
         linear = self._learn(features, budget, stream)
         agents = self._agents(features)
         calibrated, certificates = self._repair(linear, agents, stream)
@@ -189,7 +191,7 @@ class HybridRun:
             linear=linear,
             calibrated=calibrated,
             shift=shift,
-            left_out=left_out if schema else (),
+            left_out=() if features is whole else left_out,
             certificates=certificates,
             records=[*panel, agents.record(self.settings.seed)],
         )
@@ -223,9 +225,12 @@ class HybridRun:
         epsilon, delta = self.settings.model_price
         return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
 
-    def _screen(self, budget: Budget | None, stream: Any) -> transfer.ShiftReport | None:
+    def _screen(
+        self, budget: Budget | None, stream: Any
+    ) -> tuple[transfer.ShiftReport | None, Floats]:
+        """What moved, and the released means of the panel, or the middle where there are none."""
         if not self.counts.screen:
-            return None
+            return None, np.full(len(self.schema.float_names), 0.5)
         epsilon, delta = self.settings.screen_price
         means = transfer.release_means(
             self._panel,
@@ -237,16 +242,20 @@ class HybridRun:
         )
         part = slice(0, self.counts.screen)
         agents = self._pool(self._floats[part], self._answers[part])
-        return transfer.shifted_columns(means, agents, beta=self.settings.beta, random_state=stream)
+        report = transfer.shifted_columns(
+            means, agents, beta=self.settings.beta, random_state=stream
+        )
+        return report, means.means
 
-    def _learn(self, features: ScaledFeatures, budget: Budget | None, stream: Any) -> LinearModel:
-        model = self._make_learner().learn(
+    def _learn(self, features: CenteredFeatures, budget: Budget | None, stream: Any) -> LinearModel:
+        learner = dataclasses.replace(self._make_learner(), norm_bound=features.norm_bound)
+        model = learner.learn(
             features.rows(self._panel), self._labels, budget=budget, random_state=stream
         )
         assert isinstance(model, LinearModel)
         return model
 
-    def _agents(self, features: ScaledFeatures) -> local.Agents:
+    def _agents(self, features: CenteredFeatures) -> local.Agents:
         """The people who have not been asked, with the features of the model."""
         rest = slice(self.counts.screen, None)
         rows = features.rows(self._survey.select(np.arange(self.people)[rest]))
@@ -260,10 +269,12 @@ class HybridRun:
     ) -> tuple[transfer.CalibratedModel, dict[str, transfer.Certificate]]:
         """Calibrates the model, and certifies it as it was and as it is."""
         beta, counts = self.settings.beta, self.counts
+        # The model without the bound on norms: a linear function of the table's columns.
+        description = {"kind": "linear", "weights": linear.weights.tolist(), "bias": 0.0}
         calibrated = transfer.calibrate(
-            linear, agents, beta=beta, count=counts.calibrate, random_state=stream
+            description, agents, beta=beta, count=counts.calibrate, random_state=stream
         )
-        models: dict[str, Any] = {"before": _Predictions(linear)}
+        models: dict[str, Any] = {"before": _Predictions(score_of(description))}
         if calibrated.outcome == "calibrated":
             models["after"] = calibrated
         certificates = {
@@ -280,27 +291,11 @@ class HybridRun:
 
 
 class _Predictions:
-    """A model that is certified by its wrong labels, not by its losses."""
+    """The labels that a score predicts."""
 
-    def __init__(self, model: LinearModel):
-        self.predict = model.predict
+    def __init__(self, score: Callable[[Any], Floats]):
+        self._score = score
 
-
-def leave_out(schema: Schema, dropped: Sequence[bool]) -> Schema | None:
-    """The schema without some of its float features; None if none would be left.
-
-    dropped: whether each of the schema's float_names is left out.
-    """
-    flags = iter(dropped)
-    columns: dict[str, Category | Number | Ignore] = {}
-    for name, kind in schema.columns.items():
-        if isinstance(kind, Ignore):
-            columns[name] = kind
-        elif isinstance(kind, Number):
-            columns[name] = Ignore() if next(flags) else kind
-        else:
-            kept = tuple(value for value in kind.values if not next(flags))
-            columns[name] = Category(kept) if kept else Ignore()
-    if all(isinstance(kind, Ignore) for kind in columns.values()):
-        return None
-    return Schema(schema.label, columns)
+    def predict(self, rows: Any) -> Bits:
+        """Predicts 1 where the score is at least 0."""
+        return (self._score(rows) >= 0).view(np.uint8)

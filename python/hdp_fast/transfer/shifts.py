@@ -26,7 +26,7 @@ from .shift_report import ColumnShift, ShiftReport
 # A column that is constant to within c in the source, and more than this times c away from that
 # end in the target, may be left out.
 _VARIES = 5
-_LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.05
+_LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.02
 # A shift of less than this that is not sure to show makes a report of little use.
 _COARSE = 0.5
 
@@ -59,7 +59,7 @@ def shifted_columns(
         beta: Probability, in (0, 1), with which any of the intervals may miss.
         constant: A mean at most this far from 0 or 1 is called nearly constant, in (0, .1]. None
             takes .01, or twice the half width of the source's noise where that is more, but at most
-            .05.
+            .02.
         random_state: As for Agents.ask.
 
     Returns:
