@@ -42,7 +42,7 @@ SCHEMA = {
     "version": 1,
     "label": {"column": "bought", "positive": ["yes"]},
     "columns": {
-        "age": {"kind": "number", "bounds": [18, 90]},
+        "age": {"kind": "number", "bounds": [18, 90], "cuts": [30, 40, 50, 60]},
         "home": {"kind": "category", "values": ["own", "rent"]},
         "channel": {"kind": "category", "values": ["app", "phone", "shop"]},
     },

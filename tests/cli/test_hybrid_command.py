@@ -13,12 +13,12 @@ from hybrid_tables import SCHEMA, write_tables
 from hdp_fast import Budget, transfer
 from hdp_fast.cli import main
 from hdp_fast.cli.centered_features import CenteredFeatures, leave_out
-from hdp_fast.cli.hybrid_run import Settings, Shares
+from hdp_fast.cli.hybrid_run import HybridRun, Settings, Shares
 from hdp_fast.data import Column, Schema, Table, read_table
 
 FILES = ["panel.csv", "town.csv", "--schema", "schema.json"]
 PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
-COMMON = ["hybrid", *FILES, *PRIVACY]
+COMMON = ["hybrid", *FILES, *PRIVACY, "--features", "numbers"]
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +123,30 @@ def test_what_people_read(folder, capsys):
         assert words in out
 
 
+def test_many_records_get_a_bit_for_each_cut(folder, capsys):
+    assert main([*COMMON[:-2], "--json", "--predict", "later.csv", "--predictions", "b.csv"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["settings"]["features"] == "bits"
+    assert result["left_out"] == ["channel=app", "channel=phone", "channel=shop"]
+    coef = result["coefficients"]
+    assert set(coef) == {f"age>={cut}" for cut in (36, 54, 72)} | {
+        *(f"visits>={cut}" for cut in ("7.5", "15", "22.5")), "home=own", "home=rent",
+    }  # fmt: skip
+    row = next(csv.DictReader(Path("b.csv").read_text().splitlines()))
+    odds = result["intercept"] + coef[f"home={row['home']}"]
+    odds += sum(coef[f"age>={cut}"] for cut in (36, 54, 72) if int(row["age"]) >= cut)
+    odds += sum(coef[f"visits>={c:g}"] for c in (7.5, 15, 22.5) if int(row["visits"]) >= c)
+    assert float(row["bought_probability"]) == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "kind"), [(10, 1e3, "bits"), (10, 999, "numbers")])
+def test_features_are_chosen_by_public_numbers(folder, rows, epsilon, kind):
+    panel, schema = read_table("panel.csv"), Schema.from_json(json.dumps(SCHEMA))
+    settings = Settings(float(epsilon), 1e-6, 1.0, 0.05, Shares(), None)
+    run = HybridRun(schema, panel.select(np.arange(rows)), panel, settings)
+    assert run.features == kind
+
+
 def test_nobody_is_screened_if_nobody_should(folder, capsys):
     result = run(capsys, "--screen", "0", "--certify", ".5")
     assert result["shift"] is None
@@ -168,18 +192,25 @@ def test_every_feature_left_out_leaves_the_model_whole(tmp_path, monkeypatch, ca
 def test_columns_leave_a_schema_by_their_features():
     schema = Schema.from_json(json.dumps(SCHEMA))
     flags = dict.fromkeys(schema.float_names, False)
-    less = leave_out(schema, list((flags | {"age": True, "channel=app": True}).values()))
+    dropped = list((flags | {"age": True, "channel=app": True}).values())
+    less = leave_out(schema, dropped, bits=False)
     assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
-    assert leave_out(schema, [False] * len(flags)) == schema
+    assert leave_out(schema, [False] * len(flags), bits=False) == schema
+    left = [name for name in schema.names if name not in ("age>=54", "home=own", "home=rent")]
+    dropped = [name not in left for name in schema.names]
+    assert leave_out(schema, dropped, bits=True).names == left
+    assert leave_out(schema, [">=" in name for name in schema.names], bits=True).names == [
+        name for name in schema.names if "=" in name and ">" not in name
+    ]
 
 
 def test_features_are_centered_and_come_back():
     schema = Schema.from_json(json.dumps(SCHEMA))
     center = np.linspace(0.1, 0.7, 7)
-    features = CenteredFeatures(schema, center)
+    features = CenteredFeatures(schema, False, center)
     less = features.without(["home=rent", "visits"])
     assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
-    assert features.without(schema.float_names) is features
+    assert features.without(features.names) is features
     with_cells = {"age": "54", "home": "own", "channel": "shop", "visits": "12"}
     columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
     weights = np.arange(1.0, 9.0)

@@ -16,7 +16,7 @@ from ..data.table import Table
 from ..exceptions import ParameterError
 from .appended_column import appender, name_new_column
 from .hybrid_report import render
-from .hybrid_run import HybridModel, HybridRun, Settings, Shares
+from .hybrid_run import FEATURES, HybridModel, HybridRun, Settings, Shares
 from .output import Watch, check_outputs, coefficient_table, record_of, say_protected, spent
 from .predictions import Places, Request, add_predict, deliver_predictor, place_results
 from .table_commands import read_schema
@@ -63,6 +63,13 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help=f"{part} certifies the model; the rest calibrates it [{shares.certify:g}]",
     )
+    add(
+        "--features",
+        choices=FEATURES,
+        default="auto",
+        help="a bit for each cut of a number, or the number [bits if PANEL's rows times epsilon "
+        "are 10,000 or more]",
+    )
     add_predict(parser)
     add("--report", type=Path, metavar="FILE", help="one page of .html, with all figures")
     add("--output", type=Path, metavar="FILE", help="JSON: the model, its figures and records")
@@ -104,6 +111,7 @@ def _settle(arguments: argparse.Namespace) -> Settings:
         beta=probability("--beta", arguments.beta),
         shares=Shares(arguments.screen, arguments.certify),
         seed=arguments.seed,
+        features=arguments.features,
     )
 
 
@@ -166,7 +174,7 @@ def _summarize(arguments: argparse.Namespace, run: HybridRun, model: HybridModel
         "label": run.schema.label._json(),
         "panel": {"file": str(arguments.panel), "rows": run.rows},
         "survey": {"file": str(arguments.survey), "people": run.people},
-        "settings": run.settings.as_dict(),
+        "settings": run.settings.as_dict() | {"features": run.features},
         "agents": run.counts._asdict(),
         "left_out": list(model.left_out),
         "intercept": calibrated.intercept,

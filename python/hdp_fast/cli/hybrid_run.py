@@ -37,6 +37,9 @@ class Counts(NamedTuple):
 
 # What of the panel's epsilon and delta the means of its columns take.
 _SCREEN_PRICE = 0.2
+# From this many records times epsilon on, a bit for each cut of a number pays for its noise.
+_MANY = 10_000
+FEATURES = ("auto", "bits", "numbers")
 # With fewer people nothing can be calibrated, or certified twice.
 _FEWEST = Counts(screen=0, calibrate=60, certify=20)
 
@@ -75,6 +78,7 @@ class Settings:
     beta: float
     shares: Shares
     seed: int | None
+    features: str = "auto"
 
     def __post_init__(self) -> None:
         """Validate what the flags alone do not show."""
@@ -164,9 +168,10 @@ class HybridRun:
         order = np.random.default_rng(0).permutation(survey.rows)
         self._survey = survey.select(order)
         self._answers = schema.labels(self._survey)
-        self._floats = schema.floats(self._survey)
-        schema.floats(panel.select(np.arange(1)))
         self.rows, self.people = panel.rows, survey.rows
+        self._features = CenteredFeatures.around_middle(schema, self._choose_bits())
+        self._plain = self._features.plain_rows(self._survey)
+        schema.floats(panel.select(np.arange(1)))
         self.counts = self._share_out()
         self._check_prices()
 
@@ -180,7 +185,7 @@ class HybridRun:
         stream = self._stream()
         shift, center = self._screen(budget, stream)
         left_out = () if shift is None else shift.droppable
-        whole = CenteredFeatures(self.schema, center)
+        whole = dataclasses.replace(self._features, center=center)
         features = whole.without(left_out)
         linear = self._learn(features, budget, stream)
         agents = self._agents(features)
@@ -195,6 +200,16 @@ class HybridRun:
             certificates=certificates,
             records=[*panel, agents.record(self.settings.seed)],
         )
+
+    @property
+    def features(self) -> str:
+        """What the features are: "bits" or "numbers"."""
+        return "bits" if self._features.bits else "numbers"
+
+    def _choose_bits(self) -> bool:
+        if self.settings.features == "auto":
+            return self.rows * self.settings.epsilon >= _MANY
+        return self.settings.features == "bits"
 
     def _stream(self) -> Any:
         """One stream for the whole run; None draws from the operating system."""
@@ -211,15 +226,15 @@ class HybridRun:
             )
             left = f"{counts.calibrate:,} to calibrate and {counts.certify:,} to certify"
             raise AgentsExhausted(f"SURVEY has {people:,} people, {left}, but {rule}")
-        columns = len(self.schema.float_names)
+        columns = len(self._features.names)
         if 0 < screen < columns or (shares.screen and not screen):
-            rule = f"each of the schema's {columns:,} columns needs one: --screen 0 asks nobody"
+            rule = f"each of the schema's {columns:,} features needs one: --screen 0 asks nobody"
             raise AgentsExhausted(f"--screen asks {screen:,} of {people:,} people, but {rule}")
         return counts
 
     def _check_prices(self) -> None:
         """Refuses an epsilon or delta for which no noise is enough, before anything is spent."""
-        self._make_learner().plan(n=self.rows, d=len(self.schema.float_names) + 1)
+        self._make_learner().plan(n=self.rows, d=len(self._features.names) + 1)
 
     def _make_learner(self) -> PrivateSGD:
         epsilon, delta = self.settings.model_price
@@ -230,18 +245,19 @@ class HybridRun:
     ) -> tuple[transfer.ShiftReport | None, Floats]:
         """What moved, and the released means of the panel, or the middle where there are none."""
         if not self.counts.screen:
-            return None, np.full(len(self.schema.float_names), 0.5)
+            return None, self._features.center
         epsilon, delta = self.settings.screen_price
         means = transfer.release_means(
             self._panel,
             epsilon=epsilon,
             delta=delta,
             schema=self.schema,
+            bits=self._features.bits,
             budget=budget,
             random_state=stream,
         )
         part = slice(0, self.counts.screen)
-        agents = self._pool(self._floats[part], self._answers[part])
+        agents = self._pool(self._plain[part], self._answers[part])
         report = transfer.shifted_columns(
             means, agents, beta=self.settings.beta, random_state=stream
         )
